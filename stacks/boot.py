@@ -63,6 +63,7 @@ def cluster_boot(
         only_named=only_named,
         stream=lakehouse.stream,
         log_group=log_group,
+        job_code=[place for one in settings.emr_serverless for place in one.code],
     )
     return Boot(user_data, package)
 

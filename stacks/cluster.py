@@ -117,7 +117,10 @@ class ClusterStack(cdk.Stack):
         grant_tables(self.cluster.role, own)
         grant_submitting(
             self.cluster.role,
-            applications=[EmrApplication(**one.model_dump()) for one in settings.emr_serverless],
+            applications=[
+                EmrApplication(application_id=one.application_id, execution_role=one.execution_role)
+                for one in settings.emr_serverless
+            ],
             glue_jobs=settings.glue_jobs,
         )
         if settings.sources:

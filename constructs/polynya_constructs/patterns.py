@@ -7,6 +7,8 @@ from typing import Final
 EMR_RELEASE: Final = r"emr-7\.\d{1,2}\.\d{1,2}"
 EMR_APPLICATION: Final = r"[0-9a-z]{1,64}"
 GLUE_JOB: Final = r"[A-Za-z0-9][\w.-]{0,254}"
+#: An object in S3, or a prefix that ends with a slash.
+JOB_CODE: Final = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[\w./=-]{0,900}"
 JOB_ROLE: Final = r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,576}"
 
 ERRORS_FOLDER: Final = "firehose-errors"

@@ -23,6 +23,7 @@ from stacks.settings.fields import (
     EmailAddress,
     EmrApplicationId,
     GlueJobName,
+    JobCode,
     JobRoleArn,
 )
 from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
@@ -46,6 +47,11 @@ class EmrApplicationSettings(Frozen):
 
     application_id: EmrApplicationId = Field(description="Its id, as tasks name it.")
     execution_role: JobRoleArn = Field(description="ARN of the role of the jobs, as tasks name it.")
+    code: tuple[JobCode, ...] = Field(
+        min_length=1,
+        description="Objects in S3, or prefixes that end with a slash, of which tasks may name "
+        "`entry_point` and `environment`. Whoever writes there has the rights of the role.",
+    )
 
 
 class ClusterSettings(Frozen):

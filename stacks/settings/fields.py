@@ -16,6 +16,7 @@ from polynya_constructs.patterns import (
     EMR_RELEASE,
     ERRORS_FOLDER,
     GLUE_JOB,
+    JOB_CODE,
     JOB_ROLE,
     LANDING_FOLDER,
     QUICKSIGHT_PRINCIPAL,
@@ -206,6 +207,14 @@ EmrRelease: TypeAlias = Annotated[
 ]
 EmrApplicationId: TypeAlias = Annotated[
     str, AfterValidator(matching(EMR_APPLICATION, "the id of an application: 00f1example2345"))
+]
+JobCode: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            JOB_CODE, "an object in S3, or a prefix with a slash at its end: s3://BUCKET/code/"
+        ),
+    ),
 ]
 JobRoleArn: TypeAlias = Annotated[
     str,

@@ -57,6 +57,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
             {
                 "application_id": "00f1abc",
                 "execution_role": "arn:aws:iam::123456789012:role/polynya-jobs",
+                "code": ["s3://acme-code/jobs/"],
             }
         ],
         "glue_jobs": ["polynya-jobs"],

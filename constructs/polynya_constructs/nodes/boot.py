@@ -31,6 +31,7 @@ def node_boot(
     tasks_of: str | None = None,
     only_named: bool = False,
     ready_within: cdk.Duration | None = None,
+    job_code: Sequence[str] = (),
 ) -> ec2.UserData:
     """Return user data that fetches and verifies the runtime and starts its agent under systemd.
 
@@ -50,6 +51,8 @@ def node_boot(
         only_named: other clusters have tasks of the project, too.
         ready_within: how long the agent may take for its first reading of the configuration;
             default 6 minutes. The launch hook has to wait longer, the boot before it included.
+        job_code: objects in S3, or prefixes that end with a slash, of which tasks may name the
+            script and the environment of jobs that the nodes submit to EMR Serverless.
     """
     agreed = COORDINATION_PREFIX.rstrip("/")
     options = ["--coordination", f"s3://{configuration.bucket_name}/{agreed}"]
@@ -64,6 +67,7 @@ def node_boot(
         {
             "CONFIG": f"s3://{configuration.bucket_name}/{project}",
             "AGENT_OPTIONS": " ".join(options),
+            "JOB_CODE": " ".join(dict.fromkeys(job_code)),
             "UNITS": "polynya-agent polynya-drain polynya-health",
             "PACKAGES": "java-17-amazon-corretto-headless",
         },

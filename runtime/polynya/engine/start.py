@@ -15,6 +15,7 @@ from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.lake.spark.standalone.joining import find_master, join, refusals
+from polynya.lake.spark.standalone.named import refuse_unnamed
 from polynya.lake.warehouse.folder import make_folder
 from polynya.model.reading.loader import LoadedProject
 
@@ -25,11 +26,12 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
     A `long_lived` one optimises its code as far as the JVM can, which a short one would pay for
     and not live to enjoy. Raises DependencyError when Java or the jars are missing, the warehouse
     cannot be made, or the cluster of the target does not answer, and ConfigError for a heap that is
-    none.
+    none, or a cluster that this machine does not name.
     """
     target = project.target
     heap = _heap(long_lived=long_lived)
     if target.cluster is not None:
+        refuse_unnamed(target.cluster)
         find_master(target.cluster)
     if isinstance(target.warehouse, Path):
         make_folder(target.warehouse)

@@ -1,6 +1,7 @@
 """Files and folders of the node: what it names itself, and what only its user may read.
 
-The node, and not the configuration, says where secrets and connectors lie. Whoever writes the
+The node, and not the configuration, says where secrets and connectors lie, and which code of other
+machines it works with. Whoever writes the
 configuration works as the node, and reads what the node lets it read.
 """
 
@@ -13,6 +14,30 @@ from pathlib import Path
 from typing import Final
 
 _OWN: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class NodeList:
+    """What the configuration may name, as a variable of the environment lists it: words."""
+
+    variable: str
+
+    def words(self, environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+        """All of it; nothing where the variable is not set."""
+        known = os.environ if environment is None else environment
+        return tuple(known.get(self.variable, "").split())
+
+    def holds(self, place: str, environment: Mapping[str, str] | None = None) -> bool:
+        """Whether a place is one of the words, or below one that ends with a slash.
+
+        A place with `.` or `..` as a part is below nothing: whoever opens it may follow them.
+        """
+        if {".", ".."} & set(place.split("/")):
+            return False
+        return any(
+            place.startswith(word) if word.endswith("/") else place == word
+            for word in self.words(environment)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +77,13 @@ def own(path: str, flags: int) -> int:
     return os.open(path, flags, _OWN)
 
 
-#: What `${file:PATH}` and the properties of a Kafka client may name.
+#: What `${file:PATH}`, the properties of a Kafka client and `tls.ca` may name.
 SECRETS: Final = NodeFolder("POLYNYA_SECRETS", "/etc/polynya/secrets")
+#: Scripts and environments in S3 that a task may have a job of EMR run.
+JOB_CODE: Final = NodeList("POLYNYA_JOB_CODE")
+#: Spark masters on other machines that a session may join.
+SPARK_MASTERS: Final = NodeList("POLYNYA_SPARK_MASTERS")
+#: What may be run as Python on the workers of a Spark cluster.
+SPARK_PYTHONS: Final = NodeList("POLYNYA_SPARK_PYTHONS")
 #: What `engine.jars` of a connection may name.
 CONNECTORS: Final = NodeFolder("POLYNYA_CONNECTORS", "/opt/polynya/connectors")

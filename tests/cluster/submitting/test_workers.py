@@ -21,14 +21,23 @@ from polynya.cluster.submitting.submission import arguments_of
 from polynya.cluster.submitting.workers import Place, RoutedWorkers
 from polynya.cluster.unit import JobKey
 from polynya.engine.work.backlog import Backlog
+from polynya.model.errors import ConfigError
 from polynya.model.reading.loader import load_project
 from polynya.store.clock import SystemClock
 from polynya.store.job_runs import Label, Order, RunSeen, RunState
 from tests.cluster.fakes import FakeWorkers
-from tests.projects import USERS, write_project
+from tests.projects import USERS, aws_project, write_project
 
 JOB = JobKey("users", "shop.users")
 GLUE = "engine: {mode: glue, job_name: x}\n"
+EMR = """\
+engine:
+  mode: emr_serverless
+  application_id: 00f1abc
+  execution_role: arn:aws:iam::123456789012:role/jobs
+  entry_point: s3://acme/code/entry.py
+  environment: s3://other/polynya.tar.gz
+"""
 LABEL = Label("0123456789ab", 5, "0123456789abcdef")
 
 
@@ -56,6 +65,38 @@ def test_a_job_for_aws_on_folders_of_this_machine_is_refused(tmp_path: Path) -> 
     assert ended.error is not None
     assert ended.error.code == "POLYNYA-AGT-070"
     assert "landing, warehouse, the configuration" in str(ended.error)
+
+
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        ("", "`engine.entry_point` is `s3://acme/code/entry.py`"),
+        ("s3://acme/code/entry.py", "`engine.environment` is `s3://other/polynya.tar.gz`"),
+        ("s3://acme/code/ s3://other/", None),
+    ],
+)
+def test_a_job_runs_code_that_the_node_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, refused: str | None
+) -> None:
+    monkeypatch.setenv("POLYNYA_JOB_CODE", code)
+    folder = write_project(tmp_path, project=aws_project("http://127.0.0.1:9"), users=USERS + EMR)
+    project, inbox = load_project(folder, "dev"), SimpleQueue[Any]()
+    place = Place("s3://acme-config/shop", tmp_path, tmp_path, "n1:1:a")
+    asked: list[Any] = []
+
+    def services(engine: Any, _access: Any) -> Any:
+        asked.append(engine)
+        raise ConfigError("POLYNYA-AGT-070", "the service was asked")
+
+    workers = RoutedWorkers(
+        FakeWorkers(), project.target, place, inbox, SystemClock(), services=services
+    )
+    workers.start(JOB, project.tasks[0], 1, Backlog(), 5).stop()
+
+    error = inbox.get(timeout=5).error
+    assert error.code == ("POLYNYA-AGT-076" if refused else "POLYNYA-AGT-070")
+    assert (refused or "the service was asked") in str(error)
+    assert bool(asked) == (refused is None)
 
 
 def test_the_arguments_name_unit_owner_and_epoch() -> None:

@@ -34,6 +34,12 @@ from tests.projects import aws_project, write_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+
+@pytest.fixture(autouse=True)
+def _named_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYNYA_JOB_CODE", SCRIPT)
+
+
 JOB = JobKey("users", "shop.users")
 SCRIPT = "s3://acme-config/code/entry.py"
 TASK = """\

@@ -218,7 +218,7 @@ def test_jars_are_of_the_types_that_need_them(tmp_path):
 
     assert (problem.path, problem.code) == (("engine",), "POLYNYA-GTW-061")
     assert not list(connection_problems(right))
-    assert with_files(right, tmp_path, tmp_path).engine.jars == ("jars", "/other")
+    assert with_files(right, tmp_path).engine.jars == ("jars", "/other")
     assert (SQLSERVER.port_number, MARIADB.port_number) == (1433, 3306)
 
 

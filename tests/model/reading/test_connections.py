@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from polynya.engine.tasks.capturing.settings import Secrets, access_to
 from polynya.model.config.capture.secret import FromEnvironment
-from polynya.model.errors import ConfigErrors
+from polynya.model.errors import ConfigErrors, OperationError
 from polynya.model.reading.loader import load_project
+from polynya.store.vault import vault
 from tests.projects import PROJECT, USERS, write_project
 
 SHOP = """\
@@ -51,10 +53,19 @@ def test_a_target_has_its_own_host(tmp_path):
     assert (in_prod.user, in_prod.database) == ("${file:/run/user}", "shop")
 
 
-def test_certificates_are_found_from_the_project_folder(tmp_path):
-    shop = connections_of(tmp_path, SHOP + "tls: {ca: certs/ca.pem}\n")["shop"]
+def test_certificates_of_the_machine_are_where_it_keeps_secrets(tmp_path, monkeypatch):
+    secrets = tmp_path / "secrets"
+    monkeypatch.setenv("POLYNYA_SECRETS", str(secrets))
+    inside = connections_of(tmp_path / "a", SHOP + "tls: {ca: certs/ca.pem}\n")["shop"]
+    opened = Secrets("shop", {"SHOP_PW": "x"}, vault())
 
-    assert shop.tls.ca == str(tmp_path / "certs" / "ca.pem")
+    assert access_to(inside, "shop", opened).ca == str(secrets / "certs" / "ca.pem")
+    for number, place in enumerate(("/etc/passwd", "../key.pem", "connections/../../key.pem")):
+        text = SHOP + f"tls: {{ca: {place}}}\n"
+        outside = connections_of(tmp_path / str(number), text)["shop"]
+        with pytest.raises(OperationError, match=r"not below .*POLYNYA_SECRETS") as caught:
+            access_to(outside, "shop", opened)
+        assert caught.value.code == "POLYNYA-GTW-094"
 
 
 def test_certificates_beside_the_connections_travel_with_the_project(tmp_path):
@@ -66,6 +77,8 @@ def test_certificates_beside_the_connections_travel_with_the_project(tmp_path):
     shop = load_project(folder, environment={}, base=tmp_path).connections["shop"]
 
     assert shop.tls.ca == str(folder / "connections" / "rds.pem")
+    opened = Secrets("shop", {"SHOP_PW": "x"}, vault())
+    assert access_to(shop, "shop", opened).ca == str(folder / "connections" / "rds.pem")
 
 
 @pytest.mark.parametrize("reference", ["${env:PW}", "${file:/run/pw}", "${secret:shop#password}"])

@@ -71,7 +71,7 @@ promotions:
 """
 
 
-EMR = "{application_id: 00f1, execution_role: 'arn:aws:iam::123456789012:role/jobs'}"
+EMR = "{application_id: 00f1, execution_role: 'arn:aws:iam::123456789012:role/jobs', code: ['s3://code/']}"
 CLOSED = "network: {interface_endpoints: [autoscaling, glue, logs, kinesis-streams]}"
 ENDPOINTS_ONLY = "network.interface_endpoints: nodes here reach AWS by endpoints only, and need"
 
@@ -249,6 +249,10 @@ def test_the_stages_of_the_repository_are_right() -> None:
         (
             f"clusters: [{{name: a, emr_serverless: [{EMR}]}}]".replace("00f1", "/x"),
             "4:40: clusters[0].emr_serverless[0].application_id: `/x` is not the id of an",
+        ),
+        (
+            f"clusters: [{{name: a, emr_serverless: [{EMR}]}}]".replace("s3://code/", "s3://code"),
+            "4:124: clusters[0].emr_serverless[0].code[0]: `s3://code` is not an object in S3",
         ),
         (
             TWO_OWNERS.replace("project: x, databases: [s]", "project: x"),

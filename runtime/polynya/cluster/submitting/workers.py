@@ -27,11 +27,13 @@ from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask
+from polynya.model.contract.identifiers import shown
 from polynya.model.contract.location import S3Location
 from polynya.model.errors import ConfigError
 from polynya.model.reading.kinds import Task
 from polynya.store.clock import Clock
 from polynya.store.job_runs import JobRuns
+from polynya.store.node_folders import JOB_CODE
 from polynya.store.object_store import ObjectStore
 from polynya.store.places import store_at
 
@@ -149,6 +151,7 @@ class RoutedWorkers:
         arguments += ("--once",) if in_aws else ("--base", str(place.base))
         if isinstance(engine, Submitted):
             _refuse_unreachable(engine, job, target, place)
+            _refuse_unnamed(engine, job)
             runs = self._services(engine, target.aws)
         else:
             runs = self._processes
@@ -167,6 +170,24 @@ class RoutedWorkers:
             unread=_unread_of(target, task, job),
             away=in_aws,
         )
+
+
+def _refuse_unnamed(engine: Submitted, job: JobKey) -> None:
+    """Raise ConfigError for code that the machine does not name: a job runs it with its role."""
+    if not isinstance(engine, EmrServerlessEngine):
+        # A Glue job has its script and its environment by itself.
+        return
+    named = {"entry_point": engine.entry_point, "environment": engine.environment}
+    for setting, place in named.items():
+        if place is not None and not JOB_CODE.holds(place):
+            raise ConfigError(
+                "POLYNYA-AGT-076",
+                f"`engine.{setting}` is {shown(place)}, which this node does not name",
+                where=f"task {job.task}",
+                state="nothing was submitted; what was committed stays",
+                fix="name its place as `code` of `emr_serverless` in the stage file, or in the "
+                f"environment variable `{JOB_CODE.variable}` of the agent",
+            )
 
 
 class _Nothing:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from polynya.model.checks.capture import connection_problems, target_problems
-from polynya.model.config.capture.connection import Connection
+from polynya.model.config.capture.connection import Connection, ProjectFile
 from polynya.model.config.project import Project
 from polynya.model.contract.identifiers import is_name, shown
 from polynya.model.documents.problems import Problem, located
@@ -30,17 +30,16 @@ def certificate_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if is_certificate(path.name) and path.is_file())
 
 
-def with_files(connection: Connection, directory: Path, base: Path) -> Connection:
-    """A connection with the absolute places of its certificates.
+def with_files(connection: Connection, directory: Path) -> Connection:
+    """A connection with the absolute place of its certificates where they are of the project.
 
-    Certificates in `connections/` are files of the project, wherever that is read from; all else
-    is relative to `base`.
+    Those are in `connections/`, wherever the project is read from. All others are files of the
+    machine, which says where they may be when they are read.
     """
     ca = connection.tls.ca
-    if ca is None:
+    if ca is None or PurePosixPath(ca).parts[:-1] != (CONNECTION_FOLDER,) or not is_certificate(ca):
         return connection
-    travels = PurePosixPath(ca).parts[:-1] == (CONNECTION_FOLDER,) and is_certificate(ca)
-    place = str(((directory if travels else base) / ca).absolute())
+    place = ProjectFile((directory / ca).absolute())
     return connection.model_copy(update={"tls": connection.tls.model_copy(update={"ca": place})})
 
 

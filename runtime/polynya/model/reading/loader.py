@@ -167,7 +167,7 @@ def load_project(
     if errors and not tolerant:
         raise ConfigErrors(errors)
     reached = {
-        name: with_files(one.in_target(chosen.name), directory, base or directory)
+        name: with_files(one.in_target(chosen.name), directory)
         for name, one in connections.items()
         if one is not None
     }

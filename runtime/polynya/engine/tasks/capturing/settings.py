@@ -11,11 +11,13 @@ from polynya.gateway.lobs import Limit
 from polynya.gateway.source import Access
 from polynya.gateway.wire import Mode, WorkerSettings, request
 from polynya.model.config.capture.connected import ConnectedCapture
-from polynya.model.config.capture.connection import Connection
+from polynya.model.config.capture.connection import Connection, ProjectFile
 from polynya.model.config.capture.masks import MaskSetting
 from polynya.model.config.capture.secret import FromEnvironment, SecretSetting
 from polynya.model.config.target import ResolvedTarget
+from polynya.model.contract.identifiers import shown
 from polynya.model.errors import DependencyError, OperationError
+from polynya.store.node_folders import SECRETS
 from polynya.store.vault import Vault
 
 
@@ -71,7 +73,10 @@ def access_of(task: ConnectedCapture, secrets: Secrets) -> Access:
 
 
 def access_to(connection: Connection, name: str, secrets: Secrets) -> Access:
-    """How a connection is reached, under a name of a task or its own. Raises as `Secrets.text`."""
+    """How a connection is reached, under a name of a task or its own.
+
+    Raises as `Secrets.text`, and OperationError for certificates that are elsewhere.
+    """
     return Access(
         type=connection.type,
         host=connection.host,
@@ -80,11 +85,27 @@ def access_to(connection: Connection, name: str, secrets: Secrets) -> Access:
         user=secrets.opened(connection.user),
         password=secrets.text(connection.password),
         tls=connection.tls.mode,
-        ca=connection.tls.ca,
+        ca=_authorities(connection.tls.ca, name),
         task=name,
         jars=connection.engine.jars,
         properties=dict(connection.engine.properties),
     )
+
+
+def _authorities(ca: str | None, name: str) -> str | None:
+    """The file of certificates that a connection names."""
+    if ca is None or isinstance(ca, ProjectFile):
+        return ca
+    found = SECRETS.below(ca)
+    if found is None:
+        raise OperationError(
+            "POLYNYA-GTW-094",
+            f"`tls.ca` is {shown(ca)}: {SECRETS.outside()}",
+            where=name,
+            state="nothing was read from the database",
+            fix="put the certificates into `connections/` of the project as a `.pem`, or there",
+        )
+    return str(found)
 
 
 def worker_settings(

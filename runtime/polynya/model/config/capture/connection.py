@@ -49,6 +49,12 @@ Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
 
 
+class ProjectFile(str):
+    """The absolute place of a file that came with the project."""
+
+    __slots__ = ()
+
+
 class Tls(Frozen):
     """Encryption of the way to the database."""
 
@@ -65,9 +71,10 @@ class Tls(Frozen):
     ca: str | None = Field(
         default=None,
         min_length=1,
-        description="File with the certificates of the authorities that are trusted, relative to "
-        "the project folder or absolute. A `.pem` in `connections/` is a part of the project and "
-        "travels with it. Default: those that this machine trusts.",
+        description="File with the certificates of the authorities that are trusted: a `.pem` in "
+        "`connections/`, which is a part of the project and travels with it, or a file below the "
+        "folder of secrets of the machine: `/etc/polynya/secrets`, or the one that "
+        "`POLYNYA_SECRETS` names. Default: those that this machine trusts.",
     )
 
 

@@ -43,6 +43,14 @@ PAGES: Final = (
         "edited after the agent submitted the run. The agent submits what the file says now.",
     ),
     ErrorPage(
+        "POLYNYA-AGT-076",
+        "a job would run code that the node does not name",
+        "`entry_point` and `environment` of `engine: {mode: emr_serverless}` are code that runs "
+        "with the role of the job. Whoever writes tasks chooses among the places that the stage "
+        "file names (`code` of `emr_serverless`), or the variable `POLYNYA_JOB_CODE` of the "
+        "agent: objects in S3, or prefixes that end with `/`. Nothing was submitted.",
+    ),
+    ErrorPage(
         "POLYNYA-AGT-075",
         "Glue did not stop a run",
         "The agent no longer has the unit, or ends, and asked Glue to stop its run. Glue answered "

@@ -47,6 +47,15 @@ PAGES: Final = (
         "cache folder (`~/.cache`, or XDG_CACHE_HOME). Mostly the machine cannot give the heap.",
     ),
     ErrorPage(
+        "POLYNYA-DEP-019",
+        "this machine does not name a Spark cluster",
+        "What executors of a Spark cluster send is unpacked in the process that uses them, and "
+        "`engine.python` is run on its workers. So whoever runs the machine names the masters on "
+        "other machines in `POLYNYA_SPARK_MASTERS`, such as `spark://10.0.0.5:7077`, and other "
+        "Pythons than its own in `POLYNYA_SPARK_PYTHONS`, words with blanks between them. The "
+        "configuration chooses among them. Masters on this machine need no name.",
+    ),
+    ErrorPage(
         "POLYNYA-DEP-018",
         "the JVM of Spark has ended",
         "Spark's process is gone: the system ended it, mostly for lack of memory (`dmesg` names "

@@ -46,6 +46,13 @@ PAGES: Final = (
         "than that make a view in the database, and load the view.",
     ),
     ErrorPage(
+        "POLYNYA-GTW-094",
+        "certificates of a connection are elsewhere",
+        "`tls.ca` is a `.pem` in `connections/` of the project, or a file below the folder of "
+        "secrets of the machine: `/etc/polynya/secrets`, or the one that the variable "
+        "`POLYNYA_SECRETS` names. Links are followed first. Nothing was read from the database.",
+    ),
+    ErrorPage(
         "POLYNYA-GTW-064",
         "a connection to another machine without TLS, or without a look at who answers",
         "`tls: {mode: disable}` sends the password and all rows as they are, to whoever is on the "
