@@ -24,6 +24,7 @@ from polynya.formats.debezium.tables import DebeziumScope
 from polynya.formats.loads import Split
 from polynya.formats.native.loads.kinds.kind import Wanted
 from polynya.formats.native.loads.kinds.registry import KINDS
+from polynya.formats.values import columns
 from tests.formats.debezium.builders import capture, read_capture
 from tests.formats.helpers import a_dataset, column, json_lines, read, rules
 
@@ -309,6 +310,22 @@ def test_a_line_of_very_many_fields_or_values_is_refused_alone(
 
     assert rules(batch) == [(1, "too_large"), (2, "too_large")]
     assert column(batch, "id") == [1, 4]
+
+
+def test_names_that_are_values_do_not_become_fields_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(columns, "MAX_FIELDS", 3)
+    rows = [{"id": at, "n": 1, "s": {"deep": {f"k{at}": 1}}} for at in range(5)]
+    file = json_lines(*rows, {"id": 9, "n": 1, "s": {"deep": {"k0": 2}}})
+
+    batch = read(file, a_dataset("json"))
+    as_map = read(file, a_dataset("json", columns={"s": "map<string,map<string,int>>"}))
+
+    assert column(batch, "id") == [0, 1, 2, 9]
+    assert rules(batch) == [(3, "bad_column"), (4, "bad_column")]
+    assert "an object may have" in batch.rejected[0].error
+    assert as_map.rejected == ()
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])

@@ -51,7 +51,7 @@ def opened_parquet(file: BinaryIO) -> parquet.ParquetFile:
 def check_parquet(reader: parquet.ParquetFile, size: int) -> None:
     """Refuse a file of `size` bytes with far more columns, rows or values. Raises TooLargeError."""
     metadata, schema = reader.metadata, reader.schema
-    limits.check_rows(metadata.num_rows, len(reader.schema_arrow), size)
+    limits.check_rows(metadata.num_rows, metadata.num_columns, size)
     nested = [n for n in range(len(schema)) if schema.column(n).max_repetition_level]
     groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)] if nested else []
     limits.check_nested(sum(one.column(n).num_values for one in groups for n in nested), size)
@@ -76,13 +76,19 @@ def opened_orc(file: BinaryIO) -> orc.ORCFile:
     file.seek(0)
     try:
         reader = orc.ORCFile(file)
-        columns, rows = len(reader.schema), reader.nrows
+        columns, rows = sum(map(_leaves, reader.schema.types)), reader.nrows
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"not a whole ORC file: {error}") from error
     limits.check_rows(rows, columns, size)
     if any(pa.types.is_nested(kind) for kind in reader.schema.types):
         limits.check_nested(nested_values(reader, file, size), size)
     return reader
+
+
+def _leaves(kind: pa.DataType) -> int:
+    """How many columns of a file a column takes, at all depths."""
+    inner = (kind.field(index).type for index in range(kind.num_fields))
+    return max(sum(map(_leaves, inner)), 1)
 
 
 def column_types(schema: pa.Schema) -> dict[str, DataType]:

@@ -28,7 +28,12 @@ from polynya.formats.values.exact import (
 )
 from polynya.formats.values.instants import Micros, Nanos
 from polynya.formats.values.iso_arrays import instants_of
-from polynya.formats.values.names import NameSpace, nested_problem
+from polynya.formats.values.names import (
+    MAX_FIELDS,
+    TOO_MANY_FIELDS,
+    NameSpace,
+    nested_problem,
+)
 from polynya.model.datatypes import (
     BIGINT,
     BINARY,
@@ -251,7 +256,12 @@ def _struct(values: Values, known: Struct, *, declared: bool) -> Column:
     names = NameSpace(children)
     bad_names: dict[str, str] = {}
     for name in dict.fromkeys(chain.from_iterable(row for row in rows if row)):
-        problem = None if name in children else nested_problem(name) or names.clash(name)
+        if name in children:
+            continue
+        problem = nested_problem(name)
+        if problem is None and len(children) >= MAX_FIELDS:
+            problem = f"field {name[:60]!r}: {TOO_MANY_FIELDS}"
+        problem = problem or names.clash(name)
         if problem:
             bad_names[name] = problem
         else:

@@ -17,6 +17,12 @@ TOO_MANY = (
     f"it would be a column more than the {MAX_COLUMNS:,} that a table may have; leave columns out "
     "with `except_columns`, or land rare ones as one object"
 )
+#: Fields of one struct. Each takes a value in every row, in memory and in the files.
+MAX_FIELDS = 2000
+TOO_MANY_FIELDS = (
+    f"it would be a field more than the {MAX_FIELDS:,} that an object may have; where names are "
+    "values, declare the column as a map"
+)
 
 
 def nested_problem(name: str) -> str | None:
