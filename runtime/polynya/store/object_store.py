@@ -166,19 +166,16 @@ class _Local(io.FileIO):
 
 def _passing(path: Path, error: OSError) -> Exception:
     """The error itself, or what to raise for one that says nothing of what is in the file."""
-    if error.errno is None or error.errno in OF_THE_FILE:
-        return error
-    return not_now(str(path), error)
+    is_of_file = error.errno is None or error.errno in OF_THE_FILE
+    return error if is_of_file else not_now(str(path), error)
 
 
 def not_now(where: str, error: BaseException) -> DependencyError:
     """The error of a file that cannot be read for a moment."""
-    said = error.strerror if isinstance(error, OSError) else None
-    if isinstance(error, MemoryError):
-        said = "there is not enough memory"
+    said = getattr(error, "strerror", None) or str(error) or "the memory does not suffice"
     return DependencyError(
         "POLYNYA-STO-003",
-        f"a file cannot be read now: {said or str(error) or type(error).__name__}",
+        f"a file cannot be read now: {said}",
         where=where,
         state="it was not set aside; it is read again by itself",
         fix="give the user of this process the right to read it, or see what the machine lacks",
