@@ -380,10 +380,7 @@ def _stamp(known: os.stat_result) -> int:
 
 
 def _as_text(path: str) -> str:
-    """A path as others can write it down: a byte that is not UTF-8 has a backslash before it.
-
-    No path with a backslash can be opened, so the file is refused by name.
-    """
+    """A path without bytes that are not UTF-8: these become a backslash, which no path may have."""
     try:
         path.encode()
     except UnicodeEncodeError:
