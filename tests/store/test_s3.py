@@ -173,3 +173,17 @@ def test_blocks_read_like_a_file() -> None:
         size = draw.choice([1, 10, 100, 2000])
         assert file.read(size) == model.read(size)
     assert all(end - start <= 64 for start, end in asked)
+
+
+def test_a_listing_tells_other_bytes_of_equal_size(place: S3Location, access: AwsAccess) -> None:
+    store = S3ObjectStore(place, access)
+
+    def stamp(data: bytes) -> int:
+        store.put("a.json", data)
+        (info,) = store.list()
+        return info.stamp
+
+    first = stamp(b"1")
+
+    assert 0 < first < 1 << 24
+    assert stamp(b"1") == first != stamp(b"2")
