@@ -11,8 +11,10 @@ from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.table.suspension import resume
 from polynya.model.errors import InternalError, SuspendedError, TaskStoppedError
 from polynya.model.reading.loader import load_project
+from polynya.observe.streams import StreamLost
 from tests.lab.events import land, upsert
 from tests.lab.lab import STARTED, Lab, Look, put
+from tests.lab.landed import LandedTable
 from tests.scenarios.kills import killed_at
 
 CUT_OFF = b'{"id": 4, "name":'
@@ -120,6 +122,25 @@ def test_a_kill_between_good_files_and_the_suspension_changes_nothing(lab: Lab) 
         users.run()
     assert users.current("id") == [(1,)]
     assert users.totals()["in"] == 1
+
+
+def test_landed_batches_before_one_with_a_bad_message_are_copied(lab: Lab) -> None:
+    columns = [{"name": "id", "expression": "id", "type": "bigint", "key": 1}]
+    settings = {"mode": "merge", "columns": columns, "partition_by": "none"}
+    clicks = LandedTable(lab, {**settings, "on_bad_record": "suspend"})
+    clicks.land({"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"})
+    clicks.land({"id": 3, "name": "Cid"}, CUT_OFF)
+    clicks.land({"id": 5, "name": "Eve"})
+
+    with pytest.raises(SuspendedError, match="bad_json"):
+        clicks.run()
+    assert clicks.look.current("id") == [(1,), (2,)]
+
+    resume(clicks.look.table("somebody"), {"bad_record": "quarantine"})
+    clicks.run()
+    assert clicks.look.current("id") == [(1,), (2,), (3,), (5,)]
+    assert clicks.look.totals() == {"in": 5, "out": 4, "filtered": 0, "quarantined": 1}
+    assert not any(isinstance(event, StreamLost) for event in lab.events)
 
 
 def test_a_task_ends_where_its_dataset_says_stop(lab: Lab) -> None:
