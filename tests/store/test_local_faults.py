@@ -7,7 +7,9 @@ import gzip
 import io
 import os
 import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.model.errors import DependencyError
 from polynya.store import object_store
-from polynya.store.object_store import LocalObjectStore
+from polynya.store.object_store import LocalObjectStore, ObjectInfo
 
 PASSING = [errno.EACCES, errno.EIO, errno.EMFILE, errno.ESTALE, errno.ENOMEM]
 
@@ -92,3 +94,39 @@ def test_a_name_that_is_not_utf_8_is_listed_and_refused_as_a_file(store: LocalOb
             landed_file(store, name, "json"),
         ):
             pass
+
+
+@pytest.mark.parametrize("number", PASSING)
+@pytest.mark.parametrize("list_all", [LocalObjectStore.list, lambda store: store.beginning("")])
+def test_a_folder_that_cannot_be_listed_now_is_not_empty(
+    store: LocalObjectStore,
+    list_all: Callable[[LocalObjectStore], Iterator[ObjectInfo]],
+    number: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (store.root / "in").mkdir()
+    real = os.scandir
+
+    def refuse(folder: Any) -> Any:
+        if str(folder).endswith("/in"):
+            raise OSError(number, os.strerror(number), str(folder))
+        return real(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+    with pytest.raises(DependencyError, match="cannot be read now"):
+        list(list_all(store))
+
+
+def test_a_folder_that_is_gone_is_empty(store: LocalObjectStore) -> None:
+    assert list(store.list("nothing")) == []
+    assert list(store.beginning("nothing/")) == []
+
+
+def test_all_of_a_file_is_read_by_every_way(store: LocalObjectStore) -> None:
+    whole = (store.root / "a.json").read_bytes()
+
+    with store.open("a.json") as file:
+        assert file.read() == whole
+    with store.open("a.json") as file:
+        assert file.read(10) + file.read(200_000) + file.read() == whole

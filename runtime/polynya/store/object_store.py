@@ -152,22 +152,20 @@ class _Local(io.FileIO):
         except OSError as error:
             raise _passing(self._path, error) from error
 
-    def read(self, size: int | None = -1, /) -> bytes:
-        """See `FileIO`."""
-        if size is None or size < 0:
-            return self.readall()
-        buffer = bytearray(size)
-        return bytes(memoryview(buffer)[: self.readinto(buffer)])
-
-    def readall(self) -> bytes:
-        """See `FileIO`."""
-        return b"".join(iter(lambda: self.read(_PIECE), b""))
+    # In terms of `readinto`; those of `FileIO` would go past it.
+    read = io.RawIOBase.read  # type: ignore[assignment]
+    readall = io.RawIOBase.readall
 
 
 def _passing(path: Path, error: OSError) -> Exception:
     """The error itself, or what to raise for one that says nothing of what is in the file."""
-    is_of_file = error.errno is None or error.errno in OF_THE_FILE
-    return error if is_of_file else not_now(str(path), error)
+    return error if error.errno in {None, *OF_THE_FILE} else not_now(str(path), error)
+
+
+def _unlisted(error: OSError) -> None:
+    """Raise what keeps a folder from being listed, unless it is gone."""
+    if error.errno not in OF_THE_FILE:
+        raise not_now(str(error.filename), error) from error
 
 
 def not_now(where: str, error: BaseException) -> DependencyError:
@@ -216,10 +214,13 @@ class LocalObjectStore:
         return target
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """All objects below the folder `prefix`; linked folders are not entered."""
+        """All objects below the folder `prefix`; linked folders are not entered.
+
+        Raises DependencyError: POLYNYA-STO-003, a folder cannot be read now. It is not empty.
+        """
         folder = self.resolve(prefix) if prefix else self.root
         found: list[ObjectInfo] = []
-        for directory, _, names in os.walk(folder, followlinks=False):
+        for directory, _, names in os.walk(folder, onerror=_unlisted, followlinks=False):
             # Texts and not `Path`s: thousands of files are listed every second.
             inside = Path(directory).relative_to(self.root).as_posix()
             before = "" if inside == "." else f"{inside}/"
@@ -261,7 +262,8 @@ class LocalObjectStore:
                     for one in found
                     if one.name >= rest or rest.startswith(one.name)
                 )
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            _unlisted(error)
             return []
 
     def info(self, path: str) -> ObjectInfo:
