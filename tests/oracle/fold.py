@@ -212,7 +212,8 @@ class _States:
                 values = self._complete(event, run[-1].values if alive else {}, visiting)
                 # What no event has sent since the record began.
                 unknown = event.unsent & guessed if alive else event.unsent
-                unknown = unknown if event.old_key is None else frozenset()
+                if event.old_key is not None:
+                    unknown = frozenset(n for n in event.unsent if values.get(n) is None)
                 if self._looks:
                     shown = self._shown_later(steps[place + 1 :], unknown)
                     values = {**values, **shown}

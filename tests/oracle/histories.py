@@ -162,8 +162,18 @@ def observed_history(choices: Choices, shape: Shape, count: int) -> list[Event]:
             events.append(Event(key, (commit, 1), DELETE, {}, moment))
         else:
             sent, unsent = _partial(choices, shape)
-            rows[number] = {**row, **sent}
-            events.append(Event(key, (commit, 1), UPSERT, sent, moment, unsent=unsent))
+            target = choices.integer(0, shape.key_count - 1)
+            if target in rows or not _chance(choices, shape.key_changes):
+                rows[number] = {**row, **sent}
+                events.append(Event(key, (commit, 1), UPSERT, sent, moment, unsent=unsent))
+                continue
+            del rows[number]
+            rows[target] = {**row, **sent}
+            moved = shape.key(shape.first_key + target)
+            events.append(Event(key, (commit, 1), DELETE, {}, moment))
+            events.append(
+                Event(moved, (commit, 2), UPSERT, sent, moment, unsent=unsent, old_key=key)
+            )
     return events
 
 

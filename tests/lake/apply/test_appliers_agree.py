@@ -171,7 +171,9 @@ def test_on_histories_of_hypothesis(
     assert not found, "\n".join(found)[:6000]
 
 
-OBSERVED = Shape(columns=("name", "note", "tags"), key_count=6, loads=30, deletes=10, unsent=70)
+OBSERVED = Shape(
+    columns=("name", "note", "tags"), key_count=6, loads=30, deletes=10, unsent=70, key_changes=60
+)
 
 
 def observed(seed: int, steps: Sequence[Sequence[Event]], **settings: Any) -> Dataset:

@@ -273,9 +273,13 @@ def _filled(shape: Shape, source: str) -> str:
         latest = f"last_value({known}, true) {over}"
         value = f"{latest}.v"
         if shape.looks:
-            later = looks.shown_later(shape, name, over_after)
-            value = f"IF({latest} IS NULL, {later}, {value})"
-            told.append(f"{latest} IS NOT NULL")
+            is_told = f"{latest} IS NOT NULL"
+            if shape.links:
+                is_open = looks.carries_nothing(shape, name)
+                is_told = f"NOT last_value(IF({known} IS NULL, NULL, {is_open}), true) {over}"
+                is_told = f"coalesce({is_told}, false)"
+            value = f"IF({is_told}, {value}, {looks.shown_later(shape, name, over_after)})"
+            told.append(is_told)
         filled[name] = f"IF(__del, {quote(name)}, {value})"
     more = f", {joined(told, 'AND')} AS __told" if told else ""
     return f"SELECT {_replaced(shape, filled)}, {_passed()}{more} FROM {source}"

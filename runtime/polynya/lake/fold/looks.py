@@ -33,6 +33,11 @@ def is_base(shape: Shape, name: str) -> str:
     return f"(__own AND __nth = 1 AND __op NOT IN ('I', 'i', 'L') AND {is_unsent(shape, name)})"
 
 
+def carries_nothing(shape: Shape, name: str) -> str:
+    """Whether a record that changed its key has a column of which its former key knew no value."""
+    return f"(__former IS NOT NULL AND {is_unsent(shape, name)} AND {quote(name)} IS NULL)"
+
+
 def shown_later(shape: Shape, name: str, over_after: str) -> str:
     """SQL of a column that no event up to a version sent: what a look shows before others do.
 

@@ -183,7 +183,39 @@ WITH
             PARTITION BY `id`, __gone, __life
             ORDER BY __seq
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-          ) IS NULL,
+          ) IS NOT NULL,
+          last_value(
+            IF(
+              NOT __del
+                AND (
+                  NOT coalesce(
+                    (
+                      array_contains(__unsent, 'name') OR array_contains(__unsent, 'title')
+                    ) <> array_contains(__unsent, 'hdr__all_but'),
+                    false
+                  )
+                  OR __former IS NOT NULL
+                  OR (
+                    __own
+                    AND __nth = 1
+                    AND __op NOT IN ('I', 'i', 'L')
+                    AND coalesce(
+                      (
+                        array_contains(__unsent, 'name') OR array_contains(__unsent, 'title')
+                      ) <> array_contains(__unsent, 'hdr__all_but'),
+                      false
+                    )
+                  )
+                ),
+              named_struct('v', `name`),
+              NULL
+            ),
+            true
+          ) OVER (
+            PARTITION BY `id`, __gone, __life
+            ORDER BY __seq
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+          ).v,
           CASE
             WHEN first_value(
               IF(
@@ -247,39 +279,7 @@ WITH
               ORDER BY __seq
               ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
             ) IS NULL AND __own THEN `name`
-          END,
-          last_value(
-            IF(
-              NOT __del
-                AND (
-                  NOT coalesce(
-                    (
-                      array_contains(__unsent, 'name') OR array_contains(__unsent, 'title')
-                    ) <> array_contains(__unsent, 'hdr__all_but'),
-                    false
-                  )
-                  OR __former IS NOT NULL
-                  OR (
-                    __own
-                    AND __nth = 1
-                    AND __op NOT IN ('I', 'i', 'L')
-                    AND coalesce(
-                      (
-                        array_contains(__unsent, 'name') OR array_contains(__unsent, 'title')
-                      ) <> array_contains(__unsent, 'hdr__all_but'),
-                      false
-                    )
-                  )
-                ),
-              named_struct('v', `name`),
-              NULL
-            ),
-            true
-          ) OVER (
-            PARTITION BY `id`, __gone, __life
-            ORDER BY __seq
-            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-          ).v
+          END
         )
       ) AS `name`,
       __ci,
