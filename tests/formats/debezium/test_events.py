@@ -38,6 +38,8 @@ def test_operations(op: str, snapshot: Any, expected: str) -> None:
     batch = the_table(an_event(op, _ROW, key=_KEY, snapshot=snapshot))
 
     assert column(batch, "__op") == [expected]
+    is_read = op == "r" and expected == "U"
+    assert column(batch, "__unsent") == [["hdr__read"] if is_read else None]
     assert batch.keys == ("id",)
 
 
