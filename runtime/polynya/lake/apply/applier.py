@@ -19,6 +19,7 @@ from polynya.lake.apply import retention
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.folding import folded, folded_with_all, new_truncates, pending_events
 from polynya.lake.apply.from_events import rebuilt
+from polynya.lake.apply.interpreted import interpreted_if_wide
 from polynya.lake.apply.removal import Removal
 from polynya.lake.apply.retention import Retention
 from polynya.lake.apply.run import CopyParts, Folded, Run
@@ -108,7 +109,12 @@ class Applier(ABC):
         with target.applying():
             target.take_over()
             # Not before: no batch changes the columns while an apply is at work.
-            with Run.of(target, shape or target.stored_shape(), fresh) as run:
+            with (
+                Run.of(target, shape or target.stored_shape(), fresh) as run,
+                interpreted_if_wide(
+                    target.spark, columns=len(run.shape.columns), rows=target.table.rows()
+                ),
+            ):
                 keeping = retention.plan(run, now)
                 versions, truncates = self._versions(run, keeping.now, anew=anew)
                 seen = target.state.snapshot

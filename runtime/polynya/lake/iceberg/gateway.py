@@ -72,6 +72,11 @@ class IcebergTable:
         found = self._java.currentSnapshot()
         return None if found is None else self._told(found)
 
+    def rows(self) -> int:
+        """How many rows its files have, deleted ones too; 0 where no commit has said it."""
+        found = self._java.currentSnapshot()
+        return 0 if found is None else int(found.summary().get("total-records") or 0)
+
     def snapshot(self, number: int) -> Snapshot | None:
         """A snapshot by its id, None when it was expired."""
         found = self._java.snapshot(number)
