@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from polynya.cli.main import main
 from polynya.cli.project.proposal.propose import propose
+from polynya.cli.project.proposal.sample import read_sample
 from polynya.model.reading.loader import load_project
 
 CHANGES = [
@@ -118,3 +120,11 @@ def test_an_empty_project_has_no_task(tmp_path: Path) -> None:
 
     assert list(load_project(tmp_path / "p").tasks) == []
     assert main(["init", str(tmp_path / "q"), "--empty", "--from", "x.csv"]) == 2
+
+
+def test_times_of_96_bits_are_those_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    times = pa.array([datetime(1500, 1, 1), datetime(9999, 12, 31)], pa.timestamp("us"))
+    pq.write_table(pa.table({"at": times}), file, use_deprecated_int96_timestamps=True)
+
+    assert [one["at"].year for one in read_sample(file).records] == [1500, 9999]

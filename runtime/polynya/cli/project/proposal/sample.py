@@ -133,9 +133,10 @@ def _csv(file: Path) -> list[dict[str, Any]]:
 
 def _parquet(file: Path) -> list[dict[str, Any]]:
     # Start-up time: pyarrow.
-    from pyarrow import parquet
+    from polynya.formats.records.int96 import exact_batches
 
-    batch = next(parquet.ParquetFile(file).iter_batches(MOST), None)
+    with file.open("rb") as content:
+        batch = next(exact_batches(content, MOST), None)
     return [] if batch is None else batch.to_pylist()
 
 
