@@ -16,7 +16,7 @@ import pymysql
 
 from examples.servers.mariadb import Server, mariadb_server
 from tests.random_capture import types
-from tests.random_capture.source import Column, Source
+from tests.random_capture.source import Audit, Column, Source
 from tests.random_capture.types import Type
 
 _DATABASE = "mill"
@@ -151,6 +151,8 @@ KEYS: tuple[tuple[Column, ...], ...] = (
     (Column("price", _plain("decimal(12,2)", lambda c: f"{c.randint(1, 90)}.25", Decimal)),),
 )  # fmt: skip
 
+AUDIT = Audit(TYPES, "JSON_OBJECT", "JSON_ARRAY")
+
 
 class Session:
     """A session of the superuser."""
@@ -184,22 +186,12 @@ def _server() -> Iterator[Server]:
 
 def _audited(name: str, keys: Sequence[Column], columns: Sequence[Column]) -> list[str]:
     """Triggers that write each change of a row of the table into the log."""
-
-    def row(which: str, these: Sequence[Column]) -> str:
-        pairs = ", ".join(
-            f"'{one.name}', JSON_ARRAY({TYPES.index(one.type) if one in columns else -1},"
-            f" {one.type.text.format(f'{which}.{one.name}')})"
-            for one in these
-        )
-        return f"JSON_OBJECT({pairs})"
-
-    every = [*keys, *columns]
-    differs = " OR ".join(
-        f"{one.type.text.format(f'OLD.{one.name}')} <> {one.type.text.format(f'NEW.{one.name}')}"
-        for one in keys
-    )
+    differs = AUDIT.differs(keys)
     begin = f"INSERT INTO audit.log (name, op, row) VALUES ('{name}'"
-    put, drop = f"{begin}, 'U', {row('NEW', every)})", f"{begin}, 'D', {row('OLD', keys)})"
+    put, drop = (
+        f"{begin}, 'U', {AUDIT.row('NEW', keys, columns)})",
+        f"{begin}, 'D', {AUDIT.row('OLD', keys)})",
+    )
     bodies = {
         "INSERT": put,
         "UPDATE": f"BEGIN IF {differs} THEN {drop}; END IF; {put}; END",

@@ -14,7 +14,7 @@ import pg8000.native
 
 from examples.servers.postgresql import PostgresServer, postgres_server
 from tests.random_capture import types
-from tests.random_capture.source import Column, Source
+from tests.random_capture.source import Audit, Column, Source
 from tests.random_capture.types import Type
 
 SETUP = (
@@ -224,6 +224,8 @@ KEYS: tuple[tuple[Column, ...], ...] = (
     (Column("price", _plain("numeric(12,2)", lambda c: f"{c.randint(1, 90)}.25", Decimal)),),
 )
 
+AUDIT = Audit(TYPES, "json_build_object", "json_build_array")
+
 
 class Session:
     """A session of the superuser."""
@@ -250,28 +252,14 @@ def _server() -> Iterator[PostgresServer]:
 
 def _audited(name: str, keys: Sequence[Column], columns: Sequence[Column]) -> list[str]:
     """A trigger that writes each change of a row of the table into the log."""
-
-    def row(which: str, these: Sequence[Column]) -> str:
-        pairs = ", ".join(
-            f"'{one.name}', json_build_array({TYPES.index(one.type) if one in columns else -1},"
-            f" {one.type.text.format(f'{which}.{one.name}')})"
-            for one in these
-        )
-        return f"json_build_object({pairs})"
-
-    every = [*keys, *columns]
-    # A key is another one when its bytes are, also where a collation takes both for equal.
-    differs = " OR ".join(
-        f"{one.type.text.format(f'OLD.{one.name}')} <> {one.type.text.format(f'NEW.{one.name}')}"
-        for one in keys
-    )
+    differs = AUDIT.differs(keys)
     insert = "INSERT INTO audit.log (name, op, row) VALUES (TG_TABLE_NAME"
     return [
         f"""CREATE OR REPLACE FUNCTION audit.{name}() RETURNS trigger LANGUAGE plpgsql
         SET timezone = 'UTC' SET extra_float_digits = 1 SET datestyle = 'ISO' AS $body$ BEGIN
-        IF TG_OP = 'DELETE' THEN {insert}, 'D', {row("OLD", keys)}); RETURN NULL; END IF;
-        IF TG_OP = 'UPDATE' AND ({differs}) THEN {insert}, 'D', {row("OLD", keys)}); END IF;
-        {insert}, 'U', {row("NEW", every)}); RETURN NULL; END $body$""",
+        IF TG_OP = 'DELETE' THEN {insert}, 'D', {AUDIT.row("OLD", keys)}); RETURN NULL; END IF;
+        IF TG_OP = 'UPDATE' AND ({differs}) THEN {insert}, 'D', {AUDIT.row("OLD", keys)}); END IF;
+        {insert}, 'U', {AUDIT.row("NEW", keys, columns)}); RETURN NULL; END $body$""",
         f"DROP TRIGGER IF EXISTS audit_rows ON {name}",
         (
             f"CREATE TRIGGER audit_rows AFTER INSERT OR UPDATE OR DELETE ON {name}"

@@ -59,3 +59,36 @@ class Source:
     def revision(self) -> Type:
         """The type of `rev`, another number in each version of a record."""
         return next(one for one in self.types if one.ddl == "bigint")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Parts of the triggers that write down what happens, in the SQL of one database.
+
+    Attributes:
+        types: those that a number in the log means.
+        object: function of a JSON object.
+        array: function of a JSON array.
+    """
+
+    types: Sequence[Type]
+    object: str
+    array: str
+
+    def row(self, which: str, keys: Sequence[Column], columns: Sequence[Column] = ()) -> str:
+        """The exact texts of a row `OLD` or `NEW` with the numbers of their types; -1 is a key."""
+        pairs = ", ".join(
+            f"'{one.name}', {self.array}({number}, {one.type.text.format(f'{which}.{one.name}')})"
+            for these, is_key in ((keys, True), (columns, False))
+            for one in these
+            for number in (-1 if is_key else self.types.index(one.type),)
+        )
+        return f"{self.object}({pairs})"
+
+    def differs(self, keys: Sequence[Column]) -> str:
+        """Whether a key is another one: when its bytes are, also where a collation sees none."""
+        return " OR ".join(
+            f"{one.type.text.format(f'OLD.{one.name}')}"
+            f" <> {one.type.text.format(f'NEW.{one.name}')}"
+            for one in keys
+        )
