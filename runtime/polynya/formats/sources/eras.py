@@ -113,7 +113,8 @@ class LogEras:
     ) -> int:
         era = self.eras[index]
         is_named = log in era.names
-        if position > era.top:
+        # Views of a quiet source have one place, at whatever time.
+        if position > era.top or (is_named and position == era.top):
             if not is_named and not self._is_later(era, micros):
                 return self._restarted(index, log, _begun(log, position, micros, seen))
             era.reach(position, micros, seen)
