@@ -166,7 +166,7 @@ def test_a_run_that_goes_on_says_a_failure_once_and_that_it_is_over(shop: Shop) 
 
     shop.units = {"shop.users": step}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polynya.engine.work.turns.queue._pause", lambda *_: 0.01)
+        patch.setattr("polynya.engine.work.turns.queue.longer_pause", lambda *_: 0.01)
         code = shop.run(once=False)
 
     assert code == 0

@@ -77,7 +77,9 @@ class FakeTable:
     def copying(self, found: Discovery) -> AbstractContextManager[None]:
         return WorkingDataset.copying(self, found)  # type: ignore[arg-type]
 
-    def copy(self, batch: DatasetBatch, *, began: float, live_files: object) -> None:
+    def copy(
+        self, batch: DatasetBatch, *, began: float, live_files: object, before: object
+    ) -> None:
         assert batch.rows.num_rows == 1
         self.waited.append(self.context.clock.monotonic() - began)
 
