@@ -44,11 +44,11 @@ def test_only_wide_tables_of_few_rows_are_computed_without_compiling(
     compiling: SparkSession,
 ) -> None:
     spark = compiling
-    with interpreted_if_wide(spark, columns=_WIDE, rows=3):
+    with interpreted_if_wide(spark, columns=_WIDE, rows=lambda: 3):
         interpreted = compiles(spark, 7)
-    with interpreted_if_wide(spark, columns=300, rows=3):
+    with interpreted_if_wide(spark, columns=300, rows=lambda: 3):
         narrow = compiles(spark, 8)
-    with interpreted_if_wide(spark, columns=_WIDE, rows=1_000_000):
+    with interpreted_if_wide(spark, columns=_WIDE, rows=lambda: 1_000_000):
         long = compiles(spark, 9)
 
     # What has few columns is compiled with its stage, as always.

@@ -112,7 +112,7 @@ class Applier(ABC):
             with (
                 Run.of(target, shape or target.stored_shape(), fresh) as run,
                 interpreted_if_wide(
-                    target.spark, columns=len(run.shape.columns), rows=target.table.rows()
+                    target.spark, columns=len(run.shape.columns), rows=target.table.rows
                 ),
             ):
                 keeping = retention.plan(run, now)

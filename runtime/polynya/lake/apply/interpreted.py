@@ -6,7 +6,7 @@ columns that takes longer than anything else, and is only made up for by many ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,13 +20,15 @@ _MODE: Final = "spark.sql.codegen.factoryMode"
 
 
 @contextmanager
-def interpreted_if_wide(spark: SparkSession, *, columns: int, rows: int) -> Iterator[None]:
+def interpreted_if_wide(
+    spark: SparkSession, *, columns: int, rows: Callable[[], int]
+) -> Iterator[None]:
     """Let the queries of this thread be interpreted, if that is faster for so many values.
 
     The mode is a local property, which Spark hands to the tasks of this thread's jobs: queries of
-    other tables go on as they are.
+    other tables stay as they are. `rows` is asked of wide tables only: it costs calls of Java.
     """
-    if columns <= _WIDE or columns * rows > _MOST_VALUES:
+    if columns <= _WIDE or columns * rows() > _MOST_VALUES:
         yield
         return
     context = spark.sparkContext
