@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster_faults.__main__ import suffered
+from tests.cluster_faults.versions import AGAIN
 from tests.cluster_faults.world import Arm
 
 #: Agents start in half a minute on a busy machine: times of the protocol are a fifth.
@@ -14,24 +15,23 @@ LEASE = 6.0
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("count", [12, pytest.param(30, marks=pytest.mark.slow)])
-def test_overlapping_faults_lose_no_row_and_double_none(tmp_path: Path, count: int) -> None:
+def test_thirty_faults_lose_no_row_and_double_none(tmp_path: Path) -> None:
     said: list[str] = []
 
-    faults = {"alone": 0, "overlapping": count}
+    faults = {"alone": 0, "overlapping": 30}
     found = suffered(
         tmp_path / "faults", Arm(LEASE), faults, seed=7, say=said.append, pause=(0.2, 1.5)
     )
 
-    assert (found.wrong, found.problems) == (0, ()), "\n".join(said)
-    # No vacuous pass: units moved, answers were lost, rows were copied meanwhile. Whether a node of
-    # this version writes a record of the later one again is chance in so short a run; `vacuous` is
-    # for long ones (`python -m tests.cluster_faults`, `test_pure.py`).
-    assert found.counts["faults"] == count
-    assert found.counts["claims"] > count // 3
+    # Whether a node of this version writes a record of the later one again is chance in so few.
+    vacuous = [why for why in found.vacuous if AGAIN not in why]
+    assert (found.wrong, found.problems, vacuous) == (0, (), []), "\n".join(said)
+    # No vacuous pass: units moved, answers were lost, rows were copied meanwhile.
+    assert found.counts["faults"] == 30
+    assert found.counts["claims"] > 12
     assert found.counts["requests: applied, answer lost"] > 0
-    assert found.counts["batches"] > count
-    assert found.counts["rows"] > 15 * count
+    assert found.counts["batches"] > 30
+    assert found.counts["rows"] > 500
 
 
 @pytest.mark.spark
