@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from polynya.model.reading.loader import LoadedProject as LoadedProject
     from polynya.model.reading.loader import load_project as load_project
 
-__version__ = "0.1.0"
+__version__ = "0.7.0"
 
 __all__ = [
     "ApplyPolicy",
