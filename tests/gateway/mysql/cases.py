@@ -175,7 +175,7 @@ ROWS: dict[str, list[Case]] = {
         data("point", "ST_GeomFromText('POINT(1 2.5)')",
              {"x": 1.0, "y": 2.5, "wkb": WKB_POINT, "srid": None}, "geometry.Point", "struct"),
     ],
-    "GEOMETRY and the others of it": [
+    "GEOMETRY and its subtypes": [
         data("geometry", "ST_GeomFromText('POINT(1 2.5)', 4326)", {"wkb": WKB_POINT, "srid": 4326},
              "geometry.Geometry", "struct"),
         data("linestring", "ST_GeomFromText('LINESTRING(0 0,1 1)')",
