@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from polynya.gateway.postgresql.sql import lsn_text
+from polynya.gateway.postgresql import slots
+from polynya.gateway.postgresql.sql import lsn_number, lsn_text
 from polynya.model.errors import OperationError
 from tests.gateway.postgresql.shop import Shop, rows
 
@@ -87,6 +90,40 @@ def test_a_later_view_has_tables_that_came_meanwhile_and_leaves_no_slot(shop: Sh
     later.close()
     shop.run("SELECT pg_sleep(0.2)")
     assert shop.run(SLOTS) == [["polynya_shop"]]
+
+
+def test_rows_of_a_later_view_stand_behind_the_last_transaction_that_it_has(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run(ORDERS, "CREATE TABLE apart (n int)", "INSERT INTO orders VALUES (1, 0)")
+    database = shop.open()
+    tables = database.tables(("public.orders",), ())
+    database.begin(tables).snapshot.close()
+    create = slots.create
+
+    def beside_others(*args: Any, **more: Any) -> slots.Exported:
+        shop.run(
+            "UPDATE orders SET n = 1", "UPDATE orders SET n = 2", "INSERT INTO apart VALUES (1)"
+        )
+        made = create(*args, **more)
+        shop.run("UPDATE orders SET n = 3")
+        return made
+
+    monkeypatch.setattr(slots, "create", beside_others)
+    later = database.resume(tables)
+
+    begins = shop.run(
+        "SELECT lsn::text, get_byte(data, 0) = ascii('C') FROM pg_logical_slot_peek_binary_changes("
+        "'polynya_shop', NULL, NULL, 'proto_version', '1', 'publication_names', 'polynya_shop', "
+        "'messages', 'true') WHERE get_byte(data, 0) IN (ascii('C'), ascii('U'))"
+    )
+    commits = [lsn_number(place) for place, is_commit in begins if is_commit]
+    changes = [place for place, is_commit in begins if not is_commit]
+    assert rows(later.read(tables[0], None, 10, None)) == [{"id": 1, "n": 2}]
+    # The message of our own, the three changes, the message behind the view.
+    assert (len(commits), len(changes)) == (5, 3)
+    assert later.source["lsn"] == commits[2]
+    later.close()
 
 
 def test_slot_and_publication_go_only_when_asked(shop: Shop) -> None:

@@ -20,7 +20,6 @@ from polynya.gateway.postgresql.looks import Look, export
 from polynya.gateway.postgresql.properties import properties_of
 from polynya.gateway.postgresql.refusals import refuse, refuse_later
 from polynya.gateway.postgresql.session import Session, authorities
-from polynya.gateway.postgresql.sql import lsn_number
 from polynya.gateway.postgresql.tables import PgTable, chosen, is_named, read_tables
 from polynya.gateway.postgresql.views import View
 from polynya.gateway.source import Access, Beginning, Finding, Lag, Offset, SourceTable
@@ -82,11 +81,7 @@ class PostgresDatabase:
         return Beginning(_offset(exported.lsn, view.source), view)
 
     def resume(self, tables: Sequence[SourceTable]) -> View:
-        """A later view, beside the stream. Its rows carry a place before which it has everything.
-
-        The stream knows a transaction by the commit of the one before it. So a transaction of our
-        own is put behind the place: of those after it only the first could seem older than the
-        rows, and that one is in the view.
+        """A later view, beside the stream. Its rows stand behind the last transaction that it has.
 
         Raises:
             TableError: POLYNYA-GTW-025, -027, -030 or -035, a table cannot be captured.
@@ -96,11 +91,8 @@ class PostgresDatabase:
             published = [one for one in chosen_tables if not one.not_captured]
             refuse_later(session, self._access, published)
             publication.grow(session, self._access, self._publication, published)
-            place = lsn_number(session.run("SELECT pg_current_wal_insert_lsn()::text")[0][0])
-            session.run("SELECT pg_logical_emit_message(true, 'polynya', 'load')")
-            number = session.run("SELECT pg_backend_pid()")[0][0]
-            exported = slots.create(self._access, f"polynya_load_{number}", is_temporary=True)
-            return self._view(exported, place)
+            exported, commit = slots.create_later(session, self._access, self._publication)
+        return self._view(exported, commit)
 
     def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
         """A view without slot, publication or the right to replicate. What was made stays.

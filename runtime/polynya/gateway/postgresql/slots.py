@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.gateway.postgresql.session import Session
-from polynya.gateway.postgresql.sql import identifier, literal, lsn_number
+from polynya.gateway.postgresql.sql import identifier, literal, lsn_number, lsn_text
 from polynya.gateway.source import Access
 from polynya.model.errors import OperationError
 
@@ -21,6 +21,17 @@ SELECT s.plugin, s.database, s.active_pid, s.wal_status, s.safe_wal_size::float8
        to_jsonb(s) ->> 'invalidation_reason'
 FROM pg_replication_slots s LEFT JOIN pg_stat_replication r ON r.pid = s.active_pid
 WHERE s.slot_name = {name}
+"""
+_OWN_TRANSACTION: Final = "SELECT pg_logical_emit_message(true, 'polynya', 'load')"
+# A message that begins with a C is a commit. Its place is the end of the commit in the log, by
+# which the stream names the transaction, too. Debezium asks for messages from version 14 on, which
+# decides whether a transaction without rows is there at all.
+_LAST_COMMIT: Final = """\
+SELECT lsn::text FROM pg_logical_slot_peek_binary_changes({slot}, {end}, NULL,
+  VARIADIC ARRAY['proto_version', '1', 'publication_names', {publication}]
+    || CASE WHEN current_setting('server_version_num')::int >= 140000
+       THEN ARRAY['messages', 'true'] ELSE ARRAY[]::text[] END)
+WHERE get_byte(data, 0) = ascii('C') AND lsn <= {end} ORDER BY lsn DESC LIMIT 1
 """
 
 
@@ -85,6 +96,43 @@ def create(access: Access, name: str, *, is_temporary: bool) -> Exported:
         holder.close()
         raise
     return Exported(lsn_number(str(rows[0][1])), str(rows[0][2]), holder)
+
+
+def create_later(session: Session, access: Access, publication: str) -> tuple[Exported, int]:
+    """A view beside a stream, and the commit of the last transaction that is in both.
+
+    An event of the stream has the commit of the transaction before it. So rows with the commit of
+    the last transaction in the view stand behind all that the view has, and before all that it has
+    not. A slot that begins before the view tells that commit: the server decodes for it what it
+    decodes for the stream. Both slots are temporary. A transaction of our own after the beginning
+    of the first sees to it that there is one; another one behind the view lets a stream that is
+    quiet reach it.
+
+    Args:
+        session: has the first slot; no transaction is open.
+        access: of the database.
+        publication: of the stream.
+
+    Raises OperationError and DependencyError.
+    """
+    number = session.run("SELECT pg_backend_pid()")[0][0]
+    name = literal(f"polynya_commits_{number}")
+    session.run(f"SELECT pg_create_logical_replication_slot({name}, '{PLUGIN}', true)")
+    session.run(_OWN_TRANSACTION)
+    exported = create(access, f"polynya_load_{number}", is_temporary=True)
+    try:
+        question = _LAST_COMMIT.format(
+            slot=name,
+            end=literal(lsn_text(exported.lsn)),
+            publication=literal(identifier(publication)),
+        )
+        commit = lsn_number(session.run(question)[0][0])
+        session.run(f"SELECT pg_drop_replication_slot({name})")
+        session.run(_OWN_TRANSACTION)
+    except BaseException:
+        exported.holder.close()
+        raise
+    return exported, commit
 
 
 def make_room(session: Session, access: Access, name: str) -> None:

@@ -11,8 +11,10 @@ from polynya.gateway.postgresql.slots import read_slot
 from polynya.gateway.postgresql.sql import literal
 from polynya.gateway.source import Finding
 
+#: The stream, and two more while the view of a later load is made.
+_SLOTS: Final = 3
 #: The stream, and one more while a table is loaded later.
-_NEEDED: Final = 2
+_SENDERS: Final = 2
 #: So much of the log makes a slot that nobody reads worth a word.
 MUCH_BYTES: Final = 1 << 30
 _MIB: Final = 1 << 20
@@ -44,11 +46,11 @@ class Room:
 def room_findings(session: Session, name: str, room: Room) -> Iterator[Finding]:
     """What there is to say; `name` is that of the capture's own slot."""
     there = read_slot(session, name)
-    needed = _NEEDED - (there is not None)
-    for what, left, setting in (
-        ("replication slots", room.slots, "max_replication_slots"),
-        ("WAL senders", room.senders, "max_wal_senders"),
+    for what, left, most, setting in (
+        ("replication slots", room.slots, _SLOTS, "max_replication_slots"),
+        ("WAL senders", room.senders, _SENDERS, "max_wal_senders"),
     ):
+        needed = most - (there is not None)
         enough = left >= needed
         yield Finding(
             ok=enough, what=f"{left} {what} are free, {needed} are needed",
