@@ -187,7 +187,11 @@ simulate: dev ## Simulate Spot shortages and the scaling strategies; what a stag
 	@$(BIN)/python -m bench fallback strategies costs
 
 .PHONY: docs
-docs: install ## Write the reference pages and the JSON Schemas from the code
+docs: $(DONE)/docs reference ## Build the pages as a site with search, in build/site; a dead link fails
+	@$(BIN)/python docs/site
+
+.PHONY: reference
+reference: install ## Write the reference pages and the JSON Schemas from the code
 	@$(BIN)/python -m polynya.cli.reference docs/reference
 	@$(BIN)/polynya schema export runtime/polynya/schema
 
@@ -275,6 +279,11 @@ $(DONE)/dev: requirements/dev.txt requirements/jdk.txt constructs/pyproject.toml
 	@$(PIP) $(LOCKED) --requirement requirements/dev.txt --requirement requirements/jdk.txt
 	@$(PIP) --no-deps --no-build-isolation --editable constructs
 	@$(BIN)/python -m polynya.lake.spark.jars fetch --group aws --group kafka --group msk >/dev/null
+	@touch $@
+
+# The site documents the constructs too, so it needs the CDK.
+$(DONE)/docs: requirements/docs.txt $(DONE)/dev
+	@$(PIP) $(LOCKED) --requirement $<
 	@touch $@
 
 node_modules/.package-lock.json: package.json package-lock.json
