@@ -22,6 +22,15 @@ UNREADABLE = {
 }
 
 
+def test_a_statement_that_was_cut_is_told_as_one_that_cannot_be_read() -> None:
+    error = failure_of(f"{STATEMENT.partition('::1')[0]}a secret, which is lo")
+
+    assert error.code == "POLYNYA-GTW-049"
+    assert not error.retryable
+    assert "INET6 DEFAULT '…'" in str(error)
+    assert "secret" not in str(error)
+
+
 def test_a_statement_that_cannot_be_read_is_told_without_its_texts() -> None:
     error = failure_of(STATEMENT)
 

@@ -9,7 +9,9 @@ from polynya.gateway.faults import UNREADABLE, TableError
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 
 _STATEMENT: Final = re.compile(
-    r"couldn't be parsed.*?with the statement '(.*?)'\s*(?:\n|$|;)", re.DOTALL
+    # What is long is cut.
+    r"couldn't be parsed.*?with the statement '(.*?)(?:'\s*(?:\n|;|\Z)|\Z)",
+    re.DOTALL,
 )
 #: What Debezium says of a value, of a type that it does not know, and of rows that have other
 #: columns than the table had by all statements that it has read.
@@ -29,7 +31,7 @@ _VALUE: Final = re.compile(
     r"of type (?P<type>[^;\n]+)"
 )
 _SETTING: Final = "server is not configured to use a"
-_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+_QUOTED: Final = re.compile(r"'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)")
 _LONGEST: Final = 300
 _STATE: Final = "all before it has landed; the stream stands there, and the database keeps its log"
 

@@ -9,12 +9,22 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.formats.debezium.ddl import replacing, table_ddl
+from polynya.gateway.landing.definitions import (
+    as_read_changes,
+    as_read_statement,
+    misread_tables,
+)
 from polynya.gateway.landing.places import Place, place_of_rows
 
 _BINLOG: Final = "mariadb"
 #: Rows come into a table, or leave it, without events.
 _MOVES: Final = re.compile(
     r"\b(?:EXCHANGE\s+PARTITION|IMPORT\s+TABLESPACE|CONVERT\s+(?:PARTITION|TABLE))\b", re.IGNORECASE
+)
+#: Lines of a history that may have to be changed; large ones are not parsed for nothing.
+_MAYBE: Final = re.compile(
+    rb'\bREPLACE\b|"typeName"\s*:\s*"(?:UUID|BOOL|SERIAL|REAL|FLOAT4)|"charsetName"\s*:\s*"binary"',
+    re.IGNORECASE,
 )
 _OTHER: Final = re.compile(
     r"\bTABLE\s+(?:(?P<space>`(?:[^`]|``)+`|[\w$]+)\s*\.\s*)?(?P<table>`(?:[^`]|``)+`|[\w$]+)",
@@ -60,26 +70,42 @@ def misread(line: bytes) -> Misread | None:
     return None if found is None else Misread(found.table, place_of_rows(_BINLOG, value["source"]))
 
 
-def as_read(history: bytes) -> bytes:
-    """A history of schemas whose statements Debezium understands.
+def mistyped(line: bytes) -> dict[str, Place]:
+    """The tables of which a statement gives Debezium a column of a wrong type, and its place."""
+    value = json.loads(line)["value"]
+    names = misread_tables(value.get("tableChanges"))
+    return dict.fromkeys(names, place_of_rows(_BINLOG, value["source"])) if names else {}
 
-    One that replaces a table becomes two: the table is dropped, and made.
+
+def as_read(history: bytes) -> bytes:
+    """A history of schemas that Debezium understands.
+
+    A statement that replaces a table becomes two: the table is dropped, and made. Columns get the
+    types by which their values are read.
     """
-    if b" REPLACE " not in history.upper():
-        return history
     return b"".join(one for line in history.splitlines(keepends=True) for one in _understood(line))
 
 
 def _understood(line: bytes) -> Iterator[bytes]:
-    record: Mapping[str, Any] = json.loads(line) if line.strip() else {}
-    found = replacing(str(record.get("ddl") or ""), record.get("databaseName"))
-    if found is None or record.get("tableChanges"):
+    if not _MAYBE.search(line):
         yield line
         return
-    space, _, table = found.table.partition(".")
-    dropped = ".".join("`" + one.replace("`", "``") + "`" for one in (space, table) if one)
-    for statement in (f"DROP TABLE IF EXISTS {dropped}", found.statement):
-        yield json.dumps({**record, "ddl": statement}, ensure_ascii=False).encode() + b"\n"
+    record: dict[str, Any] = json.loads(line)
+    changes = record.get("tableChanges")
+    found = None if changes else replacing(str(record.get("ddl") or ""), record.get("databaseName"))
+    if found is not None:
+        space, _, table = found.table.partition(".")
+        dropped = ".".join("`" + one.replace("`", "``") + "`" for one in (space, table) if one)
+        for statement in (f"DROP TABLE IF EXISTS {dropped}", as_read_statement(found.statement)):
+            yield _line({**record, "ddl": statement})
+    elif as_read_changes(changes):
+        yield _line(record)
+    else:
+        yield line
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
 def _dotted(found: re.Match[str], space: str) -> str:

@@ -8,7 +8,7 @@ twice the size of a batch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
 from operator import not_
@@ -17,6 +17,7 @@ from typing import Protocol
 from polynya.gateway.faults import TableError
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.pending import Pending, Roll
+from polynya.gateway.landing.places import Place
 from polynya.gateway.landing.position import Position, StreamPosition
 from polynya.gateway.landing.stream import Cutter, StreamEvent
 from polynya.gateway.source import Offset
@@ -97,8 +98,14 @@ class Changes:
         """Begin to land."""
         self._thread.start()
 
-    def take(self, events: Sequence[StreamEvent]) -> StreamEvent | None:
+    def take(
+        self, events: Sequence[StreamEvent], replaced: Iterable[tuple[str, Place]] = ()
+    ) -> StreamEvent | None:
         """Take what the engine has read; from its thread only. Waits while there is no room.
+
+        Args:
+            events: in their order.
+            replaced: tables that got rows which are not among them, and where.
 
         Returns:
             The event of which the database may be told that all up to it has landed; None: none
@@ -120,6 +127,7 @@ class Changes:
                 self._pending.add([*compress(shown, map(not_, apart))])
             elif shown:
                 self._pending.add(shown)
+            self._pending.replaced.update(replaced)
             if shown or cut.last is not None:
                 self._pending.position = cut.position
                 self._pending.told = cut.last or self._pending.told
@@ -127,6 +135,11 @@ class Changes:
                 self._changed.notify_all()
             told, self._told = self._told, None
             return told
+
+    def begin_at(self, offset: Offset) -> None:
+        """The stream goes on at an offset, of which nothing beyond was taken."""
+        with self._changed:
+            self._cutter.position = self._pending.position = StreamPosition(offset)
 
     def has_read_to(self, place: Offset) -> None:
         """All up to a place in the log was taken: it lands, with what waits."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from polynya.gateway.debezium.misreading import Misreading
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.pending import Roll
 from polynya.gateway.landing.places import Place, place_of_offset, place_of_rows
 from polynya.gateway.landing.progress import LoadPlan, unloaded
-from polynya.gateway.landing.statements import misread
 from polynya.gateway.landing.stream import StreamEvent, cutter_of
+from polynya.gateway.mysql.catalog import matching
 from polynya.gateway.source import Offset, Snapshot
 from polynya.gateway.wire import error_fields
 from polynya.gateway.worker.changes import Changes
@@ -72,7 +73,7 @@ class Round:
         #: A place up to which the stream was read, and that of the look at the lag before.
         self._read_to: Offset | None = None
         self._rested_at: Offset | None = None
-        self._misread: Place | None = None
+        self._misreading: Misreading | None = None
         self._heard_at = capture.monotonic()
 
     def __enter__(self) -> Round:
@@ -123,8 +124,8 @@ class Round:
             self._raise_failures()
             self._land_place(at_rest=False)
             self._changes.finish()
-            if self._reads_again and self._misread is not None:
-                self._of.understood.add(self._misread)
+            if self._misreading is not None and self._misreading.told is not None:
+                self._of.understood.add(self._misreading.told)
 
     def _load(self, start: Start, masks: TableMasks) -> None:
         of, snapshot = self._of, self._snapshot
@@ -168,6 +169,7 @@ class Round:
         )  # fmt: skip
         tables = tuple(start.tables.values())
 
+        self._misreading = misreading = Misreading(self._is_captured, of.understood)
         is_sure = False
 
         def take(events: Sequence[StreamEvent]) -> StreamEvent | None:
@@ -178,10 +180,12 @@ class Round:
                 is_sure = True
             if any(event.kind != "end" for event in events):
                 self._heard_at = of.monotonic()
-            known = self._misread_at(events)
-            told = changes.take(events if known is None else events[:known])
+            taken = misreading.take(events)
+            told = changes.take(taken.events, taken.replaced)
             of.wake.set()
-            if known is not None:
+            if taken.ends:
+                if taken.begin is not None:
+                    changes.begin_at(taken.begin)
                 raise ReadAgainError
             return told
 
@@ -191,19 +195,11 @@ class Round:
         self._engine.start()
         of.tell("streaming")
 
-    def _misread_at(self, events: Sequence[StreamEvent]) -> int | None:
-        """Behind which event Debezium would read rows of a captured table wrongly; None: none.
-
-        After it has begun again it brings the statement once more, and has understood it.
-        """
-        for number, event in enumerate(events, 1):
-            found = misread(event.line) if event.kind == "statement" else None
-            if found is None or found.table not in self._lander.position.tables:
-                continue
-            if found.place not in self._of.understood:
-                self._misread = found.place
-                return number
-        return None
+    def _is_captured(self, table: str) -> bool:
+        settings = self._of.settings
+        return table in self._lander.position.tables or bool(
+            matching([table], settings.include, settings.exclude)
+        )
 
     @property
     def _reads_again(self) -> bool:
