@@ -31,11 +31,13 @@ class State:
     Attributes:
         row: the values by column; None for a delete.
         surely: whether the capture followed the table then, so that History must have it.
+        loads: how often all rows of the table had been loaded by then.
     """
 
     revision: int | None
     row: Row | None
     surely: bool
+    loads: int
 
 
 class Judge:
@@ -113,19 +115,19 @@ class Judge:
         types = self._source.types
         loaded = iter(sorted(self._loaded.get(table.name, [])))
         following = next(loaded, None)
-        surely = False
+        surely, loads = False, 0
         rows = self._session.run(
             f"SELECT op, row, at FROM audit.log WHERE name = '{table.name}' ORDER BY seq"
         )
         for op, text, at in rows:
             moment = at.replace(tzinfo=None)
             while following is not None and following < moment:
-                surely, following = True, next(loaded, None)
+                surely, loads, following = True, loads + 1, next(loaded, None)
             if op in {"T", "X"}:
                 surely = surely and op == "T"
                 for states in found.values():
                     if states[-1].row is not None:
-                        states.append(State(None, None, surely))
+                        states.append(State(None, None, surely, loads))
                 continue
             given = json.loads(text) if isinstance(text, str) else text
             kinds = {one.name: one.type for one in table.keys}
@@ -135,7 +137,7 @@ class Judge:
             }
             is_put = op == "U"
             found[_key(table, row)].append(
-                State(row["rev"] if is_put else None, row if is_put else None, surely)
+                State(row["rev"] if is_put else None, row if is_put else None, surely, loads)
             )
         return found
 
@@ -161,20 +163,23 @@ class Judge:
             before = version
             seen.add(number)
             last = max(last, number)
-            yield from self._wrong_values(table, states[number], version)
+            yield from self._wrong_values(table, states, number, version)
         for number, state in puts:
             if state.surely and number not in seen:
                 yield f"lacks rev {state.revision}"
         yield from _wrong_deletes(states, versions, at_revision)
 
-    def _wrong_values(self, table: Table, state: State, version: Row) -> Iterator[str]:
+    def _wrong_values(
+        self, table: Table, states: Sequence[State], number: int, version: Row
+    ) -> Iterator[str]:
+        state = states[number]
         assert state.row is not None
         types = {one.name: one.type for one in [*table.keys, *table.columns]}
         for name, value in state.row.items():
             if name not in types:
                 continue  # dropped since: its type is not known any more
             ours = _shown(types[name], version.get(name))
-            if ours != value:
+            if ours != value and not (ours is None and _is_unknowable(states, number, name)):
                 yield (
                     f"rev {state.revision} ({version['hdr__operation']}) {name}"
                     f" ({types[name].ddl}): {_short(ours)}, source {_short(value)}"
@@ -184,6 +189,23 @@ class Judge:
             known = column.name in state.row or column.name in table.defaults
             if not known and ours is not None:
                 yield f"rev {state.revision} {column.name}: {_short(ours)}, it was not there"
+
+
+def _is_unknowable(states: Sequence[State], number: int, name: str) -> bool:
+    """Whether nobody can know a value: no change sent it, and it was gone before a load read it.
+
+    The change to this state left the value as it was, so PostgreSQL need not send it; and before
+    the next load had ended the column had another value, or the record was deleted.
+    """
+    state = states[number]
+    before = states[number - 1].row if number else None
+    if state.surely or state.row is None or before is None or before.get(name) != state.row[name]:
+        return False
+    after = (
+        one for one in states[number:] if one.row is None or one.row.get(name) != state.row[name]
+    )
+    gone = next(after, None)
+    return gone is not None and gone.loads == state.loads
 
 
 def _wrong_deletes(
