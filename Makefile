@@ -81,8 +81,8 @@ quick: dev $(KINESIS) ## All tests of `make test`, without style and types
 
 .PHONY: test-slow
 test-slow: node_modules/.package-lock.json
-test-slow: dev ## The long tests: kills, every arrival order, random histories, the demo
-	@$(PYTEST) -m slow $(ARGS)
+test-slow: dev ## The long tests: kills, every arrival order, random histories; SHARD=3/8 for a part
+	@$(PYTEST) -m slow $(if $(SHARD),--shard $(SHARD)) $(ARGS)
 
 # Its short form runs with all other tests; this one has the long tries, too.
 .PHONY: security

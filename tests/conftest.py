@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from polynya.lake.spark.api import SparkSession
 from tests.projects import CLICKS, PROJECT, aws_project, postgres_project, write_project
+from tests.shards import part_of
 
 if TYPE_CHECKING:
     from tests.lab.lab import Lab
@@ -68,9 +69,16 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what asks for the session, and put first what takes long.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One part of the tests, as `make test-slow SHARD=3/8` has it."""
+    parser.addoption("--shard", metavar="K/N", help="run the K-th of N parts of the chosen tests")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    """Mark what asks for the session, put first what takes long, and choose a part of the rest.
 
     Several processes share the files of tests: the many that take no time fill the end.
     """
@@ -78,6 +86,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     items.sort(key=_turn)
+    yield
+    shard = config.getoption("shard")
+    if shard is not None:
+        try:
+            part = part_of(items, shard)
+        except ValueError as error:
+            raise pytest.UsageError(f"--shard: {error}") from None
+        names = {item.nodeid for item in part}
+        config.hook.pytest_deselected(items=[one for one in items if one.nodeid not in names])
+        items[:] = part
 
 
 def _turn(item: pytest.Item) -> int:
