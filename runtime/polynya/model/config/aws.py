@@ -75,20 +75,21 @@ class Aws(Frozen):
     """How a target reaches AWS. Credentials come from where the AWS SDK looks for them."""
 
     region: Region | None = Field(
-        default=None, description="Region. Default: that of the environment or the profile."
+        default=None, description="Region. Default: the region of the environment or the profile."
     )
     kms_key: KmsKey | None = Field(
         default=None,
-        description="ARN of the KMS key for what is written. Default: the bucket's encryption.",
+        description="ARN of the KMS key that encrypts written objects. Default: the bucket's "
+        "encryption.",
     )
     endpoint: Endpoint | None = Field(
         default=None,
-        description="Address of an S3-compatible store, or of a server that stands in for S3 and "
-        "Glue. Buckets are named in the path.",
+        description="Address of an S3-compatible store, or of a stand-in for S3 and Glue. The "
+        "path names the bucket.",
     )
     allow_remote_endpoint: bool = Field(
         default=False,
-        description="Allow `endpoint` on another machine; all data and the signatures of your "
+        description="Allow an `endpoint` on another machine. All data and the signatures of your "
         "credentials go there, so it has to be `https`.",
     )
 

@@ -63,13 +63,13 @@ class SchemaRegistry(Frozen):
     user: str | None = Field(
         default=None,
         min_length=1,
-        description="Who logs in to it, as `${env:NAME}`, `${file:PATH}` or "
+        description="User that logs in, as `${env:NAME}`, `${file:PATH}` or "
         "`${secret:NAME#FIELD}`.",
     )
     password: SecretStr | None = Field(
         default=None,
-        description="The password for it, always as `${env:NAME}`, `${file:PATH}` or "
-        "`${secret:NAME}`: never in the file.",
+        description="Its password, always as `${env:NAME}`, `${file:PATH}` or `${secret:NAME}`, "
+        "never in the file.",
     )
 
     @model_validator(mode="after")
@@ -91,37 +91,37 @@ class Delivery(Frozen):
 
     header: bool | None = Field(
         default=None,
-        description="For `csv`, `dms` and `replicate`: whether CSV files begin with a line of "
-        "column names. Without one, `columns` of a `csv` or `dms` dataset names them in order; "
-        "`replicate` has them in its `.dfm` files. Default: `true`.",
+        description="For `csv`, `dms` and `replicate`: whether CSV files begin with a header "
+        "line. Without one, `columns` of a `csv` or `dms` dataset names the columns "
+        "in order; `replicate` has them in its `.dfm` files. Default: `true`.",
     )
     delimiter: Delimiter | None = Field(
         default=None,
-        description="For `csv`, `dms` and `replicate`: the character between the fields. "
-        "What a `.dfm` file says wins. Default: `,`.",
+        description="For `csv`, `dms` and `replicate`: the character between fields. A `.dfm` "
+        "file overrides it. Default: `,`.",
     )
     null_value: Marker | None = Field(
         default=None,
-        description="For `csv`, `dms` and `replicate`: what an unquoted CSV field holds that is "
-        "NULL; a quoted one is always text. Write it in quotes. What a `.dfm` file says wins. "
-        'Default: nothing, so that an empty field is NULL and `""` the empty text; for `csv` '
-        '`""` is NULL too, unless this is set. For `dms` the word NULL, which is the default of '
-        "`CsvNullValue`, is NULL as well, unless this is set.",
+        description="For `csv`, `dms` and `replicate`: the text of an unquoted CSV field that "
+        "means NULL; a quoted field is always text. Write it in quotes. A `.dfm` file"
+        ' overrides it. Default: empty, so that an empty field is NULL and `""` the '
+        'empty text; for `csv`, `""` is NULL too unless this is set. For `dms`, the '
+        "word NULL (the default of `CsvNullValue`) is NULL as well unless this is "
+        "set.",
     )
     quote: Quote | None = Field(
         default=None,
-        description="For `csv`: the character around fields with a delimiter, a quote or a line "
-        "end in them; inside, it is doubled. `''` for none. Default: `\"`.",
+        description="For `csv`: the quote character around fields that contain a delimiter, a "
+        "quote or a line break; doubled inside a field. `''` for none. Default: `\"`.",
     )
     escape: Character | None = Field(
         default=None,
-        description="For `csv`: the character that makes the next one literal, such as "
-        "`\\`. Default: none.",
+        description="For `csv`: the escape character, such as `\\`, which makes the next one "
+        "literal. Default: none.",
     )
     comment: Character | None = Field(
         default=None,
-        description="For `csv`: the character at the start of lines that are skipped. "
-        "Default: none.",
+        description="For `csv`: skip lines that begin with this character. Default: none.",
     )
     skip_lines: int | None = Field(
         default=None,
@@ -136,17 +136,18 @@ class Delivery(Frozen):
     )
     timestamp_column: Column | None = Field(
         default=None,
-        description="For `dms`: the column with the time of the commit (`TimestampColumnName`). "
-        "It orders the changes, then file name and row do; and it becomes `hdr__timestamp`.",
+        description="For `dms`: the column with the commit time (`TimestampColumnName`). It "
+        "orders the changes, followed by file name and row, and becomes "
+        "`hdr__timestamp`.",
     )
     cdc_path: RelativePath | None = Field(
         default=None,
-        description="For `dms`: folder below `path` whose folders hold the files of changes "
-        "(`CdcPath`). Default: next to those of the full load.",
+        description="For `dms`: folder below `path` with the change files (`CdcPath`). Default: "
+        "next to the files of the full load.",
     )
     unsent_value: Marker | None = Field(
         default=None,
-        description="For `dms`: what a CSV field holds whose column the source did not log "
+        description="For `dms`: the CSV value of a column that the source did not log "
         "(`CsvNoSupValue`); the column keeps its value.",
     )
     flattened: bool | None = Field(
@@ -169,15 +170,16 @@ class Delivery(Frozen):
     wrapped: bool | None = Field(
         default=None,
         description="For `debezium`, flattened: whether each record has its row under `value`, "
-        "beside `key` or `headers`. `false`: records are rows, also those of a table whose columns "
-        "are called like that. Default: each record shows it, or goes to quarantine as "
-        "`ambiguous_record`.",
+        "next to `key` or `headers`. `false`: records are rows, even if a table has "
+        "columns with these names. Default: decided for each record; an ambiguous one"
+        " goes to quarantine as `ambiguous_record`.",
     )
     schema_registry: SchemaRegistry | None = Field(
         default=None,
-        description="For `stream` and `debezium`: the registry to ask for schemas of "
-        "`avro_with_schema`, with who logs in to it. Default: that of the landing task of this "
-        "project whose folder `path` is. The address in a landed batch is never asked.",
+        description="For `stream` and `debezium`: the registry with the schemas of "
+        "`avro_with_schema`, and its login. Default: the registry of the landing task"
+        " in this project whose folder is `path`. The address in a landed batch is "
+        "never used.",
     )
 
     @property

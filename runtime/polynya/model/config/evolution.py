@@ -83,8 +83,8 @@ class ColumnPolicies(Frozen):
     )
     struct: WrittenPolicy | None = Field(
         default=None,
-        description="A field appears in a struct that the dataset has, at any depth, also in the "
-        "elements of an array or the values of a map. Default: `propagate`.",
+        description="A field appears in an existing struct, at any depth, also in the elements of"
+        " an array or the values of a map. Default: `propagate`.",
     )
 
     def over(self, defaults: AddedColumns | None) -> ColumnPolicies:
@@ -136,37 +136,37 @@ class SchemaEvolution(Frozen):
     new_dataset: WrittenPolicy | None = Field(
         default=None,
         description="Under `defaults`: a source table appears after the first run. `propagate` "
-        "takes it, `ignore` leaves it out, `suspend` waits for `polynya dataset resume`. Default: "
-        "`propagate`.",
+        "creates a dataset, `ignore` leaves it out, `suspend` waits for `polynya "
+        "dataset resume`. Default: `propagate`.",
     )
     add_column: AddedColumns | None = Field(
         default=None,
         description="A column or a nested field appears. `propagate` adds it, NULL in old rows; "
-        "`ignore` leaves it out. `{root: …, struct: …}` says it apart for columns and for fields "
-        "of structs. Default: `propagate`.",
+        "`ignore` leaves it out. `{root: …, struct: …}` sets columns and fields of "
+        "structs separately. Default: `propagate`.",
     )
     widen_type: WrittenPolicy | None = Field(
         default=None,
-        description="int to bigint, float to double, more decimal precision. `propagate` widens in "
-        "place; `ignore` keeps the type, values that do not fit go to quarantine. Default: "
-        "`propagate`.",
+        description="int to bigint, float to double, more decimal precision. `propagate` widens "
+        "in place; `ignore` keeps the type, and values that do not fit go to "
+        "quarantine. Default: `propagate`.",
     )
     widen_numbers: WideNumbers | None = Field(
         default=None,
-        description="For `json` and `csv`: what becomes of a column that its first numbers settled "
-        "as `bigint` when a number comes that does not fit, such as a fraction. `decimal` "
-        "(`decimal(38,10)`), `decimal(p,s)` or `double`: the column gets this type, and all its "
-        "rows are written again, if `widen_type` is `propagate`. `never`: the record goes to "
-        "quarantine. Not for `keys`, `sequence_by`, `timestamp` and declared `columns`. Default: "
-        "`never`.",
+        description="For `json` and `csv`: what happens when a number such as a fraction does not"
+        " fit a column that was inferred as `bigint`. `decimal` (`decimal(38,10)`), "
+        "`decimal(p,s)` or `double`: the column gets this type and all its rows are "
+        "rewritten, if `widen_type` is `propagate`. `never`: the record goes to "
+        "quarantine. Not for `keys`, `sequence_by`, `timestamp` and declared "
+        "`columns`. Default: `never`.",
     )
     incompatible_type: WrittenPolicy | None = Field(
         default=None,
-        description="The type of a column becomes one that the old one cannot be widened to. "
-        "`propagate` adds a column `<name>_<type>` for the later values and fills the old one "
-        "where a value fits; `ignore` sends records whose value does not fit to quarantine. "
-        "Default: `suspend` where the source declares types, `ignore` where it does not (json, "
-        "csv).",
+        description="A column gets a type to which the old one cannot be widened. `propagate` "
+        "adds a column `<name>_<type>` for later values and fills the old one where a"
+        " value fits; `ignore` sends records whose value does not fit to quarantine. "
+        "Default: `suspend` if the source declares types, otherwise (json, csv) "
+        "`ignore`.",
     )
     drop_column: WrittenPolicy | None = Field(
         default=None,
@@ -201,15 +201,16 @@ class SchemaEvolution(Frozen):
         Literal["ignore", "suspend", "stop"] | None,
         Field(
             description="For `debezium`: the keys of events name other columns than before, or "
-            "none. `ignore` keeps the keys of the table: only where they still tell all rows "
-            "apart. A table cannot follow. Default: `suspend`."
+            "none. `ignore` keeps the keys of the table; use it only if they still "
+            "distinguish all rows. `propagate` is not possible. Default: `suspend`."
         ),
     ] = None
     restart_log: WrittenPolicy | None = Field(
         default=None,
-        description="For `debezium`: positions begin again, as after a failover, `RESET MASTER` or "
-        "a restore, so that newer events look like the oldest. `propagate` places what follows "
-        "after all that was before; `ignore` takes positions as they are. Default: `suspend`.",
+        description="For `debezium`: positions begin again, as after a failover, `RESET MASTER` "
+        "or a restore, so that newer events look like the oldest. `propagate` orders "
+        "later events after all earlier ones; `ignore` takes positions as they are. "
+        "Default: `suspend`.",
     )
 
     def policy(self, kind: ChangeKind, *, nested: bool = False) -> Policy:

@@ -16,18 +16,19 @@ class Extracts(Frozen):
     """Each landed file or folder is a full extract of the table; the engine finds the changes."""
 
     each: Literal["file", "folder"] = Field(
-        default="file", description="What is one extract: a file, or all files of a folder."
+        default="file", description="One extract is a file, or all files of a folder."
     )
     marker: FileName = Field(
         default="_SUCCESS",
-        description="For `each: folder`: the file whose presence says that the folder is complete. "
-        "Default: `_SUCCESS`.",
+        description="For `each: folder`: the file that marks a folder as complete. Default: "
+        "`_SUCCESS`.",
     )
     time_in_name: NameTime | None = Field(
         default=None,
-        description="Where the path of an extract holds its time (UTC), such as `%Y-%m-%d`, in "
-        "the directives %Y %m %d %H %M %S %f %j. It orders the extracts and is the time of their "
-        "changes. Without it: the order of the names, and the time at which reading began.",
+        description="Format of the time (UTC) in the path of an extract, such as `%Y-%m-%d`, with"
+        " the directives %Y %m %d %H %M %S %f %j. It orders the extracts and is the "
+        "time of their changes. Without it: the order of the names, and the time at "
+        "which reading began.",
     )
     absent: Absent = Field(
         default="delete",
@@ -36,8 +37,8 @@ class Extracts(Frozen):
     )
     incomplete: Literal["keep", "accept"] = Field(
         default="keep",
-        description="An extract that is empty, or of which records went to quarantine: `keep` "
-        "the records that are missing from it, or `accept` it as complete. Default: `keep`.",
+        description="An extract that is empty, or with records in quarantine: `keep` the records "
+        "that are missing from it, or `accept` it as complete. Default: `keep`.",
     )
     check_columns: tuple[Column, ...] | None = Field(
         default=None,

@@ -31,11 +31,11 @@ class Catalog(Frozen):
         "network. Default: `catalog.db` inside the warehouse.",
     )
     user: str | None = Field(
-        default=None, min_length=1, description="Who logs in to PostgreSQL, as `${env:NAME}`."
+        default=None, min_length=1, description="User for PostgreSQL, as `${env:NAME}`."
     )
     password: SecretStr | None = Field(
         default=None,
-        description="The password for PostgreSQL, always as `${env:NAME}`: never in the file.",
+        description="Password for PostgreSQL, always as `${env:NAME}`, never in the file.",
     )
     allow_unverified: bool = Field(
         default=False,
@@ -45,12 +45,12 @@ class Catalog(Frozen):
     id: str | None = Field(
         default=None,
         pattern=r"^\d{12}$",
-        description="Account of a Glue catalog. Default: that of the credentials.",
+        description="Account of a Glue catalog. Default: the account of the credentials.",
     )
     properties: dict[str, str] = Field(
         default_factory=dict,
-        description="More Iceberg catalog properties for caches, timeouts and the use of S3; none "
-        "that names a class or a place.",
+        description="More Iceberg catalog properties for caches, timeouts and the use of S3. "
+        "Properties that name a class or a location are refused.",
     )
 
 
@@ -75,12 +75,12 @@ class Target(Frozen):
 
     landing: str = Field(
         min_length=1,
-        description="Where files land: `s3://BUCKET/PREFIX`, or a folder, relative to the project "
-        "folder or absolute.",
+        description="The landing zone: `s3://BUCKET/PREFIX`, or a folder, relative to the project"
+        " folder or absolute.",
     )
     warehouse: str = Field(
         min_length=1,
-        description="Where tables live: a folder, or with a catalog on Glue or PostgreSQL "
+        description="The warehouse: a folder, or with a catalog on Glue or PostgreSQL "
         "`s3://BUCKET/PREFIX`.",
     )
     catalog: CatalogOrType = Field(
@@ -90,15 +90,14 @@ class Target(Frozen):
     config: str | None = Field(
         default=None,
         min_length=1,
-        description="Where the configuration of running nodes is kept: `s3://BUCKET/PREFIX`, or a "
-        "folder.",
+        description="The configuration bucket of running nodes: `s3://BUCKET/PREFIX`, or a folder.",
     )
-    aws: Aws | None = Field(default=None, description="How AWS is reached.")
+    aws: Aws | None = Field(default=None, description="Access to AWS.")
     engine: EngineSetting | None = Field(
         default=None,
-        description="Where the tasks that name no engine work: `local`, a standalone Spark "
-        "cluster (`spark://HOST:PORT` is short for `{mode: spark, master: spark://HOST:PORT}`), "
-        "EMR Serverless or Glue. Default: `local`.",
+        description="Engine of tasks that name none: `local`, a standalone Spark cluster "
+        "(`spark://HOST:PORT` is short for `{mode: spark, master: "
+        "spark://HOST:PORT}`), EMR Serverless or Glue. Default: `local`.",
     )
     maven_repository: str | None = Field(
         default=None, description="Address of a Maven mirror from which jars are fetched."
@@ -115,11 +114,11 @@ class Project(Frozen):
     name: Name = Field(description="Name of the project.")
     cluster: ClusterName | None = Field(
         default=None,
-        description="Cluster whose agents work on the tasks that name none. Needed when a task "
-        "names one. Default: the agents of the one cluster that the project has.",
+        description="Cluster whose agents run the tasks that name none. Required if a task names "
+        "one. Default: the project's only cluster.",
     )
     targets: dict[Name, Target] = Field(
-        min_length=1, description="Places to run in, by name. `local` is taken when none is chosen."
+        min_length=1, description="Targets by name. The default target is `local`."
     )
     defaults: DatasetSettings = Field(
         default_factory=DatasetSettings,

@@ -63,9 +63,10 @@ class _Landed(Frozen):
     path: RelativePath = Field(description="Folder below the target's landing folder.")
     format: FormatName = Field(
         description="`json` (one object per line), `csv` (in many dialects), `parquet`, `avro`, "
-        "`orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on S3), "
-        "`replicate` (Qlik Replicate on S3) or `stream` (what a task of kind `streaming_landing` "
-        "lands). Files may be compressed: gzip, Zstandard, bzip2, Snappy."
+        "`orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on "
+        "S3), `replicate` (Qlik Replicate on S3) or `stream` (landed batches of a "
+        "task of kind `streaming_landing`). Files may be compressed: gzip, Zstandard,"
+        " bzip2, Snappy."
     )
 
 
@@ -78,68 +79,68 @@ class DatasetSettings(Frozen):
 
     keys: Columns | None = Field(
         default=None,
-        description="Columns that identify a record. Needed for native formats unless `mode` is "
-        "`append_only`; `debezium` and `replicate` bring their own, `dms` does not.",
+        description="Columns that identify a record. Required for native formats unless `mode` is"
+        " `append_only`; `debezium` and `replicate` have their own keys, `dms` does "
+        "not.",
     )
     sequence_by: tuple[SourceColumn, ...] | None = Field(
         default=None,
-        description="Columns whose values order the events of a record. Needed in merge mode for "
-        "native formats; `debezium`, `dms` and `stream` bring an order of their own, which this "
-        "overrides; "
-        "`replicate` brings its own, and this is an error.",
+        description="Columns that order the events of a record. Required in merge mode for native"
+        " formats; overrides the order of `debezium`, `dms` and `stream`; an error "
+        "for `replicate`, whose order is fixed.",
     )
     timestamp: SourceColumn | None = Field(
         default=None,
-        description="Column that holds the time of the event in the source; becomes "
-        "`hdr__timestamp`. Without it: the sequence if that is a timestamp, for `stream` the time "
-        "of the message, otherwise the time of the copy.",
+        description="Column with the time of the event in the source; becomes `hdr__timestamp`. "
+        "Default: the sequence if it is a timestamp, for `stream` the time of the "
+        "message, otherwise the time of the copy.",
     )
     apply_as_deletes: Expression | None = Field(
         default=None,
-        description="Spark SQL condition; an event for which it is true deletes its record.",
+        description="Spark SQL condition; matching events delete their record.",
     )
     apply_as_truncates: Expression | None = Field(
         default=None,
-        description="Spark SQL condition; an event for which it is true deletes all records.",
+        description="Spark SQL condition; matching events delete all records.",
     )
     ignore_null_updates: SomeColumns | None = Field(
         default=None,
-        description="A NULL in an update means that the column was not sent: it keeps the value "
-        "valid just before. `true` for all columns, or a list of columns. In an insert NULL is "
-        "NULL. Default: false.",
+        description="A NULL in an update means that the column was not sent: it keeps its "
+        "previous value. `true` for all columns, or a list of columns. In an insert "
+        "NULL is NULL. Default: false.",
     )
     except_columns: Columns | None = Field(
         default=None,
-        description="Source columns that expressions may use but that are not in the tables. Not "
-        "for keys.",
+        description="Source columns that expressions may use but that the tables do not have. Not"
+        " for keys.",
     )
     columns: ColumnSettings | None = Field(
         default=None,
-        description="A map has declared types by column; others are inferred and added as they "
-        "appear. A list is a mapping: columns that are made of each record by expressions.",
+        description="A map declares types by column; others are inferred and added as they "
+        "appear. A list is a mapping: expressions compute the columns of each record.",
     )
     nested: Nested | None = Field(
         default=None,
-        description="What becomes of structs that no mapping takes: `keep`, or `expand` into a "
+        description="What happens to structs that no mapping uses: `keep`, or `expand` into a "
         "column for each field, `address_city`. Default: `keep`.",
     )
     where: Expression | None = Field(
         default=None,
-        description="Spark SQL condition over the columns of the source; an event for which it is "
-        "false or NULL is left out, and counted as filtered. Deletes of records and truncates "
-        "stay.",
+        description="Spark SQL condition over the columns of the source; other events are left "
+        "out and counted as filtered. Deletes of records and truncates stay.",
     )
     numbers: NumberType | None = Field(
         default=None,
-        description="For `json` and `csv`: the type of columns that are inferred from numbers, but "
-        "for `keys`, `sequence_by` and `timestamp`. `decimal` is `decimal(38,10)`, exact and right "
-        "for money; `decimal(p,s)` or `double`. Default: `bigint` where the first numbers are "
-        "whole, else `double`.",
+        description="For `json` and `csv`: the type of columns that are inferred from numbers, "
+        "except `keys`, `sequence_by` and `timestamp`. `decimal` is `decimal(38,10)`,"
+        " exact and suitable for money; or `decimal(p,s)`, `double`. Default: "
+        "`bigint` if the first numbers are whole, else `double`.",
     )
     optional_columns: Columns | None = Field(
         default=None,
-        description="Columns that other settings name and that may come later. A named column that "
-        "no record of the first batch has stops the dataset; one of these is only a warning.",
+        description="Columns that other settings name and that may arrive later. A named column "
+        "that no record of the first batch has stops the dataset; for these it is "
+        "only a warning.",
     )
     history: bool | None = Field(
         default=None, description="Keep every version of every record. Default: false."
@@ -147,8 +148,8 @@ class DatasetSettings(Frozen):
     mode: Mode | None = Field(
         default=None,
         description="`merge` folds events by key; `append_only` keeps each event as a row. "
-        "Default: `merge`; for `debezium` and `replicate`, `append_only` where the source names no "
-        "key.",
+        "Default: `merge`; for `debezium` and `replicate`, `append_only` if the "
+        "source names no key.",
     )
     delete_mode: DeleteMode | None = Field(
         default=None,
@@ -170,63 +171,63 @@ class DatasetSettings(Frozen):
     )
     schema_evolution: SchemaEvolution | None = Field(
         default=None,
-        description="What happens when the source changes shape: a policy by kind of change. A "
-        "dataset's policies win one by one over those of `defaults`.",
+        description="A policy for each kind of schema change. A dataset's policies override those"
+        " of `defaults` one by one.",
     )
     tombstone_retention: Duration | None = Field(
         default=None,
-        description="How long a delete is remembered without history, so that late events are "
-        "placed correctly. Default: `30d`.",
+        description="How long deletes are remembered without history, so that late events are "
+        "ordered correctly. Default: `30d`.",
     )
     on_bad_record: BadRecordPolicy | None = Field(
         default=None,
-        description="What happens on a record or file that cannot be read. `quarantine` sets it "
-        "aside and goes on; `suspend` copies the files before its file and lets this dataset wait "
-        "for `polynya dataset resume`; `stop` ends the whole task there. Default: `quarantine`.",
+        description="What happens when a record or file cannot be read. `quarantine` stores it "
+        "and continues; `suspend` copies the files before its file and suspends this "
+        "dataset until `polynya dataset resume`; `stop` ends the whole task there. "
+        "Default: `quarantine`.",
     )
     format_version: FormatVersion | None = Field(
         default=None,
         description="Version of Iceberg's table format. `3` keeps deleted rows in deletion "
-        "vectors, for readers that know them; a table of version 2 is upgraded, and none goes "
-        "back. Default: `2`, which every engine reads.",
+        "vectors, for readers that support them; a table of version 2 is upgraded and"
+        " cannot be downgraded. Default: `2`, which every engine reads.",
     )
     partition_by: tuple[PartitionBy, ...] | None = Field(
         default=None,
         max_length=8,
-        description="What the files of Current and Prior are parted by, so that a query that asks "
-        "for some values reads only their files: columns, or `year(c)`, `month(c)`, `day(c)`, "
-        "`hour(c)`, `bucket(N, c)`, `truncate(W, c)`. A changed list holds for files that are "
-        "written from then on. Default: not at all.",
+        description="Partition columns or transforms for Current and Prior, so that queries can "
+        "skip files: columns, or `year(c)`, `month(c)`, `day(c)`, `hour(c)`, "
+        "`bucket(N, c)`, `truncate(W, c)`. A change applies to files that are written"
+        " from then on. Default: not partitioned.",
     )
     sort_by: tuple[SortBy, ...] | None = Field(
         default=None,
         max_length=8,
-        description="Columns by which the rows of Current and Prior are sorted inside of their "
-        "files, each with `desc` if wanted, or `zorder(a, b)` alone: so that a range of values is "
-        "in few files. Holds for full loads and for what maintenance writes again. Default: not "
-        "sorted.",
+        description="Columns by which the rows of Current and Prior are sorted inside files, each"
+        " optionally with `desc`, or `zorder(a, b)` alone, so that a range of values "
+        "is in few files. Applies to full loads and to files that maintenance "
+        "rewrites. Default: unsorted.",
     )
     target_file_size: Size | None = Field(
         default=None,
         ge=MEBIBYTE,
-        description="Size that data files of the table should have, at least `1MB`. Default: "
-        "`128MB`.",
+        description="Target size of data files, at least `1MB`. Default: `128MB`.",
     )
     retention: RowRetention | None = Field(
         default=None,
-        description="Rows of Current and history whose `column` is older than `keep` leave the "
-        "table, and do not come back by a late event. Default: none do.",
+        description="Remove rows of Current and history whose `column` is older than `keep`; late"
+        " events do not bring them back. Default: keep all.",
     )
     changes_retention: Retention | None = Field(
         default=None,
-        description="How long events are kept after they were applied: `keep` forever, or this "
-        "long. They stay in the Changes view, `polynya rebuild` derives the tables from them, "
-        "and `polynya verify` checks that the tables equal their fold. Default: not at all.",
+        description="How long events are kept after they were applied, or `keep` forever. They "
+        "stay in the Changes view, `polynya rebuild` derives the tables from them, "
+        "and `polynya verify` checks the tables against them. Default: not kept.",
     )
     maintenance: Maintenance | None = Field(
         default=None,
-        description="What keeps the tables in shape, and what it may cost. A dataset's settings "
-        "win one by one over those of `defaults`. Default: all actions, when they pay.",
+        description="Maintenance actions and their budget. A dataset's settings override those of"
+        " `defaults` one by one. Default: all actions, when they pay.",
     )
 
 
@@ -236,14 +237,16 @@ class Dataset(DatasetSettings):
     name: Name = Field(description="Name of the view; also names the internal table.")
     source: Pattern | None = Field(
         default=None,
-        description="For `debezium`, `dms` and `replicate`: the source table as `schema.table` or "
-        "`database.table`. Default: every included source table called like the dataset.",
+        description="For `debezium`, `dms` and `replicate`: the source table as `schema.table` or"
+        " `database.table`. Default: every included source table with the name of the"
+        " dataset.",
     )
     path: RelativePath | None = Field(
         default=None,
-        description="For native formats: glob of the files below `landing.path`, taken in name "
-        "order. Default: `*`; `*/*` where a folder is an extract. For `stream`: the folder of a "
-        "landed table, `FOLDER/*`; default: that of the dataset's name.",
+        description="For native formats: glob of the files below `landing.path`, read in name "
+        "order. Default: `*`; `*/*` if a folder is an extract. For `stream`: the "
+        "folder of a landed table, `FOLDER/*`; default: the folder with the dataset's"
+        " name.",
     )
     initial_load: RelativePath | None = Field(
         default=None,
@@ -261,13 +264,13 @@ class ApplyPolicy(Frozen):
     """When pending changes are folded into Current and Prior: as soon as one limit is reached."""
 
     max_pending_rows: int = Field(
-        default=50_000, gt=0, description="Apply at this many pending rows."
+        default=50_000, gt=0, description="Apply at this number of pending rows."
     )
     max_pending_bytes: Size = Field(
         default=64 * MEBIBYTE, description="Apply at this size of pending changes. Default: `64MB`."
     )
     max_pending_files: int = Field(
-        default=30, gt=0, description="Apply at this many files of changes."
+        default=30, gt=0, description="Apply at this number of change files."
     )
     max_pending_age: Duration = Field(
         default=timedelta(minutes=1),
@@ -282,25 +285,25 @@ class ApplyPolicy(Frozen):
     copies_wait_at: int = Field(
         default=20,
         ge=1,
-        description="Copies of a dataset wait for its apply once the pending rows, bytes or files "
-        "are so many times as many as the limit at which it applies. Default: 20.",
+        description="Copies of a dataset wait for its apply once pending rows, bytes or files "
+        "reach this multiple of the limit at which it applies. Default: 20.",
     )
 
 
 class BatchSettings(Frozen):
     """How much one copy reads before it commits, and how often. Reading stops between records."""
 
-    max_rows: int = Field(default=200_000, gt=0, description="Most rows in one copy.")
+    max_rows: int = Field(default=200_000, gt=0, description="Maximum rows in one copy.")
     max_bytes: Size = Field(
         default=64 * MEBIBYTE,
-        description="Most bytes of records in one copy: of their text, or of their columns in "
-        "memory where a Parquet file is read as columns. Default: `64MB`.",
+        description="Maximum bytes of records in one copy: of their text, or of their columns in "
+        "memory if a Parquet file is read as columns. Default: `64MB`.",
     )
     freshness: Duration = Field(
         default=timedelta(seconds=5),
-        description="While data keeps coming, time from one copy of a dataset to the next, unless "
-        "there is enough for a whole batch. What comes after a pause is copied at once. Default: "
-        "`5s`.",
+        description="Interval between copies of a dataset while data keeps arriving, unless there"
+        " is enough for a whole batch. Records after a pause are copied immediately. "
+        "Default: `5s`.",
     )
 
 
@@ -316,6 +319,6 @@ class ViewSettings(Frozen):
     headers_suffix: Suffix = Field(default="__whdr", description="Suffix of that view.")
     from_timestamp: bool = Field(
         default=False,
-        description="Show `hdr__from_timestamp` in the Current view: the time since when the "
-        "version of a record is valid.",
+        description="Show `hdr__from_timestamp` in the Current view: the start of a version's "
+        "validity.",
     )

@@ -43,7 +43,7 @@ class StorageTask(Frozen):
     apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
         description="Version of this file's format."
     )
-    kind: Literal["storage"] = Field(description="What the task does.")
+    kind: Literal["storage"] = Field(description="Kind of the task.")
     name: Name = Field(description="Name of the task, unique in the project.")
     schema_: Name = Field(alias="schema", description="Schema of the views.")
     prefix: Prefix = Field(
@@ -52,11 +52,11 @@ class StorageTask(Frozen):
     internal_schema: Name | None = Field(
         default=None, description="Schema of the internal tables. Default: `<schema>_internal`."
     )
-    landing: Landing = Field(description="Where the files land.")
+    landing: Landing = Field(description="Folder and format of the landed files.")
     include: tuple[Pattern, ...] = Field(
         default=("*",),
         description="For `debezium`, `dms` and `replicate`: globs of the source tables "
-        "(`schema.table`) to take. Case matters.",
+        "(`schema.table`) to include. Case matters.",
     )
     exclude: tuple[Pattern, ...] = Field(
         default=(),
@@ -82,12 +82,12 @@ class StorageTask(Frozen):
     )
     engine: EngineSetting | None = Field(
         default=None,
-        description="Where an agent lets this task work: `local`, a standalone Spark cluster, EMR "
-        "Serverless or Glue. Default: `engine` of the target.",
+        description="Engine on which an agent runs this task: `local`, a standalone Spark "
+        "cluster, EMR Serverless or Glue. Default: `engine` of the target.",
     )
     cluster: ClusterName | None = Field(
         default=None,
-        description="Cluster whose agents work on this task. Default: `cluster` of the project.",
+        description="Cluster whose agents run this task. Default: `cluster` of the project.",
     )
 
 

@@ -49,9 +49,9 @@ class Batch(Frozen):
         default=None,
         min_length=1,
         description="For `json`, `debezium`, `parquet` and streams: records. In Parquet a column "
-        "has the type that `columns` declares, otherwise that of its values. Of a stream each is "
-        "a message of JSON; the header columns that it has, such as `hdr__kafka_key`, are those "
-        "of the source.",
+        "has the type that `columns` declares, otherwise the type of its values. For "
+        "a stream each record is a JSON message; its header columns, such as "
+        "`hdr__kafka_key`, replace those of the source.",
     )
     lines: str | None = Field(
         default=None,
@@ -62,23 +62,24 @@ class Batch(Frozen):
     folder: RelativePath | None = Field(
         default=None,
         description="For every format: a folder below the project folder; its files land below "
-        "`landing.path` as they are.",
+        "`landing.path` unchanged.",
     )
     file: RelativePath | None = Field(
         default=None,
-        description="Path below `landing.path` under which `events` or `lines` land. Default: made "
-        "from the `path` of the dataset.",
+        description="Path below `landing.path` under which `events` or `lines` land. Default: "
+        "derived from the `path` of the dataset.",
     )
     load: bool = Field(
         default=False,
         description="The batch belongs to the first full load: it lands where `initial_load` "
-        "looks.",
+        "matches.",
     )
     clock: Moment | None = Field(
         default=None, description="Set the engine's clock before the batch is copied."
     )
     apply: bool = Field(
-        default=False, description="Apply what is pending after the batch. Queries see the same."
+        default=False,
+        description="Apply pending changes after the batch. Query results stay the same.",
     )
 
 
@@ -95,7 +96,7 @@ class Expectation(Frozen):
         default=None, description="Rows of the History view."
     )
     changes: tuple[Record, ...] | None = Field(
-        default=None, description="Rows of the Changes view: events that are pending."
+        default=None, description="Rows of the Changes view: pending events."
     )
     quarantined: tuple[Record, ...] | None = Field(
         default=None,
@@ -106,10 +107,14 @@ class Expectation(Frozen):
 class TaskTest(Frozen):
     """One test: batches for a dataset, and the rows that must come of them."""
 
-    name: str = Field(min_length=1, max_length=200, description="What holds; unique in the file.")
+    name: str = Field(
+        min_length=1,
+        max_length=200,
+        description="Name of the test, as a sentence; unique in the file.",
+    )
     task: Name = Field(description="Name of the task.")
     dataset: Name | None = Field(
-        default=None, description="Name of the dataset. Default: the only one that is declared."
+        default=None, description="Name of the dataset. Default: the only declared one."
     )
     clock: Moment = Field(
         default=DEFAULT_CLOCK, description="Time at which the engine's clock is fixed."

@@ -11,7 +11,7 @@ from polynya.model.config.capture.landing import CaptureLanding
 class ConnectedCapture(CaptureLanding):
     """A capture as a run has it."""
 
-    database: Connection = Field(description="The connection as the target has it.")
+    database: Connection = Field(description="The connection with the overrides of the target.")
 
 
 def connected(task: CaptureLanding, database: Connection) -> ConnectedCapture:

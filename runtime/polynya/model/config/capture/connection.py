@@ -60,21 +60,21 @@ class Tls(Frozen):
 
     mode: TlsMode = Field(
         default="verify",
-        description="`verify`: encrypted, and the certificate and the host in it are checked. "
-        "`require`: encrypted, whoever answers. `disable`: plain, on this machine only. Default: "
-        "`verify`.",
+        description="`verify`: encrypted, and certificate and host are verified. `require`: "
+        "encrypted, without verifying the server. `disable`: plain text, on this "
+        "machine only. Default: `verify`.",
     )
     allow_unverified: bool = Field(
         default=False,
-        description="Take `require` for a database on another machine. Default: false.",
+        description="Allow `require` for a database on another machine. Default: false.",
     )
     ca: str | None = Field(
         default=None,
         min_length=1,
-        description="File with the certificates of the authorities that are trusted: a `.pem` in "
-        "`connections/`, which is a part of the project and travels with it, or a file below the "
-        "folder of secrets of the machine: `/etc/polynya/secrets`, or the one that "
-        "`POLYNYA_SECRETS` names. Default: those that this machine trusts.",
+        description="File with the certificates of the trusted authorities: a `.pem` in "
+        "`connections/`, which belongs to the project, or a file below the machine's "
+        "folder of secrets: `/etc/polynya/secrets`, or the folder in "
+        "`POLYNYA_SECRETS`. Default: the authorities that this machine trusts.",
     )
 
 
@@ -83,14 +83,15 @@ class EngineSettings(Frozen):
 
     jars: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(),
-        description="Jars, or folders of them, with Debezium's connector and the driver of the "
-        "database, below the folder of connectors of the machine: `/opt/polynya/connectors`, or "
-        "the one that `POLYNYA_CONNECTORS` names. Default: none.",
+        description="Jars, or folders of jars, with Debezium's connector and the driver of the "
+        "database, below the machine's folder of connectors: "
+        "`/opt/polynya/connectors`, or the folder in `POLYNYA_CONNECTORS`. Default: "
+        "none.",
     )
     properties: dict[str, str] = Field(
         default_factory=dict,
-        description="Further settings of the connector for snapshots, batches, TLS and timeouts; "
-        "none that names a class, and no secrets. Default: none.",
+        description="More settings of the connector for snapshots, batches, TLS and timeouts. "
+        "Settings that name a class, and secrets, are refused. Default: none.",
     )
 
 
@@ -102,9 +103,7 @@ class ConnectionOverride(Frozen):
     database: Text | None = Field(default=None, description="See Connection.")
     user: Text | None = Field(default=None, description="See Connection.")
     password: SecretSetting | None = Field(default=None, description="See Connection.")
-    tls: Tls | None = Field(
-        default=None, description="See Connection; it stands for the whole of `tls`."
-    )
+    tls: Tls | None = Field(default=None, description="See Connection; replaces all of `tls`.")
 
 
 class Connection(Frozen):
@@ -114,35 +113,37 @@ class Connection(Frozen):
         default="polynya/v1", description="Version of this file's format. Default: `polynya/v1`."
     )
     kind: Literal["connection"] = Field(
-        default="connection", description="What the file is. Default: `connection`."
+        default="connection", description="Kind of the file. Default: `connection`."
     )
-    type: ConnectionType = Field(description="What kind of database it is.")
+    type: ConnectionType = Field(description="Type of the database.")
     host: Host = Field(description="Host of the server: a name or an address.")
     port: Port | None = Field(
         default=None,
-        description="Port of the server. Default: that of the type, such as 5432 or 3306.",
+        description="Port of the server. Default: the usual port of the type, such as 5432 or "
+        "3306.",
     )
     database: Text | None = Field(
         default=None,
-        description="Database to connect to. PostgreSQL captures the tables of this one; MySQL "
-        "and MariaDB need it only where the user may connect to no other.",
+        description="Database to connect to. PostgreSQL captures the tables of this database; "
+        "MySQL and MariaDB need it only if the user may connect to no other.",
     )
     user: Text = Field(
-        description="Who logs in; may be `${env:NAME}`, `${file:PATH}` or `${secret:NAME#FIELD}`."
+        description="User that logs in; may be `${env:NAME}`, `${file:PATH}` or "
+        "`${secret:NAME#FIELD}`."
     )
     password: SecretSetting | None = Field(
         default=None,
         description="The password: `{env: NAME}`, read when the capture starts, `${env:NAME}`, "
         "`${file:PATH}` or `${secret:NAME#FIELD}`; never in the file. Default: none.",
     )
-    tls: Tls = Field(default_factory=Tls, description="How the way to the database is secured.")
+    tls: Tls = Field(default_factory=Tls, description="How the connection is secured.")
     engine: EngineSettings = Field(
         default_factory=EngineSettings,
-        description="Of `sqlserver`, `oracle`, `db2` and `mongodb` only.",
+        description="For `sqlserver`, `oracle`, `db2` and `mongodb` only.",
     )
     targets: dict[Name, ConnectionOverride] = Field(
         default_factory=dict,
-        description="What is different in a target of the project, by its name.",
+        description="Overrides for a target of the project, by its name.",
     )
 
     @property

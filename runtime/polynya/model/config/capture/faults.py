@@ -17,13 +17,13 @@ class EnvironmentErrors(Frozen):
 
     retry: Annotated[int, Field(ge=0)] | Literal["forever"] = Field(
         default="forever",
-        description="How often it is tried again in a row, or `forever`. Default: `forever`.",
+        description="Number of consecutive retries, or `forever`. Default: `forever`.",
     )
     from_: Duration = Field(
         default=timedelta(seconds=5),
         alias="from",
-        description="Pause before the first of them; each next one is twice as long. Default: "
-        "`5s`.",
+        description="Pause before the first retry; each following pause is twice as long. "
+        "Default: `5s`.",
     )
     to: Duration = Field(
         default=timedelta(minutes=30), description="The longest pause. Default: `30m`."
@@ -33,11 +33,11 @@ class EnvironmentErrors(Frozen):
 class TableErrors(Frozen):
     """One table cannot be read, while others can."""
 
-    retry: int = Field(default=3, ge=0, description="How often it is tried again.")
+    retry: int = Field(default=3, ge=0, description="Number of retries.")
     then: TableFault = Field(
         default="suspend",
-        description="`suspend` leaves the table out until somebody resumes it, and the others go "
-        "on; `stop` ends the task. Default: `suspend`.",
+        description="`suspend` leaves the table out until an operator resumes it, and the others "
+        "continue; `stop` ends the task. Default: `suspend`.",
     )
 
 
@@ -46,7 +46,7 @@ class Faults(Frozen):
 
     environment: EnvironmentErrors = Field(
         default_factory=EnvironmentErrors,
-        description="Database, network or landing zone do not answer.",
+        description="The database, the network or the landing zone does not answer.",
     )
     table: TableErrors = Field(default_factory=TableErrors, description="One table cannot be read.")
 

@@ -39,10 +39,10 @@ class TableChoice(Frozen):
     include: tuple[Pattern, ...] = Field(
         min_length=1,
         description="Tables as `schema.table` or `database.table`. `%` or `*` stands for any "
-        "text, so `public.*` takes tables that come later, too. Case matters.",
+        "text, so `public.*` also matches later tables. Case matters.",
     )
     exclude: tuple[Pattern, ...] = Field(
-        default=(), description="Tables that are left out, written likewise. Default: none."
+        default=(), description="Tables to leave out, in the same form. Default: none."
     )
 
     def takes(self, table: str) -> bool:
@@ -53,23 +53,24 @@ class TableChoice(Frozen):
 class Load(Frozen):
     """The first load of each table."""
 
-    parallel: int = Field(default=5, ge=1, le=64, description="Tables that are read at a time.")
+    parallel: int = Field(
+        default=5, ge=1, le=64, description="Number of tables that are loaded in parallel."
+    )
     order: dict[Pattern, Priority] = Field(
         default_factory=dict,
-        description="Which tables come first, by name: `highest`, `high`, `normal`, `low` or "
+        description="Priority of a table's load, by name: `highest`, `high`, `normal`, `low` or "
         "`lowest`. Default: `normal`.",
     )
     filter: dict[Pattern, Expression] = Field(
         default_factory=dict,
-        description="Rows that are loaded, by table: a condition in the SQL of the database. "
-        "Changes of other rows are captured all the same; `rows` leaves them out, too.",
+        description="Rows to load, by table: a condition in the SQL of the database. Changes of "
+        "other rows are still captured; `rows` leaves those out too.",
     )
     chunk_rows: int = Field(
         default=50_000,
         ge=100,
         le=10_000_000,
-        description="Rows that are read at a time; after a kill the load goes on behind the last "
-        "of them that has landed.",
+        description="Rows of a chunk; after a kill the load continues after the last landed chunk.",
     )
 
 
@@ -82,12 +83,12 @@ class Roll(Frozen):
     size: Size = Field(
         default=32 * _MEBIBYTE,
         ge=2**16,
-        description="Bytes of its events, before compression. Default: `32MB`.",
+        description="Size of a batch's events, before compression. Default: `32MB`.",
     )
     age: Duration = Field(
         default=timedelta(seconds=2),
-        description="Time since the batch before it: a stream that never rests lands so often. "
-        "Changes that come after a longer rest land at once. Default: `2s`.",
+        description="Interval between batches of a continuous stream. A change after a longer "
+        "pause lands immediately. Default: `2s`.",
     )
 
 
@@ -95,8 +96,10 @@ class Write(Frozen):
     """Form and size of landed batches."""
 
     format: Literal["json"] = Field(default="json", description="Lines of JSON.")
-    roll: Roll = Field(default_factory=Roll, description="When a landed batch is complete.")
-    compression: Literal["zstd"] = Field(default="zstd", description="How it is compressed.")
+    roll: Roll = Field(default_factory=Roll, description="When to finish a landed batch.")
+    compression: Literal["zstd"] = Field(
+        default="zstd", description="Compression of landed batches."
+    )
 
 
 class CaptureLanding(Frozen):
@@ -105,43 +108,44 @@ class CaptureLanding(Frozen):
     apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
         description="Version of this file's format."
     )
-    kind: Literal["landing"] = Field(description="What the task does.")
+    kind: Literal["landing"] = Field(description="Kind of the task.")
     name: Name = Field(description="Name of the task, unique in the project.")
     connection: Name = Field(description="Name of a file in `connections/`.")
     update_method: UpdateMethod = Field(
         default="cdc",
-        description="`cdc` loads once and then follows the changes; `reload` loads everything "
-        "again at each moment of `schedule`. Default: `cdc`.",
+        description="`cdc` loads once and then captures changes; `reload` loads everything again "
+        "at each moment of `schedule`. Default: `cdc`.",
     )
     schedule: Schedule | None = Field(
         default=None,
-        description="For `update_method: reload`: when, as a line of cron in UTC, such as "
-        "`30 2 * * *`, or as a rule of iCalendar (RFC 5545), such as "
-        "`FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=2`, in UTC or with "
-        "`DTSTART;TZID=Europe/Berlin:20260101T023000` before it.",
+        description="For `update_method: reload`: a cron expression in UTC, such as `30 2 * * *`,"
+        " or an iCalendar rule (RFC 5545), such as "
+        "`FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=2`, in UTC or after a "
+        "`DTSTART;TZID=Europe/Berlin:20260101T023000`.",
     )
     cluster: ClusterName | None = Field(
         default=None,
-        description="Cluster whose agents work on this task. Default: `cluster` of the project.",
+        description="Cluster whose agents run this task. Default: `cluster` of the project.",
     )
-    tables: TableChoice = Field(description="Which tables are captured.")
-    load: Load = Field(default_factory=Load, description="How the rows that are there are loaded.")
-    write: Write = Field(default_factory=Write, description="What a landed batch is.")
-    errors: Faults = Field(default_factory=Faults, description="What happens when something fails.")
+    tables: TableChoice = Field(description="Tables to capture.")
+    load: Load = Field(default_factory=Load, description="How existing rows are loaded.")
+    write: Write = Field(
+        default_factory=Write, description="Size and compression of landed batches."
+    )
+    errors: Faults = Field(default_factory=Faults, description="Retries after failures.")
     mask: dict[Pattern, dict[Column, MaskSetting]] = Field(
         default_factory=dict,
-        description="Columns that are masked before anything is written, by table: `drop`, "
+        description="Masks of columns, by table, applied before anything is written: `drop`, "
         "`{hash: {key: …}}`, `{truncate: N}` or `{replace: VALUE}`.",
     )
     lobs: Lobs | None = Field(
         default=None,
-        description="How long a value of text or bytes may be. Default: as long as the database "
-        "gives it.",
+        description="Maximum length of text and binary values. Default: no limit.",
     )
     rows: dict[Pattern, Expression] = Field(
         default_factory=dict,
-        description="Rows that are captured at all, by table: a condition in the SQL of the "
-        "database, for PostgreSQL from version 15 on.",
+        description="Rows to capture, by table: a condition in the SQL of the database, for "
+        "PostgreSQL 15 and later.",
     )
     folder: RelativePath | None = Field(
         default=None,
@@ -150,15 +154,15 @@ class CaptureLanding(Frozen):
     folder_retention: RetentionOrKeep = Field(
         default_factory=FolderRetention,
         description="How long landed batches stay, by default `7d`; `keep` is short for `{keep: "
-        "keep}`. The newest always stays: it holds the position.",
+        "keep}`. The newest batch always stays: it holds the position.",
     )
     slot: SlotName | None = Field(
         default=None,
-        description="For PostgreSQL: the replication slot. Default: made of the task's name.",
+        description="For PostgreSQL: the replication slot. Default: derived from the task's name.",
     )
     publication: SlotName | None = Field(
         default=None,
-        description="For PostgreSQL: the publication. Default: made of the task's name.",
+        description="For PostgreSQL: the publication. Default: derived from the task's name.",
     )
 
     @property

@@ -16,11 +16,11 @@ class Lobs(Frozen):
 
     limit: Size = Field(
         ge=1024,
-        description="Bytes of the longest value that is captured as it is, in UTF-8 for text.",
+        description="Maximum bytes of a value, in UTF-8 for text.",
     )
     then: LobPolicy = Field(
         default="truncate",
-        description="What becomes of a longer one: `truncate` keeps its beginning, `null` leaves "
-        "it out, `stop` ends the load of its table, or the capture where it is in a change. "
-        "Default: `truncate`.",
+        description="What happens to a longer value: `truncate` keeps its beginning, `null` "
+        "replaces it by NULL, `stop` ends the load of its table, or the capture if "
+        "the value is in a change. Default: `truncate`.",
     )

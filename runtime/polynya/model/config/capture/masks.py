@@ -24,12 +24,14 @@ class KeyedHash(Frozen):
 class Mask(Frozen):
     """How a column is masked: one of these keys."""
 
-    hash: KeyedHash | None = Field(default=None, description="A keyed hash in its place, as text.")
+    hash: KeyedHash | None = Field(
+        default=None, description="Replace the value by a keyed hash, as text."
+    )
     truncate: int | None = Field(
-        default=None, ge=0, le=10_000, description="Its first characters, so many."
+        default=None, ge=0, le=10_000, description="Keep this number of characters."
     )
     replace: _MaskText | int | float | bool | None = Field(
-        default=None, description="This value in its place; null for none at all."
+        default=None, description="Replace the value by this one; null for NULL."
     )
 
     @property

@@ -16,7 +16,7 @@ VariableName: TypeAlias = Annotated[
 class FromEnvironment(Frozen):
     """A secret in a variable of the environment, read when the capture starts."""
 
-    env: VariableName = Field(description="Name of the variable.")
+    env: VariableName = Field(description="Name of the environment variable.")
 
 
 #: Where a secret stands. A text is a reference, `${file:PATH}` or `${secret:NAME#FIELD}`, or what

@@ -76,21 +76,21 @@ class SparkEngine(Frozen):
     """A standalone Spark cluster. Its executors do what takes more than one task."""
 
     mode: Literal["spark"] = Field(
-        default="spark", description="`spark`: on a standalone Spark cluster. May be left out."
+        default="spark", description="`spark`: a standalone Spark cluster. Optional."
     )
     master: Annotated[
         str,
         AfterValidator(_master),
         WithJsonSchema({"type": "string", "pattern": MASTER_PATTERN}),
-    ] = Field(description="Address of the master; several of them: `spark://A:7077,B:7077`.")
+    ] = Field(description="Address of the master; for several: `spark://A:7077,B:7077`.")
     host: Annotated[str, AfterValidator(_host)] | None = Field(
         default=None,
-        description="Name or address of this machine for the executors, which connect to it. "
-        "Needed when the master is on another machine.",
+        description="Name or address under which executors connect to this machine. Required if "
+        "the master is on another machine.",
     )
     python: Annotated[str, AfterValidator(_python)] | None = Field(
         default=None,
-        description="Path of Python on the workers. Default: the path of the Python that runs.",
+        description="Path of Python on the workers. Default: the path of the running Python.",
     )
     memory: (
         Annotated[

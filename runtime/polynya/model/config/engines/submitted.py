@@ -56,16 +56,16 @@ _EVERY: Final = (
 class EmrServerlessEngine(Frozen):
     """Jobs of an EMR Serverless application."""
 
-    mode: Literal["emr_serverless"] = Field(description="`emr_serverless`: as jobs of EMR.")
+    mode: Literal["emr_serverless"] = Field(description="`emr_serverless`: as EMR Serverless jobs.")
     application_id: Annotated[
         str, _matching(_APPLICATION, "the id of an application"), _text(_APPLICATION)
     ] = Field(description="Id of the application, such as `00f1example2345`.")
     execution_role: Annotated[str, _matching(_ROLE, "the ARN of a role"), _text(_ROLE)] = Field(
-        description="ARN of the role that the job has."
+        description="ARN of the job's role."
     )
     entry_point: Annotated[
         str, _matching(_SCRIPT, "an object such as `s3://BUCKET/entry.py`"), _text(_SCRIPT)
-    ] = Field(description="The script that begins a job, an object in S3.")
+    ] = Field(description="The job's entry script, an object in S3.")
     environment: (
         Annotated[
             str,
@@ -75,11 +75,11 @@ class EmrServerlessEngine(Frozen):
         | None
     ) = Field(
         default=None,
-        description="Archive of a Python environment with Polynya, an object in S3. Default: "
-        "Polynya is in the image of the application.",
+        description="Archive of a Python environment with Polynya, an object in S3. Default: the "
+        "application's image contains Polynya.",
     )
     vcpu: Literal[1, 2, 4, 8, 16] = Field(
-        default=4, description="Processors of the worker that does the work. Default: 4."
+        default=4, description="Processors of the worker. Default: 4."
     )
     memory_gb: int | None = Field(
         default=None,
@@ -109,19 +109,19 @@ class GlueEngine(Frozen):
 
     mode: Literal["glue"] = Field(description="`glue`: as runs of a Glue job.")
     job_name: Annotated[str, _matching(_GLUE_JOB, "the name of a Glue job"), _text(_GLUE_JOB)] = (
-        Field(description="Name of the job; it has the script, the role and the environment.")
+        Field(description="Name of the job, which defines script, role and environment.")
     )
     worker_type: (
         Literal["G.1X", "G.2X", "G.4X", "G.8X", "G.12X", "G.16X", "R.1X", "R.2X", "R.4X", "R.8X"]
         | None
     ) = Field(
-        default=None, description="Type of its workers; one of them works. Default: the job's."
+        default=None, description="Type of the workers; only one of them works. Default: the job's."
     )
     workers: int | None = Field(
         default=None,
         ge=2,
         le=299,
-        description="Number of workers. Glue wants two; more do nothing. Default: 2 with a "
+        description="Number of workers. Glue requires two; more are idle. Default: 2 with a "
         "`worker_type`, else the job's.",
     )
     every: Every = Field(default=timedelta(minutes=15), description=_EVERY)

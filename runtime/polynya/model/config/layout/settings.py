@@ -58,11 +58,9 @@ class RowRetention(Frozen):
     """Rows of a certain age leave the table."""
 
     column: Column = Field(
-        description="Column of type date or timestamp whose value says how old a row is."
+        description="Column of type date or timestamp that gives the age of a row."
     )
-    keep: Duration = Field(
-        gt=timedelta(0), description="A row leaves when its value is older than this."
-    )
+    keep: Duration = Field(gt=timedelta(0), description="Rows with older values are removed.")
 
     def __str__(self) -> str:
         return f"{self.column} {format_duration(self.keep)}"

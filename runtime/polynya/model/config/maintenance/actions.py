@@ -28,36 +28,33 @@ class Actions(Frozen):
 
     rewrite_data_files: bool = Field(
         default=True,
-        description="Small files, and files with many deleted rows, become few full ones. "
-        "Default: true.",
+        description="Join small files, and rewrite files with many deleted rows. Default: true.",
     )
     rewrite_layout: bool = Field(
         default=True,
-        description="Files get the `partition_by` and `sort_by` that the dataset has now. "
+        description="Rewrite files with another `partition_by` or `sort_by` than the dataset's. "
         "Default: true.",
     )
     rewrite_position_delete_files: bool = Field(
-        default=True, description="Many files of deletes become few. Default: true."
+        default=True, description="Join position delete files. Default: true."
     )
-    rewrite_manifests: bool = Field(
-        default=True, description="Many manifests become few. Default: true."
-    )
+    rewrite_manifests: bool = Field(default=True, description="Join manifests. Default: true.")
     expire_snapshots: bool = Field(
         default=True,
-        description="Old snapshots go, with the files that only they have. Default: true.",
+        description="Remove old snapshots, with the files that only they have. Default: true.",
     )
     expire_rows: bool = Field(
-        default=True, description="Rows go that are older than their retention. Default: true."
+        default=True, description="Remove rows that are older than their retention. Default: true."
     )
     expire_changes: bool = Field(
         default=True,
-        description="Applied events go that are older than `changes_retention`, also when no "
-        "apply comes that lets go of them. Default: true.",
+        description="Remove applied events that are older than `changes_retention`, if no apply "
+        "removes them. Default: true.",
     )
     remove_orphan_files: bool = Field(
-        default=True, description="Files go that no snapshot has. Default: true."
+        default=True, description="Remove files that no snapshot has. Default: true."
     )
     compute_statistics: bool = Field(
         default=True,
-        description="Numbers of distinct values are written for planners. Default: true.",
+        description="Write numbers of distinct values for query planners. Default: true.",
     )

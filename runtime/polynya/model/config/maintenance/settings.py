@@ -21,17 +21,18 @@ class SnapshotExpiry(Frozen):
 
     age: Duration = Field(
         default=timedelta(hours=2),
-        description="A snapshot stays for so long after another one followed. Default: `2h`.",
+        description="How long a snapshot stays after another one followed. Default: `2h`.",
     )
     keep: int = Field(
-        default=10, gt=0, description="So many of the newest snapshots stay, however old."
+        default=10, gt=0, description="Number of newest snapshots that stay, however old."
     )
     at_most: int = Field(
         default=1000,
         gt=0,
-        description="By their `age` no more than so many of the newest snapshots stay: every "
-        "commit writes the entries of all of them again, 1.3 KB for each. What was current within "
-        "the last 30 minutes, or within `age` where that is shorter, stays in any case.",
+        description="Maximum number of snapshots that stay by their `age`: every commit rewrites "
+        "the entries of all snapshots, 1.3 KB each. Snapshots that were current "
+        "within the last 30 minutes, or within `age` if that is shorter, stay in any "
+        "case.",
     )
 
 
@@ -40,12 +41,12 @@ class OrphanFiles(Frozen):
 
     older_than: Duration = Field(
         default=timedelta(days=3),
-        description="Younger files stay: they may be of a commit under way. At least `1d`. "
-        "Default: `3d`.",
+        description="Minimum age of a removed file; younger files may belong to a running commit."
+        " At least `1d`. Default: `3d`.",
         ge=timedelta(days=1),
     )
     every: Duration = Field(
-        default=timedelta(days=1), description="Time between two looks. Default: `1d`."
+        default=timedelta(days=1), description="Interval between two searches. Default: `1d`."
     )
 
 
@@ -56,14 +57,14 @@ class MaintenanceBudget(Frozen):
     """
 
     bytes_per_hour: Size = Field(
-        default=32 * 2**30, description="Bytes that are written within an hour. Default: `32GB`."
+        default=32 * 2**30, description="Maximum bytes written within an hour. Default: `32GB`."
     )
     share: float = Field(
         default=0.25,
         gt=0,
         le=1,
-        description="Share of the time in which a maintenance action may be at work, on one "
-        "thread, over the last hour.",
+        description="Maximum share of the last hour in which a maintenance action may run, on one"
+        " thread.",
     )
 
 
@@ -72,14 +73,15 @@ class Maintenance(Frozen):
 
     enabled: bool = Field(
         default=True,
-        description="`false`: runs take no action. `polynya maintain` still does. Default: true.",
+        description="`false`: runs take no maintenance action; `polynya maintain` still does. "
+        "Default: true.",
     )
-    actions: Actions = Field(default_factory=Actions, description="Which actions are taken.")
+    actions: Actions = Field(default_factory=Actions, description="Actions to take.")
     snapshot_expiry: SnapshotExpiry = Field(
-        default_factory=SnapshotExpiry, description="When a snapshot is old."
+        default_factory=SnapshotExpiry, description="When snapshots expire."
     )
     orphan_files: OrphanFiles = Field(
-        default_factory=OrphanFiles, description="When files that no snapshot has are removed."
+        default_factory=OrphanFiles, description="When orphan files are removed."
     )
     budget: MaintenanceBudget = Field(
         default_factory=MaintenanceBudget, description="What maintenance may cost."

@@ -27,14 +27,13 @@ class MappedColumn(Frozen):
     )
     type: ColumnType | None = Field(
         default=None,
-        description="Type of the column. A record with a value that it cannot hold goes to "
-        "quarantine. Default: the type that the expression has.",
+        description="Type of the column. A record with a value that does not fit it goes to "
+        "quarantine. Default: the type of the expression.",
     )
     key: int | None = Field(
         default=None,
         ge=1,
-        description="Ordinal in the key, from 1: the column is one of those that identify a "
-        "record. With it `keys` is not needed.",
+        description="Ordinal in the key, from 1. With ordinals, `keys` is not needed.",
     )
 
     @property

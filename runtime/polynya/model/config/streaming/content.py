@@ -36,9 +36,9 @@ from polynya.model.config.streaming.content_fields import (
 class _Content(Frozen):
     compression: Literal["auto", "none"] | None = Field(
         default=None,
-        description="`auto`: a message that begins like gzip, Zstandard, bzip2 or framed Snappy is "
-        "decompressed; `none`: it is taken as it is. Default: `auto`, but `none` for `avro` with a "
-        "`schema`, where any bytes may begin a message.",
+        description="`auto`: decompress a message that begins like gzip, Zstandard, bzip2 or "
+        "framed Snappy; `none`: keep it as it is. Default: `auto`, but `none` for "
+        "`avro` with a `schema`, where a message may begin with any bytes.",
     )
 
     @property
@@ -61,22 +61,22 @@ class _Separated(_Content):
     header: tuple[Column, ...] | None = Field(
         default=None,
         min_length=1,
-        description="Names of the columns in order, for messages without a line of names. "
-        "Default: the first line of each message names them.",
+        description="Column names in order, for messages without a header line. Default: the "
+        "first line of each message names them.",
     )
     null_value: Marker | None = Field(
         default=None,
-        description="What an unquoted field holds that is NULL. Default: an empty field is NULL.",
+        description="Text of an unquoted field that means NULL. Default: an empty field is NULL.",
     )
     duplicate_header: bool = Field(
         default=False,
-        description="Take a name that stands twice in the line of names: the second column is "
+        description="Allow a duplicate name in the header line: the second column becomes "
         "`NAME_2`. Otherwise such a message goes to quarantine. Default: false.",
     )
     infer_types: bool = Field(
         default=False,
-        description="Take fields that are numbers, `true` or `false` as such. Otherwise all "
-        "columns are text, unless `columns` declares them. Default: false.",
+        description="Infer numbers and booleans. Otherwise all columns are text, unless `columns`"
+        " declares them. Default: false.",
     )
 
     @property
@@ -107,16 +107,17 @@ class CsvContent(_Separated):
 
     type: Literal["csv"] = Field(description="`csv`: a record is a line of separated values.")
     delimiter: Delimiter | None = Field(
-        default=None, description="The character between the fields. Default: `,`."
+        default=None, description="The character between fields. Default: `,`."
     )
     quote: Quote | None = Field(
         default=None,
-        description="The character around fields with a delimiter, a quote or a line end in them; "
-        "inside, it is doubled. `''` for none. Default: `\"`.",
+        description="The quote character around fields that contain a delimiter, a quote or a "
+        "line break; doubled inside a field. `''` for none. Default: `\"`.",
     )
     escape: Character | None = Field(
         default=None,
-        description="The character that makes the next one literal, such as `\\`. Default: none.",
+        description="The escape character, such as `\\`, which makes the next one literal. "
+        "Default: none.",
     )
 
     @property
@@ -177,10 +178,10 @@ class RegistryAvroContent(_Content):
     """Avro datums that name their schema by a number in a registry."""
 
     type: Literal["avro_with_schema"] = Field(
-        description="`avro_with_schema`: a message is one datum after the number of its schema in "
-        "a registry, as Confluent's serializers write it."
+        description="`avro_with_schema`: a message is the id of its schema in a registry followed"
+        " by one datum, as Confluent's serializers write it."
     )
-    schema_registry: SchemaRegistry = Field(description="The registry that knows the schemas.")
+    schema_registry: SchemaRegistry = Field(description="The registry with the schemas.")
 
 
 class ParquetContent(_Content):
@@ -206,17 +207,17 @@ class XmlContent(_Content):
     )
     arrays: tuple[Part, ...] = Field(
         default=(),
-        description="Names of elements that are always an array. Otherwise an element is an array "
-        "in the documents in which it is repeated, and stays one from then on.",
+        description="Names of elements that are always an array. Otherwise an element is an array"
+        " in documents that repeat it, and stays one from then on.",
     )
     namespaces: Literal["drop", "keep"] = Field(
         default="drop",
-        description="`drop`: elements and attributes are called by their local names; `keep`: with "
-        "the prefix that the document writes, as `ns_name`.",
+        description="`drop`: use local names of elements and attributes; `keep`: use them with "
+        "the document's prefix, as `ns_name`.",
     )
     infer_types: bool = Field(
         default=False,
-        description="Take texts that are numbers, `true` or `false` as such. Default: false.",
+        description="Infer numbers and booleans. Default: false.",
     )
 
 
@@ -228,18 +229,18 @@ class RegexContent(_Content):
     )
     pattern: GroupPattern = Field(
         default="(?<line>.*)",
-        description="The regular expression, in the syntax of RE2: no look-around and no back "
-        "references, so that no text takes long. A line in which it is not found goes to "
-        "quarantine. Default: `(?<line>.*)`.",
+        description="The regular expression, in RE2 syntax: no look-around and no back "
+        "references, so that matching takes linear time. A line without a match goes "
+        "to quarantine. Default: `(?<line>.*)`.",
     )
     multi_line: bool = Field(
         default=False,
-        description="A message is one record, in which `.` also stands for a line end. Otherwise "
-        "each of its lines is one. Default: false.",
+        description="A message is one record, in which `.` also matches a line break. Otherwise "
+        "each of its lines is a record. Default: false.",
     )
     infer_types: bool = Field(
         default=False,
-        description="Take texts that are numbers, `true` or `false` as such. Default: false.",
+        description="Infer numbers and booleans. Default: false.",
     )
 
 
@@ -251,8 +252,8 @@ class SplitLinesContent(_Content):
     )
     pattern: SplitPattern = Field(
         default="\r?\n",
-        description="Regular expression, in the syntax of RE2, of what stands between two pieces; "
-        "empty pieces are none. Default: a line end.",
+        description="Regular expression of the separator, in RE2 syntax; empty pieces are "
+        "dropped. Default: a line break.",
     )
 
 
@@ -260,8 +261,7 @@ class AutoContent(_Content):
     """Avro containers, Parquet or JSON."""
 
     type: Literal["auto"] = Field(
-        description="`auto`: the first bytes of each message tell Avro containers, Parquet and "
-        "JSON apart."
+        description="`auto`: Avro container, Parquet or JSON, by the first bytes of each message."
     )
 
 

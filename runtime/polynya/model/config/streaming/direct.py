@@ -15,7 +15,7 @@ class DirectTask(StorageTask):
     No file says this: it is made of a streaming transform and its landing.
     """
 
-    reads: StreamingLanding = Field(description="What the stream is read from.")
+    reads: StreamingLanding = Field(description="Source of the stream.")
     reads_table: Name = Field(description="The landed table that its streams would have.")
 
     def landed(self) -> StorageTask:

@@ -47,23 +47,24 @@ class FilesSource(Frozen):
     url: str = Field(
         min_length=1,
         max_length=2000,
-        description="Where the files are: `s3://BUCKET/PREFIX`, or a folder, relative to the "
+        description="Location of the files: `s3://BUCKET/PREFIX`, or a folder, relative to the "
         "project or absolute.",
     )
     pattern: FilePatternText = Field(
         description="Paths of the files below `url`. `<yyyy>`, `<MM>`, `<dd>`, `<HH>` and `<mm>` "
-        "are the parts of a date in UTC, also inside of names; `*` is any text within one folder "
-        "or name. Only what the dates predict is listed."
+        "are the parts of a date in UTC, also inside names; `*` is any text within "
+        "one folder or name. Only prefixes that the dates predict are listed."
     )
     look_back: Duration = Field(
         default=_LOOK_BACK,
-        description="How long after its date a file may still come. The files of this time are "
-        "listed each time. Default: `1d`.",
+        description="How long after its date a file may still arrive. The files of this period "
+        "are listed each time. Default: `1d`.",
     )
     initial_load: FilePatternText | None = Field(
         default=None,
         description="Paths of files that are read once, before all others and whatever their "
-        "dates, such as `full/part-*.json.gz`. Files that come later are not looked for.",
+        "dates, such as `full/part-*.json.gz`. Later files of this pattern are "
+        "ignored.",
     )
     delete_after_load: bool = Field(
         default=False,

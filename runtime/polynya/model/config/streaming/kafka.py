@@ -61,12 +61,12 @@ class KafkaSource(Frozen):
     """Topics of an Apache Kafka cluster, or of one that speaks its protocol."""
 
     bootstrap_servers: str = Field(
-        min_length=1, description="Brokers to begin with: `HOST:PORT`, several with commas between."
+        min_length=1, description="Bootstrap brokers: `HOST:PORT`, separated by commas."
     )
     topics: tuple[Pattern, ...] = Field(
         min_length=1,
-        description="Topics to land. `%` stands for any text, so `orders-%` takes topics that come "
-        "later, too. Case matters.",
+        description="Topics to land. `%` stands for any text, so `orders-%` also matches later "
+        "topics. Case matters.",
     )
     allow_unencrypted: bool = Field(
         default=False,
@@ -75,9 +75,10 @@ class KafkaSource(Frozen):
     )
     properties: dict[str, PropertyValue] = Field(
         default_factory=dict,
-        description="Properties of the Kafka client for limits, timeouts, TLS and the login, such "
-        "as `security.protocol`; none that names a class or a command. Secrets always as "
-        "`${env:NAME}`, `${file:PATH}` or `${secret:NAME}`.",
+        description="Properties of the Kafka client for limits, timeouts, TLS and the login, such"
+        " as `security.protocol`. Properties that name a class or a command are "
+        "refused. Secrets always as `${env:NAME}`, `${file:PATH}` or "
+        "`${secret:NAME}`.",
     )
 
     @property

@@ -12,16 +12,16 @@ class KinesisSource(Frozen):
 
     streams: tuple[Pattern, ...] = Field(
         min_length=1,
-        description="Names of the streams to land. `%` stands for any text, so `orders-%` takes "
-        "streams that come later, too. Case matters.",
+        description="Names of the streams to land. `%` stands for any text, so `orders-%` also "
+        "matches later streams. Case matters.",
     )
     region: str | None = Field(
         default=None,
         min_length=1,
-        description="The region of the streams. Default: `aws.region` of the target.",
+        description="Region of the streams. Default: `aws.region` of the target.",
     )
     endpoint: str | None = Field(
         default=None,
         min_length=1,
-        description="Another address of Kinesis, such as that of an interface endpoint of a VPC.",
+        description="Another address of Kinesis, such as an interface endpoint of a VPC.",
     )

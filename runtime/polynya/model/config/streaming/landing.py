@@ -93,7 +93,7 @@ class Source(Frozen):
         default=None, description="Streams of Amazon Kinesis Data Streams."
     )
     files: FilesSource | None = Field(
-        default=None, description="Files that others put into a folder or a bucket."
+        default=None, description="Files that another system delivers to a folder or a bucket."
     )
 
     @property
@@ -107,10 +107,10 @@ class Into(Frozen):
 
     each: Literal["topic"] | None = Field(
         default=None,
-        description="A landed table for each topic, named like it in lower case, with `_` for `-` "
-        "and `.`.",
+        description="A landed table for each topic, named like the topic in lower case, with `_` "
+        "for `-` and `.`.",
     )
-    table: Name | None = Field(default=None, description="One landed table for all, so named.")
+    table: Name | None = Field(default=None, description="Name of one landed table for all.")
 
 
 class FolderRetention(Frozen):
@@ -118,8 +118,8 @@ class FolderRetention(Frozen):
 
     keep: Retention = Field(
         default=_DEFAULT_KEEP,
-        description="`keep` forever, or so long after they were written. The newest batch of a "
-        "table always stays: it holds the position. Default: `7d`.",
+        description="How long batches stay after they were written, or `keep` forever. The newest"
+        " batch of a table always stays: it holds the position. Default: `7d`.",
     )
 
 
@@ -128,8 +128,8 @@ class StreamRetention(FolderRetention):
 
     keep_unread: Retention = Field(
         default=_DEFAULT_KEEP_UNREAD,
-        description="So long stay batches that a table of this project has not copied yet, or "
-        "`keep`: until it has. At least as long as `keep` says. Default: `30d`.",
+        description="How long batches stay that a table of this project has not copied, or "
+        "`keep`: until it has. At least as long as `keep`. Default: `30d`.",
     )
 
 
@@ -142,11 +142,11 @@ StreamRetentionOrKeep: TypeAlias = Annotated[
 class LandingBatch(Frozen):
     """How much one landed batch holds at most."""
 
-    max_records: int = Field(default=500_000, gt=0, description="Most records in one batch.")
+    max_records: int = Field(default=500_000, gt=0, description="Maximum records in one batch.")
     max_bytes: Size = Field(
         default=64 * _MEBIBYTE,
-        description="Most bytes of records in one batch, as they came; one record is always taken. "
-        "Default: `64MB`.",
+        description="Maximum bytes of records in one batch, as received; a batch takes at least "
+        "one record. Default: `64MB`.",
     )
 
 
@@ -156,16 +156,16 @@ class StreamingLanding(Frozen):
     apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
         description="Version of this file's format."
     )
-    kind: Literal["streaming_landing"] = Field(description="What the task does.")
+    kind: Literal["streaming_landing"] = Field(description="Kind of the task.")
     name: Name = Field(description="Name of the task, unique in the project.")
-    source: Source = Field(description="What the stream is read from.")
+    source: Source = Field(description="Source of the stream.")
     content: ContentSetting = Field(
-        default=JSON_CONTENT, description="What the messages are. Default: `json`."
+        default=JSON_CONTENT, description="How messages are decoded. Default: `json`."
     )
     start_from: StartFrom = Field(
         default="earliest",
-        description="Where a stream begins that was never landed: `earliest`, `now`, or a time "
-        "with its offset from UTC.",
+        description="Where landing of a new stream begins: `earliest`, `now`, or a time with its "
+        "offset from UTC.",
     )
     interval: Interval = Field(
         default=timedelta(seconds=60),
@@ -182,7 +182,7 @@ class StreamingLanding(Frozen):
     )
     into: Into = Field(
         default_factory=lambda: Into(each="topic"),
-        description="Which tables the records are landed in. Default: `{each: topic}`.",
+        description="Landed tables of the records. Default: `{each: topic}`.",
     )
     folder_retention: StreamRetentionOrKeep = Field(
         default_factory=StreamRetention,
@@ -190,27 +190,28 @@ class StreamingLanding(Frozen):
     )
     readers: Readers = Field(
         default="auto",
-        description="How many partitions or shards of a landed table are read side by side, 1 to "
-        "64. `auto`: all partitions of Kafka, as far as Spark has threads for them, and 8 shards "
-        "of Kinesis. Default: `auto`.",
+        description="Number of partitions or shards of a landed table that are read in parallel, "
+        "1 to 64. `auto`: all partitions of Kafka, as far as Spark has threads for "
+        "them, and 8 shards of Kinesis. Default: `auto`.",
     )
     batch: LandingBatch = Field(
         default_factory=LandingBatch, description="Limits of a landed batch."
     )
     cluster: ClusterName | None = Field(
         default=None,
-        description="Cluster whose agents work on this task. Default: `cluster` of the project.",
+        description="Cluster whose agents run this task. Default: `cluster` of the project.",
     )
     max_uncopied: Size | Literal["any"] = Field(
         default=_DEFAULT_UNCOPIED,
-        description="Landing a table waits while so much of it has landed that a table of this "
-        "project has not copied; `any`: it never waits. Default: `100GB`.",
+        description="Landing waits while a table of this project has this much of the stream left"
+        " to copy; `any`: it never waits. Default: `100GB`.",
     )
     on_new_topic: WrittenPolicy = Field(
         default="apply",
-        description="A topic that a wildcard meets appears after the first run. `propagate` lands "
-        "it from its earliest record on, `ignore` leaves it out, `suspend` leaves it out and says "
-        "so until `topics` names it, `stop` ends the task. Default: `propagate`.",
+        description="A topic that matches a wildcard appears after the first run. `propagate` "
+        "lands it from its earliest record on, `ignore` leaves it out, `suspend` "
+        "leaves it out with an error until `topics` names it, `stop` ends the task. "
+        "Default: `propagate`.",
     )
 
     @property

@@ -71,15 +71,15 @@ class StreamingTransform(Frozen):
     apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
         description="Version of this file's format."
     )
-    kind: Literal["streaming_transform"] = Field(description="What the task does.")
+    kind: Literal["streaming_transform"] = Field(description="Kind of the task.")
     name: Name = Field(description="Name of the task, unique in the project.")
     from_: Name = Field(
-        alias="from", description="The task of kind `streaming_landing` whose messages it takes."
+        alias="from", description="The task of kind `streaming_landing` that lands the messages."
     )
     stream: Pattern | None = Field(
         default=None,
-        description="The topic, stream or landed table whose messages it takes. Needed when the "
-        "landing may have several.",
+        description="The topic, stream or landed table to read. Required if the landing may have "
+        "several.",
     )
     schema_: Name | None = Field(
         default=None,
@@ -90,22 +90,22 @@ class StreamingTransform(Frozen):
         default=None, description="Name of the view. Default: the task's name."
     )
     mode: Mode = Field(
-        description="`merge` folds messages by the key of `columns`; `append_only` keeps each as a "
-        "row."
+        description="`merge` folds messages by the key of `columns`; `append_only` keeps each "
+        "message as a row."
     )
     columns: tuple[MappedColumn, ...] = Field(
         default=(),
-        description="The columns of the table that are made by expressions. Those that are not "
-        "named here are kept as they are.",
+        description="Columns of the table that expressions compute. Columns that are not named "
+        "here are kept as they are.",
     )
     nested: Nested = Field(
         default="keep",
-        description="What becomes of structs that no mapping takes: `keep`, or `expand` into a "
+        description="What happens to structs that no mapping uses: `keep`, or `expand` into a "
         "column for each field. Default: `keep`.",
     )
     where: Expression | None = Field(
-        default=None, description="Spark SQL condition; messages for which it is not true are "
-        "left out, and counted as filtered."
+        default=None, description="Spark SQL condition; other messages are left out and counted "
+                      "as filtered."
     )  # fmt: skip
     except_columns: tuple[Column, ...] | None = Field(
         default=None,
@@ -113,9 +113,9 @@ class StreamingTransform(Frozen):
     )
     optional_columns: tuple[Column, ...] | None = Field(
         default=None,
-        description="Columns that come later although one of a similar name is there. A column "
-        "that no message has had yet is NULL, with a warning; one that looks like a typing error "
-        "of another stops the task.",
+        description="Columns that arrive later although a column with a similar name exists. A "
+        "column that no message has had yet is NULL, with a warning; a name that "
+        "looks like a misspelling of another stops the task.",
     )
     soft_delete: Expression | None = Field(
         default=None,
@@ -139,30 +139,31 @@ class StreamingTransform(Frozen):
     )
     on_bad_record: BadRecordPolicy | None = Field(
         default=None,
-        description="What happens on a message that cannot be read. Default: `quarantine`.",
+        description="What happens when a message cannot be read. Default: `quarantine`.",
     )
     partition_by: Annotated[tuple[PartitionBy, ...] | None, BeforeValidator(_partition_by)] = Field(
         default=None,
         max_length=8,
-        description="What the files are parted by: `ingestion_date`, the day on which the source "
-        "took the message or on which the file was landed, other columns, or transforms of them as "
-        "`bucket(16, user_id)`; an empty list: nothing. Default: `[ingestion_date]`, for files "
-        "that are read with `direct: true` nothing.",
+        description="Partition columns or transforms: `ingestion_date` (the day on which the "
+        "source received the message, or on which the file was landed), other "
+        "columns, or transforms of them such as `bucket(16, user_id)`; an empty list "
+        "for no partitions. Default: `[ingestion_date]`; for files that are read with"
+        " `direct: true`, no partitions.",
     )
     sort_by: tuple[SortBy, ...] | None = Field(
         default=None,
         max_length=8,
-        description="Columns by which rows are sorted inside of their files.",
+        description="Columns by which rows are sorted inside files.",
     )
     retention: TransformRetention | None = Field(
         default=None,
-        description="Rows that are older leave the table: `90d` by the day of ingestion, or "
-        "`{column: created_at, keep: 90d}`. Default: none do.",
+        description="Remove rows that are older: `90d` by the day of ingestion, or `{column: "
+        "created_at, keep: 90d}`. Default: keep all.",
     )
     snapshot_expiry: SnapshotAge = Field(
         default=timedelta(hours=2),
         gt=timedelta(0),
-        description="A snapshot stays for so long after another one followed. Default: `2h`.",
+        description="How long a snapshot stays after another one followed. Default: `2h`.",
     )
     apply: ApplyPolicy = Field(
         default_factory=ApplyPolicy, description="When pending changes are applied."
@@ -174,9 +175,9 @@ class StreamingTransform(Frozen):
         default_factory=ViewSettings, description="Names and columns of the views."
     )
     engine: EngineSetting | None = Field(
-        default=None, description="Where an agent lets this task work, as for `storage`."
+        default=None, description="Engine on which an agent runs this task, as for `storage`."
     )
     cluster: ClusterName | None = Field(
         default=None,
-        description="Cluster whose agents work on this task. Default: `cluster` of the project.",
+        description="Cluster whose agents run this task. Default: `cluster` of the project.",
     )
