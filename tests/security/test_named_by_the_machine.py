@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
+from polynya.engine.start import start_spark
 from polynya.lake.spark.standalone.named import refuse_unnamed
 from polynya.model.config.engines.standalone import SparkCluster
 from polynya.model.errors import ConfigError
+from polynya.model.reading.loader import load_project
 from polynya.store.node_folders import JOB_CODE
+from tests.projects import PROJECT, write_project
 
 CODE = {"POLYNYA_JOB_CODE": "s3://acme/code/ s3://acme/other/entry.py"}
 
@@ -54,3 +58,21 @@ def test_workers_run_a_python_that_the_machine_names(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setenv("POLYNYA_SPARK_PYTHONS", "/usr/bin/python3.12 /tmp/python")
     refuse_unnamed(odd)
+
+
+@pytest.mark.parametrize(
+    ("engine", "setting"),
+    [
+        ("{master: 'spark://192.0.2.1:7077', host: 192.0.2.2}", "engine.master"),
+        ("{master: 'spark://127.0.0.1:7077', python: /tmp/python}", "engine.python"),
+    ],
+)
+def test_no_session_begins_with_what_the_machine_does_not_name(
+    tmp_path: Path, engine: str, setting: str
+) -> None:
+    text = PROJECT.replace("./warehouse", f"./warehouse, engine: {engine}")
+
+    with pytest.raises(ConfigError) as caught:
+        start_spark(load_project(write_project(tmp_path, project=text)))
+
+    assert (caught.value.code, caught.value.where) == ("POLYNYA-DEP-019", setting)

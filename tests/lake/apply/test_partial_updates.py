@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from polynya.engine.verbs.rebuild import rebuild
 from polynya.lake.read.verify import verify
+from polynya.lake.table import shaping
+from polynya.model.formats.registry import rules_of
+from polynya.model.formats.rules import FormatRules
 from tests.lab.chosen import slow
 from tests.lab.events import delete, land, load, upsert
 from tests.lab.lab import Lab
@@ -127,3 +133,34 @@ def test_a_load_that_shows_what_is_known_adds_no_version(lab: Lab) -> None:
     states = [(row[0], row[1], row[2]) for row in capture["users"].history("id", "name")]
     assert sorted(states) == [(0, "Ann", "L"), (1, "Ann", "L"), (1, "Anna", "U"), (2, "Ann", "L")]
     assert not verify(capture["users"].table()).findings
+
+
+def test_a_rebuild_mends_history_of_the_time_when_loaded_rows_were_changes(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_looks(name: str) -> FormatRules:
+        return replace(rules_of(name), reads_in_order=False)
+
+    capture = lab.capture(changes_retention="keep")
+    with monkeypatch.context() as then:
+        then.setattr(shaping, "rules_of", without_looks)
+        land(capture, upsert(1, 10, unsent=["note"], name="Ann"))
+        capture.run("always")
+        land(capture, *(load(1, at=at, name="Ann", note="long") for at in (20, 30)))
+        capture.run("always")
+    users = capture["users"]
+    stored = [row[1:3] for row in users.history("name", "note")]
+    assert sorted(stored, key=repr) == [("long", "U"), ("long", "U"), (None, "I")]
+    rules = {finding.rule for finding in verify(users.table()).findings}
+
+    rebuild(lab.context(), users.dataset)
+
+    assert rules == {"changed_version", "surplus_version"}
+    assert users.history("name", "note") == [
+        ("Ann", "long", "I", 10.0, 20.0),
+        ("Ann", "long", "U", 20.0, None),
+    ]
+    land(capture, upsert(1, 15, unsent=["note"], name="Anne"))
+    capture.run("always")
+    assert [row[1] for row in users.history("name", "note")] == ["long"] * 3
+    assert not verify(users.table()).findings

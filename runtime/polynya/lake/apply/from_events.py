@@ -11,7 +11,7 @@ from datetime import datetime
 
 from polynya.lake.apply.folding import folded
 from polynya.lake.apply.run import Folded, Run
-from polynya.lake.fold import stored, versions
+from polynya.lake.fold import looks, stored, versions
 from polynya.lake.fold.columns import STORED_NAMES, STORED_TYPE
 from polynya.lake.fold.figures import RebuildFigures, rebuild_aggregates
 from polynya.lake.fold.fold import event_columns
@@ -32,8 +32,8 @@ from polynya.model.contract.identifiers import literal, quote
 
 #: Columns of a folded version that `versions.table_rows` and `differences` need.
 _MADE = (
-    "__ci", "__tail", "__position", "__ts", "__unsent", "__former", "__from", "__to", "__new_op",
-    "__part", "__last",
+    "__ci", "__tail", "__position", "__op", "__ts", "__unsent", "__former", "__from", "__to",
+    "__new_op", "__part", "__last",
 )  # fmt: skip
 
 
@@ -182,6 +182,9 @@ def wrong_columns(shape: Shape) -> str:
         h.FROM_TIMESTAMP: ("d.__from", "t.__stored.`from`"),
         h.TO_TIMESTAMP: (versions.end(shape, "d."), "t.__stored.`to`"),
     }
+    if shape.looks:
+        # What later folds fill in from a version depends on it.
+        pairs[h.UNSENT] = (looks.is_look("d."), looks.is_look("t."))
     same = {name: f"{one} <=> {other}" for name, (one, other) in pairs.items()}
     nothing = _shows_nothing(shape)
     for name in shape.values:

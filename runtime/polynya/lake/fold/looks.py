@@ -11,14 +11,22 @@ Both hold for any order of arrival, since a look shows what the events before it
 
 from __future__ import annotations
 
+from typing import Final
+
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import SEQUENCE, joined
 from polynya.lake.fold.unsent import is_unsent
 from polynya.model.contract.headers import READ
 from polynya.model.contract.identifiers import quote
 
-#: Whether an event, or the one that made a stored version, is a look.
-IS_LOOK = f"(__op = 'L' OR coalesce(array_contains(__unsent, '{READ}'), false))"
+
+def is_look(prefix: str = "") -> str:
+    """Whether an event, or the one that made a stored version, is a look."""
+    marked = f"coalesce(array_contains({prefix}__unsent, '{READ}'), false)"
+    return f"({prefix}__op = 'L' OR {marked})"
+
+
+IS_LOOK: Final = is_look()
 
 
 def oldest(shape: Shape) -> str:
