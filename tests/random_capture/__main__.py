@@ -127,6 +127,8 @@ def run(
         workload.start()
         stack.callback(lambda: _quietly_stopped(workload))
         program.start()
+        # What is killed before it has begun would tell nothing: the minutes count from here.
+        program.until("it captures", lambda: _captures(program))
         killed = _strike(chance, minutes * 60, program, server, workload) if kills else {}
         if not kills:
             time.sleep(minutes * 60)
@@ -145,6 +147,7 @@ def run(
         judge = Judge(source, session, _loaded(program))
         wrong = [line for table in workload.tables for line in judge.wrong(folder, table)]
         wrong += _quarantined(folder)
+        wrong += _idle(judge)
         wrong += [] if wrong else _planted(judge, session, folder, workload.tables)
         say(f"{judge.rows:,} rows and {judge.versions:,} versions compared, {len(wrong)} wrong")
         return wrong
@@ -160,6 +163,18 @@ def _planted(judge: Judge, session: Any, folder: Path, tables: Sequence[Table]) 
         for what in ("Current", "History")
         if not any(f"{table.name}: {what}" in line for line in found)
     ]
+
+
+def _captures(program: Program) -> bool:
+    """Whether the last start has begun to follow changes."""
+    return any(one["type"] == "capture.streaming" for one in program.said())
+
+
+def _idle(judge: Judge) -> list[str]:
+    """What is wrong with a run in which hardly anything was followed."""
+    if judge.versions >= judge.rows + 100:
+        return []
+    return [f"{judge.versions} versions of {judge.rows} rows: the stream was hardly followed"]
 
 
 def _quietly_stopped(workload: Workload) -> None:
@@ -188,6 +203,7 @@ def _strike(
     while (left := ends - time.monotonic()) > 0:
         time.sleep(min(left, chance.uniform(5, 25)))
         (what,) = chance.choices(("capture", "server", "run"), (6, 2, 2))
+        program.until("it captures", lambda: _captures(program))
         if what == "capture":
             with suppress(Failed, ProcessLookupError):  # none, for it begins again
                 os.kill(capture_process(program), signal.SIGKILL)
