@@ -25,4 +25,5 @@ def test_tables_and_history_are_those_of_the_source(
     except (mariadb.UnavailableError, postgresql.UnavailableError) as error:
         absent(str(error))
 
-    assert not wrong, "\n".join([*said, *wrong])
+    print(*said, sep="\n")
+    assert not wrong, "\n".join(wrong)
