@@ -1,6 +1,6 @@
 """How long until Spark answers: a new process, the session, and first work on an Iceberg table.
 
-With and without the class archive (`docs/adr/0004-class-archive.md`); the best of a few runs each.
+With and without the class archive (`docs/adr/0002-spark-session.md`); the best of a few runs each.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     for page in [*DOCS.rglob("*.md"), *(ROOT / name for name in OUTSIDE)]:
         write(staged(page), for_the_site(page.read_text("utf-8"), page))
-    write(STAGED / "adr" / "index.md", decisions())
+    decided = STAGED / "adr" / "index.md"
+    write(decided, decisions(decided.read_text("utf-8")))
     write(STAGED / "reference" / "errors.md", errors())
     write(STAGED / "reference" / "python.md", python())
     index = STAGED / "index.md"
@@ -62,8 +63,8 @@ def write(path: Path, text: str) -> None:
 
 def staged(page: Path) -> Path:
     """Where a page stands among the sources of the site."""
-    if page == DOCS / "README.md":
-        return STAGED / "index.md"
+    if page.name == "README.md" and page.is_relative_to(DOCS):
+        return STAGED / page.parent.relative_to(DOCS) / "index.md"
     return STAGED / (page.relative_to(DOCS) if page.is_relative_to(DOCS) else page.name)
 
 
@@ -98,10 +99,10 @@ def navigation(index: str) -> str:
     return index + "".join(f"\n{tree}\n```\n" for tree in trees)
 
 
-def decisions() -> str:
-    """The page that lists the decisions."""
+def decisions(index: str) -> str:
+    """The index of the decisions with their table of contents."""
     names = sorted(path.name for path in (DOCS / "adr").glob("[0-9]*.md"))
-    return "\n".join(["# Decisions", "", "```{toctree}", ":maxdepth: 1", "", *names, "```", ""])
+    return "\n".join([index, "```{toctree}", ":hidden:", "", *names, "```", ""])
 
 
 def errors() -> str:

@@ -59,7 +59,7 @@ def test_the_index_links_every_page() -> None:
 
     wanted = {page for page in pages() if page.is_relative_to(DOCS) and page.parent.name != "adr"}
     assert sorted(wanted - linked - {DOCS / "README.md"}) == []
-    assert DOCS / "adr" in linked
+    assert DOCS / "adr" / "README.md" in linked
 
 
 def test_the_readme_leads_to_the_index() -> None:
@@ -78,8 +78,29 @@ def test_a_dead_link_is_found(text: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert len(dead(page)) == 1
 
 
+def test_the_index_of_decisions_lists_each_page_once_by_subject() -> None:
+    index = (DOCS / "adr" / "README.md").read_text("utf-8").partition("\n## Former numbers")[0]
+    listed = re.findall(r"^- \[(\d+)\. [^]]+\]\(([\w-]+\.md)\): .+\.$", index, re.MULTILINE)
+
+    assert sorted(name for _, name in listed) == sorted(
+        path.name for path in (DOCS / "adr").glob("[0-9]*.md")
+    )
+    assert [name for number, name in listed if int(number) != int(name[:4])] == []
+
+
+def test_each_decision_has_its_number_and_a_status() -> None:
+    faults = []
+    for path in sorted((DOCS / "adr").glob("[0-9]*.md")):
+        title, _, status = path.read_text("utf-8").split("\n", 3)[:3]
+        if not title.startswith(f"# {int(path.name[:4])}. "):
+            faults.append(f"{path.name}: {title}")
+        if not re.fullmatch(r"Status: (accepted|superseded by \[ADR \d+\]\([\w-]+\.md\))", status):
+            faults.append(f"{path.name}: {status}")
+    assert faults == []
+
+
 def test_decisions_are_numbered_and_cited_by_names_that_exist() -> None:
-    names = sorted(path.name for path in (DOCS / "adr").iterdir())
+    names = sorted(path.name for path in (DOCS / "adr").iterdir() if path.name != "README.md")
     numbers = [int(name.partition("-")[0]) for name in names]
 
     assert numbers == list(range(len(names)))

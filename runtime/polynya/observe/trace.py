@@ -2,7 +2,7 @@
 
 A span is one phase of the work in one thread. Who knows more adds it: counts to the spans that are
 open (`count`), and events of other tracks (`add_source`). Without a trace a span costs one
-comparison (docs/adr/0039-trace.md).
+comparison (docs/adr/0005-events-and-traces.md).
 """
 
 from __future__ import annotations

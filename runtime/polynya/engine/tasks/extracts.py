@@ -1,7 +1,7 @@
 """A dataset whose source gives full extracts: each is compared with what the table holds.
 
-An extract is a reload that begins by itself (docs/adr/0021-full-extracts.md): it gathers beside
-Current and moves in one commit, so that a killed run goes on where it stood.
+An extract is a reload that begins by itself (docs/adr/0021-reloads-and-extracts.md): it gathers
+beside Current and moves in one commit, so that a killed run goes on where it stood.
 """
 
 from __future__ import annotations

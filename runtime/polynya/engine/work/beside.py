@@ -2,7 +2,7 @@
 
 The unit that copies asks for an apply; the queue then gives that a turn like any other. Both hold
 the same open table: what they commit stands in two states, so that neither undoes the other
-(docs/adr/0008-one-row-delta-per-step.md).
+(docs/adr/0007-one-commit-per-step.md).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Semantics section 8.
 
 An apply costs a scan of the keys of Current, so it should be worth it; a query pays for pending
-changes, so they should not pile up. Sources of the default figures: docs/adr/0006-when-to-apply.md.
+changes, so they should not pile up. Sources of the default figures: docs/adr/0010-when-to-apply.md.
 """
 
 from __future__ import annotations

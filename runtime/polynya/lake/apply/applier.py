@@ -3,7 +3,7 @@
 Here stands the sequence, once. The appliers differ in which stored versions they read and in how
 they write: the fast one probes Current by key and writes only what changed; the plain one rewrites
 whole partitions with an ordinary overwrite and is the oracle. They must leave equal tables
-(docs/adr/0007-two-appliers.md).
+(docs/adr/0009-one-fold-two-appliers.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What a small apply costs is not its rows but plans and jobs: a checkpoint of the folded versions, a
 write and a query for the removed places are three of each. A few thousand rows fit into memory,
-and one query brings all that has to be known of them (docs/adr/0037-small-steps-as-arrow.md).
+and one query brings all that has to be known of them (docs/adr/0012-small-steps-in-arrow.md).
 """
 
 from __future__ import annotations

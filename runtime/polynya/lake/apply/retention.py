@@ -2,7 +2,7 @@
 
 Kept events and the versions that they made carry the same engine time, later than that of any step
 before. So one time, `Retaining.since`, parts the versions whose events are kept from the base,
-whose events are not; and whole files expire (docs/adr/0022-retained-events.md).
+whose events are not; and whole files expire (docs/adr/0022-retained-events-and-retention.md).
 """
 
 from __future__ import annotations

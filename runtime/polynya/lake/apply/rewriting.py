@@ -3,7 +3,7 @@
 A position delete costs the same whatever the size of its file, but every reader pays for it, and
 for the dead rows, until the file is written again. So a file is written again when what it holds
 is dead to a good part: then each changed row has caused a few rows to be written, whatever the size
-of the table (docs/adr/0046-rewriting-files-in-the-apply.md).
+of the table (docs/adr/0016-deleted-rows.md).
 """
 
 from __future__ import annotations

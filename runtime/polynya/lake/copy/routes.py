@@ -5,7 +5,7 @@ batches are applied in the commit that copies them: the live views fold pending 
 records that they touch, and three things reach further than that. A truncate touches every record,
 a change of key takes values from another record, and an event older than either must redo it. Such
 a batch never becomes pending, so that queries are right at every moment
-(docs/adr/0010-live-views.md).
+(docs/adr/0011-live-views.md).
 """
 
 from __future__ import annotations

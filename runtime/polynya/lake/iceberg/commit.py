@@ -2,7 +2,7 @@
 
 Every step of the engine is one Java `RowDelta` that removes the state file that it was based on and
 validates that the file still exists: a compare-and-swap (semantics section 11,
-docs/adr/0008-one-row-delta-per-step.md).
+docs/adr/0007-one-commit-per-step.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The Iceberg specification has both layouts ("Deletion Vectors" in the table specification, "Puffin
 file format"). Written here and not by Iceberg's classes, so that no position crosses py4j and a
-vector is read and written wherever Arrow reads and writes (docs/adr/0047-format-v3.md).
+vector is read and written wherever Arrow reads and writes (docs/adr/0016-deleted-rows.md).
 """
 
 from __future__ import annotations

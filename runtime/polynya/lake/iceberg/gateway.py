@@ -1,7 +1,7 @@
 """Iceberg's Java API, reached through py4j: one table, its snapshots, its files, its columns.
 
 All use of Iceberg classes that are not plain SQL lives in this package. Technique and its proof:
-docs/adr/0008-one-row-delta-per-step.md. Needs a classic SparkSession (Spark Connect has no py4j).
+docs/adr/0007-one-commit-per-step.md. Needs a classic SparkSession (Spark Connect has no py4j).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The JVM spends most of a small run on reading and verifying some 20,000 classes. An archive holds
 them ready to map. It is a cache: without it, or when it does not fit, the JVM starts as always.
-Figures: `docs/adr/0004-class-archive.md`.
+Figures: `docs/adr/0002-spark-session.md`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Spark never resolves anything itself: it gets local paths. A jar comes from the folder in
 POLYNYA_JARS when that is set (air-gapped machines), else from the cache, which `ivy.py` fills.
-`docs/adr/0001-jars-through-ivy.md` says why.
+`docs/adr/0001-locked-packages-jars-and-java.md` says why.
 """
 
 from __future__ import annotations

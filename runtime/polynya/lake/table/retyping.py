@@ -1,4 +1,4 @@
-"""Give columns types that Iceberg has no promotion for: every row is written again (ADR 57).
+"""Give columns types that Iceberg has no promotion for: every row is written again (ADR 25).
 
 The new files are staged first, and nobody reads them. Then the views get a text that shows the old
 types whatever the table has. Then one commit replaces the columns, all files of rows and the state.

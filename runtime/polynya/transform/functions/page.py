@@ -22,7 +22,7 @@ def functions_page(notice: str) -> str:
         "  an array of itself where an array is.",
         "- `polynya.` may stand before every name. It has to where a function of Spark has the",
         "  same name, which the bare name goes on to mean; those names are shown with it",
-        "  ([ADR 69](../adr/0069-functions-as-spark-expressions.md)).",
+        "  ([ADR 31](../adr/0031-mapping-and-functions.md)).",
         "- Parameters in quotes take a literal: a text, a number, `true` or `false`.",
         "- All give the same result on every run. Results below are shown as JSON.\n",
     ]

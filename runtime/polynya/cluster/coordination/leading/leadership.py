@@ -14,7 +14,7 @@ from polynya.cluster.coordination.standing import Me, Pace
 from polynya.store.clock import Clock
 
 #: Turns for which a process that has just begun leaves the lead to others. With three a unit is
-#: owned again within two leases, whenever the process of the leader comes back (ADR 92).
+#: owned again within two leases, whenever the process of the leader comes back (ADR 43).
 _LEFT: Final = 3
 
 

@@ -9,7 +9,7 @@ The waste grows about evenly from nothing, hence the half. A table that gets a t
 hour is so maintained often and one that gets three a day seldom, and neither too late nor for
 nothing: it is the rule of the economic order quantity (F. W. Harris, "How Many Parts to Make at
 Once", 1913). Gain for cost is how Upsolver's and Qlik's optimizers choose, small files from
-fragments on is Amoro's rule; docs/adr/0061-what-to-maintain.md has the sources.
+fragments on is Amoro's rule; docs/adr/0033-maintenance-decisions.md has the sources.
 """
 
 from __future__ import annotations

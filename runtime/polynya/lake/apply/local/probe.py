@@ -2,8 +2,8 @@
 
 Every data file is read row group by row group, several at a time. A row group whose range of keys
 no touched key lies in is not read at all, one without a match gives only its keys. And what the
-footer proves is not read (docs/adr/0041-applies-without-a-query.md). Keys of a large file are
-looked up in an index where that pays (docs/adr/0045-key-index.md).
+footer proves is not read (docs/adr/0013-applies-without-spark.md). Keys of a large file are
+looked up in an index where that pays (docs/adr/0015-key-indexes.md).
 """
 
 from __future__ import annotations

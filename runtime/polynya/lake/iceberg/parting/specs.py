@@ -2,8 +2,8 @@
 
 Changes, states and all else that is found by `PARTITION` alone are written with the spec that
 tables are made with. Current and Prior are written with the newest one, which may part them by
-more columns (docs/adr/0058-user-layout.md). What Iceberg's Java side does for Spark, `Parting` does
-for rows in Arrow.
+more columns (docs/adr/0032-partitioning-and-sorting.md). What Iceberg's Java side does for Spark,
+`Parting` does for rows in Arrow.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An apply lets go of them, too. This is for a dataset that no event comes for any more: the same
 whole files go, and the versions that their events made join the base
-(docs/adr/0022-retained-events.md).
+(docs/adr/0022-retained-events-and-retention.md).
 """
 
 from __future__ import annotations

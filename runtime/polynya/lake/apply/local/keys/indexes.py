@@ -1,4 +1,4 @@
-"""The key indexes of this machine: used, built and given up as they pay (ADR 45).
+"""The key indexes of this machine: used, built and given up as they pay (ADR 15).
 
 A data file never changes, so an index is never stale. Whatever is wrong with one costs the time of
 reading keys, and a line of the log says what it was.

@@ -9,7 +9,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Nanoseconds of one core, measured with 64-bit keys on local files (ADR 45).
+    """Nanoseconds of one core, measured with 64-bit keys on local files (ADR 15).
 
     Only how they compare matters: text takes longer in each respect.
 
