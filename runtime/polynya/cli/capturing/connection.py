@@ -12,12 +12,11 @@ app = verb_app("connection", "Connections to databases: test them.")
 
 @app.command
 def test(name: str, /, *, context: Context) -> int:
-    """Look whether a database can be captured: reach, TLS, rights, settings of the server.
+    """Check whether a database can be captured: network, TLS, rights, settings of the server.
 
-    Each line is one thing that was looked at, with what helps where it is wrong. What is
-    looked at is what the tasks need that use the connection: their publication and slot, and less
-    where all of them only load. Nothing is changed in the database. Exit code 1 when something is
-    wrong, also when the database does not answer.
+    Each line is one check, with a fix if it fails. The checks cover what the tasks with this
+    connection need, such as publication and slot, and less if all of them only load. Nothing
+    changes in the database. Exit code 1 when a check fails, also when the database does not answer.
 
     For example: `polynya connection test shop_postgres`.
 

@@ -18,7 +18,7 @@ from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.store.clock import SystemClock
 from polynya.store.object_store import ObjectStore
 
-app = verb_app("landing", "What is captured of databases: look, run, stop, resume, load anew.")
+app = verb_app("landing", "Captures of databases: preview, run, stop, resume, reload.")
 
 
 @app.command
@@ -62,15 +62,15 @@ def preview(task: str, /, *, context: Context) -> int:
 @app.command
 @stopped_by_signals
 def run(*tasks: str, once: bool = False, context: Context) -> int:
-    """Capture databases and nothing else: no Spark, no tables; they are for another machine.
+    """Capture databases only, without Spark and tables; another machine makes the tables.
 
-    `polynya run` captures, too, and makes tables of what has landed.
+    `polynya run` also captures, and makes tables of what has landed.
 
     For example: `polynya landing run shop_db --once`.
 
     Args:
-        tasks: names or globs of tasks of kind `landing`; all of them when none is given.
-        once: load what is to be loaded, take the changes up to now, and return; else run until
+        tasks: names or globs of tasks of kind `landing`. Default: all.
+        once: run the pending loads, capture the changes up to now, and return; otherwise run until
             Ctrl-C or SIGTERM.
         context: given by `main`.
     """
@@ -93,17 +93,18 @@ def run(*tasks: str, once: bool = False, context: Context) -> int:
 def status(*tasks: str, offline: bool = False, context: Context) -> int:
     """Show each captured table with its state, and how far the landing zone is behind the database.
 
-    States are as of the newest landed batch. `queued`: its load has not begun. `loading`: its rows
-    land. `caching changes`: changes of it have landed, too, before all its rows. `applying cached
-    changes`: all its rows have landed, and the tables are not as far. `running`: changes follow.
-    `loaded`, with `update_method: reload`: all of its last load. `error`: it was left out, and why.
+    States are as of the newest landed batch. `queued`: the load has not begun. `loading`: rows
+    land. `caching changes`: some changes landed before all rows have. `applying cached changes`:
+    all rows have landed, and the tables have not copied all of them. `running`: changes land.
+    `loaded`, with `update_method: reload`: the last load is complete. `error`: the table was left
+    out, with the reason.
     Needs no Java, and answers while another process captures.
 
     For example: `polynya landing status shop_db --offline`.
 
     Args:
-        tasks: names or globs of tasks of kind `landing`; all of them when none is given.
-        offline: do not ask the database how far it is.
+        tasks: names or globs of tasks of kind `landing`. Default: all.
+        offline: do not ask the database for its position.
         context: given by `main`.
     """
     project = context.load(tolerant=True)
@@ -114,9 +115,9 @@ def status(*tasks: str, offline: bool = False, context: Context) -> int:
 
 @app.command
 def stop(task: str, /, *, context: Context) -> int:
-    """Let a capture end, on whichever machine it runs, and stay so until `resume`.
+    """Stop a capture, on whichever machine it runs, until `resume`.
 
-    The database keeps the changes meanwhile, which takes disk there.
+    The database keeps the changes meanwhile, which takes disk space there.
 
     For example: `polynya landing stop shop_db`.
 
@@ -133,13 +134,13 @@ def stop(task: str, /, *, context: Context) -> int:
 
 @app.command
 def resume(task: str, /, *tables: str, context: Context) -> int:
-    """Let a capture go on that was stopped, and take up its suspended tables again.
+    """Resume a stopped capture and its suspended tables.
 
     For example: `polynya landing resume shop_db public.orders`.
 
     Args:
         task: name of a task of kind `landing`.
-        tables: those to take up, such as `public.orders`; all suspended ones when none is given.
+        tables: tables to resume, such as `public.orders`. Default: all suspended ones.
         context: given by `main`.
     """
     return _ask(context, task, tables, reload=False)
@@ -147,13 +148,13 @@ def resume(task: str, /, *tables: str, context: Context) -> int:
 
 @app.command
 def reload(task: str, /, *tables: str, context: Context) -> int:
-    """Load tables of a capture anew; their changes go on meanwhile.
+    """Load tables of a capture again; their changes continue to land.
 
     For example: `polynya landing reload shop_db public.orders`.
 
     Args:
         task: name of a task of kind `landing`.
-        tables: those to load, such as `public.orders`; all of them when none is given.
+        tables: tables to load, such as `public.orders`. Default: all.
         context: given by `main`.
     """
     return _ask(context, task, tables, reload=True)
@@ -161,9 +162,9 @@ def reload(task: str, /, *tables: str, context: Context) -> int:
 
 @app.command
 def drop(task: str, /, *, yes: bool = False, context: Context) -> int:
-    """Remove what a capture has made in the database: its replication slot and publication.
+    """Remove what a capture created in the database: its replication slot and publication.
 
-    What has landed stays. A capture that starts after it loads all tables anew.
+    Landed data stays. A capture that starts afterwards loads all tables again.
 
     For example: `polynya landing drop shop_db --yes`.
 

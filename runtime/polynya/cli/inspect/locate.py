@@ -8,11 +8,11 @@ from polynya.cli.selection import dataset_table
 
 
 def locate(dataset: str, /, *, context: Context) -> int:
-    """Print where the current metadata file of a dataset's table is.
+    """Print the path of the current metadata file of a dataset's table.
 
-    It is the entry for engines that read Iceberg without a catalog, such as DuckDB. A metadata
-    file shows the table as of one commit; the table keeps the newest 21 of them, so ask again
-    before each session. Needs no Java.
+    Engines that read Iceberg without a catalog, such as DuckDB, start from it. A metadata file
+    shows the table as of one commit; the table keeps the newest 21 of them, so run this before each
+    session. Needs no Java.
 
     For example: `polynya locate shop.users`.
 

@@ -47,30 +47,30 @@ def preview(
 ) -> int:
     """Show what the next files would become, without writing anything.
 
-    For each dataset: its columns with their types and where each type comes from, its keys,
-    operation and order of the first records, the rows of the live view that they would leave, what
-    would be quarantined and by which rule, which policies would be asked, and settings that name
-    no column. Up to 10,000 records are read; rows that are stored already are not. Needs no Java,
-    unless a condition such as `apply_as_deletes` is more than a comparison with texts, or a mapped
-    column more than a column or a field.
+    For each dataset it shows the columns with their types and the origin of each type, the keys,
+    operation and order of the first records, the resulting rows of the live view, quarantined
+    records with their rules, the policies that would decide, and settings that name no column. It
+    reads up to 10,000 records, and no stored rows. It needs no Java, unless a condition such as
+    `apply_as_deletes` is more than a comparison with texts, or a mapped column more than a column
+    or a field.
 
-    Of a task of kind `streaming_landing` that is named, its source is read: up to 1,000 messages
-    that have not landed, what they are taken for, and those that a table would quarantine. The
-    source of a table that reads its stream itself (`direct: true`) is read, too. Kafka takes Java.
+    With the name of a `streaming_landing` task it reads the source: up to 1,000 messages that have
+    not landed, how they are decoded, and those that a table would quarantine. It also reads the
+    source of a table that reads its stream itself (`direct: true`). Kafka needs Java.
 
-    With `--file` it is one file, wherever it lies, as if it had just landed. Without a project the
-    settings are those that `polynya init --from` would propose for it.
+    With `--file` it previews one file from any folder, as if it had just landed. Without a project
+    it uses the settings that `polynya init --from` would propose.
 
-    Exit code 2 when a setting names a column that is not there, 1 when a run would copy nothing of
-    a dataset for another reason.
+    Exit code 2 when a setting names a missing column, 1 when a run would copy nothing of a dataset
+    for another reason.
 
     For example: `polynya preview shop.users --limit 20`.
 
     Args:
-        datasets: names or globs of datasets, with or without their schema, or of tasks; all
-            without any, but no landings.
-        file: a file to look at instead of what has landed.
-        limit: how many records, rows and refused records are shown of each dataset.
+        datasets: names or globs of datasets, with or without their schema, or of tasks. Default:
+            all, except landings.
+        file: a file to preview instead of landed ones.
+        limit: number of records, rows and rejected records to show for each dataset.
         output: `table` (default), or `json` with all values whole.
         context: given by `main`.
     """

@@ -36,17 +36,17 @@ def query(
 ) -> int:
     """Answer SQL over the views.
 
-    They are called `<schema>.<name>`, `<schema>.<name>__history` and `<schema>.<name>__changes`.
-    Rows are written as they come; a table on a terminal ends after 1,000 of them, and says so.
+    Views are `<schema>.<name>`, `<schema>.<name>__history` and `<schema>.<name>__changes`. Rows are
+    written as they arrive; a table on a terminal ends after 1,000 rows, and says so.
 
     With `--json` each row is one JSON object and nothing else is printed: instants are ISO 8601
     in UTC with `Z`, wall-clock times the same without a zone, decimals strings, binary lower-case
     hex. With `--file` each statement is one object
     {"statement": n, "rows": [...]}.
 
-    Plain questions over small and middle tables are answered by an embedded engine in about a
-    second; for all others Spark starts. Either gives the same rows, without ORDER BY in any order.
-    `--debug` shows why a statement is left to Spark.
+    An embedded engine answers plain questions over small and medium tables in about a second; for
+    all others Spark starts. Both return the same rows, without ORDER BY in any order. `--debug`
+    shows why a statement needs Spark.
 
     For example: `polynya query "SELECT * FROM shop.users__history" --json`.
 
@@ -54,8 +54,8 @@ def query(
         sql: one statement.
         file: file of statements separated by semicolons.
         output: `table` (default), `json` (as `--json`), `csv` or `parquet`, for one statement.
-        limit: most rows of a statement; 0 for all.
-        engine: `auto` (default), `spark`, or `embedded`: an error where that is not enough.
+        limit: maximum rows of a statement; 0 for all.
+        engine: `auto` (default), `spark`, or `embedded`, which fails if it cannot answer.
         context: given by `main`.
     """
     written = output or (Format.JSON if context.output.is_json else Format.TABLE)

@@ -28,10 +28,10 @@ _HELP = (
 def shell(*, context: Context) -> int:
     """Answer statements as they are typed, each over the newest commit.
 
-    Spark starts with the first statement that the embedded engine leaves to it (`polynya query`),
-    and once. Statements end with a semicolon. Tab completes names of views and columns.
-    Without a terminal, statements are read from standard input, and the code is that of the last
-    one that failed.
+    Spark starts once, with the first statement that the embedded engine cannot answer (`polynya
+    query`). Statements end with a semicolon. Tab completes names of views and columns. Without a
+    terminal, statements are read from standard input, and the exit code is that of the last failed
+    one.
 
     For example: `polynya shell`.
     """

@@ -44,24 +44,24 @@ def status(
     every_seconds: float = 5.0,
     context: Context,
 ) -> int:
-    """Show for each dataset its pending changes, freshness, accounting, last apply and shape.
+    """Show pending changes, freshness, row accounting, last apply and health of each dataset.
 
-    Before them for each landed table of a stream what was landed, how far that is behind the
-    source, at which rate it came, and what the source had lost: as of its newest landed batch. Of
-    a capture the state of each table (`polynya landing status` asks the database, too). A
-    stream with `direct: true` stands before the table that reads it.
+    For each stream it first shows records landed, lag, throughput and records lost at the source,
+    as of the newest landed batch. For a capture it shows the state of each table (`polynya landing
+    status` also asks the database). A stream with `direct: true` is shown before the table that
+    reads it.
 
-    Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
-    and answers while another process works on the tables. `--verbose` shows positions in the order
-    of events, too.
+    Freshness is the age of the newest copied event by the source's clock. Needs no Java, and
+    answers while another process works on the tables. `--verbose` also shows positions in the order
+    of events.
 
     For example: `polynya status users --watch`.
 
     Args:
         datasets: names or globs of datasets, with or without their schema, of landings and
-            captures, or of their tables as `task/table`; all without any.
-        watch: show it again and again until Ctrl-C.
-        every_seconds: with `--watch`, the time in between.
+            captures, or of their tables as `task/table`. Default: all.
+        watch: refresh until Ctrl-C.
+        every_seconds: with `--watch`, the interval.
         context: given by `main`.
     """
     clock: Clock = SystemClock()

@@ -14,14 +14,14 @@ def verify(dataset: str | None = None, /, *, context: Context) -> int:
 
     A record is in Current at most once and nothing newer is in Prior; the versions of a record
     neither overlap nor leave holes; keys match their hashes; every file of the snapshot exists;
-    the books add up. Where events are kept (`changes_retention`), the versions equal the fold of
-    their events, row by row. Reads one snapshot of each table and writes nothing. Exit code 1 when
-    a rule does not hold.
+    the row accounting adds up. If events are kept (`changes_retention`), the versions equal the
+    fold of their events, row by row. Reads one snapshot of each table and writes nothing. Exit code
+    1 when a rule does not hold.
 
     For example: `polynya verify shop.users`.
 
     Args:
-        dataset: `schema.name`; all of them without it.
+        dataset: `schema.name`. Default: all.
         context: given by `main`.
     """
     # Start-up time: pyspark.

@@ -18,11 +18,11 @@ class Engine(StrEnum):
 
 
 def views(dataset: str, /, *, engine: Engine = Engine.DUCKDB, context: Context) -> int:
-    """Print the statements that make the live views of a dataset in another engine.
+    """Print the statements that create the live views of a dataset in another engine.
 
-    They show pending changes too, as the views of `polynya query` do. Those for DuckDB read one
-    metadata file: print them again to see later commits. Those for Trino read the table by its
-    name; make them again when columns of the dataset change. Needs no Java.
+    Like the views of `polynya query` they show pending changes. Views for DuckDB read one metadata
+    file: print them again to see later commits. Views for Trino read the table by its name; create
+    them again when columns of the dataset change. Needs no Java.
 
     For example: `polynya views shop.users --engine duckdb`.
 

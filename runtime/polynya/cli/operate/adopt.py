@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def adopt(*, context: Context) -> int:
-    """Make the tables in the warehouse of the target its own, after the folder was copied or moved.
+    """Adopt the tables in the target's warehouse after the folder was copied or moved.
 
-    Tables know where their files are by absolute paths, so a copied warehouse still works on the
-    tables of the original. This writes the paths again, for the present snapshot of each table.
-    What lies at the former place is neither needed nor touched; earlier snapshots stay there.
-    Nothing may work in the warehouse meanwhile. Needs no Java.
+    Tables refer to their files by absolute paths, so a copied warehouse still uses the tables of
+    the original. This rewrites the paths, for the present snapshot of each table. The former folder
+    is neither needed nor touched; earlier snapshots stay there. No process may work in the
+    warehouse meanwhile. Needs no Java.
 
     For example: `polynya adopt --project shop-copy`.
 

@@ -31,8 +31,8 @@ app = verb_app(
     "agent",
     """Keep the tasks of a configuration running on one node, and pick up its changes.
 
-    Writes one JSON object per line. SIGTERM ends it after the steps that are running, with code 0;
-    a second one ends it at once.
+    Writes one JSON object per line. SIGTERM ends it after the running steps, with code 0; a second
+    SIGTERM ends it immediately.
 
     For example: `polynya agent --config s3://acme-config/shop --work /var/lib/polynya`.
     """,
@@ -63,26 +63,27 @@ def agent(
 
     Args:
         config: `s3://BUCKET/PREFIX` or a folder; default the project folder.
-        work: folder of its own, for the last good configuration and its state; default
+        work: the agent's own folder, for the last good configuration and its state; default
             `.polynya/agent` in the project folder.
         node_id: name of the node; default `POLYNYA_NODE_ID`, else the host's name.
-        cluster: its name: the dimension of its metrics, and whom it shares work with; default
-            `POLYNYA_CLUSTER`, else `cluster` of the project, else the project's name. It works on
-            the tasks of that cluster only.
+        cluster: name of the cluster, also the dimension of its metrics; default `POLYNYA_CLUSTER`,
+            else `cluster` of the project, else the project's name. The agent runs only the tasks of
+            that cluster.
         metrics: `emf` writes metrics in CloudWatch's embedded metric format once a minute,
             `prometheus` a file for the textfile collector of Prometheus' node exporter.
-        metrics_file: file for them, which `prometheus` needs; of `emf` default standard output.
-        stream: Kinesis data stream, name or ARN, that takes its heartbeats and tells those of
-            others; or a folder or `s3://BUCKET/PREFIX` that stands in for one.
-        coordination: folder or `s3://BUCKET/PREFIX` where the nodes of a cluster agree on who does
-            what; default `POLYNYA_COORDINATION`, else this node does everything.
+        metrics_file: file for the metrics, required for `prometheus`; default for `emf`: standard
+            output.
+        stream: workload stream for heartbeats: a Kinesis data stream by name or ARN, or a folder or
+            `s3://BUCKET/PREFIX` instead of one.
+        coordination: folder or `s3://BUCKET/PREFIX` through which nodes share the work; default
+            `POLYNYA_COORDINATION`, else this node does everything.
         imds: `auto` asks the instance metadata service for Spot notices on EC2, `off` never; or the
             URL of a stand-in on this machine.
-        tasks_of: name by which tasks name the cluster of this agent; default the cluster's name.
-        only_named: several clusters share the project: while its `polynya.yml` names no `cluster`,
-            none of its tasks is taken.
-        poll_seconds: time between two looks at the configuration.
-        drain_seconds: longest time that running steps are given when it is told to end.
+        tasks_of: the cluster's name in task files; default the cluster's name.
+        only_named: for a project that several clusters share: run none of its tasks while
+            `polynya.yml` names no `cluster`.
+        poll_seconds: interval between checks of the configuration.
+        drain_seconds: maximum time for running steps after a stop signal.
         context: given by `main`.
     """
     # Start-up time: pyspark.

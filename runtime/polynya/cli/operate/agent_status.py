@@ -25,8 +25,8 @@ def status(*, config: str | None = None, work: Path | None = None, context: Cont
     For example: `polynya agent status --work /var/lib/polynya`.
 
     Args:
-        config: as the agent was started with; default the project folder.
-        work: the folder that the agent works in.
+        config: the agent's `--config`; default the project folder.
+        work: the agent's `--work`.
         context: given by `main`.
     """
     # Start-up time: pyarrow.

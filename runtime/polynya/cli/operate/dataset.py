@@ -24,16 +24,16 @@ app = verb_app("dataset", "Suspend or resume one dataset.")
 def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, context: Context) -> int:
     """Resume a suspended dataset: the next run reads from the first record it has not copied.
 
-    Without `--accept` it meets the same again, unless the settings or the files have changed.
+    Without `--accept` it is suspended again, unless the settings or the files have changed.
 
     For example: `polynya dataset resume shop orders --accept propagate`.
 
     Args:
         task: name of the task.
         dataset: name of the dataset.
-        accept: let the next batch `propagate` or `ignore` what the dataset was suspended for,
-            once; bad records go to quarantine then. The policy of the dataset stays. `apply` is
-            the former name of `propagate`.
+        accept: let the next batch `propagate` or `ignore` the cause of the suspension, once; bad
+            records then go to quarantine. The policy of the dataset stays. `apply` is the former
+            name of `propagate`.
         context: given by `main`.
     """
     # Start-up time: pyspark.
@@ -74,7 +74,7 @@ def suspend(
     Args:
         task: name of the task.
         dataset: name of the dataset.
-        reason: what `status` and every run will say.
+        reason: reason that `status` and every run show.
         context: given by `main`.
     """
     # Start-up time: pyspark.

@@ -32,21 +32,21 @@ def doctor(
 ) -> int:
     """Check everything that a run needs: Java, memory, jars, project, landing, warehouse, catalog.
 
-    Of captures also the engine, and each database as `polynya connection test` does.
-    Of a target on AWS: identity, buckets, catalog and stream too, each with the grant that is
-    missing. Of a coordination place: whether nodes can agree there. What it writes to try it takes
-    back, but for one record in the stream.
+    For captures it also checks the engine, and each database like `polynya connection test`. For a
+    target on AWS it checks identity, buckets, catalog and stream, and names missing grants. For a
+    coordination place it checks whether nodes can coordinate there. It removes what it writes as a
+    test, except one record in the stream.
 
     For example: `polynya doctor --json`.
 
     Args:
         stream: the workload stream, a Kinesis data stream by name or ARN; default: none.
         coordination: where nodes of a cluster agree, as the agents have it; default
-            `POLYNYA_COORDINATION`, else it is not looked at.
+            `POLYNYA_COORDINATION`, else it is not checked.
         cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
-        aws: look at the account, too: its quotas, and the defaults of Lake Formation.
+        aws: also check the account: its quotas, and the defaults of Lake Formation.
         repair: first register the tables of the warehouse again if the catalog on this machine is
-            lost or damaged, or names files that are gone. A damaged catalog is put aside.
+            lost or damaged, or names missing files. A damaged catalog is moved aside.
         context: given by `main`.
     """
     if repair:

@@ -32,17 +32,17 @@ def list_(
     limit: int | None = None,
     context: Context,
 ) -> int:
-    """List quarantined records: how many by dataset, rule and file, then the first of them.
+    """List quarantined records: numbers by dataset, rule and file, then the first records.
 
     Needs no Java. With `--json`, a line for each record.
 
     For example: `polynya quarantine list bank.accounts --rule bad_value`.
 
     Args:
-        dataset: `schema.name`; all datasets when it is not given.
+        dataset: `schema.name`. Default: all datasets.
         rule: only records that this rule rejected.
-        file: only records of files that this glob names.
-        limit: how many records are listed; default 20, with `--json` all.
+        file: only records of files that match this glob.
+        limit: number of records to list; default 20, with `--json` all.
         context: given by `main`.
     """
     if limit is not None and limit < 0:
@@ -72,7 +72,7 @@ def show(identifier: str, /, *, context: Context) -> int:
     For example: `polynya quarantine show 3f2a9c1b77e0`.
 
     Args:
-        identifier: id of the record, as `list` prints it, or how it begins.
+        identifier: id of the record, as `list` prints it, or its first characters.
         context: given by `main`.
     """
     name, row = identified(_quarantines(context, None), identifier)
@@ -89,15 +89,15 @@ def show(identifier: str, /, *, context: Context) -> int:
 def replay(
     *identifiers: str, all_: bool = False, dataset: str | None = None, context: Context
 ) -> int:
-    """Read quarantined records again with today's settings.
+    """Reread quarantined records with the present settings.
 
-    What is good now is copied as if it always had been. What is still bad stays in the quarantine.
-    A file that was quarantined whole is read again by the next run.
+    Good records are copied as if they always had been good. Bad records stay in quarantine. The
+    next run rereads a file that was quarantined whole.
 
     For example: `polynya quarantine replay --all`.
 
     Args:
-        identifiers: ids of the records, or how they begin.
+        identifiers: ids of the records, or their first characters.
         all_: every record.
         dataset: only records of this `schema.name`.
         context: given by `main`.

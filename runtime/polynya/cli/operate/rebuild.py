@@ -18,10 +18,10 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
     """Derive Current and Prior again from the kept and pending events of a task's datasets.
 
     For datasets with `changes_retention`. Versions from before it was set, or whose events have
-    expired, are taken as they are. One commit a dataset writes what the events make otherwise than
-    it is stored; readers see the old rows until then. After `history: true` was set, history
-    becomes complete as far as events are kept. Calling it again changes nothing. A `polynya run`
-    that works on these datasets waits meanwhile, and says so.
+    expired, stay as they are. One commit per dataset writes the versions that differ from what the
+    events make; readers see the old rows until then. After you set `history: true`, history becomes
+    complete as far as events are kept. Calling it again changes nothing. A concurrent `polynya run`
+    of these datasets waits, and says so.
 
     For example: `polynya rebuild users --dataset users`.
 

@@ -46,37 +46,36 @@ def reload(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Read the full load of a task's datasets again and bring their tables in line with it.
+    """Compare a task's tables with a new full load and write the differences.
 
-    The new extract takes the place of the old one in the landing zone, where `initial_load` says.
-    It gathers next to Current, which readers see unchanged until one commit moves what differs.
-    A reload that was killed resumes when it is called again. A `polynya run` that works on these
-    datasets waits meanwhile, and says so. For native formats, `dms`, `replicate`, tables that a
-    task of kind `landing` of this project captures, which are read at their database, and streams,
-    of which one with `direct: true` is read again at its source, and one that has landed where
-    `--from` says.
+    The new load replaces the old one in the landing zone, where `initial_load` matches. It is
+    stored next to Current, which readers see unchanged until one commit writes the differences. To
+    resume a killed reload, call it again. A concurrent `polynya run` of these datasets waits, and
+    says so. It works for native formats, `dms`, `replicate`, tables that a task of kind `landing`
+    of this project captures (read from their database), and streams (read from the source with
+    `direct: true`, otherwise as `--from` says).
 
-    Where a coordination place is named the nodes of the cluster do it: each dataset is reloaded by
-    the node that has it, between two of its steps.
+    With a coordination place the nodes of the cluster do it: the owner of each dataset reloads it
+    between two steps.
 
     For example: `polynya reload users --mode compare_and_apply_without_deleted_rows`.
 
     Args:
         task: name of the task.
         dataset: only this dataset.
-        mode: compare with Current and apply the differences, deleting rows missing from the load or
-            keeping them; `truncate_and_insert` ends every record and starts again;
-            `drop_and_create` forgets what the table held, history included.
-        files: glob of the files of the load below the landing path, in place of `initial_load`.
-        from_: of a stream that has landed: `landing` reads the landed batches that are kept,
-            `source` reads Kafka or Kinesis again, up to where the newest landed batch ends.
-        as_of: for `dms` and `replicate`, which need it: when the full load began (ISO 8601, UTC
-            without an offset). Records that changed later stay as they are.
-        accept_incomplete: move the differences although the load is empty or some of its records
+        mode: compare with Current and apply the differences, deleting or keeping rows that are
+            missing from the load; `truncate_and_insert` ends every record and starts again;
+            `drop_and_create` drops the table's rows, history included.
+        files: glob of the load's files below the landing path, instead of `initial_load`.
+        from_: for a landed stream: `landing` reads the kept landed batches, `source` reads Kafka or
+            Kinesis again, up to the end of the newest landed batch.
+        as_of: required for `dms` and `replicate`: when the full load began (ISO 8601, UTC without
+            an offset). Records that changed later stay as they are.
+        accept_incomplete: write the differences although the load is empty or some of its records
             went to quarantine; records missing from it are deleted.
-        abandon: give up the reloads that have begun; Current stays as it is.
-        reason: in a cluster, what others are told.
-        wait: in a cluster, until it is done; exit code 1 when it cannot be.
+        abandon: discard running reloads; Current stays as it is.
+        reason: in a cluster, reason to show to other operators.
+        wait: in a cluster, wait until it is done; exit code 1 when it fails.
         where: the cluster.
         context: given by `main`.
     """

@@ -52,24 +52,25 @@ def run(
     base: Path | None = None,
     context: Context,
 ) -> int:
-    """Process what has landed: copy it, and apply it when that is worth it.
+    """Process what has landed: copy it, and apply it when that is worth its cost.
 
     For example: `polynya run --once --apply always`.
 
     Args:
-        tasks: names or globs of tasks; all of them when none is given.
-        once: return when all that has landed is processed; else run until Ctrl-C or SIGTERM.
-        apply: `policy` applies when the cost rule says so, `always` at the end of every run,
-            `never` only what views could not show otherwise. Queries see the same rows in each
-            case.
-        fail_on: exit code 1 also when a record went to `quarantine`, or when the run is `stale`:
-            no new record had landed. May be given twice.
-        unit: of an agent that submits work: run this unit alone, and with `--once` take ten minutes
-            for its maintenance. The following are its, too.
+        tasks: names or globs of tasks. Default: all.
+        once: return when everything that has landed is processed; otherwise run until Ctrl-C or
+            SIGTERM.
+        apply: `policy` applies when the cost rule decides so, `always` at the end of every run,
+            `never` only changes that views could not show otherwise. Queries see the same rows in
+            each case.
+        fail_on: also exit with code 1 when a record went to `quarantine`, or when the run is
+            `stale`: no new record had landed. May be given twice.
+        unit: for agents that submit work: run only this unit, and with `--once` maintain it for up
+            to ten minutes. The following options are for them, too.
         owner: identity under which tables are taken over.
-        epoch: epoch that was granted for the unit; the run ends when a table has a newer owner.
-        config: take the project from this folder or `s3://BUCKET/PREFIX`.
-        base: what relative places of its target are relative to.
+        epoch: granted epoch of the unit; the run ends when a table has a newer owner.
+        config: load the project from this folder or `s3://BUCKET/PREFIX`.
+        base: base folder of relative paths in its target.
         context: given by `main`.
     """
     try:

@@ -12,20 +12,20 @@ from polynya.model.errors import ConfigErrors, ConflictError
 from polynya.store.bucket.config_bucket import snapshot_of
 from polynya.store.object_store import LocalObjectStore
 
-app = verb_app("config", "The project in the bucket from which nodes take it.")
+app = verb_app("config", "The project in its configuration bucket.")
 
 
 @app.command
 def push(*, overwrite_edits: bool = False, context: Context) -> int:
-    """Put the project in force, after everything in it was checked.
+    """Check the project and put it in force.
 
-    The bucket gets the whole project or nothing of it. Edits by hand that this folder never saw are
-    not overwritten.
+    The bucket gets the whole project or nothing of it. Manual edits that this folder never pulled
+    are not overwritten.
 
     For example: `polynya config push --target dev`.
 
     Args:
-        overwrite_edits: overwrite edits by hand, too.
+        overwrite_edits: overwrite manual edits, too.
         context: given by `main`.
     """
     met = meet(context)
@@ -52,14 +52,14 @@ def push(*, overwrite_edits: bool = False, context: Context) -> int:
 
 @app.command
 def pull(*, overwrite_local: bool = False, context: Context) -> int:
-    """Bring home what is in force, such as edits by hand.
+    """Fetch the configuration in force, including manual edits.
 
     A file that only this folder changed since the last push or pull stays as it is.
 
     For example: `polynya config pull --target dev`.
 
     Args:
-        overwrite_local: take the bucket's files also where both changed.
+        overwrite_local: use the bucket's files even if both sides changed.
         context: given by `main`.
     """
     met = meet(context)
@@ -91,7 +91,7 @@ def pull(*, overwrite_local: bool = False, context: Context) -> int:
 
 @app.command
 def diff(*, context: Context) -> int:
-    """What a push would change: `-` is in force, `+` is here. Exit code 3 when something differs.
+    """Show what a push would change: `-` is in force, `+` is here. Exit code 3 for differences.
 
     For example: `polynya config diff --target dev`.
     """
@@ -114,7 +114,7 @@ def diff(*, context: Context) -> int:
 
 @app.command
 def status(*, context: Context) -> int:
-    """Which revision is in force, who pushed it, what was edited by hand, what is broken.
+    """Show the revision in force, its author, manual edits and broken files.
 
     Exit code 2 when a file in force is broken.
 

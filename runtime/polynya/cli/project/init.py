@@ -30,15 +30,15 @@ def init(
 ) -> int:
     """Create a project with one task, sample data, and completion for editors.
 
-    With `--from` the task is for files like that one: keys, order, time, deletes and types are
-    proposed from its first 1,000 records, each with its reason in the task file, and the file is
-    copied to where the task takes it from. It may be JSON lines, CSV or Parquet.
+    With `--from` the task is for files like that one: Polynya proposes keys, order, time, deletes
+    and types from its first 1,000 records, each with its reason in the task file, and copies the
+    file to the task's landing folder. It may be JSON lines, CSV or Parquet.
 
     For example: `polynya init shop --from orders.csv`.
 
     Args:
-        folder: where to; default `--project`, else here. Created when missing.
-        name: name of the project; default the name of the folder.
+        folder: folder of the project; default `--project`, else here. Created if it is missing.
+        name: name of the project; default the folder's name.
         empty: no task and no data.
         from_file: a landed file to propose a task from.
         yes: answer every question with yes; there are none.

@@ -11,14 +11,13 @@ from polynya.cli.project.plan import make_plan, show_plan
 
 
 def migrate(*, yes: bool = False, context: Context) -> int:
-    """Carry out what `polynya plan` shows, except what needs landed records.
+    """Execute what `polynya plan` shows, except changes that need landed records.
 
     Creates the tables of new datasets, columns that are no longer excluded, and views; drops views
-    that are no longer configured; rewrites columns whose declared type Iceberg cannot give them in
-    place; records the settings, and the new name of a renamed task. Says
-    what is left for the next `polynya run`. Stop `polynya run` first: one that goes on waits for
-    this, says so, and then works with its old settings. Exit code 1 when something needs a
-    decision.
+    that are no longer configured; rewrites columns that cannot get their declared type in place;
+    records the settings, and the new name of a renamed task. Reports what is left for the next
+    `polynya run`. Stop `polynya run` first: a running one waits, says so, and then continues with
+    its old settings. Exit code 1 when something needs a decision.
 
     For example: `polynya migrate --yes`.
 

@@ -25,12 +25,12 @@ _WHO = {
 
 
 def plan(*, context: Context) -> int:
-    """Compare the configuration with the tables and say what it means for the data.
+    """Compare the configuration with the tables and show the consequences for the data.
 
-    Each change has its consequence, and who carries it out: `polynya migrate` what needs no landed
-    records, the next `polynya run` the rest. Reads the catalog only; where `polynya.yml` names a
-    `cluster` what was pushed, too, to show tasks that move. Needs no Java, writes nothing. Exit
-    code 3 when something changes, 0 when nothing does.
+    Each change is shown with its consequence, and with the command that executes it: `polynya
+    migrate` if it needs no landed records, otherwise the next `polynya run`. Reads only the
+    catalog, and the pushed configuration if `polynya.yml` names a `cluster`, to show tasks that
+    move. Needs no Java, writes nothing. Exit code 3 when something changes, 0 when nothing does.
 
     For example: `polynya plan --json`.
     """

@@ -28,7 +28,7 @@ def run_tests(
     matching: Matching = None,
     context: Context,
 ) -> int:
-    """Run the tests in `tests/`: land their batches, copy them, compare what the views show.
+    """Run the tests in `tests/`: land their batches, copy them, compare the views.
 
     All of them run in one start of Spark, each in tables of its own in a temporary warehouse: the
     project's landing folder and tables are not touched. Exit code 1 when a test fails, 2 when a
@@ -37,8 +37,8 @@ def run_tests(
     For example: `polynya test users -k late`.
 
     Args:
-        tasks: names or globs of tasks whose tests run; all of them when none is given.
-        matching: only tests whose name holds this text, whatever its case.
+        tasks: names or globs of tasks whose tests run. Default: all.
+        matching: only tests whose name contains this text, ignoring case.
         context: given by `main`.
     """
     project = context.load()

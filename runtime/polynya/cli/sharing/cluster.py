@@ -14,7 +14,7 @@ from polynya.cli.sharing.nodes import nodes
 from polynya.cli.sharing.status import status
 from polynya.cli.sharing.tasks import tasks
 
-app = verb_app("cluster", "Nodes that share work: look, move, stop, scale.")
+app = verb_app("cluster", "Nodes that share work: show, move, stop, scale.")
 app.command(list_, name="list")
 for verb in (status, nodes, tasks, drain, undrain, freeze, unfreeze, move, unmove):
     app.command(verb)

@@ -16,15 +16,15 @@ def drain(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let the other nodes take all units of a node, and keep it empty until `undrain`.
+    """Move all units of a node to other nodes, and keep it empty until `undrain`.
 
-    The agent of the node goes on running.
+    The agent of the node keeps running.
 
     For example: `polynya cluster drain n2 --reason "new kernel"`.
 
     Args:
         node: id of the node.
-        reason: what others are told.
+        reason: reason to show to other operators.
         where: the cluster.
         context: given by `main`.
     """
@@ -43,7 +43,7 @@ def undrain(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let a node have units again.
+    """Allow units on a node again.
 
     For example: `polynya cluster undrain n2`.
 

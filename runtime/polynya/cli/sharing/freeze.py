@@ -13,12 +13,12 @@ def freeze(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let no unit move until `unfreeze`; work goes on. What a dead node had waits, too.
+    """Stop moving units until `unfreeze`; work continues. Units of a dead node wait, too.
 
     For example: `polynya cluster freeze --reason "incident 4711"`.
 
     Args:
-        reason: what others are told.
+        reason: reason to show to other operators.
         where: the cluster.
         context: given by `main`.
     """
@@ -30,7 +30,7 @@ def freeze(
 
 
 def unfreeze(*, where: Where = ANYWHERE, context: Context) -> int:
-    """Let units move again.
+    """Allow units to move again.
 
     For example: `polynya cluster unfreeze`.
 

@@ -13,7 +13,7 @@ from polynya.cli.sharing.seen import seen
 def list_(*, coordination: str | None = None, context: Context) -> int:
     """List the clusters of a coordination place: the status of each, why, and since when.
 
-    Leases are watched for up to 12 seconds where it is not clear whether a node lives.
+    If it is unclear whether a node is alive, the command watches its lease for up to 12 seconds.
 
     For example: `polynya cluster list --coordination s3://acme-config/coordination`.
 

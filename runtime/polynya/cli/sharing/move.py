@@ -23,14 +23,14 @@ def move(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let a task, or one dataset of it, be on a node until `unmove`, as long as that is ready.
+    """Keep a task, or one dataset of it, on a node until `unmove`, while the node is ready.
 
     For example: `polynya cluster move shop/orders n2`.
 
     Args:
         unit: `TASK` for all its units, or `TASK/DATASET`.
         node: id of the node.
-        reason: what others are told.
+        reason: reason to show to other operators.
         where: the cluster.
         context: given by `main`.
     """
@@ -51,7 +51,7 @@ def unmove(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let the leader place units again that somebody moved.
+    """Let the leader place moved units again.
 
     For example: `polynya cluster unmove shop/orders`.
 

@@ -33,7 +33,7 @@ def network_agent(
     deadline_seconds: float = 120.0,
     context: Context,
 ) -> int:
-    """Carry out `polynya cluster stop`, `start`, `roll` and `scale` on EC2 Auto Scaling groups.
+    """Execute `polynya cluster stop`, `start`, `roll` and `scale` on EC2 Auto Scaling groups.
 
     It runs on the small instance of the gateway stack. All its connections are outbound, and it
     reads no data. Writes one JSON object per line. SIGTERM ends it, with code 0.
@@ -45,13 +45,13 @@ def network_agent(
         coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
             `POLYNYA_COORDINATION`.
         name: its own name; default `POLYNYA_NODE_ID`, else the host's name.
-        metrics: `emf` writes whether it is connected in CloudWatch's embedded metric format once a
-            minute.
-        metrics_file: file for them; default standard output.
-        poll_seconds: time between two looks for commands.
-        updates: folder of its own; the version that `polynya cluster pin-agent` names is kept
-            running then, as a process below this one.
-        deadline_seconds: until when a new version has to show that it works.
+        metrics: `emf` writes once a minute, in CloudWatch's embedded metric format, whether it is
+            connected.
+        metrics_file: file for the metrics; default standard output.
+        poll_seconds: interval between checks for commands.
+        updates: the agent's own folder for updates; with it, the agent runs the version that
+            `polynya cluster pin-agent` names as a child process.
+        deadline_seconds: time within which a new version has to prove that it works.
         context: given by `main`.
     """
     # Start-up time: pydantic models of all documents, and the AWS SDK.

@@ -16,15 +16,15 @@ def nodes(
     gone: bool = False,
     context: Context,
 ) -> int:
-    """List the nodes of a cluster with their state, units and the reason of what is not usual.
+    """List the nodes of a cluster with their state, units and the reason for problems.
 
-    Leases are watched for up to 12 seconds where it is not clear whether a node lives.
+    If it is unclear whether a node is alive, the command watches its lease for up to 12 seconds.
 
     For example: `polynya cluster nodes --json`.
 
     Args:
         where: the cluster.
-        gone: also processes that have left.
+        gone: also show processes that have left.
         context: given by `main`.
     """
     place = place_of(context, where)

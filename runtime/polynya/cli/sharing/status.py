@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def status(*, where: Where = ANYWHERE, context: Context) -> int:
     """Show the status of a cluster, why, and since when. Exit code 1 when it needs attention.
 
-    Leases are watched for up to 12 seconds where it is not clear whether a node lives.
+    If it is unclear whether a node is alive, the command watches its lease for up to 12 seconds.
 
     For example: `polynya cluster status --coordination s3://acme-config/coordination`.
 

@@ -21,13 +21,13 @@ def stop(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let a task stand still on all nodes, after its running steps, until `start`.
+    """Stop a task on all nodes, after its running steps, until `start`.
 
     For example: `polynya task stop orders --reason "month end"`.
 
     Args:
         task: name of the task.
-        reason: what others are told.
+        reason: reason to show to other operators.
         where: the cluster.
         context: given by `main`.
     """
@@ -47,7 +47,7 @@ def start(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let a task go on that somebody stopped.
+    """Start a stopped task again.
 
     For example: `polynya task start orders`.
 
@@ -71,16 +71,16 @@ def resume(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let the suspended jobs of a task be tried again without an edit of its file.
+    """Retry the suspended jobs of a task without an edit of its file.
 
-    A task that somebody stopped goes on, too. A dataset that waits for a decision is resumed with
-    `polynya dataset resume`.
+    This also starts a stopped task. To resume a dataset that waits for a decision, use `polynya
+    dataset resume`.
 
     For example: `polynya task resume orders`.
 
     Args:
         task: name of the task.
-        reason: what others are told.
+        reason: reason to show to other operators.
         where: the cluster.
         context: given by `main`.
     """
@@ -103,19 +103,19 @@ def recreate(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let a task begin again: its tables lose all, then all that has landed is read again.
+    """Start a task from scratch: empty its tables, then reread everything that has landed.
 
-    The node that has a dataset does it between two of its steps. History, quarantine and decisions
-    go, too; what is no longer in the landing zone does not come back. Readers find no views until
-    the first rows are there.
+    The owner of a dataset does it between two steps. History, quarantine and decisions are removed,
+    too; data that is no longer in the landing zone does not return. Views do not exist until the
+    first rows are there.
 
     For example: `polynya task recreate orders --reason "other keys" --wait`.
 
     Args:
         task: name of the task.
         dataset: only this dataset.
-        reason: what others are told.
-        wait: until it is done; exit code 1 when it cannot be.
+        reason: reason to show to other operators.
+        wait: wait until it is done; exit code 1 when it fails.
         where: the cluster.
         context: given by `main`.
     """
@@ -142,10 +142,10 @@ def withdraw(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Take back what was asked of a task with `recreate` or `polynya reload`, if it is not done.
+    """Withdraw a pending `recreate` or `polynya reload` of a task.
 
-    A reload that has begun stops; what it has gathered stays beside Current, and another one goes
-    on with it, or `polynya reload --abandon` gives it up.
+    A running reload stops; its loaded rows stay next to Current. Another reload resumes it, or
+    `polynya reload --abandon` discards it.
 
     For example: `polynya task withdraw orders`.
 

@@ -18,7 +18,7 @@ def tasks(
 ) -> int:
     """List the units of work of a cluster: the node of each, since when and why.
 
-    Leases are watched for up to 12 seconds where it is not clear whether a node lives.
+    If it is unclear whether a node is alive, the command watches its lease for up to 12 seconds.
 
     For example: `polynya cluster tasks orders`.
 

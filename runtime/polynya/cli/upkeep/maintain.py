@@ -23,18 +23,18 @@ def maintain(
     action: tuple[ActionName, ...] = (),
     context: Context,
 ) -> int:
-    """Take the actions of maintenance that pay by now, best first, and say why.
+    """Take the maintenance actions that pay now, best first, with the reason.
 
-    Runs do this by themselves, in their budget. Here there is no budget, and a dataset whose
-    settings say `enabled: false` is maintained, too. Results are the same before and after. A
-    `polynya run` that works on a table waits for as long as this one does.
+    Runs do this by themselves, within their budget. This command has no budget, and also maintains
+    datasets with `enabled: false`. Query results are the same before and after. A concurrent
+    `polynya run` waits while this command works on its table.
 
     For example: `polynya maintain orders --dry-run`.
 
     Args:
-        datasets: names or globs of datasets, with or without their schema; all without any.
-        dry_run: only say what would be done, what not and why; needs no Java.
-        action: take this action whether it pays or not; may be given several times.
+        datasets: names or globs of datasets, with or without their schema. Default: all.
+        dry_run: only show what would be done, what not and why; needs no Java.
+        action: take this action even if it does not pay; may be given several times.
         context: given by `main`.
     """
     # Start-up time: PyIceberg.

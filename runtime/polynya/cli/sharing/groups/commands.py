@@ -13,7 +13,7 @@ def commands(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """List what was asked with `stop`, `start`, `roll` and `scale` in the last week, oldest first.
+    """List requests of `stop`, `start`, `roll` and `scale` in the last week, oldest first.
 
     For example: `polynya cluster commands --json`.
 

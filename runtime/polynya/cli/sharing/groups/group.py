@@ -22,16 +22,16 @@ def stop(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let a cluster have no nodes until `start`: they hand their work over and end.
+    """Stop all nodes of a cluster until `start`, after they have released their work.
 
-    Nothing that lands, no schedule and no strategy starts one meanwhile. The network agent of the
-    stage does it.
+    No landed object, schedule or strategy starts a node meanwhile. The network agent of the stage
+    executes the command.
 
     For example: `polynya cluster stop --reason "weekend" --wait`.
 
     Args:
-        reason: what others are told.
-        wait: until it is done; exit code 1 when it will not be.
+        reason: reason to show to other operators.
+        wait: wait until it is done; exit code 1 when it fails.
         where: the cluster.
         context: given by `main`.
     """
@@ -45,13 +45,13 @@ def start(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let a cluster that was stopped have nodes again, as many as before, one at least.
+    """Start a stopped cluster with as many nodes as before, at least one.
 
     For example: `polynya cluster start`.
 
     Args:
-        reason: what others are told.
-        wait: until it is done; exit code 1 when it will not be.
+        reason: reason to show to other operators.
+        wait: wait until it is done; exit code 1 when it fails.
         where: the cluster.
         context: given by `main`.
     """
@@ -65,13 +65,13 @@ def roll(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Replace all nodes of a cluster, a few at a time; their work moves to the others.
+    """Replace all nodes of a cluster, a few at a time; their work moves to other nodes.
 
     For example: `polynya cluster roll --reason "new kernel"`.
 
     Args:
-        reason: what others are told.
-        wait: until it is done; exit code 1 when it will not be.
+        reason: reason to show to other operators.
+        wait: wait until it is done; exit code 1 when it fails.
         where: the cluster.
         context: given by `main`.
     """
@@ -87,16 +87,16 @@ def scale(
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
-    """Let a cluster have so many nodes now, within the bounds of its stage file.
+    """Set the number of nodes now, within the bounds of the stage file.
 
-    Its strategy goes on from there, and may change the number again.
+    The strategy continues from there, and may change the number again.
 
     For example: `polynya cluster scale 4`.
 
     Args:
         nodes: how many.
-        reason: what others are told.
-        wait: until it is done; exit code 1 when it will not be.
+        reason: reason to show to other operators.
+        wait: wait until it is done; exit code 1 when it fails.
         where: the cluster.
         context: given by `main`.
     """

@@ -22,16 +22,17 @@ def pin_agent(
     coordination: str | None = None,
     context: Context,
 ) -> int:
-    """Let the network agents of a coordination place run another version.
+    """Pin the version of the network agents of a coordination place.
 
-    Each fetches it, verifies it and tries it beside the one that serves, which goes on if the new
-    one does not show that it works. What `make package` calls `code.tar` is such a package.
+    Each agent fetches the package, verifies it and tries it next to the running version, which
+    continues if the new one does not prove that it works. `make package` builds such a package as
+    `code.tar`.
 
     For example: `polynya cluster pin-agent code.tar --coordination s3://acme-config/coordination`.
 
     Args:
         package: file with the code.
-        reason: what others are told.
+        reason: reason to show to other operators.
         coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
             `POLYNYA_COORDINATION`.
         context: given by `main`.
@@ -56,7 +57,7 @@ def pin_agent(
 
 
 def unpin_agent(*, coordination: str | None = None, context: Context) -> int:
-    """Let the network agents of a coordination place run the version that was installed.
+    """Let the network agents of a coordination place run the installed version again.
 
     For example: `polynya cluster unpin-agent`.
 

