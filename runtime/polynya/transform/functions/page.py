@@ -13,21 +13,21 @@ def functions_page(notice: str) -> str:
     """Return the page: Polynya's functions by family, then the names of Spark's."""
     lines = [notice, "# Functions\n"]
     lines += [
-        "Every expression of a task, such as `apply_as_deletes`, may call the functions of this",
-        "page, one inside the other and beside the [functions of Spark](#functions-of-spark).",
-        "`polynya functions NAME` shows one of them.\n",
-        "- An argument that makes no sense counts as NULL, whatever its type; no value of a row",
-        "  raises an error. With a NULL argument the result is NULL, where nothing else is said.",
-        "- Text that is a number counts as one where a number is asked for, and a single value as",
-        "  an array of itself where an array is.",
-        "- `polynya.` may stand before every name. It has to where a function of Spark has the",
-        "  same name, which the bare name goes on to mean; those names are shown with it",
+        "This page is for people who write expressions. Every expression of a task, such as",
+        "`apply_as_deletes`, may call the functions below, nested and together with the",
+        "[functions of Spark](#functions-of-spark). `polynya functions NAME` shows one of them.\n",
+        "- An invalid argument counts as NULL, whatever its type; no value of a row raises an",
+        "  error. With a NULL argument the result is NULL, unless the table says otherwise.",
+        "- If a number is expected, text that is a number counts as one. If an array is expected,",
+        "  a single value counts as an array of itself.",
+        "- Every name may have the prefix `polynya.`. It is required if Spark has a function of",
+        "  the same name, because the bare name is Spark's; the tables show these names with it",
         "  ([ADR 31](../adr/0031-mapping-and-functions.md)).",
         "- Parameters in quotes take a literal: a text, a number, `true` or `false`.",
-        "- All give the same result on every run. Results below are shown as JSON.\n",
+        "- All functions return the same result on every run. Results are shown as JSON.\n",
     ]
     for family in dict.fromkeys(one.family for one in FUNCTIONS.values()):
-        lines += [f"## {family}\n", "| function | what it gives | examples |", "|---|---|---|"]
+        lines += [f"## {family}\n", "| function | result | examples |", "|---|---|---|"]
         lines += [_row(one) for one in FUNCTIONS.values() if one.family == family]
         lines.append("")
     lines += ["## Functions of Spark\n", "As the documentation of Spark SQL defines them:\n"]
