@@ -10,10 +10,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-BKT-001",
         "another push came first",
-        "Somebody pushed while this push or this reading was under way. The pointer is moved only "
-        "if it is as it was read, so that nothing of the losing push is in force; its bundle lies "
-        "unused in the bucket. Look at what the other one changed with `polynya config diff`, then "
-        "push again.",
+        "Somebody pushed while this push or this reading was under way. The pointer is moved only"
+        " if it is as it was read, so that nothing of the losing push is in force; its bundle "
+        "lies unused in the bucket. Check the other push with `polynya config diff`, then push "
+        "again.",
     ),
     ErrorPage(
         "POLYNYA-BKT-002",

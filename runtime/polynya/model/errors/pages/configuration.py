@@ -40,9 +40,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-CLI-011",
         "a file cannot be previewed",
-        "`polynya preview --file` reads one file as if it had just landed. There is no such file, "
-        "no dataset of the project could read it, or its format needs to be told the source table "
-        "by the folders above it: `schema/table/` for AWS DMS, `schema.table/` for Qlik Replicate.",
+        "`polynya preview --file` reads one file as if it had just landed. There is no such file,"
+        " no dataset of the project could read it, or its format takes the source table from the "
+        "folders above it: `schema/table/` for AWS DMS, `schema.table/` for Qlik Replicate.",
     ),
     ErrorPage(
         "POLYNYA-CLI-012",
@@ -65,9 +65,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-CFG-003",
         "not valid YAML",
-        "The text breaks the rules of YAML 1.2 (or JSON), or uses what configuration has no "
-        "use for: several documents, keys that are no text, tags such as `!!python/object`. "
-        "Inside `{ }` and `[ ]` a `${env:NAME}` needs quotes.",
+        "The text breaks the rules of YAML 1.2 (or JSON), or uses features that configuration "
+        "files do not allow: several documents, keys that are not text, tags such as "
+        "`!!python/object`. Inside `{ }` and `[ ]` a `${env:NAME}` needs quotes.",
     ),
     ErrorPage(
         "POLYNYA-CFG-004",
@@ -224,8 +224,8 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-CFG-041",
         "terms of a layout that do not go together",
-        "A column is named twice, parted by time more than once, excepted, or not there; or "
-        "`zorder` has neighbours. Nothing was written.",
+        "A column is named twice, partitioned by time more than once, excluded, or missing; or "
+        "`zorder` is not alone. Nothing was written.",
     ),
     ErrorPage(
         "POLYNYA-CFG-042",
@@ -331,8 +331,8 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-MAP-002",
         "`[]` without a list of columns",
-        "Elements become rows where `columns` is a list, which says what is taken of each. Write "
-        "the list; a condition over all elements of an array is `exists(items, …)`.",
+        "Elements become rows if `columns` is a list, which names the fields of each element. "
+        "Write the list; a condition over all elements of an array is `exists(items, …)`.",
     ),
     ErrorPage(
         "POLYNYA-MAP-003",
@@ -344,24 +344,24 @@ PAGES: Final = (
         "POLYNYA-MAP-004",
         "columns cannot be mapped here",
         "Full extracts are compared column by column, and a list needs files whose columns have "
-        "names. Of a capture (Debezium, DMS, Replicate) the columns of the key can only have other "
-        "names, since old keys and deletes are told by them, and elements of an array are rows in "
-        "append-only tables only: they would all have the key of their record.",
+        "names. In a capture (Debezium, DMS, Replicate) key columns can only be renamed, since "
+        "old keys and deletes refer to them, and elements of an array are rows in append-only "
+        "tables only: they would all have the key of their record.",
     ),
     ErrorPage(
         "POLYNYA-MAP-005",
         "an expression cannot be computed",
         "A function of Spark does not take the type that a column has, or the expression has a "
-        "type that no table has, such as an interval. It is not about the value of a record: that "
-        "gives NULL. Nothing of the batch was copied. Change the expression; the next run goes "
-        "on. Functions of Polynya take every type.",
+        "type that no table has, such as an interval. It is not about the value of a record: that"
+        " gives NULL. Nothing of the batch was copied. Change the expression; the next run "
+        "continues. Functions of Polynya take every type.",
     ),
     ErrorPage(
         "POLYNYA-MAP-006",
         "two columns get one name",
-        "`nested: expand` makes the column `a_b` of the field `b` of `a`, and there is a column of "
-        "that name already. Nothing of the batch was copied. Name one of the two in the list of "
-        "`columns`: what is mapped is not expanded.",
+        "`nested: expand` makes the column `a_b` of the field `b` of `a`, and there is a column "
+        "of that name already. Nothing of the batch was copied. Name one of the two in the list "
+        "of `columns`: mapped fields are not expanded.",
     ),
     ErrorPage(
         "POLYNYA-MAP-007",

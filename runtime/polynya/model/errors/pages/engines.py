@@ -18,29 +18,29 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-AGT-071",
         "a run that the agent submitted failed",
-        "EMR Serverless, Glue or a process beside the agent ran the work of a unit, and the run "
-        "ended with an error; the message has what the service says. Its log is where the "
-        "service writes logs, for a process in `jobs/` of the agent's work folder. What was "
-        "committed stays, and the agent submits the unit again after a pause.",
+        "EMR Serverless, Glue or a child process of the agent ran the work of a unit, and the run"
+        " ended with an error; the message contains the service's answer. Its log is where the "
+        "service writes logs, for a process in `jobs/` of the agent's work folder. Committed "
+        "steps stay, and the agent submits the unit again after a pause.",
     ),
     ErrorPage(
         "POLYNYA-AGT-072",
         "another owner works on the unit",
         "A run of a higher epoch works on the unit, or a run of this node met its commits. "
-        "Nothing of this node was written. The agent looks up who has the unit, and goes on if it "
-        "still does.",
+        "Nothing of this node was written. The agent looks up the owner of the unit, and "
+        "continues if it still is the owner.",
     ),
     ErrorPage(
         "POLYNYA-AGT-073",
         "a process for a job cannot be started",
-        "A task with an engine other than the agent's own works in a process beside it, and the "
-        "system refused that process: it is short of memory or processes. The agent tries again.",
+        "A task with an engine other than the agent's own works in a child process, and the "
+        "system refused to start it: it is short of memory or processes. The agent retries.",
     ),
     ErrorPage(
         "POLYNYA-AGT-074",
         "the configuration has no such unit",
-        "`polynya run --unit` was started for a dataset that the task no longer has: its file was "
-        "edited after the agent submitted the run. The agent submits what the file says now.",
+        "`polynya run --unit` was started for a dataset that the task no longer has: its file was"
+        " edited after the agent submitted the run. The agent submits the present file.",
     ),
     ErrorPage(
         "POLYNYA-AGT-076",
@@ -53,8 +53,8 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-AGT-075",
         "Glue did not stop a run",
-        "The agent no longer has the unit, or ends, and asked Glue to stop its run. Glue answered "
-        "with an error, and the run goes on. The agent asks again. A commit of that run is refused "
-        "as soon as another owner has taken the table over.",
+        "The agent no longer has the unit, or ends, and asked Glue to stop its run. Glue answered"
+        " with an error, and the run continues. The agent retries. A commit of that run is "
+        "refused as soon as another owner has taken the table over.",
     ),
 )

@@ -19,9 +19,9 @@ PAGES: Final = (
         "POLYNYA-LAKE-051",
         "another engine changed files that a step works on",
         "A step removes files that it has read, and the files of the states that it follows. "
-        "Another engine, such as a compaction by Spark or Athena, put others in their place before "
-        "the commit. Nothing of the step was written, and a run takes it again at once, from what "
-        "the table holds now. Where it happens often, steps are paid for twice: leave the "
+        "Another engine, such as a compaction by Spark or Athena, replaced them before the "
+        "commit. Nothing of the step was written, and a run retries it immediately, from the "
+        "present state of the table. If it happens often, steps cost twice as much: leave the "
         "compaction to Polynya, or let the other engine leave the partition `asset_state` alone.",
     ),
     ErrorPage(

@@ -9,10 +9,10 @@ from polynya.model.errors.pages.page import ErrorPage
 PAGES: Final = (
     ErrorPage(
         "POLYNYA-CFG-031",
-        "POLYNYA_DRIVER_MEMORY is no heap that starts",
+        "POLYNYA_DRIVER_MEMORY is not a valid heap size",
         "A number with a unit, as Spark writes it: `2g`, `1500m`. Spark needs 512m to start, and "
-        "the machine has to have what is asked for. Without the variable Polynya takes a size "
-        "that fits the machine; `polynya doctor` says which.",
+        "the machine must have that much memory. Without the variable Polynya takes a size that "
+        "fits the machine; `polynya doctor` says which.",
     ),
     ErrorPage(
         "POLYNYA-CLI-010",
@@ -32,7 +32,7 @@ PAGES: Final = (
         "POLYNYA-DEP-011",
         "the disk is full",
         "A step could not write its files, or its commit. The tables are as after the last "
-        "commit. Make room and run again; nothing is to be cleaned up first.",
+        "commit. Free space and run again; you do not need to clean up first.",
     ),
     ErrorPage(
         "POLYNYA-DEP-012",
@@ -49,11 +49,11 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-DEP-019",
         "this machine does not name a Spark cluster",
-        "What executors of a Spark cluster send is unpacked in the process that uses them, and "
-        "`engine.python` is run on its workers. So whoever runs the machine names the masters on "
-        "other machines in `POLYNYA_SPARK_MASTERS`, such as `spark://10.0.0.5:7077`, and other "
-        "Pythons than its own in `POLYNYA_SPARK_PYTHONS`, words with blanks between them. The "
-        "configuration chooses among them. Masters on this machine need no name.",
+        "The process that uses a Spark cluster deserializes what executors send, and workers run "
+        "`engine.python`. So the operator of the machine names the masters on other machines in "
+        "`POLYNYA_SPARK_MASTERS`, such as `spark://10.0.0.5:7077`, and other Pythons than its own"
+        " in `POLYNYA_SPARK_PYTHONS`, separated by blanks. The configuration chooses among them. "
+        "Masters on this machine need no name.",
     ),
     ErrorPage(
         "POLYNYA-DEP-018",
@@ -67,8 +67,8 @@ PAGES: Final = (
         "POLYNYA-DEP-015",
         "the database of the catalog does not answer",
         "The catalog of the target is in PostgreSQL, and the server cannot be reached or has no "
-        "such database. Look at `catalog.uri` of the target, at the server, and at what is between "
-        "it and this machine. Nothing is lost: every step is one commit.",
+        "such database. Check `catalog.uri` of the target, the server, and the network. Nothing "
+        "is lost: every step is one commit.",
     ),
     ErrorPage(
         "POLYNYA-DEP-016",
@@ -91,9 +91,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-040",
         "the catalog file is damaged",
-        "`catalog.db` in the warehouse names the current metadata of each table. It is no SQLite "
-        "file, or not a whole one. The tables themselves are not touched. Put the file back from a "
-        "backup, or run `polynya doctor --repair`: it keeps the damaged file as "
+        "`catalog.db` in the warehouse names the current metadata of each table. It is not an "
+        "SQLite file, or it is incomplete. The tables themselves are not touched. Put the file "
+        "back from a backup, or run `polynya doctor --repair`: it keeps the damaged file as "
         "`catalog.db.damaged-1` and registers each table of the warehouse from its newest "
         "metadata. The next run makes the views.",
     ),
@@ -101,7 +101,7 @@ PAGES: Final = (
         "POLYNYA-LAKE-041",
         "the catalog is lost",
         "The warehouse holds tables, and its catalog is empty or not there. A run would start "
-        "afresh beside them, so nothing is started. Put the file back, or run `polynya doctor "
+        "with an empty catalog, so nothing is started. Put the file back, or run `polynya doctor "
         "--repair`, which registers each table from its newest metadata. To begin from scratch "
         "remove the warehouse.",
     ),
@@ -116,10 +116,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-043",
         "a file of a table is missing",
-        "The catalog or a table names a file that is not there. Somebody deleted it, or a copy of "
-        "the warehouse was made while a run worked in it. Put the file back from a backup. Of a "
-        "missing metadata file `polynya doctor --repair` takes the newest one that is there: a "
-        "former state with its own position, from which the next run goes on.",
+        "The catalog or a table names a file that is not there. Somebody deleted it, or a copy of"
+        " the warehouse was made while a run worked in it. Put the file back from a backup. For a"
+        " missing metadata file `polynya doctor --repair` uses the newest one that exists: an "
+        "earlier state with its own position, from which the next run continues.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-044",

@@ -9,10 +9,10 @@ from polynya.model.errors.pages.page import ErrorPage
 PAGES: Final = (
     ErrorPage(
         "POLYNYA-MNT-001",
-        "no maintenance beside a reload",
-        "A reload gathers rows beside the current ones and moves them at its end. Until then runs "
-        "leave the table alone, and so does `polynya maintain`. End the reload with `polynya "
-        "reload`, or give it up with `--abandon`.",
+        "no maintenance during a reload",
+        "A reload stores rows next to the current ones and moves them at its end. Until then runs"
+        " leave the table alone, and so does `polynya maintain`. Finish the reload with `polynya "
+        "reload`, or discard it with `--abandon`.",
     ),
     ErrorPage(
         "POLYNYA-CLI-014",

@@ -9,7 +9,7 @@ from polynya.model.errors.pages.page import ErrorPage
 PAGES: Final = (
     ErrorPage(
         "POLYNYA-AGT-060",
-        "EC2 Auto Scaling refuses what the network agent asks",
+        "EC2 Auto Scaling refuses a request of the network agent",
         "The network agent carries out `polynya cluster stop`, `start`, `roll` and `scale` on the "
         "Auto Scaling group that is called as the cluster. AWS said no, and why. The group is as "
         "it was. For AccessDenied, deploy the gateway stack of this version: its role has the "
@@ -18,10 +18,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-AGT-061",
         "a command for a cluster was refused or failed",
-        "`--wait` waited for the end of the command. `refused`: nothing was asked of the group. "
-        "`failed`: something was, and the group is not as asked, or not in time; the reason says "
-        "how it is. `polynya cluster commands` shows what was asked. Nodes that ended handed "
-        "their work over; no row is lost.",
+        "`--wait` waited for the end of the command. `refused`: nothing was requested from the "
+        "group. `failed`: the group did not reach the requested state, or not in time; the reason"
+        " has its state. `polynya cluster commands` lists the requests. Nodes that ended released"
+        " their work first; no row is lost.",
     ),
     ErrorPage(
         "POLYNYA-AGT-062",
@@ -34,9 +34,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-AGT-063",
         "a package of the network agent cannot be used",
-        "`polynya cluster pin-agent` names the code that network agents run, by its SHA-256. What "
-        "lies in the coordination place under that name is another file, no archive, or has no "
-        "code of Polynya. Nothing of it was run, and the version before goes on. Pin the file "
-        "`code.tar` that `make package` made, or go back with `polynya cluster unpin-agent`.",
+        "`polynya cluster pin-agent` names the code that network agents run, by its SHA-256. The "
+        "object of that name in the coordination place is another file, is not an archive, or has"
+        " no code of Polynya. Nothing of it was run, and the previous version continues. Pin the "
+        "file `code.tar` that `make package` made, or go back with `polynya cluster unpin-agent`.",
     ),
 )

@@ -16,8 +16,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-AGT-002",
         "the work folder cannot be written",
-        "A new configuration is put in force when it is kept on disk, for a start while its "
-        "source cannot be read. Until the folder can be written the tasks go on as they were.",
+        "A new configuration takes effect once it is saved on disk, so that the agent can start "
+        "while its source cannot be read. Until the folder can be written, the tasks continue "
+        "with the previous one.",
     ),
     ErrorPage(
         "POLYNYA-AGT-003",
@@ -100,18 +101,17 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-002",
         "another owner took over",
-        "A process with a higher epoch owns the dataset now. Nothing of this step was "
-        "written, and the other owner goes on. `polynya run` takes the table back when the other "
-        "process has not committed for a minute (15 minutes while a reload is under way). Run each "
-        "task in one process only.",
+        "A process with a higher epoch owns the dataset now. Nothing of this step was written, "
+        "and the other owner continues. `polynya run` takes the table back when the other process"
+        " has not committed for a minute (15 minutes while a reload is under way). Run each task "
+        "in one process only.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-003",
         "another owner changed the table",
-        "The commit was refused because the state that it is based on is gone: "
-        "compare-and-swap. Nothing of the step was written. A command such as `reload` may have "
-        "done it; `polynya run` goes on by itself a minute after. Make sure that only one "
-        "process runs the task.",
+        "The commit was refused because the state that it is based on is gone: compare-and-swap. "
+        "Nothing of the step was written. A command such as `reload` may have done it; `polynya "
+        "run` continues by itself after a minute. Make sure that only one process runs the task.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-004",
@@ -159,14 +159,14 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-011",
         "no reload is under way",
-        "Only a reload that has begun can be gone on with or given up. Nothing was changed.",
+        "There is no reload to resume or abandon. Nothing was changed.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-012",
         "another reload is under way",
-        "A reload that was stopped or killed keeps its mode and its files until it ends: its rows "
-        "lie beside Current, which is as before. Go on with that mode, or give it up with "
-        "`--abandon`. A full extract that is under way is gone on with by `polynya run`.",
+        "A reload that was stopped or killed keeps its mode and its files until it ends: its rows"
+        " are next to Current, which is unchanged. Resume it with that mode, or discard it with "
+        "`--abandon`. `polynya run` resumes a full extract.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-013",
@@ -191,19 +191,18 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-016",
         "a file changed while it was reloaded",
-        "A file of the load was written to, or left, after a part of it was read, so what was "
-        "loaded is of two extracts, or not all of one. Give the load up (`--abandon`) and reload "
-        "when the file is whole; writers should use another name until then.",
+        "A file of the load was written to, or left, after a part of it was read, so the loaded "
+        "rows come from two extracts, or from an incomplete one. Discard the load (`--abandon`) "
+        "and reload when the file is complete; writers should use another name until then.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-017",
         "a dataset is suspended",
-        "Something was met that a policy of the dataset leaves to people, or somebody asked for "
-        "it. Nothing of that batch was copied, its files stay where they are, and the other "
-        "datasets go on. Of a bad record the files before its file were copied, and nothing "
-        "behind them. Decide, change the settings or the files if need be, and say `polynya "
-        "dataset resume TASK DATASET`: the next run goes on from the first record that was not "
-        "copied.",
+        "A policy of the dataset requires a decision, or an operator suspended it. Nothing of "
+        "that batch was copied, its files stay where they are, and the other datasets continue. "
+        "For a bad record, the files before its file were copied, and nothing after them. Decide,"
+        " change the settings or the files if necessary, and run `polynya dataset resume TASK "
+        "DATASET`: the next run continues from the first record that was not copied.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-018",
@@ -221,24 +220,24 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-020",
         "the order of a dataset changed",
-        "A table keeps the columns (`sequence_by`), the mode and the kind of source that gave its "
-        "events their order. Events of another order could not be compared with those that are "
-        "there, and the newest version of a record would be anybody's guess. Set the old setting "
-        "again, or give the dataset a new name to build a new table from what has landed.",
+        "A table keeps the columns (`sequence_by`), the mode and the kind of source that gave its"
+        " events their order. Events of another order could not be compared with the existing "
+        "ones, and the newest version of a record would be a guess. Restore the old setting, or "
+        "give the dataset a new name to build a new table from the landed data.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-021",
         "extracts are compared by a column that is not there",
-        "`check_columns` or `updated_at` of a dataset with `extracts` names a column that neither "
-        "the table nor its extracts have. The extract is kept beside Current, which is as before. "
-        "Correct the name, and the next run goes on with the same extract.",
+        "`check_columns` or `updated_at` of a dataset with `extracts` names a column that neither"
+        " the table nor its extracts have. The extract is kept next to Current, which is "
+        "unchanged. Correct the name, and the next run continues with the same extract.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-022",
         "a table does not go back to an older format",
         "Iceberg upgrades a table to a later version of its format and never back: the deletion "
-        "vectors of version 3 mean nothing to a reader of version 2. Set `format_version` as it "
-        "was, or give the dataset a new name to build a new table from what has landed.",
+        "vectors of version 3 mean nothing to a reader of version 2. Restore `format_version`, or"
+        " give the dataset a new name to build a new table from the landed data.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-023",
@@ -251,16 +250,16 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-024",
         "stored values do not have the new type",
-        "A declared type, or `widen_numbers`, takes rewriting the column, and each stored value "
-        "has to be exactly the same in the new type: no whole number beyond 2^53 in a `double`, no "
-        "text that is no number in a `bigint`. Nothing was changed. Choose a type that holds all "
-        "values (`decimal(38,10)` holds every `bigint`), take the declaration back, or give the "
-        "dataset a new name, which reads all that has landed with the declared type.",
+        "A declared type, or `widen_numbers`, requires rewriting the column, and each stored "
+        "value has to stay exactly the same: no whole number beyond 2^53 in a `double`, no text "
+        "that is not a number in a `bigint`. Nothing was changed. Choose a type that holds all "
+        "values (`decimal(38,10)` holds every `bigint`), remove the declaration, or give the "
+        "dataset a new name, which reads all landed data with the declared type.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-025",
         "a rewrite does not add up",
-        "The rows that were written again are not as many as those that are stored. Nothing was "
+        "The number of rewritten rows differs from the number of stored rows. Nothing was "
         "committed, and the table is as it was. This is a bug: please report it.",
     ),
     ErrorPage(
@@ -282,7 +281,7 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-031",
         "a rebuild has to wait for a reload",
-        "A reload that has begun compares its load with Current as it is. End it, or give it up "
+        "A running reload compares its load with the present Current. Finish it, or discard it "
         "with `polynya reload --abandon`, then rebuild.",
     ),
     ErrorPage(
@@ -298,16 +297,16 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-QRY-002",
         "a statement needs Spark",
-        "`--engine embedded` lets the embedded engine alone answer, which takes plain questions "
-        "over small and middle tables whose rows are surely those of Spark. The message says what "
-        "it leaves to Spark, and why. Without the option Spark answers by itself.",
+        "`--engine embedded` uses only the embedded engine, which answers plain questions over "
+        "small and medium tables if its rows are certain to be Spark's. The message names the "
+        "part that needs Spark, with the reason. Without the option Spark answers by itself.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-055",
         "the type of a column that lays files out",
-        "A column whose type changes is written again as a new one, and files that are parted or "
-        "sorted by the old one would lose it. Nothing was changed. Keep the type, or give the "
-        "dataset a new `name`: its table is built from what has landed, with the new type.",
+        "A column whose type changes is rewritten as a new one, and files that are partitioned or"
+        " sorted by the old one would lose it. Nothing was changed. Keep the type, or give the "
+        "dataset a new `name`: its table is built from the landed data, with the new type.",
     ),
     ErrorPage(
         "POLYNYA-QUA-001",
@@ -343,24 +342,24 @@ PAGES: Final = (
         "POLYNYA-STO-001",
         "a path leaves its store",
         "A file name, perhaps through a symbolic link, leads outside the landing or warehouse "
-        "folder, or it has a backslash or bytes that are not UTF-8, or it is the key of an object "
-        "on S3 that is no path, such as `a//b`. It is not opened. A landed "
-        "object of such a name is in quarantine, whole: copy it to another name.",
+        "folder, or it has a backslash or bytes that are not UTF-8, or it is the key of an S3 "
+        "object that is not a valid path, such as `a//b`. It is not opened. A landed object of "
+        "such a name is in quarantine, whole: copy it to another name.",
     ),
     ErrorPage(
         "POLYNYA-STO-002",
         "an object was replaced or deleted while it was read",
-        "Somebody wrote an object of that name anew, or deleted it, between two reads of it. "
-        "Nothing of it was copied, because half of each would be neither. The next run reads the "
-        "new one. Landed files should never be replaced: give each a name of its own.",
+        "The object was replaced or deleted between two reads. Nothing of it was copied, because "
+        "a mixture of both would be wrong. The next run reads the new one. Landed files should "
+        "never be replaced: give each a name of its own.",
     ),
     ErrorPage(
         "POLYNYA-STO-003",
         "a landed file cannot be read now",
-        "The user of the process has no right to read the file, or the machine has no memory, no "
-        "free file handle or no way to the disk for a moment. That says nothing of what is in the "
-        "file, so it is not set aside: the dataset waits, and the file is read again by itself. "
-        "Give the user the right to read it, or move the file out of the landing folder.",
+        "The user of the process has no right to read the file, or the machine temporarily has no"
+        " memory, no free file handle or no access to the disk. This says nothing about the "
+        "content, so the file is not quarantined: the dataset waits, and Polynya retries the "
+        "file. Give the user the right to read it, or move the file out of the landing folder.",
     ),
     ErrorPage(
         "POLYNYA-AWS-001",
@@ -378,14 +377,14 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-AWS-003",
         "AWS did not answer",
-        "The call was tried again with growing pauses for a minute, and failed each time: no "
-        "network, a wrong endpoint, throttling, or a disturbance of the service. Every commit is "
-        "atomic; what was not read is read by the next run.",
+        "The call was retried with growing pauses for a minute, and failed each time: no network,"
+        " a wrong endpoint, throttling, or an outage of the service. Every commit is atomic; the "
+        "next run continues.",
     ),
     ErrorPage(
         "POLYNYA-AWS-004",
         "no such bucket",
-        "There is no bucket of that name, or it is in another region than the target.",
+        "The bucket does not exist, or it is in another region than the target.",
     ),
     ErrorPage(
         "POLYNYA-BUG-001",

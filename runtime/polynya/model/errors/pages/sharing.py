@@ -18,9 +18,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-AGT-011",
         "another process took the place of this node",
-        "Two agents with one node id share a cluster, or this one was replaced while it stood "
-        "still. The one that started last goes on; its tables are safe, because each commit names "
-        "its epoch. Give each node an id of its own (`--node-id`).",
+        "Two agents with one node id share a cluster, or this one was replaced while it was "
+        "paused. The one that started last continues; its tables are safe, because each commit "
+        "names its epoch. Give each node an id of its own (`--node-id`).",
     ),
     ErrorPage(
         "POLYNYA-AGT-012",
@@ -75,26 +75,27 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-AGT-022",
         "an object of the cluster is changed all the time",
-        "A wish such as `polynya cluster drain` is an object that is written only if it is still "
-        "as it was read. Several tries met another change each time. Look at what is in force with "
-        "`polynya cluster status`, and see who else writes it: a script in a loop, perhaps.",
+        "A request such as `polynya cluster drain` is an object that is written only if it has "
+        "not changed since it was read. Another process changed it each time. Check the present "
+        "requests with `polynya cluster status`, and look for another writer, such as a script in"
+        " a loop.",
     ),
     ErrorPage(
         "POLYNYA-AGT-023",
         "something is asked of a unit already",
-        "`polynya reload` and `polynya task recreate` write one object for each unit of work of a "
-        "running cluster, which its owner deletes when it is done. While that is there nothing "
-        "else is taken. `polynya cluster tasks` shows who asked, since when, and what it waits "
-        "for: a frozen cluster, a stopped task, a unit that no node has, or the step that runs. "
-        "`polynya task withdraw` takes it back.",
+        "`polynya reload` and `polynya task recreate` write one object for each unit of work of a"
+        " running cluster, which its owner deletes when it is done. While it exists, no other "
+        "request is accepted. `polynya cluster tasks` shows its author, its time and what it "
+        "waits for: a frozen cluster, a stopped task, a unit that no node has, or the step that "
+        "runs. `polynya task withdraw` withdraws it.",
     ),
     ErrorPage(
         "POLYNYA-AGT-024",
-        "what was asked of a unit cannot be done",
-        "The owner of the unit looked at it: a landing has no table to reload, a task that finds "
-        "its datasets has none of that name, or `--as-of` is missing or means nothing for its "
-        "format. Nothing was changed, the unit works on, and the wish is gone. "
-        "`polynya cluster tasks` goes on to show this outcome until something else is asked.",
+        "a request to a unit cannot be executed",
+        "The owner of the unit refused it: a landing has no table to reload, a task that "
+        "discovers its datasets has none of that name, or `--as-of` is missing or not supported "
+        "by the format. Nothing was changed, the unit continues, and the request is removed. "
+        "`polynya cluster tasks` shows this outcome until the next request.",
     ),
     ErrorPage(
         "POLYNYA-AGT-050",
@@ -108,9 +109,9 @@ PAGES: Final = (
         "a node has another configuration than the leader",
         "All nodes read the same configuration, seconds apart. This one has had other units of "
         "work than the leader for a minute: one of the two cannot read the configuration, or "
-        "refuses a file that the other had accepted before it was broken. Work goes on, and "
-        "each unit is on a node that knows it; what was deleted goes on where nobody has heard "
-        "of that. Look at the events `configuration.unread` and `configuration.broken` of both "
-        "nodes, and mend the file or the access.",
+        "refuses a file that the other had accepted before it was broken. Work continues, and "
+        "each unit is on a node that knows it; a deleted unit continues on nodes that have not "
+        "read the deletion. Check the events `configuration.unread` and `configuration.broken` of"
+        " both nodes, and fix the file or the access.",
     ),
 )

@@ -10,8 +10,8 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STR-020",
         "a landed batch was written by a newer version",
-        "The footer of a landed batch has a version that this Polynya does not know. Nothing of it "
-        "is copied, and it is read again later: upgrade the nodes that copy before those that "
+        "The footer of a landed batch has a version that this Polynya does not know. Nothing of "
+        "it is copied, and it is retried later: upgrade the nodes that copy before those that "
         "land.",
     ),
     ErrorPage(
@@ -26,10 +26,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STR-022",
         "the schema registry does not answer",
-        "Messages of `avro_with_schema` name their schema by a number, and the registry that knows "
-        "it could not be asked. No message was refused and nothing of the landed batch was copied: "
-        "it is read again, with growing pauses, until the registry answers. A schema that it does "
-        "not have is another thing: such messages go to quarantine (`unknown_schema`).",
+        "Messages of `avro_with_schema` name their schema by a number, and the registry could not"
+        " be reached. No message was rejected and nothing of the landed batch was copied: Polynya"
+        " retries it, with growing pauses, until the registry answers. Messages with a schema "
+        "that the registry does not have go to quarantine (`unknown_schema`).",
     ),
     ErrorPage(
         "POLYNYA-STR-023",
@@ -62,16 +62,16 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-STR-060",
-        "a setting of landed batches beside `direct: true`",
-        "Where the transform reads the source itself there are no landed batches, so there is no "
-        "folder of them and nothing that is kept or removed there. Take one of the two out.",
+        "a setting of landed batches together with `direct: true`",
+        "If the transform reads the source itself, landed batches do not exist, so a folder and a"
+        " retention have no meaning. Remove one of the two settings.",
     ),
     ErrorPage(
         "POLYNYA-STR-061",
         "nobody reads a source that does not land",
-        "A landing with `direct: true` only says what is read, and the `streaming_transform` that "
-        "names it as `from` does the reading. Without one nothing would happen, and the source "
-        "would delete records unread.",
+        "A landing with `direct: true` only names the source; the `streaming_transform` that "
+        "names it as `from` reads it. Without one nothing would happen, and the source would "
+        "delete unread records.",
     ),
     ErrorPage(
         "POLYNYA-STR-062",
@@ -101,10 +101,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STR-066",
         "a source cannot give a reload all that the table has read",
-        "A reload that deletes what it does not find needs everything from the first record on. "
-        "The source has deleted some of it since. `--mode "
-        "compare_and_apply_without_deleted_rows` brings in what is there and keeps the rest. Who "
-        "reloads often lands the stream, with a `folder_retention` that is long enough.",
+        "A reload that deletes missing records needs everything from the first record on. The "
+        "source has deleted some of it since. `--mode compare_and_apply_without_deleted_rows` "
+        "takes what is left and keeps the rest. If you reload often, land the stream with a long "
+        "`folder_retention`.",
     ),
     ErrorPage(
         "POLYNYA-STR-067",
@@ -115,12 +115,12 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STR-068",
         "a table of landed batches is to read its stream itself",
-        "The table remembers the newest landed batch, and not where that ends in the source, so "
-        "records would be read twice or not at all. Build another table, or go on landing.",
+        "The table remembers the newest landed batch, and not its end position in the source, so "
+        "records would be read twice or not at all. Build another table, or continue landing.",
     ),
     ErrorPage(
         "POLYNYA-STR-069",
-        "a table that read its stream itself is to be filled from files",
+        "a table that read its stream itself cannot switch to landed files",
         "The table remembers the position in the source, and landed batches begin somewhere else, "
         "so records would be read twice or not at all. Build another table, or set `direct: true` "
         "again.",
@@ -128,35 +128,34 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STR-070",
         "a table cannot be reloaded from its source",
-        "`polynya reload --from source` reads again what a landing of this project has landed as "
-        "it came. Not where the settings use what only landing knows: its time "
-        "(`get_processing_time`, `hdr__landed_at`), or the place of a record (`random`, "
-        "`uuid_generator`): every row would differ. And not where an older version landed the "
-        "first batch, which did not write down where that begins. Reload from what has landed.",
+        "`polynya reload --from source` rereads what a landing of this project has landed "
+        "unchanged. It cannot be used if the settings use values that only landing knows: its "
+        "time (`get_processing_time`, `hdr__landed_at`), or the position of a record (`random`, "
+        "`uuid_generator`): every row would differ. Nor if an older version landed the first "
+        "batch and did not record where it begins. Reload from the landed batches.",
     ),
     ErrorPage(
         "POLYNYA-STR-071",
-        "a source cannot give again what has landed",
-        "Files of others may have come, changed or gone since, and a landed batch names the files "
-        "of late only. So a reload would take in files that the table never had. Reload from what "
-        "has landed.",
+        "the source cannot return the landed files again",
+        "Delivered files may have been added, changed or removed since, and a landed batch names "
+        "only recent files. So a reload would read files that the table never had. Reload from "
+        "the landed batches.",
     ),
     ErrorPage(
         "POLYNYA-STR-072",
         "a source gave another number of messages than had landed",
         "Landed batches count messages, so a reload from the source knows how many there were. "
         "Fewer: the topic is compacted, or its brokers have lost some. More: another "
-        "`isolation.level` shows them. Records of missing messages would be deleted; "
-        "`--mode compare_and_apply_without_deleted_rows` keeps them. Give up what was loaded with "
-        "`--abandon`, or reload from what has landed.",
+        "`isolation.level` shows them. Records of missing messages would be deleted; `--mode "
+        "compare_and_apply_without_deleted_rows` keeps them. Discard the load with `--abandon`, "
+        "or reload from the landed batches.",
     ),
     ErrorPage(
         "POLYNYA-STR-073",
         "nobody can tell which message of a record is its newest",
         "Messages of one record are in several partitions or shards, and only the landing, which "
-        "read them as they came, knew their order. That happens where the key of messages is not "
-        "that of the table, and where a topic got more partitions. `sequence_by` names columns "
-        "that order them. Give up what was loaded with `--abandon`, and reload from what has "
-        "landed.",
+        "read them in order of arrival, knew their order. That happens if the key of messages is "
+        "not the table's key, or if a topic got more partitions. `sequence_by` names columns that"
+        " order them. Discard the load with `--abandon`, and reload from the landed batches.",
     ),
 )

@@ -12,7 +12,7 @@ PAGES: Final = (
         "the name of a view is taken",
         "The Glue catalog has a table or a view of this name that Polynya did not make. It stays "
         "as it is, and Athena has no view of the dataset; its tables are right. Give the task a "
-        "`prefix` or another `schema`, or drop what is there.",
+        "`prefix` or another `schema`, or drop the existing one.",
     ),
     ErrorPage(
         "POLYNYA-VIEW-002",

@@ -16,11 +16,11 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-GTW-091",
-        "the tables did not get in time what the source has",
-        "A comparison reads one moment of the database, and waits until the tables have all that "
-        "was committed before it. They get it when the capture lands it and the storage task "
-        "copies what has landed: let `polynya run` work meanwhile. `polynya status` shows how far "
-        "both are; `--wait` gives them more time.",
+        "the tables did not catch up with the source in time",
+        "A comparison reads one moment of the database, and waits until the tables have "
+        "everything committed before it. For that the capture has to land it and the storage task"
+        " to copy it: keep `polynya run` running. `polynya status` shows the positions of both; "
+        "`--wait` gives them more time.",
     ),
     ErrorPage(
         "POLYNYA-GTW-092",

@@ -11,9 +11,9 @@ PAGES: Final = (
         "POLYNYA-GTW-040",
         "MariaDB or MySQL does not answer",
         "The server refused the connection, went away, has too many sessions or ended the "
-        "statement. This may pass by itself, and the capture tries again with growing pauses "
-        "(`errors: {environment: …}`). What has landed is whole, and the capture goes on from "
-        "there. When it lasts, look at host and port of the connection and at the server's log.",
+        "statement. This may pass, and the capture retries with growing pauses (`errors: "
+        "{environment: …}`). Landed data is complete, and the capture continues from there. If it"
+        " lasts, check host and port of the connection and the server's log.",
     ),
     ErrorPage(
         "POLYNYA-GTW-041",
@@ -39,14 +39,14 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-044",
         "MariaDB or MySQL refused a statement",
-        "The database's own message and number say why. What has landed is whole, and the "
-        "capture goes on from there when the cause is gone.",
+        "The database's own message and number give the reason. Landed data is complete, and the "
+        "capture continues from there once the cause is gone.",
     ),
     ErrorPage(
         "POLYNYA-GTW-045",
         "a table of MariaDB or MySQL changed while it was read",
-        "An ALTER, RENAME or DROP came between two reads. Nothing of that part has landed. It is "
-        "read again with the table as it is then.",
+        "An ALTER, RENAME or DROP came between two reads. Nothing of that part has landed. The "
+        "capture reads it again with the new definition.",
     ),
     ErrorPage(
         "POLYNYA-GTW-046",
@@ -76,29 +76,29 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-049",
         "the stream has something that cannot be read",
-        "Debezium, which reads the log of the database, has met a statement or a value that it "
-        "does not understand, and stops there, as it would read all that follows wrongly. The "
-        "message says which. In MariaDB that is so for statements with INET4, INET6, COMPRESSED "
+        "Debezium, which reads the log of the database, met a statement or a value that it does "
+        "not understand, and stops there, because it would misread everything after it. The "
+        "message names it. In MariaDB this happens for statements with INET4, INET6, COMPRESSED "
         "columns or system versioning, for dates such as 2024-02-31, and for changes that a "
-        "session wrote as statements. What came before has landed. `polynya landing reload` "
-        "without names of tables begins the capture anew behind it: the stream from the "
-        "present on, with the tables as they are now, and all tables loaded. Until then the "
-        "capture stands still. Where the message names a table, whose rows do not fit it or whose "
-        "definition the stream has not told, only that table is suspended, as `errors.table` says, "
-        "and the others go on; it comes back by the same command, and not by `resume`.",
+        "session wrote as statements. Everything before it has landed. `polynya landing reload` "
+        "without table names restarts the capture after it: the stream from the present on, with "
+        "the present tables, and all tables loaded. Until then the capture is stopped. If the "
+        "message names a table, because its rows do not fit it or the stream has not defined it, "
+        "only that table is suspended, as `errors.table` says, and the others continue; the same "
+        "command brings it back, `resume` does not.",
     ),
     ErrorPage(
         "POLYNYA-GTW-050",
         "the binlog of MariaDB or MySQL does not hold whole rows",
         "`binlog_format` has to be ROW and `binlog_row_image` FULL, for all sessions. With other "
-        "settings changes are missing from the binlog, or come without some of their values, and "
-        "nobody can tell which. The capture stops as soon as it sees them. Set both back, in the "
-        "configuration file too, and load all tables anew (`polynya landing reload`): what was "
-        "changed meanwhile may have landed incompletely.",
+        "settings changes are missing from the binlog, or lack some of their values, and nothing "
+        "tells which. The capture stops as soon as it notices. Restore both, also in the "
+        "configuration file, and load all tables again (`polynya landing reload`): changes in "
+        "between may have landed incompletely.",
     ),
     ErrorPage(
         "POLYNYA-GTW-051",
-        "the load of a table without a key cannot be told from its changes",
+        "the load of a table without a key cannot be separated from its changes",
         "A row of a table without a key has to come either with the load or with the stream, never "
         "with both. For that the server has to tell which changes a view of the table has. MariaDB "
         "does for tables whose engine has transactions, such as InnoDB. It does not for others "
@@ -109,11 +109,11 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-056",
         "a table of MariaDB or MySQL cannot be read on in the middle of its load",
-        "A load without changes (`update_method: reload`) reads each table by one query, as it was "
-        "at one moment. The query has ended before all rows were read, for the reason that the "
-        "message says. Another one would see another moment, in which a row may have another "
-        "number. The table is left out of this load, or the load ends, as `errors.table` says. "
-        "Rows of this load have landed beside those of the load before it, until the next load "
-        "replaces both: remove the cause, and load it again with `polynya landing reload`.",
+        "A load without changes (`update_method: reload`) reads each table by one query, as it "
+        "was at one moment. The query ended before all rows were read; the message has the "
+        "reason. Another query would see another moment, in which a row may have another number. "
+        "The table is left out of this load, or the load ends, as `errors.table` says. Rows of "
+        "this load stay next to those of the previous load until the next load replaces both: "
+        "remove the cause, and load the table again with `polynya landing reload`.",
     ),
 )

@@ -9,7 +9,7 @@ from polynya.model.errors.pages.page import ErrorPage
 PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-080",
-        "a column that is to be masked is not in its table",
+        "a masked column is not in its table",
         "`mask` names columns exactly as the database has them. One that is missing may have been "
         "misspelled, dropped or renamed; a renamed one would be written as it is under its new "
         "name. So the table waits and nothing of it is written until `mask` names columns that "
@@ -18,17 +18,17 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-081",
         "a mask would make one key of several",
-        "Records are told apart by their key. `drop`, `truncate` and `replace` would give several "
-        "records the same one; `hash` gives each key one of its own, the same in every event. Mask "
+        "The key identifies records. `drop`, `truncate` and `replace` would give several records "
+        "the same key; `hash` gives each key a value of its own, the same in every event. Mask "
         "key columns by `hash`, or exclude the table.",
     ),
     ErrorPage(
         "POLYNYA-GTW-082",
         "an event cannot be masked",
-        "An event of a table with masks has another form than those that a capture makes, so it "
-        "is not known what in it is to be hidden. It was not written, and the error shows nothing "
-        "of it. The table is tried again and then suspended, as `errors.table` says; "
-        "`polynya landing resume` loads it again.",
+        "An event of a table with masks does not have the form of a capture's events, so the "
+        "values to hide are unknown. It was not written, and the error shows nothing of it. The "
+        "table is retried and then suspended, as `errors.table` says; `polynya landing resume` "
+        "loads it again.",
     ),
     ErrorPage(
         "POLYNYA-GTW-054",

@@ -10,10 +10,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-020",
         "PostgreSQL does not answer",
-        "The server cannot be reached, stops, starts, or has no free session. What has "
-        "landed stays, and the capture tries again by `errors.environment` of the task: it goes on "
-        "where the newest landed batch ends. If it lasts, look whether the server runs, and at "
-        "what lies between.",
+        "The server cannot be reached, stops, starts, or has no free session. Landed data stays, "
+        "and the capture retries as `errors.environment` of the task says: it continues where the"
+        " newest landed batch ends. If it lasts, check the server and the network.",
     ),
     ErrorPage(
         "POLYNYA-GTW-021",
@@ -32,10 +31,10 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-GTW-023",
-        "PostgreSQL does not allow this user what a capture needs",
-        "A capture needs REPLICATION, CONNECT on the database, USAGE on the schemas and SELECT on "
-        "the tables, and no policy of row security that hides rows from it. The message says what "
-        "was refused; the page on capturing PostgreSQL has the statements.",
+        "PostgreSQL does not give this user the rights that a capture needs",
+        "A capture needs REPLICATION, CONNECT on the database, USAGE on the schemas and SELECT on"
+        " the tables, and no policy of row security that hides rows from it. The message names "
+        "the missing right; the page on capturing PostgreSQL has the statements.",
     ),
     ErrorPage(
         "POLYNYA-GTW-025",
@@ -54,18 +53,18 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-027",
         "the publication cannot be made or does not have all tables",
-        "Only the owner of a table may publish it. Let the owner run the statement of the message, "
-        "then start again: a publication that has the tables is used as it is. It must tell "
-        "inserts, updates, deletes and truncates, and partitions as the table that is parted "
-        "(`publish_via_partition_root`).",
+        "Only the owner of a table may publish it. Let the owner run the statement of the "
+        "message, then start again: a publication that has the tables is used as it is. It must "
+        "publish inserts, updates, deletes and truncates, and partitions as their partitioned "
+        "table (`publish_via_partition_root`).",
     ),
     ErrorPage(
         "POLYNYA-GTW-028",
         "there is a replication slot of that name already",
-        "Nothing of this task has landed, and a slot of its name is or was read by somebody. It is "
-        "not touched: whoever needs it would lose changes. Give the task another `slot`, or drop "
-        "the slot if no capture needs it. A slot that was made by an attempt of this task which "
-        "ended before anything was read is replaced without a word.",
+        "Nothing of this task has landed, and a slot of its name is or was read by somebody. It "
+        "is not touched, because another reader would lose changes. Give the task another `slot`,"
+        " or drop the slot if no capture needs it. A slot that an earlier attempt of this task "
+        "created, and that was never read, is replaced.",
     ),
     ErrorPage(
         "POLYNYA-GTW-029",
@@ -83,21 +82,22 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-GTW-031",
-        "PostgreSQL refuses what it was asked",
-        "The server answered with an error that does not pass by itself, often a condition of the "
-        "task's settings that is no SQL of this database. The message has its words and its SQL "
-        "state.",
+        "PostgreSQL refuses a statement",
+        "The server answered with an error that does not pass by itself, often a condition of the"
+        " task's settings that is not valid SQL of this database. The message has its words and "
+        "its SQL state.",
     ),
     ErrorPage(
         "POLYNYA-GTW-033",
         "a table changed while it was loaded",
-        "The table was truncated, rewritten (as by VACUUM FULL or a change of a column's type) or "
-        "lost a column after the view that is read had begun. PostgreSQL shows such a table empty "
-        "in older views, so what was read is not used. The rest of it comes from a later view.",
+        "The table was truncated, rewritten (as by VACUUM FULL or a change of a column's type) or"
+        " lost a column after the view that is read had begun. PostgreSQL shows such a table "
+        "empty in older views, so the rows that were read are not used. The rest of the table is "
+        "read from a later view.",
     ),
     ErrorPage(
         "POLYNYA-GTW-034",
-        "there is no such table",
+        "the table does not exist",
         "A table of the task is not in the database, or is in a schema that this user may not see. "
         "Names are those of the catalog, `schema.table`, and case matters.",
     ),

@@ -9,7 +9,7 @@ from polynya.model.errors.pages.page import ErrorPage
 PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-060",
-        "there is no such connection",
+        "the connection does not exist",
         "A task of kind `landing` names a connection, and that is a file: `connection: "
         "shop_postgres` is `connections/shop_postgres.yml`. The name is that of the file, without "
         "its ending. Add the file, or correct the name.",
@@ -42,8 +42,8 @@ PAGES: Final = (
         "condition that only reads: quotes and parentheses are closed, there are no comments, "
         "semicolons, variables, escapes such as `E'...'` or quotes such as `$$`, nothing that "
         "writes or locks, and no function that writes, waits, opens files or runs text. The "
-        "message says what was found. A load of the table waits; the other tables go on. For more "
-        "than that make a view in the database, and load the view.",
+        "message names the part that is not allowed. A load of the table waits; the other tables "
+        "continue. For more, create a view in the database, and load the view.",
     ),
     ErrorPage(
         "POLYNYA-GTW-094",
@@ -55,11 +55,11 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-064",
         "a connection to another machine without TLS, or without a look at who answers",
-        "`tls: {mode: disable}` sends the password and all rows as they are, to whoever is on the "
-        "way. It is only accepted for databases on this machine (`localhost`, `127.0.0.1`, `::1`). "
-        "Write `verify`; where the certificate of the server is signed by an authority of your "
-        "own, name its file with `ca`. `require` encrypts without looking at who answers, so it is "
-        "only accepted on this machine, or with `allow_unverified: true`.",
+        "`tls: {mode: disable}` sends the password and all rows unencrypted. It is only accepted "
+        "for databases on this machine (`localhost`, `127.0.0.1`, `::1`). Write `verify`; where "
+        "the certificate of the server is signed by an authority of your own, name its file with "
+        "`ca`. `require` encrypts without verifying the server, so it is only accepted on this "
+        "machine, or with `allow_unverified: true`.",
     ),
     ErrorPage(
         "POLYNYA-GTW-065",
@@ -72,8 +72,8 @@ PAGES: Final = (
         "POLYNYA-GTW-066",
         "a secret of a capture cannot be read",
         "`${file:PATH}` and `${secret:NAME#FIELD}` are read each time a capture starts. The file "
-        "or the entry of Secrets Manager is not there, may not be read by this process, or is no "
-        "text. The capture is tried again as `errors.environment` says.",
+        "or the entry of Secrets Manager is not there, may not be read by this process, or is not"
+        " text. The capture is retried as `errors.environment` says.",
     ),
     ErrorPage(
         "POLYNYA-GTW-067",
@@ -84,11 +84,11 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-068",
         "the capture process ended and did not say why",
-        "It was killed, or it broke down. All that a capture has to remember is in the landing "
-        "zone, so the next process goes on behind what has landed: nothing is lost and nothing "
-        "comes twice into the tables. What the process wrote before is in `log/capture-TASK.log` "
-        "in the cache folder (`~/.cache/polynya`). It is started again as `errors.environment` "
-        "says; a run with `--once` ends with this error.",
+        "It was killed, or it crashed. The landing zone holds everything that a capture has to "
+        "remember, so the next process continues after the landed data: nothing is lost and the "
+        "tables show nothing twice. The output of the process is in `log/capture-TASK.log` in the"
+        " cache folder (`~/.cache/polynya`). It is started again as `errors.environment` says; a "
+        "run with `--once` ends with this error.",
     ),
     ErrorPage(
         "POLYNYA-GTW-069",
