@@ -31,7 +31,9 @@ def _parquet() -> bytes:
         ("json", b"PK\x03\x04rest"),
         ("json", _parquet()),
         ("json", _GOOD.decode().encode("utf-16")),
-        ("json", _GOOD + b"\n\0\0"),
+        ("json", _GOOD.decode().encode("utf-16-le")),
+        ("csv", _GOOD.decode().encode("utf-32-be")),
+        ("csv", b"\x80\x04\x95\0\0\xff,1\n" * 9),
         ("json", gzip.compress(_GOOD * 1000, mtime=0)[:-9]),
         ("json", gzip.compress(_GOOD, mtime=0)[:12]),
         ("json", gzip.compress(_GOOD, mtime=0) + b"trailing garbage"),
@@ -64,6 +66,23 @@ def test_the_next_file_is_read() -> None:
     assert column(batch, "id") == [1, 2]
     assert [one.file for one in batch.rejected] == ["a", "c"]
     assert all(progress.complete for progress in batch.files.values())
+
+
+@pytest.mark.parametrize("first", [b"", b"9,9,plain\n" * 2000], ids=["short", "long"])
+def test_a_value_of_csv_may_hold_nul(first: bytes) -> None:
+    file = b"id,n,v\n" + first + b'1,1,"a\0b"\n2,1,\0\n3,1,x\x1ay\n'
+
+    batch = read({"a": file}, a_dataset("csv"))
+
+    assert batch.rejected == ()
+    assert column(batch, "v")[-3:] == ["a\0b", "\0", "x\x1ay"]
+
+
+def test_a_line_of_json_with_nul_is_refused_alone() -> None:
+    batch = read({"a": _GOOD + b"\n\0\0\n" + json_lines({"id": 2, "n": 2})})
+
+    assert column(batch, "id") == [1, 2]
+    assert [one.rule for one in batch.rejected] == ["bad_json"]
 
 
 def test_gzip_is_found_by_its_magic() -> None:

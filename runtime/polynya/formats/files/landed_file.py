@@ -18,6 +18,8 @@ from polynya.model.config.delivery import Encoding
 from polynya.store.object_store import ObjectStore
 
 _SNIFF_BYTES = 8192
+#: A file in whose first bytes every so many is none of a text is no text.
+_ODD_SHARE = 10
 
 #: First bytes of what people put into landing folders by mistake.
 _FOREIGN: tuple[tuple[bytes, str], ...] = (
@@ -92,5 +94,10 @@ def _check_content(head: bytes, file_format: str) -> None:
     kind = next((name for start, name in _FOREIGN if head.startswith(start)), None)
     if kind is not None:
         raise UnreadableFileError(f"not {file_format}: it is {kind}")
-    if b"\0" in head:
-        raise UnreadableFileError(f"not {file_format}: it has NUL bytes, so it is no text")
+    if b"\0" in head and _ODD_SHARE * _odd(head) > len(head):
+        raise UnreadableFileError(f"not {file_format}: it has many NUL bytes, so it is no text")
+
+
+def _odd(head: bytes) -> int:
+    """How many NUL bytes and bytes that are not UTF-8 it has: a value may hold a few."""
+    return head.count(b"\0") + head.decode("utf-8", "replace").count("\ufffd")
