@@ -114,7 +114,8 @@ TYPES: tuple[Type, ...] = (
     _plain("timestamp(6) null", _stamps(6), types.instant),
     _plain("time(6)", _times, types.micros, shown=types.micros),
     _plain("char(8) character set latin1", _ascii(8), lambda t: t.rstrip(" ")),
-    _plain("varchar(20)", lambda c: _text(types.cut(types.words(c), 20)), wider="varchar(200)"),
+    _plain("varchar(20)", lambda c: _text(types.cut(types.words(c), 20)),
+           wider="varchar(200) collate utf8mb4_unicode_ci"),
     _plain("varchar(200) collate utf8mb4_unicode_ci", _texts()),
     # Debezium drops a byte order mark at the beginning of a text in UTF-16.
     _plain("varchar(200) character set utf16", lambda c: _text(types.words(c).lstrip("\ufeff"))),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
-from polynya.gateway.landing.statements import Misread, as_read, misread, replaced_by
+from polynya.gateway.landing.statements import Misread, as_read, filled_by, misread, replaced_by
+from polynya.gateway.source import SourceTable
 
 
 def line(ddl: str, *changes: dict[str, Any]) -> bytes:
@@ -96,3 +97,45 @@ def test_tables_that_are_gone_are_remembered_until_they_are_back() -> None:
 
     assert (gone.gone, again) == ({"w.t"}, gone)
     assert again.with_tables(["w.t", "w.u"]).gone == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("ddl", "is_filled"),
+    [
+        ("ALTER TABLE t ADD COLUMN a INT DEFAULT 5", True),
+        ("ALTER TABLE t ADD a INT NOT NULL", True),
+        ("alter table t add b int generated always as (id + 1) stored", True),
+        ("ALTER TABLE t DROP a, ADD a DATETIME DEFAULT CURRENT_TIMESTAMP", True),
+        ("ALTER TABLE t MODIFY a INT NOT NULL", True),
+        ("ALTER TABLE t ADD COLUMN a INT", False),
+        ("ALTER TABLE t ADD COLUMN a INT DEFAULT NULL", False),
+        ("ALTER TABLE t ADD COLUMN `default` INT COMMENT 'not null default 5'", False),
+        ("ALTER TABLE t ADD a INT, DEFAULT CHARACTER SET utf8mb4", False),
+        ("ALTER TABLE t ALTER COLUMN a SET DEFAULT 5", False),
+        ("ALTER TABLE t DROP COLUMN a", False),
+    ],
+)
+def test_a_column_gets_a_value_in_rows_that_are_there(ddl: str, is_filled: bool) -> None:
+    table = {"columns": [], "primaryKeyColumnNames": ["id"]}
+    change = {"type": "ALTER", "id": '"w"."t"', "table": table}
+
+    assert filled_by(line(ddl, change)) == ({"w.t": (3, 70)} if is_filled else {})
+    keyless = {**change, "table": {"columns": [], "primaryKeyColumnNames": []}}
+    assert filled_by(line(ddl, keyless)) == {}
+    assert filled_by(line(ddl, {**change, "type": "CREATE"})) == {}
+
+
+@pytest.mark.parametrize(("since", "waits"), [((3, 69), True), ((3, 71), False)])
+def test_a_table_with_a_filled_column_is_loaded_and_not_emptied(
+    since: tuple[int, int], waits: bool
+) -> None:
+    loaded = TableProgress("loaded", rows=1, chunks=1, since=since, columns_made=4)
+    position = Position(StreamPosition({}), {"w.t": loaded})
+
+    after = position.with_filled({"w.t": (3, 70), "w.unknown": (3, 70)})
+    again = Position.of(json.loads(json.dumps(after.as_dict())))
+
+    assert again == after
+    assert after.replaced == waits
+    assert after.tables["w.t"].lacks_defaults(SourceTable("w.t", (), ("id",))) == waits
+    assert not after.tables["w.t"].is_another(SourceTable("w.t", (), ("id",)))

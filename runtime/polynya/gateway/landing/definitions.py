@@ -7,6 +7,7 @@ whether a statement made it while its table was captured or before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 from sqlglot import Token, TokenType, tokenize
@@ -27,6 +28,10 @@ _OTHERS: Final[Mapping[str, tuple[str, int, int | None]]] = {
 _OF_BYTES: Final[Mapping[int, tuple[str, int]]] = {1: ("BINARY", -2), 12: ("VARBINARY", -3)}
 _LONG: Final = ("BLOB", 2004)
 _LABELS: Final = frozenset({"ENUM", "SET"})
+#: Of a statement that adds a column or changes one, and what fills it in rows that are there.
+_CHANGES: Final = frozenset({"ADD", "MODIFY", "CHANGE"})
+_FILLING: Final = frozenset({"AS", "GENERATED", "SERIAL", "AUTO_INCREMENT", "TIMESTAMP"})
+_NO_VALUES: Final = frozenset({"NULL", "CHARSET", "CHARACTER", "COLLATE"})
 #: A type is not what stands behind one of these.
 _BEFORE: Final = frozenset({TokenType.L_PAREN, TokenType.COMMA, TokenType.ALIAS})
 
@@ -34,6 +39,35 @@ _BEFORE: Final = frozenset({TokenType.L_PAREN, TokenType.COMMA, TokenType.ALIAS}
 def misread_tables(changes: Any) -> list[str]:
     """The tables among `tableChanges` of an event that have a column of such a type."""
     return [_name(one) for one in _tables(changes) if any(map(_other, one["table"]["columns"]))]
+
+
+def altered_tables(changes: Any) -> list[str]:
+    """The tables with a key among `tableChanges` of an event that were there and were changed."""
+    return [
+        _name(one)
+        for one in _tables(changes)
+        if one.get("type") == "ALTER" and one["table"].get("primaryKeyColumnNames")
+    ]
+
+
+def fills(statement: str) -> bool:
+    """Whether a statement may give rows that are there a value for a column.
+
+    One that only looks so costs a load of its table.
+    """
+    try:
+        tokens = tokenize(statement, read="mysql")
+    except SqlglotError:
+        return True
+    words = [
+        "" if one.token_type in {TokenType.STRING, TokenType.IDENTIFIER} else one.text.upper()
+        for one in tokens
+    ]
+    if not _CHANGES.intersection(words):
+        return False
+    pairs = set(pairwise([*words, ""]))
+    defaults = {after for before, after in pairs if before == "DEFAULT"} - _NO_VALUES
+    return bool(defaults or ("NOT", "NULL") in pairs or _FILLING.intersection(words))
 
 
 def as_read_changes(changes: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.landing.places import Place
 from polynya.gateway.landing.position import StreamPosition
-from polynya.gateway.landing.statements import replaced_by
+from polynya.gateway.landing.statements import filled_by, replaced_by
 from polynya.gateway.landing.stream import StreamEvent
 from polynya.gateway.source import Offset
 
@@ -65,6 +65,7 @@ class Pending:
         is_awaited: somebody waits for the position, so that it lands like an event.
         read_to: a place in a binlog up to which all is in this batch or before it.
         replaced: tables whose rows were exchanged without events, and the places at which.
+        filled: tables whose rows got a value for a column without events, likewise.
     """
 
     size: int = 0
@@ -76,6 +77,7 @@ class Pending:
     is_awaited: bool = False
     read_to: Offset | None = None
     replaced: dict[str, Place] = field(default_factory=dict)
+    filled: dict[str, Place] = field(default_factory=dict)
     _lines: list[bytes] = field(default_factory=list)
     _shapes: dict[str, list[Shape]] = field(default_factory=dict)
 
@@ -102,6 +104,7 @@ class Pending:
                 self._note(event.table, number, event.shape)
             elif event.kind == "statement":
                 self.replaced |= replaced_by(event.line)
+                self.filled |= filled_by(event.line)
         block = b"".join([event.line for event in events])
         self._lines.append(block)
         self.size += len(block)

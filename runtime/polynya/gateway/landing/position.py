@@ -16,6 +16,7 @@ from polynya.model.errors import PolynyaError
 
 TableState: TypeAlias = Literal["queued", "loading", "loaded", "suspended"]
 _STATES: Final = frozenset(get_args(TableState))
+_FILLED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class TableProgress:
         chunks: that have landed.
         why: it is suspended.
         identity: of the table that was loaded; None: nobody knows.
-        columns_made: how many columns it had had when its load began; None: nobody knows.
+        columns_made: how many columns it had had when its load began; None: nobody knows; below 0:
+            since then a statement filled a column, of which no row tells.
         changes: events of the stream that landed before its load had ended.
         ended: number of the batch with which its load ended; None: it did not, or nobody knows.
         seen: of a table without key, what its rows have of the stream that is still to come; None:
@@ -88,8 +90,19 @@ class TableProgress:
 
     def replaced(self, place: Place) -> TableProgress:
         """After its rows were exchanged at a place of the binlog. Its load may be behind that."""
-        is_later = self.since is None or place >= self.since
-        return replace(self, is_replaced=True) if is_later else self
+        return replace(self, is_replaced=True) if self._began_before(place) else self
+
+    def filled(self, place: Place) -> TableProgress:
+        """After a column was filled in all of its rows at a place of the binlog."""
+        return replace(self, columns_made=_FILLED) if self._began_before(place) else self
+
+    @property
+    def is_other(self) -> bool:
+        """Whether its rows are others now, of which the stream does not tell."""
+        return self.is_replaced or self.columns_made == _FILLED
+
+    def _began_before(self, place: Place) -> bool:
+        return self.since is None or place >= self.since
 
     def is_stale(self, table: SourceTable) -> bool:
         """Whether what was loaded is of another table, or changes since then were not followed."""
@@ -211,15 +224,23 @@ class Position:
     @property
     def replaced(self) -> bool:
         """Whether a table waits for being loaded again, since its rows are others now."""
-        return any(one.is_replaced and one.state != "suspended" for one in self.tables.values())
+        return any(one.is_other and one.state != "suspended" for one in self.tables.values())
 
     def with_replaced(self, places: Mapping[str, Place]) -> Position:
         """After rows of tables were exchanged, each at a place of the binlog."""
-        tables = {
-            name: self.tables[name].replaced(place)
-            for name, place in places.items()
-            if name in self.tables
-        }
+        known = self.tables
+        return self._with(
+            {one: known[one].replaced(at) for one, at in places.items() if one in known}
+        )
+
+    def with_filled(self, places: Mapping[str, Place]) -> Position:
+        """After a column was filled in the rows of tables, likewise."""
+        known = self.tables
+        return self._with(
+            {one: known[one].filled(at) for one, at in places.items() if one in known}
+        )
+
+    def _with(self, tables: Mapping[str, TableProgress]) -> Position:
         return replace(self, tables={**self.tables, **tables}) if tables else self
 
     def loaded_from(self, place: Place) -> Position:

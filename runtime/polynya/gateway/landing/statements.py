@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from polynya.formats.debezium.ddl import replacing, table_ddl
 from polynya.gateway.landing.definitions import (
+    altered_tables,
     as_read_changes,
     as_read_statement,
+    fills,
     misread_tables,
 )
 from polynya.gateway.landing.places import Place, place_of_rows
@@ -51,6 +53,15 @@ def replaced_by(line: bytes) -> dict[str, Place]:
         return {}
     place = place_of_rows(_BINLOG, value["source"])
     return dict.fromkeys(names, place)
+
+
+def filled_by(line: bytes) -> dict[str, Place]:
+    """The tables with a key whose rows a statement gave a value for a column, and its place."""
+    value = json.loads(line)["value"]
+    names = altered_tables(value.get("tableChanges"))
+    if not names or not fills(str(value.get("ddl") or "")):
+        return {}
+    return dict.fromkeys(names, place_of_rows(_BINLOG, value["source"]))
 
 
 @dataclass(frozen=True, slots=True)

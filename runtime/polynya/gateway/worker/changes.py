@@ -92,7 +92,7 @@ class Changes:
     def waits(self) -> bool:
         """Whether a statement has not landed that lets tables be loaded again."""
         with self._changed:
-            return bool(self._pending.replaced or self._landing.replaced)
+            return any(one.replaced or one.filled for one in (self._pending, self._landing))
 
     def start(self) -> None:
         """Begin to land."""
@@ -201,7 +201,8 @@ class Changes:
                 read_to = batch.read_to or before.read_to
                 after = self._keyless.moved(before, stream, found)
                 after = replace(after, history=number, read_to=read_to)
-                return after.with_changes(batch.counts).with_replaced(batch.replaced)
+                after = after.with_changes(batch.counts).with_filled(batch.filled)
+                return after.with_replaced(batch.replaced)
 
             self._lander.land(batch.lines, batch.events, batch.shapes, move)
             self._keyless.look_again(self._lander.position)
