@@ -111,3 +111,18 @@ def test_decisions_are_numbered_and_cited_by_names_that_exist() -> None:
         for name in re.findall(r"docs/([\w/.-]+\.md)", path.read_text("utf-8"))
     }
     assert [f"{path}: {name}" for path, name in sorted(cited) if not (DOCS / name).exists()] == []
+
+
+def test_each_page_says_at_its_top_whom_it_is_for() -> None:
+    unfinished = {DOCS / "architecture.md", DOCS / "long-checks.md"}  # may only shrink
+    silent = [
+        page.name
+        for page in sorted(DOCS.glob("*.md"))
+        if page not in unfinished
+        and not re.match(
+            r"# [^\n]+\n\n[^\n]*\b[Ff]or (people|engineers|operators|anyone|authors|everyone|"
+            r"new users|users|all readers)\b",
+            page.read_text("utf-8"),
+        )
+    ]
+    assert silent == []
