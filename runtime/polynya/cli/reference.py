@@ -36,6 +36,7 @@ _STARTED_AS: Final = re.compile(r"^(polynya(?: [a-z-]+)+) -m \S+", re.MULTILINE)
 def cli_page() -> str:
     """Return docs/reference/cli.md: verbs, global options, exit codes."""
     lines = [_NOTICE, "# Command line\n"]
+    lines += ["For people who type commands or call them from programs: all verbs and options.\n"]
     lines += ["## Options everywhere\n", "They may be given before or after the verb.\n"]
     lines += ["| option | meaning |", "|---|---|"]
     for flag in FLAGS:
@@ -68,6 +69,7 @@ def task_page() -> str:
     """Return docs/reference/task.md: every key of project and task files."""
     lines = [_NOTICE, "# Project, task and test files\n"]
     lines += [
+        "For people who write projects: all keys of all files.\n",
         "A project is a folder with `polynya.yml`, task files in `tasks/`, tests in `tests/` and",
         "connections to databases in `connections/` (`.yml`, `.yaml` or `.json`, YAML 1.2).",
         "Unknown keys are errors. Text values may hold `${env:NAME}` or `${env:NAME:-default}`;",
