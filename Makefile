@@ -46,23 +46,23 @@ demo: install ## Run the example project on a real PostgreSQL capture and check 
 # Needs the stand-in servers of the tests: moto, and that for Kinesis in node_modules.
 .PHONY: cluster-demo
 cluster-demo: node_modules/.package-lock.json
-cluster-demo: dev ## Four agents share a project, lose nodes and get new ones; the tables stay right
+cluster-demo: dev ## Run four agents that share a project, lose nodes and get new ones; check the tables
 	@$(BIN)/python -m tests.cluster_demo $(ARGS)
 
 # Needs the servers of the tests: the jars of Kafka, which it fetches once, and node_modules.
 .PHONY: demo-streams
 demo-streams: node_modules/.package-lock.json
-demo-streams: dev ## Kafka and Kinesis become live tables while both and the run are struck; all is checked
+demo-streams: dev ## Land Kafka and Kinesis, kill servers and processes meanwhile, then verify every row
 	@$(BIN)/python -m tests.streams_demo $(ARGS)
 
 .PHONY: demo-postgres
-demo-postgres: dev ## A PostgreSQL at work is captured while it and the capture are killed; it is compared
+demo-postgres: dev ## Capture a busy PostgreSQL, kill it and the capture, then compare every row
 	@$(BIN)/python -m tests.capture_demo $(ARGS)
 
 ##@ Develop
 
 .PHONY: check
-check: dev ## What to run before each commit: lint, types, arrows, reference pages, quick tests
+check: dev ## Run before each commit: lint, types, import contracts, reference pages, quick tests
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
 	  type unit lint arrows docs-check
 
@@ -70,66 +70,66 @@ check: dev ## What to run before each commit: lint, types, arrows, reference pag
 KINESIS := $(if $(shell command -v npm),node_modules/.package-lock.json)
 
 .PHONY: test
-test: dev $(KINESIS) ## Everything that CI runs: what `make check` does, stacks, tests with a JVM; JOBS=2
+test: dev $(KINESIS) ## Run everything that CI runs: `make check`, stacks, tests with a JVM; JOBS=2
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint arrows docs-check
 	@$(MAKE) --no-print-directory --jobs=2 type quick
 
 # In a fresh clone mypy takes a minute and a half of one core: beside the tests it costs half.
 .PHONY: quick
-quick: dev $(KINESIS) ## All tests of `make test`, without style and types
+quick: dev $(KINESIS) ## Run all tests of `make test`, without style and types
 	@$(PYTEST) -m "not slow" $(ARGS)
 
 .PHONY: test-slow
 test-slow: node_modules/.package-lock.json
-test-slow: dev ## The long tests: kills, every arrival order, random histories; SHARD=3/8 for a part
+test-slow: dev ## Run the long tests: kills, every arrival order, random histories; SHARD=3/8 for a part
 	@$(PYTEST) -m slow $(if $(SHARD),--shard $(SHARD)) $(ARGS)
 
 # Its short form runs with all other tests; this one has the long tries, too.
 .PHONY: security
-security: dev ## The whole security suite: what hostile files, values and settings cannot do; ARGS
+security: dev ## Run the whole security suite: hostile files, values and settings; ARGS
 	@$(PYTEST) tests/security $$($(BIN)/python -m tests.security) $(ARGS)
 
 # One failure does not end it; each names its seed.
 .PHONY: scenarios
-scenarios: dev ## 500 random lives of a dataset and 250 of a capture against the fold; FIRST seed, COUNT
+scenarios: dev ## Simulate 500 random datasets and 250 captures and compare them with the fold; FIRST seed, COUNT
 	@POLYNYA_TEST_SEED=$(or $(FIRST),1) POLYNYA_TEST_SCENARIOS=$(or $(COUNT),500) \
 	  POLYNYA_TEST_LONG_LIVED=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
 	  tests/scenarios $(ARGS)
 
 # Without other work on the machine: the freshness that it measures is judged.
 .PHONY: newcomer
-newcomer: dev ## First days of a user: pages, a feed, 2 x 15 minutes of files, broken machines; ARGS
+newcomer: dev ## Replay a user's first days: pages, a feed, 2 x 15 minutes of files, broken machines; ARGS
 	@$(BIN)/python -m tests.newcomer $(ARGS)
 
 # Without other work on the machine: four hours, of steps and queries that are judged by time.
 .PHONY: soak
-soak: dev ## Ten tables fed for 2 hours, with maintenance and without: what levels off; ARGS=--help
+soak: dev ## Feed ten tables for 2 hours, with and without maintenance, and check growth; ARGS=--help
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 .PHONY: simulate-cluster
-simulate-cluster: dev ## 200,000 seeded lives of a cluster's protocol under faults, on all cores; FIRST, COUNT
+simulate-cluster: dev ## Simulate the cluster protocol under faults 200,000 times, on all cores; FIRST, COUNT
 	@$(BIN)/python -m tests.cluster.simulation --first $(or $(FIRST),1) --count $(or $(COUNT),200000) $(ARGS)
 
 .PHONY: cluster-faults
-cluster-faults: dev ## 40 faults one at a time and 500 that overlap strike three agents of two versions; FAULTS, SEED
+cluster-faults: dev ## Inject 40 single and 500 overlapping faults into three agents of two versions; FAULTS, SEED
 	@$(BIN)/python -m tests.cluster_faults --faults $(or $(FAULTS),500) --seed $(or $(SEED),1) $(ARGS)
 
 .PHONY: capture-kills
-capture-kills: dev ## A capture of a real PostgreSQL is killed 100 times, then compared; KILLS, SEED
+capture-kills: dev ## Kill a capture of a real PostgreSQL 100 times, then compare; KILLS, SEED
 	@$(BIN)/python -m tests.gateway.worker.kills --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 
 .PHONY: random-capture
-random-capture: dev ## A random workload is captured under kills, all is compared; DATABASE, SEED, MINUTES
+random-capture: dev ## Capture a random workload under kills, then compare; DATABASE, SEED, MINUTES
 	@$(BIN)/python -m tests.random_capture --database $(or $(DATABASE),postgresql) \
 	  --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) $(ARGS)
 
 .PHONY: unit
-unit: dev ## The tests without a JVM and without the stacks
+unit: dev ## Run the tests without a JVM and without the stacks
 	@$(PYTEST) -m "not spark and not slow and not synth" $(ARGS)
 
 # The lock files are made for 3.11, which the JVM's tests, ruff and mypy stay on.
 .PHONY: pythons
-pythons: ## `make unit` with Python 3.12 and 3.13, each in a .venv of its own below build/
+pythons: ## Run `make unit` with Python 3.12 and 3.13, each in a .venv of its own below build/
 	@for version in 3.12 3.13; do \
 	  if python=$$(scripts/find-python $$version); then \
 	    $(MAKE) --no-print-directory unit VENV=build/python-$$version PYTHON=$$python; \
@@ -137,7 +137,7 @@ pythons: ## `make unit` with Python 3.12 and 3.13, each in a .venv of its own be
 	done
 
 .PHONY: golden
-golden: dev ## Write the golden SQL of the fold and the views from the code; read the difference
+golden: dev ## Write the golden SQL of the fold and the views from the code; review the difference
 	@POLYNYA_TEST_GOLDEN=1 $(BIN)/python -m pytest -q tests/lake/fold/test_golden.py
 
 .PHONY: lint
@@ -155,7 +155,7 @@ type: dev ## Check the types with mypy, strict
 	@$(BIN)/mypy
 
 .PHONY: arrows
-arrows: dev ## Check that imports between the rooms point downwards
+arrows: dev ## Check the import contracts: dependencies point downwards
 	@$(BIN)/lint-imports
 
 .PHONY: bench
@@ -163,23 +163,23 @@ bench: install ## Run the benchmarks in bench/ and print their figures
 	@$(BIN)/python -m bench
 
 .PHONY: bench-floors
-bench-floors: dev ## First loads, small batches, applies, views beside Spark by hand, as one table; ARGS=--help
+bench-floors: dev ## Compare loads, small batches, applies and views with hand-written Spark; ARGS=--help
 	@$(BIN)/python -m bench.floors $(ARGS)
 
 .PHONY: bench-peers
-bench-peers: dev ## Applies beside Iceberg MERGE, Delta, Hudi, Paimon, which it fetches; ARGS=--help
+bench-peers: dev ## Compare applies with Iceberg MERGE, Delta, Hudi and Paimon, which it fetches; ARGS=--help
 	@$(BIN)/python -m bench.peers $(ARGS)
 
 .PHONY: bench-capture
-bench-capture: dev ## A PostgreSQL is captured: rows and changes a second, age in the view, memory; ARGS=--help
+bench-capture: dev ## Capture a PostgreSQL: rows and changes a second, age in the view, memory; ARGS=--help
 	@$(BIN)/python -m bench capture $(ARGS)
 
 .PHONY: bench-limits
-bench-limits: dev ## Applies beside the least that they must do: find the keys, write the rows; ARGS=--help
+bench-limits: dev ## Compare applies with the minimum: find the keys, write the rows; ARGS=--help
 	@$(BIN)/python -m bench.limits $(ARGS)
 
 .PHONY: bench-smoke
-bench-smoke: dev ## Both in tiny sizes: all contenders get the same rows; a minute, asserts no times
+bench-smoke: dev ## Run both in tiny sizes: all contenders get the same rows; a minute, asserts no times
 	@$(BIN)/python -m pytest -q tests/bench/test_floors.py tests/bench/test_peers.py
 
 .PHONY: simulate
@@ -210,7 +210,7 @@ package: dev ## Build what nodes fetch, without Docker: for all stages, or ARCH=
 	@$(BIN)/python -m stacks.package $(if $(ARCH),--arch $(ARCH))
 
 .PHONY: publish
-publish: dev ## Put what the nodes of STAGE fetch into its bucket of assets, with your credentials
+publish: dev ## Upload what the nodes of STAGE fetch to its asset bucket, with your credentials
 	@$(stage-is-named)
 	@$(BIN)/python -m stacks.publish --stage $(STAGE)
 
@@ -240,7 +240,7 @@ verify-deploy: dev node_modules/.package-lock.json ## Deploy a throw-away stage 
 	  --stage $(STAGE) $(if $(filter 1,$(YES)),--yes)
 
 .PHONY: lock
-lock: ## Write requirements*.txt again after a change of dependencies
+lock: ## Rewrite requirements*.txt after a change of dependencies
 	@scripts/lock
 
 .PHONY: clean
