@@ -306,3 +306,10 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 
     assert done.stderr == ""
     assert json.loads(done.stdout)["type"] == "version"
+
+
+def test_usage_lines_of_the_reference_name_the_command_only():
+    usage = [line for line in REFERENCE.read_text().splitlines() if line.startswith("polynya ")]
+
+    assert len(usage) > 50
+    assert [line for line in usage if " -m " in line] == []
