@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from polynya.formats.values.names import MAX_COLUMNS, NameSpace, schema_problem
 from polynya.formats.values.rows import ColumnTypes, Evolving, TypedRecords, typed_records
 from polynya.model.datatypes import parse_type
+from tests.formats.helpers import a_dataset, column, json_lines, read, rules
 
 
 def typed(
@@ -121,3 +125,25 @@ def test_a_column_more_than_a_table_may_have_is_refused_and_the_others_go_on() -
     assert refused(typed([{"two": 1}], known)) == [0]
     assert typed([{"two": 1}], known, excluded=["two"]).faults == {}
     assert schema_problem([], {name: parse_type("int") for name in known})
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_a_record_of_too_many_columns_takes_no_room_from_others(kind: str) -> None:
+    names = [f"c{number}" for number in range(MAX_COLUMNS)]
+    wide = {**dict.fromkeys(names, 1), "id": 1, "n": 1}
+    good = {"id": 2, "n": 1, "v": 5}
+
+    def file(row: dict[str, int]) -> bytes:
+        if kind == "json":
+            return json_lines(row)
+        if kind == "csv":
+            return f"{','.join(row)}\n{','.join(map(str, row.values()))}\n".encode()
+        out = io.BytesIO()
+        parquet.write_table(pa.Table.from_pylist([row]), out)
+        return out.getvalue()
+
+    batch = read({"1": file(wide), "2": file(good)}, a_dataset(kind))
+
+    assert rules(batch) == [(0, "bad_column")]
+    assert [batch.rejected[0].file, column(batch, "id")] == ["1", [2]]
+    assert column(batch, "v") in ([5], ["5"])

@@ -291,22 +291,43 @@ def _column_names(
 ) -> list[str]:
     names = dict.fromkeys(types.names())
     space, excluded = NameSpace(names), frozenset(types.evolving.excluded)
-    width = sum(name not in excluded for name in names)
     bad: dict[str, str] = {}
+    new: list[str] = []
     for name in met:
-        problem = None if name in names else column_problem(name) or space.clash(name)
-        if name not in names and name not in excluded:
+        if name in names:
+            continue
+        problem = column_problem(name) or space.clash(name)
+        if name not in excluded:
             problem = problem or reserved_problem(name)
-            if problem is None and width >= MAX_COLUMNS:
-                problem = f"column {name!r}: {TOO_MANY}"
-            width += problem is None
         if problem:
             bad[name] = problem
         else:
-            names[name] = None
+            new.append(name)
     if bad:
         for index, record in enumerate(records):
             hit = next((name for name in record if name in bad), None)
             if hit is not None:
                 faults[index] = ("bad_column", bad[hit])
-    return list(names)
+    room = MAX_COLUMNS - sum(name not in excluded for name in names)
+    if sum(name not in excluded for name in new) > room:
+        wanted = frozenset(new).difference(excluded)
+        fitting = _fitting(records, wanted, max(room, 0), faults)
+        new = [name for name in new if name in excluded or name in fitting]
+    return [*names, *new]
+
+
+def _fitting(
+    records: Sequence[Record], wanted: Collection[str], room: int, faults: Faults
+) -> set[str]:
+    """The new columns that a table has room for; a record that brings too many takes none of it."""
+    found: set[str] = set()
+    for index, record in enumerate(records):
+        if index in faults:
+            continue
+        brings = [name for name in record if name in wanted and name not in found]
+        free = room - len(found)
+        if len(brings) > free:
+            faults[index] = ("bad_column", f"column {brings[free]!r}: {TOO_MANY}")
+        else:
+            found.update(brings)
+    return found
