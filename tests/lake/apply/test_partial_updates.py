@@ -164,3 +164,18 @@ def test_a_rebuild_mends_history_of_the_time_when_loaded_rows_were_changes(
     capture.run("always")
     assert [row[1] for row in users.history("name", "note")] == ["long"] * 3
     assert not verify(users.table()).findings
+
+
+def test_a_late_delete_makes_a_loaded_row_the_first_of_a_record(lab: Lab) -> None:
+    capture = lab.capture(changes_retention="keep")
+    land(capture, upsert(1, 10, name="Ann"), load(1, at=30, name="Anna"))
+    capture.run("always")
+
+    land(capture, delete(1, 20))
+    capture.run()
+    before = capture["users"].history("name")
+    capture.run("always")
+
+    assert sorted(row[1] for row in before) == ["D", "I", "L"]
+    assert before == capture["users"].history("name")
+    assert not verify(capture["users"].table()).findings

@@ -337,9 +337,10 @@ def _folded(shape: Shape, source: str) -> str:
     told = (
         "__own AND __nth = 1" if shape.history else f"__own AND coalesce(lag(__own) {over}, true)"
     )
+    loaded = looks.IS_LOADED if shape.looks else "__op = 'L'"
     operation = (
         f"CASE WHEN __del THEN __op WHEN {told} THEN __op "
-        f"WHEN __op = 'L' AND NOT {live_before} THEN 'L' "
+        f"WHEN {loaded} AND NOT {live_before} THEN 'L' "
         f"WHEN __op IN ('i', 'u') THEN IF({live_before}, 'u', 'i') "
         f"WHEN {live_before} THEN 'U' ELSE 'I' END"
     )

@@ -16,7 +16,7 @@ from typing import Final
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import SEQUENCE, joined
 from polynya.lake.fold.unsent import is_unsent
-from polynya.model.contract.headers import READ
+from polynya.model.contract.headers import LOADED, READ
 from polynya.model.contract.identifiers import quote
 
 
@@ -27,6 +27,8 @@ def is_look(prefix: str = "") -> str:
 
 
 IS_LOOK: Final = is_look()
+#: Whether that look is a row of a load, which is what begins a record that was not there.
+IS_LOADED: Final = f"(__op = 'L' OR coalesce(array_contains(__unsent, '{LOADED}'), false))"
 
 
 def oldest(shape: Shape) -> str:
@@ -83,5 +85,6 @@ def as_stored(shape: Shape) -> str:
     """
     if not shape.looks:
         return "__unsent"
-    marked = f"array_union(coalesce(__unsent, CAST(array() AS ARRAY<STRING>)), array('{READ}'))"
+    marks = f"array('{READ}', '{LOADED}')"
+    marked = f"array_union(coalesce(__unsent, CAST(array() AS ARRAY<STRING>)), {marks})"
     return f"IF(__op = 'L' AND __new_op <> 'L', {marked}, __unsent)"

@@ -61,6 +61,8 @@ RESERVED_PREFIX = "hdr__"
 ALL_BUT = "hdr__all_but"
 #: In the same list: the row was read from its table at its place in the log, it is no change.
 READ = "hdr__read"
+#: In that list of a stored version: the event that made it was `L`, also where the version is `U`.
+LOADED = "hdr__loaded"
 
 QUARANTINE_TYPE = "struct<id:string,file:string,offset:bigint,rule:string,error:string,raw:binary>"
 

@@ -355,7 +355,9 @@ WITH
       CASE
         WHEN __del THEN __op
         WHEN __own AND __nth = 1 THEN __op
-        WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
+        WHEN (
+          __op = 'L' OR coalesce(array_contains(__unsent, 'hdr__loaded'), false)
+        ) AND NOT coalesce(NOT __del_before, false) THEN 'L'
         WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
         WHEN coalesce(NOT __del_before, false) THEN 'U'
         ELSE 'I'
@@ -423,7 +425,9 @@ SELECT
   to_json(
     IF(
       __op = 'L' AND __new_op <> 'L',
-      array_union(coalesce(__unsent, CAST(array() AS ARRAY<STRING>)), array('hdr__read')),
+      array_union(
+        coalesce(__unsent, CAST(array() AS ARRAY<STRING>)), array('hdr__read', 'hdr__loaded')
+      ),
       __unsent
     )
   ) AS `hdr__unsent`,

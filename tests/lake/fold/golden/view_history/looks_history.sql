@@ -419,7 +419,9 @@ WITH
       CASE
         WHEN __del THEN __op
         WHEN __own AND __nth = 1 THEN __op
-        WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
+        WHEN (
+          __op = 'L' OR coalesce(array_contains(__unsent, 'hdr__loaded'), false)
+        ) AND NOT coalesce(NOT __del_before, false) THEN 'L'
         WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
         WHEN coalesce(NOT __del_before, false) THEN 'U'
         ELSE 'I'
