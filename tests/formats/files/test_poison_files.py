@@ -328,6 +328,19 @@ def test_names_that_are_values_do_not_become_fields_without_end(
     assert as_map.rejected == ()
 
 
+def test_an_object_of_too_many_fields_takes_no_room_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(columns, "MAX_FIELDS", 3)
+    wide = {f"k{at}": 1 for at in range(5)}
+    rows = [{"id": at, "n": 1, "s": s} for at, s in enumerate([{"a": 1}, wide, {"b": 2}])]
+
+    batch = read(json_lines(*rows), a_dataset("json"))
+
+    assert rules(batch) == [(1, "bad_column")]
+    assert column(batch, "s") == [{"a": 1, "b": None}, {"a": None, "b": 2}]
+
+
 @pytest.mark.parametrize("kind", ["json", "csv"])
 def test_a_number_as_long_as_a_book_spoils_its_record_only(kind: str) -> None:
     texts = ("0." + "9" * 1_000_000, "9" * 1_000_000, "1." + "0" * 100, "1.5")

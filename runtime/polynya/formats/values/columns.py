@@ -32,6 +32,7 @@ from polynya.formats.values.names import (
     MAX_FIELDS,
     TOO_MANY_FIELDS,
     NameSpace,
+    fitting,
     nested_problem,
 )
 from polynya.model.datatypes import (
@@ -258,16 +259,15 @@ def _struct(values: Values, known: Struct, *, declared: bool) -> Column:
     for name in dict.fromkeys(chain.from_iterable(row for row in rows if row)):
         if name in children:
             continue
-        problem = nested_problem(name)
-        if problem is None and len(children) >= MAX_FIELDS:
-            problem = f"field {name[:60]!r}: {TOO_MANY_FIELDS}"
-        problem = problem or names.clash(name)
+        problem = nested_problem(name) or names.clash(name)
         if problem:
             bad_names[name] = problem
         else:
             children.setdefault(name, Void())
     if bad_names:
         _fault_names(rows, bad_names, faults)
+    if len(children) > max(MAX_FIELDS, len(known.fields)):
+        children = _bounded(rows, dict(known.fields), children, faults)
     built = {
         name: build([row.get(name) if row else None for row in rows], kind, declared=declared)
         for name, kind in children.items()
@@ -286,6 +286,20 @@ def _struct(values: Values, known: Struct, *, declared: bool) -> Column:
         [column.array for column in built.values()], fields=list(storage), mask=mask
     )
     return Column(kind, array, faults)
+
+
+def _bounded(
+    rows: list[dict[str, Any] | None],
+    known: dict[str, DataType],
+    children: dict[str, DataType],
+    faults: Faults,
+) -> dict[str, DataType]:
+    """Fields of a struct, as many as it may have; rows that bring too many are refused."""
+    wanted = children.keys() - known.keys()
+    found, beyond = fitting(rows, wanted, MAX_FIELDS - len(known), faults)
+    for index, name in beyond.items():
+        faults.setdefault(index, ("bad_column", f"field {name[:60]!r}: {TOO_MANY_FIELDS}"))
+    return {name: kind for name, kind in children.items() if name in known or name in found}
 
 
 def _fault_names(rows: list[dict[str, Any] | None], bad: dict[str, str], faults: Faults) -> None:

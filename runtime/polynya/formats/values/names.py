@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 from polynya.formats.batch import SERVICE_NAMES
 from polynya.model.contract.headers import RESERVED_PREFIX
@@ -66,6 +66,31 @@ class NameSpace:
         if first == name:
             return None
         return f"columns {first!r} and {name!r} differ only in case"
+
+
+def fitting(
+    rows: Sequence[Mapping[str, object] | None],
+    wanted: Collection[str],
+    room: int,
+    refused: Container[int],
+) -> tuple[set[str], dict[int, str]]:
+    """Which new names there is room for, in the order of rows, and the first that has none.
+
+    A row that brings too many takes no room: its index is a key of the second. Rows that are
+    refused for another reason take none either.
+    """
+    found: set[str] = set()
+    beyond: dict[int, str] = {}
+    for index, row in enumerate(rows):
+        if not row or index in refused:
+            continue
+        brings = [name for name in row if name in wanted and name not in found]
+        free = max(room, 0) - len(found)
+        if len(brings) > free:
+            beyond[index] = brings[free]
+        else:
+            found.update(brings)
+    return found, beyond
 
 
 def schema_problem(known: Collection[str], schema: Mapping[str, DataType]) -> str | None:

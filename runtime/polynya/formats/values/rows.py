@@ -14,6 +14,7 @@ from polynya.formats.values.names import (
     TOO_MANY,
     NameSpace,
     column_problem,
+    fitting,
     one_name_twice,
     reserved_problem,
 )
@@ -311,23 +312,8 @@ def _column_names(
     room = MAX_COLUMNS - sum(name not in excluded for name in names)
     if sum(name not in excluded for name in new) > room:
         wanted = frozenset(new).difference(excluded)
-        fitting = _fitting(records, wanted, max(room, 0), faults)
-        new = [name for name in new if name in excluded or name in fitting]
+        found, beyond = fitting(records, wanted, room, faults)
+        for index, name in beyond.items():
+            faults[index] = ("bad_column", f"column {name!r}: {TOO_MANY}")
+        new = [name for name in new if name in excluded or name in found]
     return [*names, *new]
-
-
-def _fitting(
-    records: Sequence[Record], wanted: Collection[str], room: int, faults: Faults
-) -> set[str]:
-    """The new columns that a table has room for; a record that brings too many takes none of it."""
-    found: set[str] = set()
-    for index, record in enumerate(records):
-        if index in faults:
-            continue
-        brings = [name for name in record if name in wanted and name not in found]
-        free = room - len(found)
-        if len(brings) > free:
-            faults[index] = ("bad_column", f"column {brings[free]!r}: {TOO_MANY}")
-        else:
-            found.update(brings)
-    return found
