@@ -116,7 +116,7 @@ cluster-faults: dev ## Inject 40 single and 500 overlapping faults into three ag
 
 .PHONY: capture-kills
 capture-kills: dev ## Kill a capture of a real PostgreSQL 100 times, then compare; KILLS, SEED
-	@$(BIN)/python -m tests.gateway.worker.kills --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
+	@$(BIN)/python -m tests.capture.worker.kills --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 
 .PHONY: random-capture
 random-capture: dev ## Capture a random workload under kills, then compare; DATABASE, SEED, MINUTES

@@ -17,15 +17,15 @@ from datetime import UTC, datetime, timedelta
 
 from bench.session import session_in
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.fold.keys import key_hash
+from polynya.lake.fold.sql import key_hash
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.staging import stage
+from polynya.lake.iceberg.writing import stage
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model import headers as h
 from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
-from polynya.model.contract import headers as h
-from polynya.model.contract.identifiers import quote
-from polynya.model.datatypes import parse_type
+from polynya.model.names import quote
+from polynya.model.types import parse_type
 
 ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "2000000"))
 FRACTION = float(os.environ.get("POLYNYA_BENCH_FRACTION", "0.01"))

@@ -21,17 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from polynya.lake.apply.local.keys.build import Source
-from polynya.lake.apply.local.keys.folder import Folder
-from polynya.lake.apply.local.keys.indexes import KeyIndexes
-from polynya.lake.apply.local.keys.rule import Costs
-from polynya.lake.apply.local.probe import Probe
-from polynya.lake.apply.local.records import Records
-from polynya.lake.apply.local.wanted import Order
+from polynya.lake.apply.build import Source
+from polynya.lake.apply.key_index import Costs, Folder, KeyIndexes
+from polynya.lake.apply.probe import Probe
+from polynya.lake.apply.records import Records
+from polynya.lake.apply.wanted import Order
 from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import StoredFile
-from polynya.model.contract import headers as h
+from polynya.model import headers as h
 from polynya.store.data_files import LocalFiles
 
 SIZES = [int(one) for one in os.environ.get("POLYNYA_BENCH_ROWS", "").split(",") if one] or [

@@ -23,19 +23,18 @@ from typing import Any
 
 from bench.session import session_in
 from bench.step import TASK, Source, processor_seconds, step
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import units
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.unit import Unit
+from polynya.engine.unit import Unit
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.expiry.choice import Keep
-from polynya.lake.maintenance.expiry.expire import expire_snapshots
-from polynya.lake.maintenance.rewrite.data_files import RULE, rewrite_data_files
+from polynya.lake.maintenance.rewrite_data_files import RULE, rewrite_data_files
+from polynya.lake.maintenance.snapshots import Keep, expire_snapshots
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.naming import CATALOG
+from polynya.lake.spark.session import CATALOG
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.contract.headers import Partition
+from polynya.model.headers import Partition
 from polynya.store.object_store import LocalObjectStore
 
 ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "1000000"))

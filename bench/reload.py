@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.session import session_in
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, units
-from polynya.engine.work.context import EngineContext
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.task import StorageTask
 from polynya.observe.events import Event

@@ -22,20 +22,19 @@ import pyarrow.parquet as pq
 
 from bench.session import session_in
 from bench.step import TASK, step
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import units
-from polynya.engine.work.context import EngineContext
 from polynya.lake.iceberg.reading import stored_file
-from polynya.lake.iceberg.staging import write_rows
+from polynya.lake.iceberg.writing import write_rows
 from polynya.lake.maintenance.base import never
-from polynya.lake.maintenance.rewrite.by_tasks import stage_by_tasks
-from polynya.lake.maintenance.rewrite.facts import Seen, look
-from polynya.lake.maintenance.rewrite.job import Job
-from polynya.lake.maintenance.rewrite.plan import MEBIBYTE, FileFacts, Group
-from polynya.lake.maintenance.rewrite.sorting import ordered_by
-from polynya.lake.maintenance.rewrite.write import StagedGroup, job_of, stage_here
+from polynya.lake.maintenance.job import Job
+from polynya.lake.maintenance.rewrite_data_files import stage_by_tasks
+from polynya.lake.maintenance.rewrite_plan import MEBIBYTE, FileFacts, Group, Seen, look
+from polynya.lake.maintenance.rewrite_writer import ordered_by
+from polynya.lake.maintenance.write import StagedGroup, job_of, stage_here
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.contract.headers import Partition
+from polynya.model.headers import Partition
 from polynya.store.object_store import LocalObjectStore
 
 ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "3000000"))

@@ -33,9 +33,9 @@ from py4j.protocol import (
 )
 
 from bench.session import session_in
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, units
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.unit import Unit
+from polynya.engine.unit import Unit
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.task import StorageTask
 from polynya.store.object_store import LocalObjectStore

@@ -21,12 +21,12 @@ from typing import Any
 
 from bench.session import session_in
 from bench.step import processor_seconds
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_until_stopped, units
-from polynya.engine.work.context import EngineContext
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.task import StorageTask
 from polynya.observe import trace
-from polynya.observe.data import BatchCopied, DatasetApplied, UnitFailed
+from polynya.observe.engine import BatchCopied, DatasetApplied, UnitFailed
 from polynya.observe.events import Event
 from polynya.store.object_store import LocalObjectStore
 

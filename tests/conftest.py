@@ -155,7 +155,7 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             yield write_project(folder, project=text)
         return
     if "POLYNYA_TEST_KAFKA" in os.environ:
-        # Its session has the jars for Kafka (`tests/streaming/kafka/test_real_broker.py`).
+        # Its session has the jars for Kafka (`tests/streams/kafka/test_real_broker.py`).
         yield write_project(folder, project=PROJECT, clicks=CLICKS)
         return
     if "POLYNYA_TEST_S3" not in os.environ:
@@ -176,9 +176,9 @@ def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
     (`tests/e2e/rest/test_lake_on_rest.py`).
     """
     # Late: a run without Spark tests need not import PySpark.
-    from polynya.engine.start import start_spark
+    from polynya.engine.session import start_spark
     from polynya.lake.spark import session
-    from polynya.model.reading.loader import load_project
+    from polynya.model.loader import load_project
     from tests.lab.permissions import without_chmod
 
     long_lived = _long_lived()

@@ -10,7 +10,7 @@ from typing import Any
 
 from examples.servers import mariadb
 from examples.servers.mariadb import Server
-from polynya.gateway.source import Access
+from polynya.capture.source import Access
 from tests.absent import absent
 
 

@@ -23,7 +23,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from polynya.lake.spark import ivy
+from polynya.lake.spark import jars
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.java import find_java
 from tests.absent import absent
@@ -149,7 +149,7 @@ def _program() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         wanted = folder / "ivy.xml"
         wanted.write_text(_WANTED)
-        ivy_jar = next(ivy.spark_jars_directory().glob("ivy-*.jar"))
+        ivy_jar = next(jars.spark_jars_directory().glob("ivy-*.jar"))
         line = [
             str(find_java().executable), "-jar", str(ivy_jar), "-ivy", str(wanted),
             "-cache", str(folder / ".ivy"),

@@ -10,10 +10,10 @@ from typing import Final
 
 from bench.capture.figures import Figure, quantile
 from bench.capture.place import GaveUpError, Source
-from polynya.engine.embedded import answer_embedded
-from polynya.mirror.embedded.refusal import NotEmbeddedError
+from polynya.engine.answers import answer_embedded
 from polynya.model.errors import PolynyaError
-from polynya.model.reading.loader import LoadedProject, load_project
+from polynya.model.loader import LoadedProject, load_project
+from polynya.query.translate import NotEmbeddedError
 
 MOST_SECONDS: Final = 5.0
 #: Changes a second that the live view is to keep up with, and how far it may be behind in the end.

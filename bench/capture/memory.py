@@ -16,7 +16,7 @@ from bench.peers.tree import Peak, resident
 _MEBIBYTE: Final = 2**20
 #: Python with its libraries, and the JVM in the same process with its heap of 512 MB.
 MOST_MIB: Final = 1536
-_WORKER: Final = b"polynya.gateway.worker"
+_WORKER: Final = b"polynya.capture.worker"
 
 
 def measure(source: Source, rows: int, seconds: float) -> Iterator[Figure]:

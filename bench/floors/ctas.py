@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from polynya.engine import start
+from polynya.engine import session
 from polynya.lake.spark.api import SparkSession
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 
 #: As ours are written.
 PROPERTIES = (
@@ -31,7 +31,7 @@ def create(spark: SparkSession, kind: str, files: str) -> None:
 
 def main(kind: str, files: str, project: str) -> None:
     """Create `peer.orders` in the catalog of a project."""
-    create(start.start_spark(load_project(Path(project)), long_lived=True), kind, files)
+    create(session.start_spark(load_project(Path(project)), long_lived=True), kind, files)
 
 
 if __name__ == "__main__":

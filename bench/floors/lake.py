@@ -11,19 +11,17 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 
 from bench.floors.tasks import SCHEMA, write_project
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, units
-from polynya.engine.start import start_spark
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.unit import Unit
+from polynya.engine.session import start_spark
+from polynya.engine.unit import Unit
 from polynya.lake.apply.fast import FastApplier, ways
-from polynya.lake.apply.local.keys.folder import Folder
-from polynya.lake.apply.local.keys.indexes import KeyIndexes
-from polynya.lake.apply.local.keys.rule import Costs
+from polynya.lake.apply.key_index import Costs, Folder, KeyIndexes
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from polynya.observe.events import EventSink, discard
 from polynya.store.object_store import LocalObjectStore
 

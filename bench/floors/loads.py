@@ -19,7 +19,7 @@ from bench.floors.same import assert_same
 from bench.floors.sizes import Sizes
 from bench.floors.tasks import SCHEMA, task, write_project
 from polynya.lake.spark.catalog import python_catalog
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 
 NAME = "orders"
 PEER = "peer.orders"

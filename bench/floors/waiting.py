@@ -20,7 +20,7 @@ from bench.floors.records import land_changes, land_load
 from bench.floors.sizes import Sizes
 from bench.floors.tasks import task
 from polynya.engine.runner import run_until_stopped
-from polynya.observe.data import BatchCopied, UnitFailed
+from polynya.observe.engine import BatchCopied, UnitFailed
 from polynya.observe.events import Event
 
 LARGE, SMALL = "waiting_large", "waiting_small"

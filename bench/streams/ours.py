@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import Outcome, run_once, units
-from polynya.engine.work.context import EngineContext
 from polynya.lake.spark.api import SparkSession
-from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
-from polynya.model.reading.kinds import Task
-from polynya.observe.data import BatchCopied
+from polynya.model.project import Task
+from polynya.observe.engine import BatchCopied
 from polynya.observe.events import Event
 from polynya.observe.streams import StreamLanded
 from polynya.store.object_store import LocalObjectStore

@@ -14,7 +14,7 @@ from typing import IO, Final
 
 from bench.streams.records import message
 from examples.servers.kafka import VERSION, Broker, jars
-from polynya.lake.spark import ivy
+from polynya.lake.spark import jars as ivy
 from polynya.lake.spark.java import find_java
 
 _SMALL: Final = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

@@ -12,9 +12,9 @@ from bench.floors.tasks import write_project
 from bench.peers.tree import processor_seconds
 from bench.streams.ours import landing
 from examples.servers.kafka import Broker, kafka_broker
-from polynya.engine.start import start_spark
+from polynya.engine.session import start_spark
 from polynya.lake.spark.api import SparkSession
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from bench.streams.producing import steady
 from bench.streams.records import PARTITIONS, message
 from bench.streams.session import Place
 from polynya.engine.runner import run_until_stopped, units
-from polynya.model.reading.kinds import Task
-from polynya.observe.data import BatchCopied, UnitFailed
+from polynya.model.project import Task
+from polynya.observe.engine import BatchCopied, UnitFailed
 from polynya.observe.events import Event
 
 #: What is to be reached: the age in seconds of 95 of 100 messages.

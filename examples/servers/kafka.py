@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from polynya.lake.spark import ivy
+from polynya.lake.spark import jars as ivy
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.java import find_java
 

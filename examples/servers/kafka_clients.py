@@ -9,7 +9,7 @@ from typing import Any, Final
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from examples.servers.kafka import jars
-from polynya.lake.spark import ivy
+from polynya.lake.spark import jars as ivy
 from polynya.lake.spark.java import find_java
 
 _SMALL: Final = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]

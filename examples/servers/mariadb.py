@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import pymysql
 
-from polynya.lake.spark import ivy
+from polynya.lake.spark import jars
 from polynya.lake.spark.cache import cache_root
 from polynya.model.errors import DependencyError
 
@@ -220,7 +220,7 @@ def _fetch(folder: Path) -> None:
     mirror = os.environ.get("POLYNYA_MAVEN_REPOSITORY", "").strip() or None
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
         try:
-            jar = ivy.retrieve(_GROUP, _ARTIFACT, VERSION, Path(scratch), mirror)
+            jar = jars.retrieve(_GROUP, _ARTIFACT, VERSION, Path(scratch), mirror)
         except DependencyError as error:
             raise UnavailableError(f"a MariaDB server cannot be had: {error}") from error
         with zipfile.ZipFile(jar) as archive:

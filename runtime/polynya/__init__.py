@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from polynya.model.config.evolution import SchemaEvolution as SchemaEvolution
-    from polynya.model.config.extracts import Extracts as Extracts
-    from polynya.model.config.project import Catalog as Catalog
-    from polynya.model.config.project import Project as Project
-    from polynya.model.config.project import Target as Target
     from polynya.model.config.settings import ApplyPolicy as ApplyPolicy
     from polynya.model.config.settings import BatchSettings as BatchSettings
     from polynya.model.config.settings import Dataset as Dataset
     from polynya.model.config.settings import DatasetSettings as DatasetSettings
+    from polynya.model.config.settings import Extracts as Extracts
     from polynya.model.config.settings import Landing as Landing
     from polynya.model.config.settings import ViewSettings as ViewSettings
+    from polynya.model.config.target import Catalog as Catalog
+    from polynya.model.config.target import Project as Project
+    from polynya.model.config.target import Target as Target
     from polynya.model.config.task import StorageTask as StorageTask
     from polynya.model.errors import ConfigError as ConfigError
     from polynya.model.errors import ConfigErrors as ConfigErrors
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from polynya.model.errors import StaleStepError as StaleStepError
     from polynya.model.errors import SuspendedError as SuspendedError
     from polynya.model.errors import TaskStoppedError as TaskStoppedError
-    from polynya.model.reading.loader import LoadedProject as LoadedProject
-    from polynya.model.reading.loader import load_project as load_project
+    from polynya.model.loader import LoadedProject as LoadedProject
+    from polynya.model.loader import load_project as load_project
 
 __version__ = "0.7.0"
 
@@ -71,19 +71,19 @@ __all__ = [
 
 _HOMES: Final = {
     "polynya.model.config.evolution": ("SchemaEvolution",),
-    "polynya.model.config.extracts": ("Extracts",),
-    "polynya.model.config.project": ("Catalog", "Project", "Target"),
+    "polynya.model.config.target": ("Catalog", "Project", "Target"),
     "polynya.model.config.settings": (
         "ApplyPolicy",
         "BatchSettings",
         "Dataset",
         "DatasetSettings",
+        "Extracts",
         "Landing",
         "ViewSettings",
     ),
     "polynya.model.config.task": ("StorageTask",),
     "polynya.model.errors": tuple(name for name in __all__ if name.endswith(("Error", "Errors"))),
-    "polynya.model.reading.loader": ("LoadedProject", "load_project"),
+    "polynya.model.loader": ("LoadedProject", "load_project"),
 }
 
 

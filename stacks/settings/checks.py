@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Final
 
-from polynya.model.documents.nodes import Path
 from polynya.model.documents.problems import Problem, suggest
+from polynya.model.documents.yaml import NodePath
 from polynya_constructs.regions import has_zone, lacks, region_problem, zone_count
 from stacks.settings.cluster_checks import cluster_problems
 from stacks.settings.consumption_checks import consumption_problems
@@ -85,7 +85,7 @@ def _contradictions(stage: StageConfig) -> Iterator[Problem]:
 
 def _network_problems(stage: StageConfig) -> Iterator[Problem]:
     network, endpoints = stage.network, stage.endpoints
-    zones_path: Path = ("network", "availability_zones")
+    zones_path: NodePath = ("network", "availability_zones")
     if network.existing:
         zones_path = ("network", "existing", "availability_zones")
         yield from _existing_problems(network.existing)
@@ -171,9 +171,9 @@ def _elsewhere(stage: StageConfig) -> Iterator[Problem]:
             yield Problem(path, "POLYNYA-STG-002", message, "name one of the stage's region")
 
 
-def _regions(stage: StageConfig) -> Iterator[tuple[Path, str]]:
+def _regions(stage: StageConfig) -> Iterator[tuple[NodePath, str]]:
     """Yield the region of everything in the file that names one."""
-    arns: list[tuple[Path, str | None]] = [
+    arns: list[tuple[NodePath, str | None]] = [
         (("storage", "key_arn"), stage.storage.key_arn),
         (("stream", "existing_arn"), stage.stream.existing_arn),
     ]
@@ -193,7 +193,7 @@ def _region_problems(stage: StageConfig) -> Iterator[Problem]:
     """Yield a region that there is not, and zones or services that it does not have."""
     network, code = stage.network, "POLYNYA-STG-002"
     zones = network.existing.availability_zones if network.existing else network.availability_zones
-    place: Path = ("network", "existing") if network.existing else ("network",)
+    place: NodePath = ("network", "existing") if network.existing else ("network",)
     if not isinstance(zones, int):
         for index, zone in enumerate(zones):
             if region_problem(zone[:-1]) or not has_zone(zone):
@@ -208,7 +208,7 @@ def _region_problems(stage: StageConfig) -> Iterator[Problem]:
     if isinstance(zones, int) and zones > most:
         message = f"{zones} zones, and an account has {most} in {stage.region}"
         yield Problem((*place, "availability_zones"), code, message)
-    engines: list[tuple[Path, str]] = [
+    engines: list[tuple[NodePath, str]] = [
         (("consumption", name), name)
         for name in type(stage.consumption).model_fields
         if getattr(stage.consumption, name)
@@ -221,7 +221,7 @@ def _region_problems(stage: StageConfig) -> Iterator[Problem]:
             yield Problem(path, code, message, "leave it out, or choose another region")
 
 
-def _repeated(values: Iterable[str], path: Path, what: str) -> Iterator[Problem]:
+def _repeated(values: Iterable[str], path: NodePath, what: str) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:

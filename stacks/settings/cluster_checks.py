@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from polynya.model.documents.nodes import Path as NodePath
 from polynya.model.documents.problems import Problem, suggest
+from polynya.model.documents.yaml import NodePath
 from polynya_constructs.cluster.capacity import CapacityError
 from polynya_constructs.cluster.instance_types import architecture_of, check_instance_types
 from stacks.settings.cluster import ClusterSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from polynya.model.documents.nodes import Path
 from polynya.model.documents.problems import Problem
+from polynya.model.documents.yaml import NodePath
 from polynya_constructs.cluster.strategies import MOST_STREAMS, STRATEGIES
 from polynya_constructs.query.redshift_limits import LEAST_ZONES, check_capacity
 from stacks.settings.consumption import ALARM_SECONDS, FirehoseSettings
@@ -15,7 +15,7 @@ from stacks.settings.stage import StageConfig
 def consumption_problems(stage: StageConfig) -> Iterator[Problem]:
     """Yield engines that lack what they need, and streams that would mix their files."""
     engines, code = stage.consumption, "POLYNYA-STG-002"
-    path: Path
+    path: NodePath
     for name in ("quicksight", "sagemaker"):
         if getattr(engines, name) and not stage.athena.enabled:
             message = f"`{name}` queries in the Athena workgroup, which `athena.enabled` turns off"
@@ -48,7 +48,7 @@ def consumption_problems(stage: StageConfig) -> Iterator[Problem]:
 def _mixed_streams(streams: Sequence[FirehoseSettings]) -> Iterator[Problem]:
     for index, stream in enumerate(streams):
         for other in streams[:index]:
-            path: Path = ("consumption", "firehose", index)
+            path: NodePath = ("consumption", "firehose", index)
             if stream.name == other.name:
                 message = f"delivery stream `{stream.name}` is named twice"
                 yield Problem((*path, "name"), "POLYNYA-STG-002", message)

@@ -10,7 +10,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from polynya.model.contract.identifiers import shown
+from polynya.model.names import shown
 from polynya_constructs.patterns import (
     EMR_APPLICATION,
     EMR_RELEASE,

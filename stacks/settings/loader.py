@@ -11,7 +11,7 @@ from typing import Final
 
 from polynya.model.documents.problems import located
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.reading.document import DocumentFile, document_files, parse_file, read_file
+from polynya.model.project import DocumentFile, document_files, parse_file, read_file
 from stacks.settings.catalog_checks import shared_databases
 from stacks.settings.checks import (
     overlapping_stages,

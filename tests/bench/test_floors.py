@@ -17,7 +17,7 @@ from bench.floors.lake import Lake
 from bench.floors.records import Kind
 from bench.floors.sizes import TINY
 from polynya.lake.spark.api import SparkSession
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from tests.lab.commands import InProcessDriver, commands_over, fresh_session, use_everywhere
 from tests.lab.lab import next_schema
 

@@ -26,7 +26,7 @@ from bench.peers.tables.table import Table
 from bench.peers.tree import Peak, processor_seconds, resident
 from bench.peers.worker import Worker
 from polynya.lake.spark.api import SparkSession
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from tests.lab.lab import next_schema
 
 SIZES = Sizes(rows=1_000, count=50, warm_up=0, rounds=1)

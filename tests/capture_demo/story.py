@@ -21,7 +21,7 @@ from tests.streams_demo.program import Program
 
 #: What the faults of the demo do to a capture: it begins again by itself.
 _PASSING = {"POLYNYA-GTW-006", "POLYNYA-GTW-020", "POLYNYA-GTW-040", "POLYNYA-GTW-068"}
-_WORKER = b"polynya.gateway.worker"
+_WORKER = b"polynya.capture.worker"
 _UNSEEN = "UPDATE tellers SET balance = -987654321 WHERE tid = 3"
 Said = dict[str, Any]
 

@@ -268,7 +268,7 @@ def test_light_verbs_load_no_engine(shop, verb):
     ("modules", "unneeded"),
     [
         (
-            "polynya.engine.reader, polynya.lake.read.query",
+            "polynya.engine.session, polynya.lake.read.query",
             ("pyiceberg", "sqlalchemy", "boto3", "polynya.formats.batch", "polynya.lake.apply"),
         ),
         (

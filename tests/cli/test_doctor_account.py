@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 
-from polynya.cli.operate.doctor_account import account_checks
+from polynya.cli.doctor_aws import account_checks
 from polynya.model.config.aws import AwsAccess
 from polynya.store.aws import account
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from polynya.cli.operate.checked.coordination import coordination_check
-from polynya.cli.operate.doctor_aws import aws_checks, stream_check
+from polynya.cli.doctor import coordination_check
+from polynya.cli.doctor_aws import aws_checks, stream_check
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import DependencyError, OperationError
-from polynya.model.reading.loader import load_project
-from polynya.store.aws import probe as aws_probe
+from polynya.model.loader import load_project
+from polynya.store.aws import account as aws_probe
 from polynya.store.aws.s3 import S3ObjectStore
 from tests.aws import REGION, aws_server, client
 from tests.projects import USERS, aws_project, write_project

@@ -72,7 +72,7 @@ def test_a_character_that_cannot_be_printed_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = write_project(tmp_path)
-    monkeypatch.setattr("polynya.cli.project.validate._summary", lambda *_: "valid: \u03b1")
+    monkeypatch.setattr("polynya.cli.plan._summary", lambda *_: "valid: \u03b1")
     printed, err = io.TextIOWrapper(io.BytesIO(), encoding="ascii"), io.StringIO()
     monkeypatch.setattr(sys, "stdout", printed)
     monkeypatch.setattr(sys, "stderr", err)

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import pytest
 
-from polynya.cli.json_values import to_json
+from polynya.cli.format import to_json
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import JsonOutput, TextOutput
 from polynya.model.errors import ConfigError, ConfigErrors

@@ -11,14 +11,13 @@ import pytest
 from pyarrow import parquet
 
 from polynya.cli.main import main
-from polynya.engine import start
+from polynya.engine import session
 from polynya.lake.spark.api import SparkSession
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore
-from polynya.streaming.landing.log import LandedLog
-from polynya.streaming.landing.step import Lander
-from polynya.streaming.registry import source_of
+from polynya.streams.landing import LandedLog, Lander
+from polynya.streams.registry import source_of
 from tests.formats.replicate.files import change, landed
 from tests.projects import USERS, write_project
 
@@ -53,7 +52,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a preview started Spark")
 
-    monkeypatch.setattr(start, "start_spark", refuse)
+    monkeypatch.setattr(session, "start_spark", refuse)
 
 
 def land(project: Path, path: str, *records: dict[str, Any]) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.main import main
-from polynya.cli.operate.rejected import Quarantine
+from polynya.cli.quarantine import Quarantine
 from tests.projects import USERS, write_project
 
 RULES = ("bad_value", "null_key", "unreadable_file")
@@ -42,7 +42,7 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The arguments that name a project with 50,000 quarantined records."""
     found = [Quarantine("shop.orders", records(50_000)), Quarantine("shop.users", records(3, 1))]
     monkeypatch.setattr(
-        "polynya.cli.operate.quarantine._quarantines",
+        "polynya.cli.quarantine._quarantines",
         lambda _, name: [one for one in found if name in (None, one.dataset)],
     )
     monkeypatch.setenv("COLUMNS", "60")

@@ -10,20 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from polynya.cli.context import CommandContext
-from polynya.cli.inspect.completion import Words
-from polynya.cli.inspect.query import query
-from polynya.cli.inspect.rows import Format
-from polynya.cli.inspect.shell import lines_of, serve
+from polynya.cli.format import Format
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import Output, TextOutput
+from polynya.cli.query import Words, lines_of, query, serve
 from polynya.engine.answers import Answers
-from polynya.lake.read.hints import fix_of
-from polynya.lake.read.newest import see_newest
-from polynya.lake.read.statements import split_statements
-from polynya.lake.spark.naming import CATALOG
-from polynya.lake.spark.session import SparkSession
+from polynya.lake.read.inspect import see_newest
+from polynya.lake.read.query import fix_of, split_statements
+from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.session import CATALOG
 from polynya.model.errors import ConfigError, OperationError
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from tests.lab.lab import next_schema
 from tests.projects import USERS, write_project
 
@@ -52,7 +49,7 @@ class Pipe(io.TextIOWrapper):
 
 @pytest.fixture
 def project(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("polynya.engine.reader.start_spark", lambda *_, **__: spark)
+    monkeypatch.setattr("polynya.engine.session.start_spark", lambda *_, **__: spark)
     return write_project(tmp_path, users=USERS)
 
 

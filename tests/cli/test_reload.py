@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.cli.operate.reload import began_at
+from polynya.cli.reload import began_at
 from polynya.formats.registry import format_of
-from polynya.model.config.task import Dataset, StorageTask, resolved
+from polynya.model.config.settings import Dataset
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import ConfigError
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

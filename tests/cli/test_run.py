@@ -14,10 +14,10 @@ import pytest
 
 from polynya.cli.context import CommandContext
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.operate.run import run
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import TextOutput
-from polynya.lake.spark.session import SparkSession
+from polynya.cli.run import run
+from polynya.lake.spark.api import SparkSession
 from tests.projects import USERS, write_project
 
 PATIENCE_SECONDS = 120.0
@@ -44,7 +44,7 @@ def end_when_said(text: str, said: io.StringIO, number: int = signal.SIGTERM) ->
 def test_a_dataset_that_fails_is_told_while_the_others_go_on(
     spark: SparkSession, shared_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polynya.engine.start.start_spark", lambda *_, **__: spark)
+    monkeypatch.setattr("polynya.engine.session.start_spark", lambda *_, **__: spark)
     users = USERS.replace("schema: shop", "schema: told")
     towns = users.replace("users", "towns")
     project = write_project(tmp_path, users=users, towns=towns)
@@ -87,7 +87,7 @@ def test_a_dataset_that_fails_is_told_while_the_others_go_on(
 def test_ctrl_c_ends_a_run_with_its_own_code(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polynya.engine.start.start_spark", lambda *_, **__: spark)
+    monkeypatch.setattr("polynya.engine.session.start_spark", lambda *_, **__: spark)
     users = USERS.replace("schema: shop", "schema: interrupted")
     project = write_project(tmp_path, users=users)
     (tmp_path / "landing/users").mkdir(parents=True)
@@ -112,7 +112,7 @@ def test_sigterm_while_spark_starts_ends_a_run_at_once(
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(PATIENCE_SECONDS)
 
-    monkeypatch.setattr("polynya.engine.start.start_spark", starts)
+    monkeypatch.setattr("polynya.engine.session.start_spark", starts)
     project = write_project(tmp_path, users=USERS)
     err = io.StringIO()
     options = GlobalOptions(no_color=True, project=project)

@@ -14,21 +14,19 @@ from typing import Any
 
 import pytest
 
-from polynya.cli import live
+from polynya.cli import output
 from polynya.cli.context import CommandContext
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.live import Steps
 from polynya.cli.logs import logging_as
 from polynya.cli.main import main
-from polynya.cli.operate.run import run
 from polynya.cli.options import GlobalOptions
-from polynya.cli.output import JsonOutput, TextOutput
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.unit import IDLE, Ended, Turn, Unit
+from polynya.cli.output import JsonOutput, Steps, TextOutput
+from polynya.cli.run import run
+from polynya.engine.context import EngineContext
+from polynya.engine.unit import IDLE, Ended, Turn, Unit
 from polynya.model.errors import ConflictError, DependencyError, SuspendedError
-from polynya.observe.data import BatchCopied, DatasetApplied
-from polynya.observe.events import Event
-from polynya.observe.run import StepEnded, StepProgress
+from polynya.observe.engine import BatchCopied, DatasetApplied
+from polynya.observe.events import Event, StepEnded, StepProgress
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from tests.lab.lab import STARTED
 from tests.projects import USERS, write_project
@@ -100,7 +98,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
     monkeypatch.setattr("polynya.engine.collaborators.start_engine", start)
     monkeypatch.setattr("polynya.engine.runner.units", units)
-    monkeypatch.setattr("polynya.cli.signals.stopping.signal.signal", lambda *_: None)
+    monkeypatch.setattr("polynya.cli.stopping.signal.signal", lambda *_: None)
     return made
 
 
@@ -166,7 +164,7 @@ def test_a_run_that_goes_on_says_a_failure_once_and_that_it_is_over(shop: Shop) 
 
     shop.units = {"shop.users": step}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polynya.engine.work.turns.queue.longer_pause", lambda *_: 0.01)
+        patch.setattr("polynya.engine.scheduler.longer_pause", lambda *_: 0.01)
         code = shop.run(once=False)
 
     assert code == 0
@@ -260,7 +258,7 @@ def test_in_a_log_only_what_takes_long_is_said_and_again_after_a_while() -> None
     steps = Steps(clock)
     steps.take(StepProgress(subject="a.b", step="applying", rows_left=1))
     assert steps.overdue() == []
-    clock.sleep(live.REPEAT_SECONDS)
+    clock.sleep(output.REPEAT_SECONDS)
     assert steps.overdue() == ["applying a.b: 1 row left  [0:30]"]
     assert steps.overdue() == []
 
@@ -326,8 +324,8 @@ def test_a_command_that_waits_for_spark_says_so_to_people_only(shop: Shop) -> No
     options = GlobalOptions(no_color=True, project=shop.folder, json=True)
     context = CommandContext(options, JsonOutput(options, shop.out, shop.err))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "REPEAT_SECONDS", 0.0)
-        patch.setattr(live, "_LOOK_SECONDS", 0.01)
+        patch.setattr(output, "REPEAT_SECONDS", 0.0)
+        patch.setattr(output, "_LOOK_SECONDS", 0.01)
         with context.starting(context.load()):
             until = time.monotonic() + 10
             while not shop.said and time.monotonic() < until:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.inspect.status import block
 from polynya.cli.main import main
+from polynya.cli.status import block
 from polynya.lake.read.inspect import DatasetStatus
 from polynya.store.clock import SystemClock
 from tests.projects import USERS, write_project

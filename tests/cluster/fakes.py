@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from polynya.cluster.configuration.accept import WantedTask
+from polynya.cluster.configuration import WantedTask
 from polynya.cluster.unit import JobKey
-from polynya.engine.verbs.errand import Errand
-from polynya.engine.work.backlog import Backlog
+from polynya.engine.backlog import Backlog
+from polynya.engine.commands.errand import Errand
 from polynya.model.config.task import StorageTask
-from polynya.model.reading.kinds import Task
-from polynya.observe.data import BatchCopied
-from polynya.observe.upkeep import TableHealth
-from polynya.store.bucket.configuration import Snapshot, identity_of
+from polynya.model.project import Task
+from polynya.observe.engine import BatchCopied
+from polynya.observe.maintenance import TableHealth
+from polynya.store.configuration import Snapshot, identity_of
 
 PROJECT = """apiVersion: polynya/v1
 kind: project

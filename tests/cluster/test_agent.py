@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from polynya.cli.json_values import to_json
-from polynya.cluster.agent import Agent, Ended, Pace, Ports
-from polynya.cluster.configuration.accept import Acceptance
-from polynya.cluster.gossip.decode import read_record
-from polynya.cluster.gossip.messages import Heartbeat, Sender
-from polynya.cluster.gossip.stream_gossip import StreamGossip
+from polynya.cli.format import to_json
+from polynya.cluster.agent import STATE_FILE, Agent, Ended, HeartbeatOutlet, Pace, Ports, StateFile
+from polynya.cluster.configuration import Acceptance
+from polynya.cluster.gossip.messages import Heartbeat, Sender, read_record
+from polynya.cluster.gossip.stream import StreamGossip
 from polynya.cluster.messages import (
     ConfigurationRead,
     DrainAsked,
@@ -25,19 +24,15 @@ from polynya.cluster.messages import (
     Observed,
     RunEnded,
 )
-from polynya.cluster.metrics import MetricsOutlet
-from polynya.cluster.outlets import STATE_FILE, HeartbeatOutlet, StateFile
+from polynya.cluster.report import MetricsOutlet, is_healthy, summary
 from polynya.cluster.report import Node as NodeName
-from polynya.cluster.report import is_healthy, summary
 from polynya.formats.batch import FilePart
 from polynya.model.errors import ConfigError, DependencyError, PolynyaError
-from polynya.observe.emf import emf_records
 from polynya.observe.events import Event
-from polynya.observe.figures import Minute
-from polynya.store.bucket.configuration import Snapshot
+from polynya.observe.metrics import Minute, emf_records
+from polynya.store.configuration import Snapshot
 from polynya.store.object_store import LocalObjectStore
-from polynya.testing.fakes import FakeClock
-from polynya.testing.streams import MemoryRecordStream
+from polynya.testing.fakes import FakeClock, MemoryRecordStream
 from tests.cluster.fakes import (
     BROKEN,
     GOOD,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.cluster.decide import (
+from polynya.cluster.jobs import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     Action,

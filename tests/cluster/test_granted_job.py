@@ -11,14 +11,14 @@ import pytest
 from polynya.cluster.messages import ErrandEnded, Observed, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import EngineWorkers
-from polynya.engine.verbs.errand import Errand, carry_out
-from polynya.engine.work.backlog import Backlog
-from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.backlog import Backlog
+from polynya.engine.commands.errand import Errand, carry_out
+from polynya.engine.dataset import WorkingDataset
 from polynya.lake.copy import reload as steps
 from polynya.model.errors import FencedError
-from polynya.observe.data import BatchCopied, ReloadLoaded
+from polynya.observe.cluster import UnitFenced
+from polynya.observe.engine import BatchCopied, ReloadLoaded
 from polynya.observe.events import Event
-from polynya.observe.node import UnitFenced
 from polynya.store.clock import SystemClock
 from tests.lab.lab import Feed, Lab, put
 

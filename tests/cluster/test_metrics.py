@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.metrics import MetricsOutlet
-from polynya.engine.work.backlog import ELSEWHERE_SECONDS
-from polynya.observe.figures import Minute
-from polynya.observe.prometheus import PrometheusText
+from polynya.cluster.report import MetricsOutlet
+from polynya.engine.backlog import ELSEWHERE_SECONDS
+from polynya.observe.metrics import Minute, PrometheusText
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

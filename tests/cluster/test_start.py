@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from polynya.cli.json_values import to_json
+from polynya.cli.format import to_json
 from polynya.cluster.agent import Pace
 from polynya.cluster.messages import JarsFetched
 from polynya.cluster.start import Settings, fetch_in_background, make_agent
-from polynya.cluster.submitting.configured import source_of
+from polynya.cluster.submit.entry import source_of
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError
 from polynya.store.aws.kinesis import KinesisStream
-from polynya.store.bucket.config_bucket import ConfigBucket, Origin
+from polynya.store.clock import Retry
+from polynya.store.config_bucket import ConfigBucket, Origin
 from polynya.store.object_store import LocalObjectStore
-from polynya.store.retry import Retry
 from tests.aws import REGION, aws_server, client
 from tests.cluster.fakes import GOOD, snapshot
 

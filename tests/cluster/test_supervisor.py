@@ -6,14 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.cluster.configuration.accept import WantedTask
-from polynya.cluster.decide import Rules
+from polynya.cluster.configuration import WantedTask
+from polynya.cluster.jobs import Rules, Supervisor
 from polynya.cluster.messages import Observed, RoundEnded, RunEnded
-from polynya.cluster.supervisor import Supervisor
-from polynya.engine.work.backlog import Waiting
+from polynya.engine.backlog import Waiting
 from polynya.formats.batch import FilePart
 from polynya.model.errors import DependencyError, OperationError, PolynyaError, TaskStoppedError
-from polynya.observe.data import ApplySkipped
+from polynya.observe.engine import ApplySkipped
 from polynya.observe.events import Event
 from polynya.testing.fakes import FakeClock
 from tests.cluster.fakes import FakeRun, FakeWorkers, a_batch_of, wanted

@@ -10,13 +10,12 @@ from typing import Any
 from polynya.cluster.messages import Observed, RoundEnded, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import JobRun
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.queue import Crew
-from polynya.engine.work.turns.rounds import Rounds
-from polynya.engine.work.turns.unit import IDLE, Ended, Unit
+from polynya.engine.context import EngineContext
+from polynya.engine.scheduler import Crew, Rounds
+from polynya.engine.unit import IDLE, Ended, Unit
 from polynya.model.errors import FencedError, OperationError, SuspendedError
+from polynya.observe.cluster import UnitFenced
 from polynya.observe.events import Event
-from polynya.observe.node import UnitFenced
 from polynya.store.clock import SystemClock
 from polynya.testing.fakes import MemoryObjectStore
 

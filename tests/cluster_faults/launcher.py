@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any, Final
 
 from polynya.cli.main import main
+from polynya.cluster import member_thread
 from polynya.cluster.coordination import member
 from polynya.cluster.coordination.documents import Document
 from polynya.cluster.coordination.standing import Pace
-from polynya.cluster.gossip import encode
-from polynya.cluster.sharing import join
+from polynya.cluster.gossip import messages
 from polynya.lake.iceberg import commit
 from tests.cluster.later_version import object_with_more, record_with_more
 
@@ -43,14 +43,14 @@ def _unfenced(table: Any, delta: Any, step: Any) -> None:
 
 def _say_more(version: str) -> None:
     """Be of a later version from now on."""
-    as_object, as_record = Document.encoded, encode._bytes
+    as_object, as_record = Document.encoded, messages._bytes
 
     def encoded(self: Document) -> bytes:
         return object_with_more(as_object(self))
 
     Document.encoded = encoded  # type: ignore[method-assign]
-    vars(encode)["_bytes"] = lambda value: record_with_more(as_record(value))
-    vars(join)["__version__"] = version
+    vars(messages)["_bytes"] = lambda value: record_with_more(as_record(value))
+    vars(member_thread)["__version__"] = version
 
 
 if __name__ == "__main__":

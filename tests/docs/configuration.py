@@ -11,9 +11,9 @@ from ruamel.yaml import YAML
 
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError
-from polynya.model.formats.registry import rules_of
-from polynya.model.reading.loader import load_project
-from polynya.model.reading.task_test_loader import load_tests
+from polynya.model.formats import rules_of
+from polynya.model.loader import load_project
+from polynya.model.task_tests import load_tests
 from tests.docs.pages import Block
 from tests.projects import PROJECT
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from polynya.cli.main import main
-from polynya.model.reading.loader import LoadedProject, load_project
+from polynya.model.loader import LoadedProject, load_project
 from polynya.store.clock import SystemClock
 from tests.docs.pages import ROOT, Block
 from tests.lab.commands import commands_over

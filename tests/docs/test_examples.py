@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.spark.api import SparkSession
-from polynya.model.reading.loader import LoadedProject
+from polynya.model.loader import LoadedProject
 from tests.docs.configuration import wrong
 from tests.docs.pages import PAGES, ROOT, blocks, neither_run_nor_explained, with_blocks
 from tests.docs.sessions import Shell, difference, run

@@ -54,6 +54,6 @@ def test_every_room_is_on_the_map() -> None:
 
 
 def test_planted_faults_are_found() -> None:
-    page = "`lake/attic/` and `undecided` in `engine/work/policy.py`\n```text\nstreams/\n```"
+    page = "`lake/attic/` and `undecided` in `engine/policy.py`\n```text\ncellar/\n```"
 
-    assert missing(page) == ["lake/attic/", "streams/", "undecided in engine/work/policy.py"]
+    assert missing(page) == ["cellar/", "lake/attic/", "undecided in engine/policy.py"]

@@ -13,7 +13,7 @@ ROOT = str(Path(__file__).resolve().parents[2])
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from polynya.lake.spark.session import SparkSession  # noqa: E402 - needs the path
+from polynya.lake.spark.api import SparkSession  # noqa: E402 - needs the path
 from tests.lab.commands import InProcessDriver  # noqa: E402
 from tests.oracle.packs.driver import CliDriver, Driver  # noqa: E402
 

@@ -12,11 +12,11 @@ from pyiceberg.catalog.glue import GlueCatalog
 from polynya.engine.errors import as_polynya
 from polynya.formats.loads import LoadLimits
 from polynya.lake.apply.collected import Collected
-from polynya.lake.apply.local.way import InMemory
-from polynya.lake.copy.loads import direct
+from polynya.lake.apply.in_memory import InMemory
+from polynya.lake.copy import load_writer
 from polynya.lake.iceberg.reading import stored_file
-from polynya.model.reading.loader import load_project
-from polynya.observe import data as events
+from polynya.model.loader import load_project
+from polynya.observe import engine as events
 from polynya.store.aws import data_objects
 from tests.aws import REGION, client
 from tests.lab.lab import Feed, Lab, drop, put
@@ -227,9 +227,9 @@ def test_tasks_write_a_load_that_another_reader_sees(
     lab: Lab, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Any] = []
-    direct_of = direct.direct_of
+    direct_of = load_writer.direct_of
     monkeypatch.setattr(
-        "polynya.lake.copy.loads.load.direct_of",
+        "polynya.lake.copy.load.direct_of",
         lambda *parts, **how: written.append(how := direct_of(*parts, **how)) or how,
     )
     half = [[{"id": n, "name": f"u{n}"} for n in range(a, a + 500)] for a in (0, 500)]

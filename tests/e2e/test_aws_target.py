@@ -44,14 +44,14 @@ COMMANDS = """\
 import json
 import sys
 from polynya.cli.main import main
-from polynya.lake.apply.local.way import InMemory
-from polynya.lake.spark.aws_errors import aws_error
+from polynya.lake.apply.in_memory import InMemory
+from polynya.lake.errors import aws_error
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.read.catalog_views import drop_views
 
 from polynya.store.aws.s3 import S3ObjectStore
 from polynya.model.config.aws import AwsAccess
-from polynya.model.contract.location import S3Location
+from polynya.model.names import S3Location
 
 folder, endpoint = sys.argv[1:]
 def polynya(*words):

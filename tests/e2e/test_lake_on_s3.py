@@ -15,11 +15,11 @@ from tests.oracle.packs.driver import ROOT, environment
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TESTS = (
     "tests/lake/apply/test_local_apply.py",
-    "tests/lake/apply/keys/test_applies.py",
+    "tests/lake/apply/test_applies.py",
     "tests/engine/test_loads.py",
-    "tests/engine/work/test_fenced_steps.py",
+    "tests/engine/test_fenced_steps.py",
     "tests/e2e/on_s3.py",
-    "tests/lake/maintenance/expiry/in_s3.py",
+    "tests/lake/maintenance/in_s3.py",
 )
 
 

@@ -21,7 +21,7 @@ from tests.projects import PROJECT, aws_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROWS, FILES = 300_000, 3
-LARGE_BYTES = "polynya.lake.maintenance.rewrite.way.LARGE_BYTES"
+LARGE_BYTES = "polynya.lake.maintenance.rewrite_plan.LARGE_BYTES"
 COUNTS = "count(*) AS rows, max(id) AS newest"
 TASK = """\
 apiVersion: polynya/v1

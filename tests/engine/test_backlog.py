@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.engine.work.backlog import ELSEWHERE_SECONDS, FIRST_GUESS, Backlog, Waiting
+from polynya.engine.backlog import ELSEWHERE_SECONDS, FIRST_GUESS, Backlog, Waiting
 from polynya.formats.batch import FilePart
 
 MB = 1_000_000

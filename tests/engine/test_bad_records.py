@@ -10,7 +10,7 @@ from polynya.lake.read.inspect import status
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.table.suspension import resume
 from polynya.model.errors import InternalError, SuspendedError, TaskStoppedError
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from polynya.observe.streams import StreamLost
 from tests.lab.events import land, upsert
 from tests.lab.lab import STARTED, Lab, Look, put

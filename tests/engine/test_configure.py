@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.engine.plan.project import Plan
-from polynya.engine.verbs.configure import configure
-from polynya.lake.apply.applier import Applier
+from polynya.engine.commands.errands import configure
+from polynya.engine.commands.plan_project import Plan
+from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
 from polynya.model.errors import OperationError

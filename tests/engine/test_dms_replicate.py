@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from polynya.engine.plan.inventory import inventory
+from polynya.engine.commands.reload import reload
+from polynya.engine.commands.replay import replay
+from polynya.engine.inventory import inventory
+from polynya.engine.ledger import ledger_dataset
+from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import Outcome, run_once, units
-from polynya.engine.verbs.reload import reload
-from polynya.engine.verbs.replay import replay
-from polynya.engine.work.ledger import ledger_dataset
-from polynya.engine.work.policy import ApplyMode
 from polynya.lake.spark.catalog import python_catalog
-from polynya.model.config.reload import DELETING
+from polynya.model.config.dataset import DELETING
 from polynya.model.config.sources import dataset_of_source
 from polynya.model.config.task import StorageTask
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from tests.lab.lab import Lab, Look, moment
 
 LOAD, FIRST, SECOND = "LOAD00000001", "20260101-000010000", "20260101-000020000"

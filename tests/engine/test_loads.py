@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from polynya.formats.files.begun import Begun
+from polynya.formats.begun import Begun
 from polynya.formats.loads import LoadLimits
 from polynya.model.errors import SuspendedError
-from polynya.observe import data as events
+from polynya.observe import engine as events
 from tests.lab.lab import Feed, Lab, put
 
 BY_TASKS = LoadLimits(least_bytes=1, split_bytes=100)

@@ -15,30 +15,27 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.plan.inventory import inventory
+from polynya.engine.commands.reload import reload
+from polynya.engine.commands.replay import replay
+from polynya.engine.inventory import inventory
+from polynya.engine.ledger import ledger_dataset
 from polynya.engine.runner import run_once, units
-from polynya.engine.verbs.reload import reload
-from polynya.engine.verbs.replay import replay
-from polynya.engine.work.ledger import ledger_dataset
 from polynya.formats.base import KnownTable, ReadBatch, ReadRequest, RereadRequest
 from polynya.formats.batch import BatchLimits, FileProgress
 from polynya.formats.errors import RecordError
-from polynya.formats.files.discovery import Discovery, unread
-from polynya.formats.files.folders import Folders, NoTable, sorted_out
-from polynya.formats.files.full_load import nothing_to_reload
+from polynya.formats.files import Discovery, Folders, NoTable, nothing_to_reload, sorted_out, unread
 from polynya.formats.registry import register, unregister
+from polynya.formats.values.batches import Extras, Placement, batch_of, settled
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.columns import Column, build
-from polynya.formats.values.observed import Observed
-from polynya.formats.values.settle import Extras, Placement, batch_of, settled
+from polynya.formats.values.rows import Observed
 from polynya.lake.spark.catalog import python_catalog
-from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.reload import DELETING
+from polynya.model.config.dataset import DELETING, ResolvedDataset
 from polynya.model.config.sources import dataset_of_source, included
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import ConfigErrors, OperationError
-from polynya.model.formats.rules import FormatRules
-from polynya.model.reading.loader import load_project
+from polynya.model.formats import FormatRules
+from polynya.model.loader import load_project
 from polynya.store.object_store import ObjectInfo
 from tests.lab.lab import Lab, Look
 from tests.projects import write_project

@@ -7,16 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.engine.plan.dataset import Facts, plan_dataset
-from polynya.engine.plan.types import StoredRows
-from polynya.lake.table.copy_state import Books, CopyState, Membership, SourceColumns
-from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
+from polynya.engine.commands.plan import Facts, StoredRows, plan_dataset
+from polynya.lake.table.state import Books, CopyState, Membership, SourceColumns
+from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset, recorded
 from polynya.model.config.evolution import SchemaEvolution
-from polynya.model.config.layout.settings import RowRetention
-from polynya.model.config.layout.terms import parse_partition, parse_sort
-from polynya.model.config.mapping.columns import MappedColumn, mapping_of
-from polynya.model.config.recorded import recorded
-from polynya.model.datatypes import parse_type
+from polynya.model.config.layout import RowRetention, parse_partition, parse_sort
+from polynya.model.config.mapping import MappedColumn, mapping_of
+from polynya.model.types import parse_type
 from tests.settings import with_settings
 
 USERS = ResolvedDataset(

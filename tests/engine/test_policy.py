@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.engine.work.policy import PendingFacts, decide, wait_for_apply
-from polynya.engine.work.turns.unit import Turn
+from polynya.engine.policy import PendingFacts, decide, wait_for_apply
+from polynya.engine.unit import Turn
 from polynya.model.config.settings import ApplyPolicy
 
 POLICY = ApplyPolicy.model_validate(

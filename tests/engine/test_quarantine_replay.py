@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from polynya.engine.plan.inventory import Entry
-from polynya.engine.verbs.replay import ReplayResult, replay
+from polynya.engine.commands.replay import ReplayResult, replay
+from polynya.engine.inventory import Entry
 from tests.lab.lab import Feed, Lab, drop, put
 
 

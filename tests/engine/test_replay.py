@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from polynya.engine.plan.inventory import Entry
-from polynya.engine.verbs.replay import replay
-from polynya.engine.work.context import EngineContext
+from polynya.engine.commands.replay import replay
+from polynya.engine.context import EngineContext
+from polynya.engine.inventory import Entry
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError

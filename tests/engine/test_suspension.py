@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from polynya.engine.runner import run_once, units
-from polynya.lake.table.copy_state import Suspension
+from polynya.lake.table.state import Suspension
 from polynya.lake.table.suspension import resume, suspend
 from polynya.model.errors import OperationError, SuspendedError
 from tests.lab.events import land, upsert

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from polynya.engine.context import QUIET_SECONDS
 from polynya.engine.runner import Outcome, run_once, units
-from polynya.engine.work.truce import QUIET_SECONDS
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.model.errors import ConflictError

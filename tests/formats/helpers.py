@@ -8,10 +8,9 @@ from typing import Any
 
 from polynya.formats.base import KnownTable, ReadRequest, RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, Rejected
-from polynya.formats.native.reader import read_native
-from polynya.formats.native.reread import reread_native
+from polynya.formats.native.format import read_native, reread_native
 from polynya.model.config.dataset import Landed, Relations, ResolvedDataset
-from polynya.model.datatypes import DataType, parse_type
+from polynya.model.types import DataType, parse_type
 from polynya.store.object_store import ObjectStore
 from polynya.testing.fakes import MemoryObjectStore
 from tests.settings import with_settings

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits, DatasetBatch, Rejected
-from polynya.formats.dms.reread import reread_dms
-from polynya.formats.replicate.reread import reread_replicate
+from polynya.formats.dms import reread_dms
+from polynya.formats.replicate.format import reread_replicate
 from polynya.formats.replicate.tables import metadata_path
 from tests.formats.dms import files as dms
 from tests.formats.helpers import rereading

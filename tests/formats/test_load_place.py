@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from polynya.formats.dms.tables import dms_file
+from polynya.formats.dms import dms_file
 from polynya.formats.registry import format_of
-from polynya.formats.values.instants import datetime_micros, stamp
-from polynya.model.config.task import Dataset, StorageTask, resolved
+from polynya.formats.values.times import datetime_micros, stamp
+from polynya.model.config.settings import Dataset
+from polynya.model.config.task import StorageTask, resolved
 
 BEGAN = datetime(2026, 1, 31, 10, 20, 30, 123456, tzinfo=UTC)
 

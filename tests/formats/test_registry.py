@@ -1,22 +1,16 @@
-"""Every format is a folder with the same files, and everything that has rules can be read."""
+"""Every format stands where its name says, and everything that has rules can be read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from polynya import formats
 from polynya.formats.native.format import NativeFormat
 from polynya.formats.registry import format_of, register, unregister
 from polynya.model.config.settings import Dataset
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.formats.registry import BUILT_IN, is_known
-from polynya.model.formats.rules import FormatRules
-
-ROOM = Path(formats.__file__).parent
-FILES = {"format", "order", "reader", "reread", "tables"}
+from polynya.model.formats import BUILT_IN, FormatRules, is_known
 
 
 def a_task(name: str) -> StorageTask:
@@ -40,14 +34,16 @@ def test_what_has_rules_can_be_read(name: str) -> None:
     assert (found.files, found.changed) == ((), ())
 
 
-def test_every_folder_of_a_format_has_the_same_files() -> None:
-    folders = [path.parent for path in ROOM.glob("*/format.py")]
+def test_every_format_is_a_module_or_has_a_module_called_format() -> None:
+    modules = {format_of(a_task(rules.name)).__module__ for rules in BUILT_IN}
 
-    assert {folder.name for folder in folders} == {
-        "native", "debezium", "dms", "replicate", "stream",
-    }  # fmt: skip
-    for folder in folders:
-        assert {path.stem for path in folder.glob("*.py")} >= FILES
+    assert modules == {
+        "polynya.formats.native.format",
+        "polynya.formats.debezium.format",
+        "polynya.formats.dms",
+        "polynya.formats.replicate.format",
+        "polynya.formats.stream.format",
+    }
 
 
 @pytest.fixture

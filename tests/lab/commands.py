@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from polynya.cli.main import main
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import spark_properties
-from polynya.lake.spark.naming import CATALOG
-from polynya.lake.spark.session import SparkSession, use_in_this_thread
-from polynya.model.reading.loader import LoadedProject
+from polynya.lake.spark.session import CATALOG, use_in_this_thread
+from polynya.model.loader import LoadedProject
 from tests.oracle.packs.driver import CommandDriver, Printed
 
 
@@ -45,7 +45,7 @@ def commands_over(session: Callable[[LoadedProject], Any]) -> Iterator[pytest.Mo
     numbers = (signal.SIGINT, signal.SIGTERM)
     kept = [signal.getsignal(number) for number in numbers]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polynya.engine.start.start_spark", lambda project, **_: session(project))
+        patch.setattr("polynya.engine.session.start_spark", lambda project, **_: session(project))
         try:
             yield patch
         finally:

@@ -17,15 +17,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polynya.engine.context import EngineContext
+from polynya.engine.ledger import ledger_dataset
+from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once, units
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.ledger import ledger_dataset
-from polynya.engine.work.policy import ApplyMode
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
-from polynya.formats.native.reader import read_native
+from polynya.formats.native.format import read_native
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.naming import internal_path
+from polynya.lake.spark.session import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source

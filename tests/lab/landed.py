@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
+from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once, units
-from polynya.engine.work.policy import ApplyMode
-from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.contract.stream_headers import StreamSource
-from polynya.streaming.landing.by_hand import ByHand, Message
+from polynya.model.headers import StreamSource
+from polynya.streams.landing import ByHand, Message
 from tests.lab.lab import STARTED, Lab, Look
 from tests.lab.transformed import KAFKA, landing_of, storage_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import enter
+from polynya.lake.table.ownership import enter
 from tests.lab.lab import STARTED, Feed
 from tests.lab.twins import NEVER_AGAIN
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polynya.engine.plan.project import Plan, plan_project
-from polynya.engine.verbs.configure import configure
+from polynya.engine.commands.errands import configure
+from polynya.engine.commands.plan_project import Plan, plan_project
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.task import StorageTask
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from tests.lab.lab import Lab
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from polynya.engine.commands.reload import ReloadResult, reload
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, units
-from polynya.engine.tasks.streaming import LandingTask
-from polynya.engine.verbs.reload import ReloadResult, reload
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.unit import Unit
-from polynya.model.config.reload import DELETING
-from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.engine.tasks.streams import LandingTask
+from polynya.engine.unit import Unit
+from polynya.model.config.dataset import DELETING
+from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
-from polynya.streaming.landing.log import LandedLog
-from polynya.streaming.source import Source
+from polynya.streams.landing import LandedLog
+from polynya.streams.source import Source
 from tests.lab.lab import Lab, Look
 from tests.lab.transformed import KAFKA, landing_of, storage_of
 

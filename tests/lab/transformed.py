@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from polynya.model.config.streaming.landing import StreamingLanding
-from polynya.model.config.streaming.transform import StreamingTransform
+from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
-from polynya.model.reading.transforms import as_storage
+from polynya.model.config.transform import StreamingTransform
+from polynya.model.project_transforms import as_storage
 
 HEAD: Final = {"apiVersion": "polynya/v1"}
 KAFKA: Final = {"kafka": {"bootstrap_servers": "b:1", "topics": ["clicks"]}}

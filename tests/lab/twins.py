@@ -23,30 +23,28 @@ import pytest
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.registry import format_of
-from polynya.lake.apply.applier import Applier, ApplyResult
-from polynya.lake.apply.fast import WAYS, FastApplier
-from polynya.lake.apply.newest import Newest
+from polynya.lake.apply.apply import Applier, ApplyResult
+from polynya.lake.apply.fast import WAYS, FastApplier, Newest
 from polynya.lake.apply.plain import PlainApplier
-from polynya.lake.apply.rewriting import Rewriting
-from polynya.lake.copy.copy import copy_batch
-from polynya.lake.copy.queried import Queried
-from polynya.lake.copy.way import Way
+from polynya.lake.apply.removal import Rewriting
+from polynya.lake.copy.copy import Queried, Way, copy_batch
+from polynya.lake.maintenance import rewrite_data_files as data_files
+from polynya.lake.maintenance import rewrite_deletes, rewrite_plan
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.rewrite import data_files, delete_files, way
-from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
-from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
+from polynya.lake.maintenance.rewrite_data_files import rewrite_data_files
+from polynya.lake.maintenance.rewrite_deletes import rewrite_position_delete_files
 from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.read.inspect import load, shape
 from polynya.lake.read.query import run_query
 from polynya.lake.read.values import json_rows
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import enter
-from polynya.mirror.embedded.answering import Live, answer_here
-from polynya.mirror.embedded.refusal import NotEmbeddedError
-from polynya.mirror.embedded.stored import Limits as QueryLimits
+from polynya.lake.table.ownership import enter
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
+from polynya.query.embedded import Limits as QueryLimits
+from polynya.query.embedded import Live, answer_here
+from polynya.query.translate import NotEmbeddedError
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import Lab
 from tests.oracle.fold import UPSERT
@@ -192,15 +190,15 @@ class _EveryWay(FastApplier):
 def written_by(whom: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the driver, or tasks, write files again, however small they are."""
     least = 0 if whom == "tasks" else sys.maxsize
-    monkeypatch.setattr(way, "LARGE_BYTES", least)
+    monkeypatch.setattr(rewrite_plan, "LARGE_BYTES", least)
     # Also a single group.
-    monkeypatch.setattr(way, "LEAST_HERE", 1)
+    monkeypatch.setattr(rewrite_plan, "LEAST_HERE", 1)
 
 
 def rewrite_all(target: DatasetTable, now: datetime) -> Sequence[Outcome]:
     """Join all delete files of a table, then write again what can be joined or has deleted rows."""
     limits = Limits(now)
-    joined = rewrite_position_delete_files(target, limits, delete_files.RULE.thorough())
+    joined = rewrite_position_delete_files(target, limits, rewrite_deletes.RULE.thorough())
     written = rewrite_data_files(target, limits, data_files.RULE.thorough())
     assert joined.whole, joined.why
     assert written.whole, written.why

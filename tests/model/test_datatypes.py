@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.model.datatypes import (
+from polynya.model.promotion import is_in_place, storage_type, unify, widen
+from polynya.model.types import (
     BIGINT,
     DOUBLE,
     FLOAT,
     INT,
+    PRIMITIVE_NAMES,
     STRING,
     Array,
     Decimal,
@@ -19,13 +21,8 @@ from polynya.model.datatypes import (
     Struct,
     TypeSyntaxError,
     Void,
-    is_in_place,
     parse_type,
-    storage_type,
-    unify,
-    widen,
 )
-from polynya.model.datatypes.types import PRIMITIVE_NAMES
 
 primitives = st.sampled_from(sorted(PRIMITIVE_NAMES)).map(Primitive)
 decimals = st.integers(1, 38).flatmap(

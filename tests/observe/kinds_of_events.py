@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polynya.model.errors import DependencyError
-from polynya.observe import data, run, streams
+from polynya.observe import engine, events, streams
 from polynya.observe.events import Event, Level
 
 OUTAGE = DependencyError("POLYNYA-DEP-005", "S3\nis slow", where="s3://lake", fix="wait")
@@ -114,7 +114,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        run.CopyWaiting(subject="web.users", reason="40 pending rows are 20 times 2"),
+        events.CopyWaiting(subject="web.users", reason="40 pending rows are 20 times 2"),
         Level.NOTE,
         "waiting  web.users: copies wait for the apply: 40 pending rows are 20 times 2",
         {"subject": "web.users", "reason": "40 pending rows are 20 times 2"},
@@ -132,7 +132,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {"subject": "clicks", "stream": "clicks-eu"},
     ),
     (
-        data.BatchCopied(
+        engine.BatchCopied(
             subject="shop.users",
             rows_in=1200,
             rows_out=1100,
@@ -154,13 +154,13 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.ColumnUnknown(subject="shop.users", setting="timestamp", column="att", meant="at"),
+        engine.ColumnUnknown(subject="shop.users", setting="timestamp", column="att", meant="at"),
         Level.WARNING,
         "shop.users: `timestamp` names `att`, which no record has; did you mean `at`?",
         {"subject": "shop.users", "setting": "timestamp", "column": "att", "meant": "at"},
     ),
     (
-        data.LoadProgress(
+        engine.LoadProgress(
             subject="shop.users",
             reason="a first full load of 4194304 bytes",
             rows=1000,
@@ -181,13 +181,13 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.LoadInBatches(subject="shop.users", reason="a key is there twice"),
+        engine.LoadInBatches(subject="shop.users", reason="a key is there twice"),
         Level.DETAIL,
         "loading  shop.users: in batches: a key is there twice",
         {"subject": "shop.users", "reason": "a key is there twice"},
     ),
     (
-        data.DatasetApplied(
+        engine.DatasetApplied(
             subject="shop.users",
             reason="asked to apply always",
             seconds=1.5,
@@ -209,13 +209,13 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.ApplySkipped(subject="shop.users", reason="nothing is pending"),
+        engine.ApplySkipped(subject="shop.users", reason="nothing is pending"),
         Level.DETAIL,
         "waiting  shop.users: nothing is pending",
         {"subject": "shop.users", "reason": "nothing is pending"},
     ),
     (
-        data.ColumnsRewritten(
+        engine.ColumnsRewritten(
             subject="shop.users",
             columns={"price": "bigint → double"},
             rows=1200,
@@ -233,7 +233,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.SchemaChanged(
+        engine.SchemaChanged(
             subject="shop.users", change="add_column", policy="apply", says="new column a"
         ),
         Level.NOTE,
@@ -246,19 +246,19 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.FileChanged(subject="shop.users", file="1.json", size_bytes=9, copied_bytes=7),
+        engine.FileChanged(subject="shop.users", file="1.json", size_bytes=9, copied_bytes=7),
         Level.WARNING,
         "shop.users: 1.json changed after it was copied; the new content is not read",
         {"subject": "shop.users", "file": "1.json", "size_bytes": 9, "copied_bytes": 7},
     ),
     (
-        data.FileWaiting(subject="shop.users", file="1.csv", waits_for="1.dfm"),
+        engine.FileWaiting(subject="shop.users", file="1.csv", waits_for="1.dfm"),
         Level.NOTE,
         "waiting  shop.users: 1.csv: 1.dfm has not landed",
         {"subject": "shop.users", "file": "1.csv", "waits_for": "1.dfm"},
     ),
     (
-        data.ReloadLoaded(
+        engine.ReloadLoaded(
             subject="shop.users", rows_in=9, rows_loaded=8, rows_quarantined=1, files_left=2
         ),
         Level.NOTE,
@@ -272,7 +272,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.ExtractApplied(
+        engine.ExtractApplied(
             subject="shop.users",
             extract="1.csv",
             time="2026-01-01T00:00:00+00:00",
@@ -292,13 +292,13 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.ExtractWaiting(subject="shop.users", extract="1", reason="no _SUCCESS"),
+        engine.ExtractWaiting(subject="shop.users", extract="1", reason="no _SUCCESS"),
         Level.NOTE,
         "waiting  shop.users: 1: no _SUCCESS",
         {"subject": "shop.users", "extract": "1", "reason": "no _SUCCESS"},
     ),
     (
-        data.ReloadWaiting(subject="shop.users", files=2),
+        engine.ReloadWaiting(subject="shop.users", files=2),
         Level.NOTE,
         (
             "waiting  shop.users: a reload is under way: "
@@ -307,13 +307,13 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {"subject": "shop.users", "files": 2},
     ),
     (
-        data.ExtractRestarted(subject="shop.users", extract="1", reason="it left"),
+        engine.ExtractRestarted(subject="shop.users", extract="1", reason="it left"),
         Level.NOTE,
         "restarted shop.users: 1: it left",
         {"subject": "shop.users", "extract": "1", "reason": "it left"},
     ),
     (
-        data.UnitFailed(subject="shop.users", error=OUTAGE),
+        engine.UnitFailed(subject="shop.users", error=OUTAGE),
         Level.FAILURE,
         "failed   shop.users: s3://lake: S3 is slow (POLYNYA-DEP-005); wait",
         {
@@ -323,19 +323,19 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.UnitRecovered(subject="shop.users"),
+        engine.UnitRecovered(subject="shop.users"),
         Level.NOTE,
         "recovered shop.users: works again",
         {"subject": "shop.users"},
     ),
     (
-        run.RunStarted(subject="shop", target="local", tasks=("users",)),
+        events.RunStarted(subject="shop", target="local", tasks=("users",)),
         Level.NOTE,
         "start    shop: target local, 1 task",
         {"subject": "shop", "target": "local", "tasks": ["users"]},
     ),
     (
-        run.StepProgress(
+        events.StepProgress(
             subject="shop.users",
             step="loading",
             seconds=2.0,
@@ -357,19 +357,19 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        run.StepEnded(subject="shop.users"),
+        events.StepEnded(subject="shop.users"),
         Level.PROGRESS,
         "ended    shop.users: the step is over",
         {"subject": "shop.users"},
     ),
     (
-        data.ViewsPublished(subject="shop.users", views=("shop.users", "shop.users_history")),
+        engine.ViewsPublished(subject="shop.users", views=("shop.users", "shop.users_history")),
         Level.DETAIL,
         "views    shop.users, shop.users_history",
         {"subject": "shop.users", "views": ["shop.users", "shop.users_history"]},
     ),
     (
-        data.ViewsFailed(subject="shop.users", error=OUTAGE),
+        engine.ViewsFailed(subject="shop.users", error=OUTAGE),
         Level.WARNING,
         (
             "shop.users: other engines may miss its views: "

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from polynya.model.errors import DependencyError
-from polynya.observe import upkeep
+from polynya.observe import maintenance
 from polynya.observe.events import Event, Level
 
 REFUSED = DependencyError("POLYNYA-DEP-005", "S3\nis slow", where="s3://lake", fix="wait")
 
 OF_MAINTENANCE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
-        upkeep.MaintenanceDone(
+        maintenance.MaintenanceDone(
             subject="shop.users",
             action="rewrite_data_files",
             reason="59 small files fewer to open",
@@ -50,7 +50,9 @@ OF_MAINTENANCE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        upkeep.MaintenanceFailed(subject="shop.users", action="expire_snapshots", error=REFUSED),
+        maintenance.MaintenanceFailed(
+            subject="shop.users", action="expire_snapshots", error=REFUSED
+        ),
         Level.WARNING,
         "shop.users: expire_snapshots failed: s3://lake: S3 is slow (POLYNYA-DEP-005); wait",
         {
@@ -61,7 +63,7 @@ OF_MAINTENANCE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        upkeep.TableHealth(
+        maintenance.TableHealth(
             subject="shop.users",
             health_percent=87,
             files=312,

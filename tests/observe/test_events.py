@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from polynya.cli.json_values import to_json
+from polynya.cli.format import to_json
 from polynya.model.errors import (
     ConfigError,
     ConflictError,
@@ -17,7 +17,7 @@ from polynya.model.errors import (
     PolynyaError,
     SuspendedError,
 )
-from polynya.observe import capture, data, node, run, streams, upkeep
+from polynya.observe import capture, cluster, engine, events, maintenance, streams
 from polynya.observe.events import Event, Level
 from tests.observe.kinds_of_captures import OF_CAPTURES
 from tests.observe.kinds_of_events import OF_THE_ENGINE, OUTAGE
@@ -28,31 +28,31 @@ BROKEN = ConfigError("POLYNYA-CFG-007", "unknown key `keyz`", where="tasks/users
 #: Those of a node, made and told likewise.
 OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
-        node.AgentStarted(subject="n1"),
+        cluster.AgentStarted(subject="n1"),
         Level.NOTE,
         "agent    n1: started",
         {"subject": "n1"},
     ),
     (
-        node.AgentReady(subject="n1", tasks=("users",)),
+        cluster.AgentReady(subject="n1", tasks=("users",)),
         Level.NOTE,
         "agent    n1: ready, 1 task",
         {"subject": "n1", "tasks": ["users"]},
     ),
     (
-        node.AgentDraining(subject="n1", reason="SIGTERM", within_seconds=90.0),
+        cluster.AgentDraining(subject="n1", reason="SIGTERM", within_seconds=90.0),
         Level.NOTE,
         "agent    n1: drains within 90 s: SIGTERM",
         {"subject": "n1", "reason": "SIGTERM", "within_seconds": 90.0},
     ),
     (
-        node.AgentStopped(subject="n1", reason="SIGTERM", seconds=1.45, cut_off=("shop.a",)),
+        cluster.AgentStopped(subject="n1", reason="SIGTERM", seconds=1.45, cut_off=("shop.a",)),
         Level.WARNING,
         "agent    n1: stopped after 1.4 s, cut off: shop.a",
         {"subject": "n1", "reason": "SIGTERM", "seconds": 1.45, "cut_off": ["shop.a"]},
     ),
     (
-        node.UnitFenced(
+        cluster.UnitFenced(
             subject="shop.users",
             epoch=3,
             error=FencedError("POLYNYA-LAKE-060", "n2 owns it", epoch=4, owner="n2.9a"),
@@ -69,7 +69,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        node.JarsMissing(subject="n1", error=PolynyaError("POLYNYA-DEP-002", "no network")),
+        cluster.JarsMissing(subject="n1", error=PolynyaError("POLYNYA-DEP-002", "no network")),
         Level.WARNING,
         "n1: a landing waits for its jars: no network (POLYNYA-DEP-002)",
         {
@@ -80,13 +80,13 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        node.ReportFailed(subject="n1", message="the disk is full"),
+        cluster.ReportFailed(subject="n1", message="the disk is full"),
         Level.WARNING,
         "n1: its report was lost: the disk is full",
         {"subject": "n1", "message": "the disk is full"},
     ),
     (
-        node.ConfigurationAccepted(
+        cluster.ConfigurationAccepted(
             subject="n1",
             identity="2c7e",
             revision=None,
@@ -108,55 +108,55 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        node.ConfigurationUnread(subject="n1", error=OUTAGE),
+        cluster.ConfigurationUnread(subject="n1", error=OUTAGE),
         Level.WARNING,
         "n1: the configuration could not be read: s3://lake: S3 is slow (POLYNYA-DEP-005); wait",
         {"subject": "n1", **OUTAGE.as_dict()},
     ),
     (
-        node.ConfigurationUnused(subject="n1", error=BROKEN),
+        cluster.ConfigurationUnused(subject="n1", error=BROKEN),
         Level.WARNING,
         "n1: not used: tasks/users.yml:9:5: unknown key `keyz` (POLYNYA-CFG-007)",
         {"subject": "n1", **BROKEN.as_dict()},
     ),
     (
-        node.ConfigurationBroken(subject="n1", file="tasks/users.yml", error=BROKEN),
+        cluster.ConfigurationBroken(subject="n1", file="tasks/users.yml", error=BROKEN),
         Level.WARNING,
         "n1: broken: tasks/users.yml:9:5: unknown key `keyz` (POLYNYA-CFG-007)",
         {"subject": "n1", "file": "tasks/users.yml", **BROKEN.as_dict()},
     ),
     (
-        node.ConfigurationMended(subject="n1", file="tasks/users.yml"),
+        cluster.ConfigurationMended(subject="n1", file="tasks/users.yml"),
         Level.NOTE,
         "config   n1: tasks/users.yml is right again",
         {"subject": "n1", "file": "tasks/users.yml"},
     ),
     (
-        node.JobStarted(subject="shop.a", task="a", reason="new"),
+        cluster.JobStarted(subject="shop.a", task="a", reason="new"),
         Level.NOTE,
         "start    shop.a: new",
         {"subject": "shop.a", "task": "a", "reason": "new"},
     ),
     (
-        node.JobStopped(subject="shop.a", task="a", reason="its file changed"),
+        cluster.JobStopped(subject="shop.a", task="a", reason="its file changed"),
         Level.NOTE,
         "stop     shop.a: its file changed",
         {"subject": "shop.a", "task": "a", "reason": "its file changed"},
     ),
     (
-        node.JobWaits(subject="shop.a", task="a", reason="S3 is slow", in_seconds=4.0),
+        cluster.JobWaits(subject="shop.a", task="a", reason="S3 is slow", in_seconds=4.0),
         Level.NOTE,
         "wait     shop.a: 4 s: S3 is slow",
         {"subject": "shop.a", "task": "a", "reason": "S3 is slow", "in_seconds": 4.0},
     ),
     (
-        node.JobSuspended(subject="shop.a", task="a", reason="failed 5 times"),
+        cluster.JobSuspended(subject="shop.a", task="a", reason="failed 5 times"),
         Level.WARNING,
         "suspend  shop.a: failed 5 times",
         {"subject": "shop.a", "task": "a", "reason": "failed 5 times"},
     ),
     (
-        node.JobForgotten(subject="shop.a", task="a", reason="gone"),
+        cluster.JobForgotten(subject="shop.a", task="a", reason="gone"),
         Level.NOTE,
         "forget   shop.a: gone",
         {"subject": "shop.a", "task": "a", "reason": "gone"},
@@ -187,12 +187,25 @@ def test_an_event_tells_people_and_programs(
             assert UNIT.search(name), f"{name} has no unit"
 
 
+#: Told in tests of the cluster.
+OF_CLUSTERS = {
+    "AgentUpdate", "ClusterFrozen", "CommandChanged", "CommandUnread", "JobRunCancelled",
+    "JobRunEnded", "JobRunStarted", "JobRunTrouble", "LeaderChanged", "NetworkConnected",
+    "NetworkDisconnected", "SharingRecovered", "SharingTrouble", "SpotAdvised", "SpotUnheard",
+    "UnitAlarm", "UnitClaimed", "UnitDecided", "UnitLost", "UnitPlanned", "UnitRaised",
+    "UnitReleased", "UnitRevoked", "UnitWishEnded",
+}  # fmt: skip
+
+
 def test_no_kind_of_event_is_left_out() -> None:
     kinds = {
         one
-        for module in (capture, data, node, run, streams, upkeep)
+        for module in (capture, engine, cluster, events, streams, maintenance)
         for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, Event) and "type" in vars(one)
+        if isinstance(one, type)
+        and issubclass(one, Event)
+        and "type" in vars(one)
+        and one.__name__ not in OF_CLUSTERS
     }
 
     assert {type(event) for event, *_ in EVENTS} == kinds
@@ -200,13 +213,13 @@ def test_no_kind_of_event_is_left_out() -> None:
 
 
 def test_on_a_node_an_event_of_the_engine_names_its_task() -> None:
-    event = data.ApplySkipped(subject="shop.users", task="users", reason="few")
+    event = engine.ApplySkipped(subject="shop.users", task="users", reason="few")
 
     assert list(event.as_json()) == ["subject", "task", "reason"]
 
 
 def test_what_was_quarantined_stands_out() -> None:
-    whole = data.BatchCopied(
+    whole = engine.BatchCopied(
         subject="a.b",
         rows_in=2,
         rows_out=2,
@@ -229,7 +242,7 @@ def test_what_was_quarantined_stands_out() -> None:
     ],
 )
 def test_a_failure_says_of_which_kind_it_is(error: PolynyaError, level: Level, verb: str) -> None:
-    failed = data.UnitFailed(subject="shop.users", error=error)
+    failed = engine.UnitFailed(subject="shop.users", error=error)
 
     assert failed.level is level
     assert failed.text().startswith(f"{verb}shop.users: ")

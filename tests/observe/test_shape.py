@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polynya.observe.upkeep import joined, shape_of
+from polynya.observe.maintenance import joined, shape_of
 from tests.cluster.fakes import a_look
 
 

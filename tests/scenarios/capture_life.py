@@ -11,10 +11,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from polynya.engine.verbs.rebuild import rebuild
+from polynya.engine.commands.errands import rebuild
 from polynya.lake.read.query import run_query
 from polynya.lake.read.verify import verify
-from polynya.lake.table.copy_state import Suspension
+from polynya.lake.table.state import Suspension
 from polynya.lake.table.suspension import resume, suspend
 from polynya.model.errors import SuspendedError
 from tests.lab.lab import STARTED, Lab

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.iceberg import commit
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
 
 
 class Killed(BaseException):

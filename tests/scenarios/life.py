@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.engine.verbs.rebuild import rebuild
-from polynya.engine.verbs.reload import reload
+from polynya.engine.commands.errands import rebuild
+from polynya.engine.commands.reload import reload
 from polynya.lake.read.verify import verify
-from polynya.model.config.reload import ReloadMode
+from polynya.model.config.dataset import ReloadMode
 from tests.lab.lab import EPOCH, Feed, Lab
 from tests.oracle.histories import Choices
 from tests.oracle.values import bag, difference

@@ -10,7 +10,7 @@ import os
 import pytest
 
 from polynya.formats.debezium.envelope import Unsent
-from polynya.lake.copy import compare
+from polynya.lake.copy import reload
 from tests.lab.lab import Lab
 from tests.oracle.histories import seeded
 from tests.scenarios.capture_life import CaptureLife
@@ -40,7 +40,7 @@ def test_a_reload_that_takes_all_values_for_equal_would_be_seen(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first seed reloads, and compares."""
-    monkeypatch.setattr(compare, "comparable", lambda expression, datatype: "1")
+    monkeypatch.setattr(reload, "comparable", lambda expression, datatype: "1")
 
     assert Life(lab, seeded(1)).live(6)
 

@@ -20,27 +20,26 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from polynya.cluster.gossip.decode import Skipped, read_record
+from polynya.capture.landing.position import Position
+from polynya.capture.wire import Asking
+from polynya.cluster.gossip.messages import Skipped, read_record
 from polynya.formats.batch import WHOLE_FILE
 from polynya.formats.contents.decoders import decoder_of
-from polynya.formats.debezium.captured.batch import read_header
+from polynya.formats.debezium.captured import read_header
 from polynya.formats.debezium.envelope import HEADER
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.landed.batch import METADATA_KEY, StreamFooter, read_footer
-from polynya.formats.landed.messages import kept_message
-from polynya.formats.stream.reader import read_stream
-from polynya.gateway.asking import Asking
-from polynya.gateway.landing.position import Position
+from polynya.formats.landed import METADATA_KEY, StreamFooter, kept_message, read_footer
+from polynya.formats.stream.reading import read_stream
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.store.vault import Vault
-from polynya.streaming.files.position import FilesPosition
-from polynya.streaming.kafka.position import KafkaPosition
-from polynya.streaming.kinesis.position import KinesisPosition
+from polynya.streams.files.position import FilesPosition
+from polynya.streams.kafka.position import KafkaPosition
+from polynya.streams.kinesis.plan import KinesisPosition
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.debezium.builders import read_capture
-from tests.formats.debezium.landed.messages import LandedTopic
+from tests.formats.debezium.messages import LandedTopic
 from tests.formats.stream.streams import landed, request_for
-from tests.streaming.files.given import Landing, day
+from tests.streams.files.given import Landing, day
 
 ATTACKER = "http://attacker.example:8081"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from polynya.engine.start import start_spark
-from polynya.lake.spark.standalone.named import refuse_unnamed
-from polynya.model.config.engines.standalone import SparkCluster
+from polynya.engine.session import start_spark
+from polynya.lake.spark.standalone import refuse_unnamed
+from polynya.model.config.engines import SparkCluster
 from polynya.model.errors import ConfigError
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from polynya.store.node_folders import JOB_CODE
 from tests.projects import PROJECT, write_project
 

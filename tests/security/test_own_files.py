@@ -7,8 +7,8 @@ from pathlib import Path
 
 from polynya.cli.logs import logging_as
 from polynya.cli.options import GlobalOptions
-from polynya.cluster.submitting.processes import ProcessRuns
-from polynya.store.job_runs import Label, Order
+from polynya.cluster.submit.processes import ProcessRuns
+from polynya.store.jobs import Label, Order
 
 
 def test_logs_are_readable_for_their_user_only(tmp_path: Path) -> None:

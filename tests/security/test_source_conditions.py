@@ -7,11 +7,11 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from polynya.gateway.compare.postgresql import _from
-from polynya.gateway.conditions import condition
-from polynya.gateway.source import Access
+from polynya.capture.compare.postgresql import _from
+from polynya.capture.conditions import condition
+from polynya.capture.source import Access
 from polynya.model.errors import ConfigError, OperationError
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from polynya.transform.project import expression_errors
 from polynya.transform.source_conditions import checked_condition
 from tests.projects import write_project

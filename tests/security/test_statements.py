@@ -9,18 +9,15 @@ from threading import Thread
 
 import pytest
 
-from polynya.lake.read.functions import READING_FUNCTIONS, REFUSED_FUNCTIONS
-from polynya.lake.read.plans import why_refused
-from polynya.lake.read.query import run_query
-from polynya.lake.read.statements import Statement, refuse_writing
+from polynya.lake.read.plans import READING_FUNCTIONS, REFUSED_FUNCTIONS, why_refused
+from polynya.lake.read.query import Statement, refuse_writing, run_query
 from polynya.lake.spark.api import SparkSession
-from polynya.mirror.embedded.database import Database
-from polynya.mirror.embedded.parsing import parsed
-from polynya.mirror.embedded.refusal import NotEmbeddedError
-from polynya.mirror.embedded.selects import translate
-from polynya.mirror.embedded.typed import Relation
 from polynya.model.errors import OperationError
-from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
+from polynya.query.embedded import Database
+from polynya.query.expressions import Relation
+from polynya.query.selects import translate
+from polynya.query.translate import NotEmbeddedError, parsed
+from polynya.transform.functions.core import ALLOWED_FUNCTIONS
 from tests.lab.lab import Lab, put
 
 #: Everything here has to be refused; PLACE is a folder, OWNED a file whose text nobody may see.

@@ -15,12 +15,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from polynya.cli.inspect.completion import Words
-from polynya.cli.inspect.rows import as_table, write_csv
+from polynya.cli.format import as_table, write_csv
 from polynya.cli.logs import logging_as
 from polynya.cli.main import main
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import JsonOutput, Output, TextOutput
+from polynya.cli.query import Words
 from polynya.cli.visible import visible
 from polynya.lake.read.values import Answer
 from polynya.model.errors import OperationError

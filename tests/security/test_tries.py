@@ -18,7 +18,7 @@ import pytest
 
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import JsonOutput, TextOutput
-from polynya.formats.landed.batch import batch_name
+from polynya.formats.landed import batch_name
 from polynya.lake.read.query import run_query
 from polynya.lake.spark.api import SparkSession
 from polynya.model.errors import ConfigError, OperationError
@@ -228,7 +228,7 @@ def test_a_run_sends_nothing_to_the_registry_of_a_footer(
 def _footer_of(batch: bytes) -> str:
     import io
 
-    from polynya.formats.landed.batch import read_footer
+    from polynya.formats.landed import read_footer
 
     return read_footer(io.BytesIO(batch)).to_json()
 

@@ -34,8 +34,8 @@ _SAMPLES, _LEAST_SECONDS = 120, 4.0
 # table is taken to be read as often in this run as in a full one.
 _HASTENED: Final = """
 import sys
-from polynya.engine.work.upkeep import worth
-from polynya.lake.maintenance.look import facts
+from polynya.engine.maintenance_choice import worth
+from polynya.lake.maintenance.health import facts
 haste = float(sys.argv[1])
 worth.FIXED_BYTES /= haste**2
 worth.EXPIRING_BYTES /= haste**2

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.contract.location import S3Location
+from polynya.model.names import S3Location
 from polynya.store.aws.s3 import S3ObjectStore
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.testing.fakes import MemoryObjectStore

@@ -15,8 +15,8 @@ from moto import mock_aws
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 from polynya.store.aws.auto_scaling import STOPPED_TAG, AutoScalingGroups
-from polynya.store.node_groups import Bounds, FailedLaunch, Refresh
-from polynya.store.retry import Retry
+from polynya.store.clock import Retry
+from polynya.store.jobs import Bounds, FailedLaunch, Refresh
 from polynya.testing.fakes import FakeClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

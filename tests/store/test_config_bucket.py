@@ -9,12 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from polynya.model.bucket.bundle import MAX_FILES, decode, encode, revision_of
-from polynya.model.bucket.exchange import content_hash
-from polynya.model.documents.yaml_reader import MAX_FILE_BYTES
+from polynya.model.bundle import MAX_FILES, content_hash, decode, encode, revision_of
+from polynya.model.documents.yaml import MAX_FILE_BYTES
 from polynya.model.errors import ConfigError, ConflictError, OperationError
-from polynya.store.bucket import reader as bucket_reader
-from polynya.store.bucket.config_bucket import BucketSource, ConfigBucket, Origin
+from polynya.store import configuration as bucket_reader
+from polynya.store.config_bucket import BucketSource, ConfigBucket, Origin
 from polynya.store.object_store import ObjectStore
 from polynya.testing.fakes import MemoryObjectStore
 

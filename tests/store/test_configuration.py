@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.model.errors import ConfigError
-from polynya.store.bucket.configuration import FolderSource, Snapshot, identity_of, write_to
-from polynya.store.bucket.reader import is_project_file
+from polynya.store.configuration import (
+    FolderSource,
+    Snapshot,
+    identity_of,
+    is_project_file,
+    write_to,
+)
 
 FILES = st.dictionaries(st.text(max_size=4), st.binary(max_size=4), max_size=4)
 

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import DependencyError
 from polynya.store.aws.kinesis import KinesisStream
-from polynya.store.record_stream import IteratorLostError, Record, ThrottledError
-from polynya.store.retry import Retry
+from polynya.store.clock import Retry
+from polynya.store.streams import IteratorLostError, Record, ThrottledError
 from polynya.testing.fakes import FakeClock
 
 ARN = "arn:aws:kinesis:eu-central-1:123456789012:stream/workload"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.files.landed_file import landed_file
+from polynya.formats.opening import landed_file
 from polynya.model.errors import DependencyError
 from polynya.store import object_store
 from polynya.store.object_store import LocalObjectStore, ObjectInfo

@@ -10,11 +10,17 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConfigError, DependencyError
 from polynya.store.aws.s3 import S3ObjectStore
 from polynya.store.object_store import LocalObjectStore, ObjectStore
-from polynya.store.object_stream import MOST_BYTES, SLOTS, STALE_SECONDS, ObjectStream
-from polynya.store.record_stream import IteratorLostError, Record, RecordStream
-from polynya.store.streams import stream_at
-from polynya.testing.fakes import FakeClock, MemoryObjectStore
-from polynya.testing.streams import MemoryRecordStream
+from polynya.store.places import stream_at
+from polynya.store.streams import (
+    MOST_BYTES,
+    SLOTS,
+    STALE_SECONDS,
+    IteratorLostError,
+    ObjectStream,
+    Record,
+    RecordStream,
+)
+from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemoryRecordStream
 
 
 @pytest.fixture

@@ -10,12 +10,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.contract.location import S3Location
 from polynya.model.errors import DependencyError, OperationError
+from polynya.model.names import S3Location
 from polynya.store.aws.clients import client
-from polynya.store.aws.s3 import S3ObjectStore
-from polynya.store.aws.s3_reader import Block, BlockReader
-from polynya.store.retry import Retry
+from polynya.store.aws.s3 import Block, BlockReader, S3ObjectStore
+from polynya.store.clock import Retry
 from polynya.testing.fakes import FakeClock
 
 

@@ -10,10 +10,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.contract.location import S3Location
 from polynya.model.errors import DependencyError
-from polynya.store.aws.s3_source import S3SourceStore
-from polynya.store.source_store import LocalSourceStore, SourceStore, source_at
+from polynya.model.names import S3Location
+from polynya.store.aws.s3 import S3SourceStore
+from polynya.store.places import LocalSourceStore, SourceStore, source_at
 from polynya.testing.fakes import MemorySourceStore
 
 PATHS = ("a", "a-b/1", "a/1", "a/2/x", "a/2/y", "a/20", "a0", "b/c/d/1", "bc/1")

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from polynya.formats.files.discovery import glob_pattern
+from polynya.formats.files import glob_pattern
 from polynya.model.errors import ConfigError, OperationError
-from polynya.model.reading.loader import load_project
-from polynya.model.reading.task_test_loader import load_tests
-from polynya.testing.given import landing_files
+from polynya.model.loader import load_project
+from polynya.model.task_tests import load_tests
+from polynya.testing.runner import landing_files
 from tests.projects import BANK, USERS, write_project
 
 HEAD = "apiVersion: polynya/v1\nkind: tests\ntests:\n  - name: one\n    expect: {current: []}\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from polynya.formats.batch import FilePart
-from polynya.formats.native.reader import read_native
+from polynya.formats.native.format import read_native
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.datatypes import parse_type
+from polynya.model.types import parse_type
 from polynya.testing.fakes import MemoryObjectStore
-from polynya.testing.parquet_files import parquet_file
+from polynya.testing.runner import parquet_file
 from tests.formats.helpers import request
 
 DECLARED = {

@@ -54,7 +54,7 @@ def test_tests_of_users_pass_fail_readably_and_leave_the_project_alone(
     spark, tmp_path, capsys, monkeypatch
 ) -> None:
     # The one session of this process; a command of its own starts one in a temporary warehouse.
-    monkeypatch.setattr("polynya.engine.start.start_spark", lambda project: spark)
+    monkeypatch.setattr("polynya.engine.session.start_spark", lambda project: spark)
     assert main(["init", str(tmp_path / "shop")]) == 0
     project = tmp_path / "shop"
     (project / "tasks/bank.yml").write_text(BANK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.transform.choices import Choice, choice_of
+from polynya.transform.expressions import Choice, choice_of
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.model.datatypes import parse_type
 from polynya.model.errors import ConfigError
+from polynya.model.types import parse_type
 from polynya.transform.expressions import expression_over
 
 COLUMNS = {

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
-from polynya.model.contract.identifiers import literal
 from polynya.model.errors import ConfigError
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
+from polynya.model.names import literal
 from polynya.transform.expressions import expression_columns, validate_expression
 from polynya.transform.parsing import unescape
 from polynya.transform.project import expression_errors

@@ -6,8 +6,7 @@ import pytest
 
 from polynya.model.errors import ConfigError
 from polynya.transform.expressions import path_of
-from polynya.transform.mapping import array_of
-from polynya.transform.unnesting import columns_read, flattened
+from polynya.transform.mapping import array_of, columns_read, flattened
 
 
 @pytest.mark.parametrize(

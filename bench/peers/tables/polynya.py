@@ -13,11 +13,11 @@ from bench.floors.lake import Lake, take_in, work_of
 from bench.floors.tasks import task, write_project
 from bench.peers.tables.session import count
 from bench.peers.tables.table import Table
-from polynya.engine.start import start_spark
-from polynya.lake.apply.applier import Applier
+from polynya.engine.session import start_spark
+from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 
 
 class Polynya:

@@ -36,10 +36,10 @@ from cyclopts import App, CycloptsError
 from polynya import __version__
 from polynya.cli.context import CommandContext, verb_app
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.held_signals import release_unless_handled
 from polynya.cli.logs import logging_as
 from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
 from polynya.cli.output import Output, make_output, unprintable
-from polynya.cli.signals.held import release_unless_handled
 from polynya.cli.visible import visible
 from polynya.engine.errors import as_polynya
 from polynya.model.errors import PolynyaError
@@ -64,41 +64,39 @@ def _verb(name: str, target: str, line: str, *former: str) -> Command:
 
 
 COMMANDS: Final = (
-    _verb("init", "project.init:init", "Create a project that runs as it is."),
-    _verb("validate", "project.validate:validate", "Check all files of a project, offline."),
-    _verb("preview", "inspect.preview:preview", "Show what the next files would become."),
-    _verb("plan", "project.plan:plan", "Show what a changed configuration would do."),
-    _verb("migrate", "project.migrate:migrate", "Execute a plan: tables and views.", "apply"),
-    _verb("run", "operate.run:run", "Process what has landed."),
-    _verb("agent", "operate.agent:app", "Keep tasks running; pick up edits; drain."),
-    _verb("cluster", "sharing.cluster:app", "Nodes that share work: show, move, stop, scale."),
-    _verb("network-agent", "sharing.network_agent:network_agent", "Scale groups of nodes."),
-    _verb("task", "sharing.task:app", "Stop, start and resume a task in a cluster."),
-    _verb("connection", "capturing.connection:app", "Test a connection to a database."),
-    _verb("landing", "capturing.landing:app", "Captures of databases: run, stop, resume."),
-    _verb("reload", "operate.reload:reload", "Compare with a new full load, write differences."),
-    _verb("query", "inspect.query:query", "Answer SQL over the live views."),
-    _verb("locate", "inspect.locate:locate", "Print the metadata file of a table."),
-    _verb("views", "inspect.views:views", "Print the live views as SQL for DuckDB and Trino."),
-    _verb("shell", "inspect.shell:shell", "Answer SQL over the live views, interactively."),
-    _verb("status", "inspect.status:status", "Show freshness, backlog and health."),
-    _verb("history", "inspect.history:history", "Show every event and version of one record."),
-    _verb("quarantine", "operate.quarantine:app", "Rejected records: list, show, replay."),
-    _verb("dataset", "operate.dataset:app", "Suspend or resume one dataset."),
-    _verb("rebuild", "operate.rebuild:rebuild", "Rebuild tables from the events they keep."),
-    _verb("maintain", "upkeep.maintain:maintain", "Maintain tables now, or show why not."),
-    _verb(
-        "compare", "capturing.compare:compare", "Compare a captured database with the live views."
-    ),
-    _verb("verify", "inspect.verify:verify", "Check the tables against their rules."),
-    _verb("test", "project.test:run_tests", "Run the project's tests."),
-    _verb("config", "project.config:app", "Push, pull and diff the project in its bucket."),
-    _verb("adopt", "operate.adopt:adopt", "Adopt a copied or moved warehouse."),
-    _verb("doctor", "operate.doctor:doctor", "Check Java, jars, folders and the project."),
-    _verb("schema", "project.schema:app", "JSON Schema of project and task files."),
-    _verb("explain", "project.explain:explain", "Explain an error code."),
-    _verb("functions", "project.functions:functions", "Functions that expressions may call."),
-    _verb("completion", "project.completion:completion", "Let a shell complete commands."),
+    _verb("init", "init:init", "Create a project that runs as it is."),
+    _verb("validate", "plan:validate", "Check all files of a project, offline."),
+    _verb("preview", "preview:preview", "Show what the next files would become."),
+    _verb("plan", "plan:plan", "Show what a changed configuration would do."),
+    _verb("migrate", "plan:migrate", "Execute a plan: tables and views.", "apply"),
+    _verb("run", "run:run", "Process what has landed."),
+    _verb("agent", "agent:app", "Keep tasks running; pick up edits; drain."),
+    _verb("cluster", "cluster:app", "Nodes that share work: show, move, stop, scale."),
+    _verb("network-agent", "network_agent:network_agent", "Scale groups of nodes."),
+    _verb("task", "task:app", "Stop, start and resume a task in a cluster."),
+    _verb("connection", "capture:connection_app", "Test a connection to a database."),
+    _verb("landing", "capture:landing_app", "Captures of databases: run, stop, resume."),
+    _verb("reload", "reload:reload", "Compare with a new full load, write differences."),
+    _verb("query", "query:query", "Answer SQL over the live views."),
+    _verb("locate", "history:locate", "Print the metadata file of a table."),
+    _verb("views", "history:views", "Print the live views as SQL for DuckDB and Trino."),
+    _verb("shell", "query:shell", "Answer SQL over the live views, interactively."),
+    _verb("status", "status:status", "Show freshness, backlog and health."),
+    _verb("history", "history:history", "Show every event and version of one record."),
+    _verb("quarantine", "quarantine:app", "Rejected records: list, show, replay."),
+    _verb("dataset", "tables:app", "Suspend or resume one dataset."),
+    _verb("rebuild", "tables:rebuild", "Rebuild tables from the events they keep."),
+    _verb("maintain", "tables:maintain", "Maintain tables now, or show why not."),
+    _verb("compare", "compare:compare", "Compare a captured database with the live views."),
+    _verb("verify", "history:verify", "Check the tables against their rules."),
+    _verb("test", "test:run_tests", "Run the project's tests."),
+    _verb("config", "config:app", "Push, pull and diff the project in its bucket."),
+    _verb("adopt", "tables:adopt", "Adopt a copied or moved warehouse."),
+    _verb("doctor", "doctor:doctor", "Check Java, jars, folders and the project."),
+    _verb("schema", "explain:app", "JSON Schema of project and task files."),
+    _verb("explain", "explain:explain", "Explain an error code."),
+    _verb("functions", "explain:functions", "Functions that expressions may call."),
+    _verb("completion", "explain:completion", "Let a shell complete commands."),
 )
 
 

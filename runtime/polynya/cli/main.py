@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polynya.cli.signals.held import held
+from polynya.cli.held_signals import held
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,19 +1,21 @@
-"""The agent of one node: keeps the tasks of the configuration in force running, reports, drains.
+"""The agent of one node: runs the tasks of the configuration, reports, drains and ends.
 
 One thread owns all state. It takes messages, acts, and waits for the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from queue import Empty
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from polynya.cluster.configuration.accept import Acceptance, InForce
-from polynya.cluster.configuration.watch import Watch
-from polynya.cluster.ending import Ended, Ending
-from polynya.cluster.jobs import Job
+from polynya.cluster.configuration import Acceptance, InForce, Watch
+from polynya.cluster.gossip.messages import Report, UnitHeard
+from polynya.cluster.gossip.stream import Gossip
+from polynya.cluster.jobs import Job, Supervisor
+from polynya.cluster.membership import LoadMeter, Part
 from polynya.cluster.messages import (
     ConfigurationRead,
     DrainAsked,
@@ -28,16 +30,188 @@ from polynya.cluster.messages import (
     TurnTaken,
     Workers,
 )
-from polynya.cluster.outlets import Outlets
 from polynya.cluster.report import Facts, Node, node_report
-from polynya.cluster.sharing.part import Part
-from polynya.cluster.supervisor import Supervisor
 from polynya.cluster.unit import JobKey
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.reading.loader import LoadedProject
+from polynya.model.errors import PolynyaError
+from polynya.model.loader import LoadedProject
+from polynya.observe.cluster import (
+    AgentDraining,
+    AgentReady,
+    AgentStarted,
+    AgentStopped,
+    ReportFailed,
+)
 from polynya.observe.events import Event, EventSink
-from polynya.observe.node import AgentReady, AgentStarted, ReportFailed
 from polynya.store.clock import Clock
+from polynya.store.object_store import LocalObjectStore
+
+
+class Ended(Enum):
+    """How an agent ended; after RESTART its process has to start again."""
+
+    DRAINED = auto()
+    CUT_OFF = auto()
+    RESTART = auto()
+
+
+@dataclass(slots=True)
+class _Drain:
+    reason: str
+    then: Ended
+    since: float
+    within: float
+
+
+class Ending:
+    """The end of one agent.
+
+    Args:
+        node: its name.
+        within_seconds: longest time that it may take, unless somebody asks for less.
+        clock: of its deadline.
+        tell: takes what happens.
+        for_good: called when the agent is going to end and not to start again.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        within_seconds: float,
+        clock: Clock,
+        tell: EventSink,
+        for_good: Callable[[], None],
+    ) -> None:
+        self._node, self._within_seconds, self._clock = node, within_seconds, clock
+        self._tell, self._for_good = tell, for_good
+        self._drain: _Drain | None = None
+        #: Why the agent could not go on, None when somebody asked it to end.
+        self.failure: PolynyaError | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the agent starts nothing more."""
+        return self._drain is not None
+
+    def begin(self, reason: str, then: Ended, within_seconds: float | None = None) -> None:
+        """Begin to end. Of several reasons the first is told, and the nearest deadline counts."""
+        if then is Ended.DRAINED:
+            self._for_good()
+        now, within = self._clock.monotonic(), self._within_seconds
+        if within_seconds is not None:
+            within = min(within, within_seconds)
+        if self._drain is None:
+            self._drain = _Drain(reason, then, now, within)
+            self._tell(AgentDraining(subject=self._node, reason=reason, within_seconds=within))
+            return
+        self._drain.within = min(self._drain.within, now - self._drain.since + within)
+        if then is Ended.DRAINED:
+            # An agent that was told to end does not start again.
+            self._drain.then = then
+
+    def fail(self, error: PolynyaError) -> None:
+        """Begin to end because the agent cannot go on."""
+        self.failure = self.failure or error
+        self.begin(str(error), Ended.DRAINED)
+
+    def come(self, at_work: Sequence[str], *, handing_over: bool) -> Ended | None:
+        """How the agent has ended, None while it goes on.
+
+        Args:
+            at_work: names of the jobs that work.
+            handing_over: other nodes still wait for this one to release its units.
+        """
+        drain, now = self._drain, self._clock.monotonic()
+        if drain is None:
+            return None
+        waits = bool(at_work) or (handing_over and self.failure is None)
+        if waits and now - drain.since < drain.within:
+            return None
+        self._tell(
+            AgentStopped(
+                subject=self._node,
+                reason=drain.reason,
+                seconds=round(now - drain.since, 3),
+                cut_off=tuple(sorted(at_work)),
+            )
+        )
+        return Ended.CUT_OFF if at_work and drain.then is Ended.DRAINED else drain.then
+
+
+STATE_FILE: Final = "state.json"
+
+Encode: TypeAlias = Callable[[object], str]
+"""A value as one line of JSON."""
+
+
+class Outlets:
+    """All places that take the reports of a node; what they return is what went wrong."""
+
+    def __init__(self, places: Iterable[Callable[[Mapping[str, Any]], str | None]]) -> None:
+        # As it is at each report: some are only known when the engine runs.
+        self._places = places
+        self._wrong: dict[int, str] = {}
+
+    def put(self, report: Mapping[str, Any]) -> list[str]:
+        """Give it to all; returns what is wrong and was not said before."""
+        news = []
+        for number, put in enumerate(self._places):
+            wrong = put(report) or ""
+            if wrong and wrong != self._wrong.get(number):
+                news.append(wrong)
+            self._wrong[number] = wrong
+        return news
+
+
+class StateFile:
+    """The newest report, in the work folder; whole at every moment."""
+
+    def __init__(self, folder: LocalObjectStore, encode: Encode) -> None:
+        self._folder, self._encode = folder, encode
+
+    def put(self, report: Mapping[str, object]) -> str | None:
+        """Write it; returns what was wrong, if anything."""
+        try:
+            self._folder.put(STATE_FILE, self._encode(report).encode())
+        except OSError as error:
+            return f"{STATE_FILE}: {error.strerror}"
+        return None
+
+
+class HeartbeatOutlet:
+    """The heart of a report on the workload stream, for a node that shares nothing.
+
+    `now` is in monotonic seconds.
+    """
+
+    def __init__(self, gossip: Gossip, now: Callable[[], float]) -> None:
+        self._gossip, self._now = gossip, now
+        self._loads = LoadMeter()
+
+    def put(self, report: Mapping[str, Any]) -> str | None:
+        """Tell it; returns what was wrong with the last one, if anything."""
+        jobs = {
+            JobKey(task, name): job
+            for task, one in report["tasks"].items()
+            for name, job in one["jobs"].items()
+        }
+        totals = {key: job["busy_seconds"] for key, job in jobs.items()}
+        loads = self._loads.measured(totals, self._now())
+        units = (
+            UnitHeard(
+                unit=key,
+                epoch=0,
+                load=loads.get(key, 0.0),
+                lag_seconds=job["lag_seconds"],
+                backlog_seconds=job["backlog"]["seconds"],
+                state=job["state"],
+                reason=job["reason"] if job["state"] in ("waiting", "suspended") else "",
+            )
+            for key, job in jobs.items()
+        )
+        self._gossip.tell(Report(report["state"], tuple(units)))
+        trouble = self._gossip.heard().trouble
+        return f"workload stream: {trouble}" if trouble is not None else None
 
 
 @dataclass(frozen=True, slots=True)

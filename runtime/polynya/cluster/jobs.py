@@ -1,25 +1,214 @@
-"""What an agent knows of one job, and how that changes by what happens."""
+"""The jobs of an agent: their state, the decision about each, and the supervisor.
+
+What to do about one job: a pure function from facts to a decision with its reason.
+
+A job is what fails for itself: a dataset, or a whole task that finds its datasets. All times are
+monotonic seconds.
+
+Keeps the jobs of a configuration as it asks for them: carries out what `decide.py` decides.
+
+Lives in one thread; all it learns comes as messages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
+from itertools import count
 from typing import Final
 
-from polynya.cluster.control.unit_wishes import Asked
-from polynya.cluster.decide import Action, Decision, Failure, JobFacts, pause_after
-from polynya.cluster.messages import Run
-from polynya.cluster.sharing.rights import Right, Where
+from polynya.cluster.configuration import WantedTask
+from polynya.cluster.control.wishes import Asked, Settled
+from polynya.cluster.membership import Right, Rights, Where
+from polynya.cluster.messages import ErrandEnded, Observed, RoundEnded, Run, RunEnded, Workers
 from polynya.cluster.unit import JobKey
-from polynya.engine.work.backlog import Backlog, Waiting
+from polynya.engine.backlog import Backlog, Waiting
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
-from polynya.model.reading.kinds import Task
+from polynya.model.project import Task
+from polynya.observe import cluster
 from polynya.observe.capture import CaptureLanded
-from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
-from polynya.observe.events import Event
+from polynya.observe.engine import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
+from polynya.observe.events import Event, EventSink
+from polynya.observe.maintenance import MaintenanceDone, TableHealth
 from polynya.observe.streams import StreamLanded
-from polynya.observe.upkeep import MaintenanceDone, TableHealth
+from polynya.store.clock import Clock
+
+
+class Action(StrEnum):
+    """What is done about a job now."""
+
+    START = "start"
+    STOP = "stop"
+    KEEP = "keep"
+    WAIT = "wait"
+    SUSPEND = "suspend"
+    YIELD = "yield"
+    """Leave it to others: this node has no right to it."""
+    FORGET = "forget"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failed attempt. `pause` is how long the next one waits at least.
+
+    `passing` is what may go away by itself, such as an outage. `ends_task`: a policy of a dataset
+    says that its whole task ends.
+    """
+
+    at: float
+    pause: float
+    reason: str
+    passing: bool = False
+    ends_task: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When a job is suspended: so many failures in a row, no more seconds apart than `window`."""
+
+    failures: int = 5
+    window: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """What is known of one job.
+
+    Attributes:
+        wanted: the version that the configuration in force asks for, None when it has no such job.
+        running: the version that runs, None when nothing does.
+        stopping: what runs was asked to end between two steps.
+        tried: the version that `failures` are of.
+        failures: in a row; a round that went well empties them.
+        task_ended: why a policy ended the whole task in its wanted version, else None.
+        right: whether this node may run it; None where nodes share nothing.
+        epoch: under which it runs, or ran last.
+        fenced: the epoch of its table that ended its last run, None when none did.
+        asked: what is to be done before its work goes on, in words; None when nothing is.
+        doing: what runs does that, instead of its work.
+        held: why nothing that is asked is begun, None when it may be.
+    """
+
+    wanted: str | None
+    running: str | None = None
+    stopping: bool = False
+    tried: str | None = None
+    failures: tuple[Failure, ...] = ()
+    task_ended: str | None = None
+    right: Right | None = None
+    epoch: int | None = None
+    fenced: int | None = None
+    asked: str | None = None
+    doing: bool = False
+    held: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do, why, and for WAIT until when."""
+
+    action: Action
+    reason: str
+    until: float | None = None
+
+
+#: Pause after the first failure, in seconds; it doubles with each further one.
+FIRST_PAUSE: Final = 2.0
+#: Longest pause: as long as the one of `polynya run`.
+LONGEST_PAUSE: Final = 300.0
+
+
+def pause_after(failures: int, draw: float) -> float:
+    """Seconds until the next attempt after so many failures in a row.
+
+    `draw` in [0, 1) spreads it over the upper half of the limit ("equal jitter", AWS Architecture
+    Blog, Exponential Backoff And Jitter, 2015): never at once, and not all at the same time.
+    """
+    limit = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 32))
+    return limit * (0.5 + draw / 2)
+
+
+def decide(facts: JobFacts, *, now: float, draining: bool, rules: Rules) -> Decision:
+    """Decide about one job."""
+    if facts.running is not None:
+        return _of_running(facts, draining=draining)
+    if facts.wanted is None:
+        return Decision(Action.FORGET, "it is no longer in the configuration")
+    if draining:
+        return Decision(Action.WAIT, "the node drains")
+    if facts.right is not None and (unable := _without_right(facts, facts.right)) is not None:
+        return unable
+    if facts.task_ended is not None:
+        return Decision(Action.SUSPEND, facts.task_ended)
+    if facts.tried != facts.wanted or not facts.failures:
+        begins = facts.asked if facts.held is None else None
+        return Decision(Action.START, begins or _why_now(facts))
+    return _of_failed(facts.failures, now, rules)
+
+
+def _without_right(facts: JobFacts, right: Right) -> Decision | None:
+    """What is done instead of starting a job that this node may not run, None when it may."""
+    if right.epoch is None:
+        return Decision(Action.YIELD, right.reason)
+    if facts.fenced is not None and right.epoch <= facts.fenced:
+        reason = f"its table is in epoch {facts.fenced}; whose it is by now is looked up"
+        return Decision(Action.WAIT, reason)
+    return None
+
+
+def _why_now(facts: JobFacts) -> str:
+    if facts.right is None:
+        return "new" if facts.tried is None else "its file changed"
+    if facts.tried is None:
+        return facts.right.reason
+    if facts.tried != facts.wanted:
+        return "its file changed"
+    return f"it goes on in epoch {facts.right.epoch}"
+
+
+def _of_running(facts: JobFacts, *, draining: bool) -> Decision:
+    if facts.stopping:
+        return Decision(Action.KEEP, "ends after the step that is running")
+    if draining:
+        return Decision(Action.STOP, "the node drains")
+    if facts.wanted is None:
+        return Decision(Action.STOP, "it is no longer in the configuration")
+    if facts.wanted != facts.running:
+        return Decision(Action.STOP, "its file changed")
+    if facts.task_ended is not None:
+        return Decision(Action.STOP, facts.task_ended)
+    if facts.right is not None and facts.right.epoch is None:
+        return Decision(Action.STOP, facts.right.reason)
+    if facts.right is not None and facts.right.epoch != facts.epoch:
+        return Decision(Action.STOP, f"it goes on in epoch {facts.right.epoch}")
+    return _of_asked(facts) or Decision(Action.KEEP, "runs")
+
+
+def _of_asked(facts: JobFacts) -> Decision | None:
+    """What becomes of a job that runs because of what is asked of it, None: it runs on."""
+    if facts.doing:
+        withdrawn = Decision(Action.STOP, "what was asked was withdrawn")
+        return withdrawn if facts.asked is None else Decision(Action.KEEP, facts.asked)
+    if facts.asked is not None and facts.held is None:
+        return Decision(Action.STOP, facts.asked)
+    return None
+
+
+def _of_failed(failures: tuple[Failure, ...], now: float, rules: Rules) -> Decision:
+    last = failures[-1]
+    # Seen from the last failure and not from now: what is suspended stays so as time passes.
+    lasting = [one for one in failures if not one.passing and last.at - one.at <= rules.window]
+    if len(lasting) >= rules.failures:
+        span = lasting[-1].at - lasting[0].at
+        reason = f"failed {len(lasting)} times in {span:.0f} s, last: {lasting[-1].reason}"
+        return Decision(Action.SUSPEND, reason)
+    due = last.at + last.pause
+    if now >= due:
+        return Decision(Action.START, f"failed {len(failures)} times in a row, tried again")
+    return Decision(Action.WAIT, last.reason, until=due)
+
 
 #: Events after which data is where it was not before.
 _MOVED: Final = (
@@ -213,3 +402,148 @@ class Job:
         waiting = self.backlog.waiting(now)
         suspended = self.state == "suspended"
         return replace(waiting, seconds=0.0, keeps_node=False) if suspended else waiting
+
+
+class Supervisor:
+    """The jobs of one node.
+
+    `draw` gives numbers in [0, 1) that spread pauses; `tell` gets every decision that is new.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        clock: Clock,
+        tell: EventSink,
+        draw: Callable[[], float],
+        rules: Rules | None = None,
+    ) -> None:
+        self.jobs: dict[JobKey, Job] = {}
+        self._workers, self._clock, self._tell, self._draw = workers, clock, tell, draw
+        self._rules = rules or Rules()
+        self._numbers = count(1)
+        self._settled: list[Settled] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether no job works."""
+        return all(job.running is None for job in self.jobs.values())
+
+    def configure(self, tasks: Mapping[str, WantedTask]) -> None:
+        """Want these tasks from now on, by name."""
+        wanted = {
+            JobKey(name, job): one
+            for name, one in tasks.items()
+            for job in self._workers.jobs(one.task)
+        }
+        for key, one in wanted.items():
+            job = self.jobs.setdefault(key, Job(key, one.task, one.version))
+            job.task, job.wanted = one.task, one.version
+        for key, job in self.jobs.items():
+            if key not in wanted:
+                job.wanted = None
+
+    def take(self, message: Observed | RoundEnded | RunEnded | ErrandEnded) -> None:
+        """Take note of what happened; what an earlier run of a job still says changes nothing."""
+        job = self.jobs.get(message.job)
+        if job is None:
+            return
+        if isinstance(message, Observed):
+            job.observed(message.event, self._clock.now())
+        elif message.run == job.number:
+            if isinstance(message, RoundEnded):
+                job.went_well(message.held)
+            elif isinstance(message, ErrandEnded):
+                self._settle(job, message)
+            else:
+                job.ended(message.error, self._clock.monotonic(), self._draw)
+
+    def _settle(self, job: Job, message: ErrandEnded) -> None:
+        if (asked := job.settle()) is not None:
+            epoch = job.epoch or 0
+            self._settled.append(Settled(job.key, asked, message.done, message.text, epoch))
+
+    def settled(self) -> list[Settled]:
+        """What was done with units since this was called last, or cannot be."""
+        found, self._settled = self._settled, []
+        return found
+
+    def ask(self, asked: Mapping[JobKey, Asked]) -> None:
+        """Want this done with units before their work goes on, and nothing else."""
+        for key, job in self.jobs.items():
+            job.ask(asked.get(key))
+
+    def forgive(self, tasks: Collection[str]) -> None:
+        """Forget what failed in these tasks: their suspended and waiting jobs start again."""
+        for job in self.jobs.values():
+            if job.key.task in tasks:
+                job.failures = []
+
+    def act(self, *, draining: bool, rights: Rights | None = None, held: str | None = None) -> None:
+        """Decide about every job and do it.
+
+        `rights` None: nodes share nothing. `held` is why nothing that is asked of units is begun.
+        """
+        ended: dict[str, str] = {}
+        for job in self.jobs.values():
+            if reason := job.ends_task:
+                ended[job.key.task] = reason
+        now = self._clock.monotonic()
+        for key, job in list(self.jobs.items()):
+            right = rights.of(key) if rights is not None else None
+            facts = job.facts(ended.get(key.task), right, held)
+            decision = decide(facts, now=now, draining=draining, rules=self._rules)
+            self._tell_news(job, decision, now)
+            epoch = right.epoch if right is not None else None
+            if decision.action is Action.START:
+                self._start(job, epoch, job.asked if held is None else None)
+            else:
+                self._carry_out(job, decision.action)
+
+    def _start(self, job: Job, epoch: int | None, asked: Asked | None) -> None:
+        """Let a job work, or first do what is asked of it."""
+        number = next(self._numbers)
+        job.prepare(self._clock.monotonic())
+        run = (
+            self._workers.start(job.key, job.task, number, job.backlog, epoch)
+            if asked is None
+            else self._workers.send(job.key, job.task, number, asked.errand, epoch)
+        )
+        job.started(run, number, epoch, asked)
+
+    def _carry_out(self, job: Job, action: Action) -> None:
+        if action is Action.STOP and job.run is not None:
+            job.stopping = True
+            job.run.stop()
+        elif action is Action.YIELD:
+            job.yielded()
+        elif action is Action.FORGET:
+            del self.jobs[job.key]
+
+    def _tell_news(self, job: Job, decision: Decision, now: float) -> None:
+        before, job.decision = job.decision, decision
+        waits = decision.action is Action.WAIT and decision.until is None
+        if decision == before or waits or decision.action in _NO_NEWS:
+            return
+        self._tell(_event(job.key, decision, now))
+
+
+def _event(key: JobKey, decision: Decision, now: float) -> Event:
+    if decision.until is not None:
+        return cluster.JobWaits(
+            subject=key.name,
+            task=key.task,
+            reason=decision.reason,
+            in_seconds=round(decision.until - now, 1),
+        )
+    return _DECIDED[decision.action](subject=key.name, task=key.task, reason=decision.reason)
+
+
+#: A job that another node has is no news: its owner tells of it.
+_NO_NEWS: Final = frozenset({Action.KEEP, Action.YIELD})
+_DECIDED: Final = {
+    Action.START: cluster.JobStarted,
+    Action.STOP: cluster.JobStopped,
+    Action.SUSPEND: cluster.JobSuspended,
+    Action.FORGET: cluster.JobForgotten,
+}

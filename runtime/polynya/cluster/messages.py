@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol, TypeAlias
 
-from polynya.cluster.control.tasks import AskedOfTasks
+from polynya.cluster.control.wishes import AskedOfTasks
 from polynya.cluster.coordination.standing import Standing
 from polynya.cluster.gossip.messages import Picture
 from polynya.cluster.unit import JobKey
-from polynya.engine.verbs.errand import Errand
-from polynya.engine.work.backlog import Backlog
+from polynya.engine.backlog import Backlog
+from polynya.engine.commands.errand import Errand
 from polynya.model.errors import PolynyaError
-from polynya.model.reading.kinds import Task
+from polynya.model.project import Task
 from polynya.observe.events import Event
-from polynya.store.bucket.configuration import Snapshot
+from polynya.store.configuration import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,26 @@
-"""Node status as JSON values: for the state file, the stream and people."""
+"""The status of a node as JSON, and its metrics once a minute.
+
+Reports as figures, once a minute: those by which a cluster scales, and some of each task.
+
+Names, unit and dimensions are an interface: alarms and scaling policies look for them. CloudWatch
+adds the figures of all nodes up, so each node publishes what is its own, and once in a minute of
+the clock: who publishes every 65 seconds is missing from the sum in one minute of thirteen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from polynya.cluster.configuration.accept import InForce
-from polynya.cluster.configuration.assigned import UNNAMED
+from polynya.cluster.configuration import UNNAMED, InForce
 from polynya.cluster.jobs import Job
-from polynya.engine.work.backlog import Taken, Waiting
-from polynya.engine.work.turns.threads import THREADS
+from polynya.engine.backlog import ELSEWHERE_SECONDS, Taken, Waiting
+from polynya.engine.scheduler import THREADS
 from polynya.model.errors import PolynyaError
-from polynya.observe.upkeep import shape_of
+from polynya.observe.maintenance import Shape, joined, shape_of
+from polynya.observe.metrics import Figures, Metric, MetricsSink, Minute
 
 FORMAT_VERSION: Final = "1.0"
 
@@ -175,3 +182,153 @@ def _rounded(waiting: Waiting) -> dict[str, Any]:
         "elsewhere": waiting.elsewhere,
         "keeps_node": waiting.keeps_node,
     }
+
+
+#: One value a minute is what alarms and scaling policies evaluate.
+_MINUTE: Final = 60.0
+
+
+class MetricsOutlet:
+    """Gives the figures of each minute to a sink."""
+
+    def __init__(self, sink: MetricsSink) -> None:
+        self._sink = sink
+        self._minute: int | None = None
+        self._before: dict[tuple[str, str], int] = {}
+        self._busy: tuple[datetime, float] | None = None
+        self._at: datetime | None = None
+
+    def put(self, report: Mapping[str, Any]) -> str | None:
+        """Publish a report if it is the first of its minute; returns what was wrong."""
+        at: datetime = report["at"]
+        minute = int(at.timestamp() // _MINUTE)
+        # Who ends before it has read its configuration belongs to no cluster.
+        nobody = report["state"] == "starting" or report["cluster"] is None
+        if nobody or minute == self._minute:
+            return None
+        self._minute = minute
+        figures = tuple(self._figures(report, at))
+        try:
+            self._sink(Minute(at, report["cluster"], report["node"], report["state"], figures))
+        except OSError as error:
+            return f"metrics: {error.strerror}"
+        return None
+
+    def _figures(self, report: Mapping[str, Any], at: datetime) -> Iterator[Figures]:
+        of_tasks = []
+        totals = [0, 0, 0]
+        for name, task in report["tasks"].items():
+            jobs = task["jobs"].values()
+            records = self._since(name, "records", jobs)
+            failures = self._since(name, "failures", jobs)
+            fenced = self._since(name, "fenced_total", jobs)
+            totals = [totals[0] + records, totals[1] + failures, totals[2] + fenced]
+            figures = (
+                _seconds("BacklogSeconds", sum(job["backlog"]["seconds"] for job in jobs)),
+                _seconds("LagSeconds", max(job["lag_seconds"] for job in jobs)),
+                *_counts(records, failures, fenced),
+                *self._maintenance(name, jobs),
+            )
+            of_tasks += [Figures({"Task": name}, figures), *self._streams(name, jobs, at)]
+        busy = self._saturation(report["engine"], at)
+        yield Figures({}, (*_of_cluster(report), *_counts(*totals), *busy))
+        own = _seconds("BacklogSeconds", _node_seconds(report["backlog"]))
+        yield Figures({"Node": report["node"]}, (own, *busy))
+        yield from of_tasks
+        self._at = at
+
+    def _streams(
+        self, task: str, jobs: Iterable[Mapping[str, Any]], at: datetime
+    ) -> Iterator[Figures]:
+        """What came of each stream since the last figures, and how far it is behind."""
+        seconds = 0.0 if self._at is None else (at - self._at).total_seconds()
+        streams = {name: taken for job in jobs for name, taken in job["streams"].items()}
+        for name, taken in sorted(streams.items()):
+            records = self._since(f"{task}/{name}", "records", [taken])
+            size = self._since(f"{task}/{name}", "bytes", [taken])
+            figures = [
+                Metric("StreamRecords", "Count", records, grown=True),
+                Metric("StreamBytes", "Bytes", size, grown=True),
+                _seconds("StreamBehindSeconds", taken["behind_seconds"]),
+            ]
+            if seconds > 0:
+                figures += [
+                    Metric("StreamRecordsPerSecond", "Count/Second", round(records / seconds, 3)),
+                    Metric("StreamBytesPerSecond", "Bytes/Second", round(size / seconds, 1)),
+                ]
+            yield Figures({"Task": task, "Stream": name}, tuple(figures))
+
+    def _saturation(self, engine: Mapping[str, Any], at: datetime) -> list[Metric]:
+        """The part of the threads' time that was work since the last figure, if there was one."""
+        before, self._busy = self._busy, (at, engine["busy_seconds"])
+        if before is None or at <= before[0]:
+            return []
+        possible = (at - before[0]).total_seconds() * engine["threads"]
+        share = (engine["busy_seconds"] - before[1]) / possible
+        return [Metric("Saturation", "Percent", round(100 * min(max(share, 0.0), 1.0), 1))]
+
+    def _maintenance(self, task: str, jobs: Iterable[Mapping[str, Any]]) -> list[Metric]:
+        """The shape of its tables, and what it took to keep them; nothing before a look."""
+        written = self._since(task, "maintenance_bytes", jobs)
+        shape = joined(Shape(**job["shape"]) for job in jobs if job["shape"] is not None)
+        if shape is None:
+            return []
+        return [
+            Metric("TableHealth", "Percent", shape.health_percent),
+            Metric("MaintenanceBytes", "Bytes", written, grown=True),
+            Metric("TableFiles", "Count", shape.files),
+            Metric("TableFileBytes", "Bytes", shape.average_bytes),
+            Metric("TableDeleted", "Percent", round(100 * shape.deleted_share, 2)),
+            Metric("TableRowsNotOptimised", "Count", shape.rows_not_optimised),
+            Metric("TableMetadataBytes", "Bytes", shape.metadata_bytes),
+            Metric("TableSnapshots", "Count", shape.snapshots),
+            Metric("TableRemovedOrphanBytes", "Bytes", shape.removed_orphan_bytes),
+        ]
+
+    def _since(self, task: str, what: str, jobs: Iterable[Mapping[str, Any]]) -> int:
+        """How much a total of a task grew since the last time."""
+        now = sum(int(job[what]) for job in jobs)
+        before, self._before[task, what] = self._before.get((task, what), 0), now
+        # Less when a dataset left the task.
+        return max(now - before, 0)
+
+
+def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
+    """This node's part in the figures of its cluster; the leader adds what no node has."""
+    backlog = report["backlog"]
+    unowned = (report["sharing"] or {}).get("unowned") or {}
+    suspended = sum(task["state"] == "suspended" for task in report["tasks"].values())
+    figures = [
+        _seconds("BacklogSeconds", _node_seconds(backlog) + unowned.get("seconds", 0.0)),
+        _seconds(
+            "OldestUnmergedAge",
+            max(backlog["oldest_seconds"], unowned.get("oldest_seconds", 0.0)),
+        ),
+        Metric("BacklogBytes", "Bytes", backlog["bytes"]),
+        Metric("SuspendedTasks", "Count", suspended),
+    ]
+    # What is known of the speed when no node is there to measure it. What waits for a suspended job
+    # is no work in these seconds, nor is what a service does.
+    jobs = [job["backlog"] for task in report["tasks"].values() for job in task["jobs"].values()]
+    work = sum(one["bytes"] for one in jobs if one["seconds"] > 0 and not one["elsewhere"])
+    if work > 0 and backlog["seconds"] > 0:
+        speed = round(work / backlog["seconds"], 1)
+        figures.append(Metric("BytesPerSecond", "Bytes/Second", speed))
+    if unowned:
+        figures.append(Metric("UnownedUnits", "Count", unowned["units"]))
+    return figures
+
+
+def _node_seconds(backlog: Mapping[str, Any]) -> float:
+    """The work of this node; while a service works for it, enough that a group keeps a node."""
+    seconds = float(backlog["seconds"])
+    return max(seconds, ELSEWHERE_SECONDS) if backlog["keeps_node"] else seconds
+
+
+def _seconds(name: str, value: float) -> Metric:
+    return Metric(name, "Seconds", round(value, 3))
+
+
+def _counts(records: int, failures: int, fenced: int) -> list[Metric]:
+    counts = {"Records": records, "Failures": failures, "Fenced": fenced}
+    return [Metric(name, "Count", count, grown=True) for name, count in counts.items()]

@@ -12,38 +12,32 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 from uuid import uuid4
 
-from polynya.cluster.agent import Agent, Pace, Ports
-from polynya.cluster.configuration.accept import Acceptance
-from polynya.cluster.configuration.assigned import Mine
+from polynya.cluster.agent import Agent, Encode, HeartbeatOutlet, Pace, Ports, StateFile
+from polynya.cluster.configuration import Acceptance, Mine
 from polynya.cluster.gossip.messages import Sender
-from polynya.cluster.gossip.port import Gossip
-from polynya.cluster.gossip.stream_gossip import StreamGossip
+from polynya.cluster.gossip.stream import Gossip, StreamGossip
+from polynya.cluster.member_thread import Sharing, join, watch_spot
+from polynya.cluster.membership import Part
 from polynya.cluster.messages import ConfigurationRead, Inbox, JarsFetched, Noticed, Workers
-from polynya.cluster.metrics import MetricsOutlet
-from polynya.cluster.outlets import Encode, HeartbeatOutlet, StateFile
-from polynya.cluster.report import Node, summary
-from polynya.cluster.sharing.join import Sharing, join
-from polynya.cluster.sharing.notices import watch_spot
-from polynya.cluster.sharing.part import Part
-from polynya.cluster.spot.imds import Imds
-from polynya.cluster.spot.watcher import is_on_demand
-from polynya.cluster.submitting.configured import source_of
-from polynya.cluster.submitting.workers import Place, RoutedWorkers
+from polynya.cluster.report import MetricsOutlet, Node, summary
+from polynya.cluster.spot import Imds, is_on_demand
+from polynya.cluster.submit.entry import source_of
+from polynya.cluster.submit.workers import Place, RoutedWorkers
 from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.collaborators import start_engine
 from polynya.engine.errors import as_polynya
-from polynya.engine.start import fetch_jars
+from polynya.engine.session import fetch_jars
 from polynya.model.errors import ConflictError
-from polynya.model.reading.loader import LoadedProject
+from polynya.model.loader import LoadedProject
+from polynya.observe.cluster import JarsMissing
 from polynya.observe.events import EventSink
-from polynya.observe.figures import MetricsSink
-from polynya.observe.node import JarsMissing
-from polynya.store.bucket.configuration import ConfigurationSource
+from polynya.observe.metrics import MetricsSink
 from polynya.store.clock import Clock, SystemClock
+from polynya.store.configuration import ConfigurationSource
 from polynya.store.object_store import LocalObjectStore
-from polynya.store.record_stream import RecordStream
-from polynya.store.streams import stream_at
+from polynya.store.places import stream_at
+from polynya.store.streams import RecordStream
 
 _LOCK_FILE: Final = "lock"
 #: Seconds between two tries to fetch jars.

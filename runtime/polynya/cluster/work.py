@@ -14,18 +14,17 @@ from typing import TypeAlias
 
 from polynya.cluster.messages import ErrandEnded, Inbox, Observed, RoundEnded, RunEnded
 from polynya.cluster.unit import JobKey
+from polynya.engine.backlog import Backlog
+from polynya.engine.commands.errand import Errand, carry_out
+from polynya.engine.context import EngineContext
 from polynya.engine.errors import as_polynya
 from polynya.engine.runner import units
-from polynya.engine.verbs.errand import Errand, carry_out
-from polynya.engine.work.backlog import Backlog
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.queue import Crew
-from polynya.engine.work.turns.rounds import Rounds
-from polynya.engine.work.turns.unit import OVER, TOO_LONG, Ended, Turn, Unit
+from polynya.engine.scheduler import Crew, Rounds
+from polynya.engine.unit import OVER, TOO_LONG, Ended, Turn, Unit
 from polynya.lake.spark.session import is_alive
 from polynya.lake.table.fence import epoch_found
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
-from polynya.model.reading.kinds import Task
+from polynya.model.project import Task
 
 #: The units of a job. Its own is called like the job; it may find others.
 Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]

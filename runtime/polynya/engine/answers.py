@@ -1,23 +1,192 @@
-"""Answers by the first engine that suffices: the embedded one, else Spark, which starts then."""
+"""Answers SQL by the first engine that suffices: the embedded one, else Spark."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from enum import StrEnum
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from polynya.engine.asked import Engine
-from polynya.engine.embedded import answer_embedded, published_views, view_columns
-from polynya.lake.read.statements import Statement, refuse_writing, unanswered
-from polynya.lake.read.values import Answer
-from polynya.lake.spark.naming import CATALOG
-from polynya.lake.warehouse.check import refuse_unusable
-from polynya.mirror.embedded.refusal import NotEmbeddedError
-from polynya.model.errors import PolynyaError
-from polynya.model.reading.loader import LoadedProject
+import pyarrow as pa
+from pyiceberg.io import load_file_io
 
-if TYPE_CHECKING:  # start-up time: most statements need no PySpark
+from polynya.engine.inventory import inventory
+from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
+from polynya.lake.read.inspect import shape
+from polynya.lake.read.query import Statement, refuse_writing, unanswered
+from polynya.lake.read.values import Answer
+from polynya.lake.spark.catalog import python_catalog
+from polynya.lake.spark.session import CATALOG
+from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
+from polynya.lake.warehouse.check import entries_of, refuse_unusable
+from polynya.lake.warehouse.tables import ListedTables, Tables
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.errors import OperationError, PolynyaError
+from polynya.model.loader import LoadedProject
+from polynya.model.names import quote_path
+from polynya.model.types import DataType
+from polynya.query.embedded import Limits, Live, answer_here, columns_of, stream_here
+from polynya.query.translate import NotEmbeddedError
+
+if TYPE_CHECKING:
     from polynya.lake.spark.api import SparkSession
+
+
+class Engine(StrEnum):
+    """What answers statements; `auto` lets Spark answer what the embedded engine cannot."""
+
+    AUTO = "auto"
+    EMBEDDED = "embedded"
+    SPARK = "spark"
+
+
+def answer_embedded(
+    project: LoadedProject,
+    statement: str,
+    *,
+    limit: int | None = None,
+    limits: Limits | None = None,
+) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    """The rows of a statement as Spark would give them, over the newest commit of each table.
+
+    Rows without an ORDER BY come in any order. At most `limit` of them.
+
+    Raises:
+        NotEmbeddedError: Spark has to answer it, for this reason.
+        PolynyaError: what `refuse_unusable` raises.
+    """
+    refuse_unusable(project.target, CATALOG)
+    return answer_here(statement, _Views(project).find, limit=limit, limits=limits or Limits())
+
+
+def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a statement as they come, over the newest commit of each table.
+
+    Raises as `answer_embedded`, mostly before the first rows.
+    """
+    refuse_unusable(project.target, CATALOG)
+    yield from stream_here(statement, _Views(project).find, limits=Limits())
+
+
+def view_types(project: LoadedProject, name: str) -> dict[str, DataType] | None:
+    """Types of the columns of a view by name; None where there is none.
+
+    Raises NotEmbeddedError where Spark has to tell.
+    """
+    live = _Views(project).find(name)
+    return columns_of(live.dataset, live.shape, live.view)
+
+
+def published_views(project: LoadedProject) -> list[str] | None:
+    """`schema.view` of every view that the catalog holds, in order; None where it holds none."""
+    if project.target.on_glue:
+        return None
+    found = entries_of(project.target, CATALOG)
+    return sorted(one.full_name for one in found if one.is_view)
+
+
+def view_columns(project: LoadedProject, name: str) -> list[str]:
+    """Names of the columns of a view. Raises NotEmbeddedError where Spark has to tell."""
+    live = _Views(project).find(name)
+    return list(columns_of(live.dataset, live.shape, live.view) or ())
+
+
+class _Views:
+    """The views of a project; each table is loaded once, so that all its views show one commit."""
+
+    def __init__(self, project: LoadedProject) -> None:
+        self._project = project
+        self._known: list[Live] = []
+
+    @cached_property
+    def _entries(self) -> list[CatalogEntry]:
+        return entries_of(self._project.target, CATALOG)
+
+    @cached_property
+    def _tables(self) -> Tables:
+        target = self._project.target
+        if target.catalog_properties:
+            # Of what they may change we know nothing.
+            raise NotEmbeddedError("the catalog of the target has properties of its own")
+        if catalog_file(target) is not None:
+            return ListedTables(self._entries)
+        try:
+            return python_catalog(target)
+        except OperationError as error:
+            # There is no table at all.
+            raise NotEmbeddedError(error.message) from error
+
+    def find(self, name: str) -> Live:
+        """The view that is called `schema.view`, in any case if only one is.
+
+        Raises NotEmbeddedError.
+        """
+        schema, _, view = self._as_called(name).partition(".")
+        has_view = partial(_has_view, schema=schema, view=view)
+        known = next((one for one in self._known if has_view(one.dataset)), None)
+        if known is None:
+            known = self._load(name, has_view)
+            self._known.append(known)
+        self._check(known, view)
+        return replace(known, view=view)
+
+    def _as_called(self, name: str) -> str:
+        """A name in the case of the only view that it may mean: sources have names in capitals."""
+        views = [one.full_name for one in self._entries if one.is_view]
+        if name in views:
+            return name
+        alike = [one for one in views if one.casefold() == name.casefold()]
+        return alike[0] if len(alike) == 1 else name
+
+    def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
+        for entry in inventory(self._project, self._tables, wanted):
+            if entry.table is not None and not entry.is_ledger:
+                return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
+        raise NotEmbeddedError(f"{name} is no view of the project")
+
+    def _check(self, known: Live, view: str) -> None:
+        """Raise where the catalog holds another definition of a view than we would make.
+
+        Then settings have changed since, or a run was killed. On Glue, views are made for each
+        session, from what we made them of.
+        """
+        if self._project.target.on_glue:
+            return
+        relations = known.dataset.relations
+        name = f"{relations.schema}.{view}"
+        made = {one.full_name: one.metadata for one in self._entries if one.is_view}
+        place = made.get(name)
+        table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
+        text = definitions(known.dataset, known.shape, table).get(view)
+        if (
+            place is None
+            or text is None
+            or self._definition(place) != definition_of(known.shape, text)
+        ):
+            raise NotEmbeddedError(f"the view {name} was made in another way")
+
+    def _definition(self, metadata: str) -> str | None:
+        """The definition in the metadata file of a view; None where there is none to read."""
+        try:
+            reader = load_file_io(dict(self._tables.properties), metadata)
+            with reader.new_input(metadata).open() as file:
+                data = file.read()
+            text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
+            found = json.loads(text).get("properties", {}).get(DEFINITION)
+        except (OSError, EOFError, ValueError, AttributeError):
+            return None
+        return str(found) if found is not None else None
+
+
+def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
+    named = dataset.relations
+    views = (named.view, named.changes_view, named.history_view, named.headers_view)
+    return named.schema == schema and view in views
+
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +252,7 @@ class Answers:
         """Let what follows see the newest commits, as the embedded engine does by itself."""
         if self._spark is not None:
             # Start-up time: pyspark.
-            from polynya.lake.read.newest import see_newest
+            from polynya.lake.read.inspect import see_newest
 
             see_newest(self._spark)
 
@@ -98,7 +267,7 @@ class Answers:
         if known is not None:
             return known
         # Start-up time: pyspark.
-        from polynya.lake.read.hints import view_names
+        from polynya.lake.read.query import view_names
 
         return view_names(self.spark)
 

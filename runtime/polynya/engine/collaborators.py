@@ -6,24 +6,21 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from polynya.engine import start
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.landed_readers import LandedReaders, state_in
-from polynya.engine.work.policy import ApplyMode
-from polynya.formats.files.begun import Begun
+from polynya.engine import session
+from polynya.engine.backlog import LandedReaders, state_in
+from polynya.engine.context import EngineContext
+from polynya.engine.policy import ApplyMode
+from polynya.formats.begun import Begun
+from polynya.lake.apply import key_index
 from polynya.lake.apply.fast import FastApplier, ways
-from polynya.lake.apply.local.keys import setting
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.cache import cache_root
-from polynya.lake.spark.naming import CATALOG
-from polynya.lake.spark.session import is_alive
-from polynya.lake.warehouse.check import refuse_unusable
-from polynya.lake.warehouse.folder import make_folder, refuse_unwritable
-from polynya.lake.warehouse.gone import cause_of
+from polynya.lake.spark.session import CATALOG, is_alive
+from polynya.lake.warehouse.check import cause_of, make_folder, refuse_unusable, refuse_unwritable
 from polynya.lake.warehouse.readers import Readers
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.reading.loader import LoadedProject
+from polynya.model.loader import LoadedProject
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import SystemClock
 from polynya.store.places import store_at
@@ -41,13 +38,13 @@ def start_engine(
     Raises ConfigError when POLYNYA_KEY_INDEX is no size, and DependencyError or OperationError when
     the warehouse or its catalog cannot be used.
     """
-    indexes = setting.key_indexes(os.environ.get(setting.VARIABLE))
+    indexes = key_index.key_indexes(os.environ.get(key_index.VARIABLE))
     target = project.target
     refuse_unusable(target, CATALOG)
     if isinstance(target.warehouse, Path):
         make_folder(target.warehouse)
         refuse_unwritable(target.warehouse)
-    spark = start.start_spark(project, long_lived=long_lived)
+    spark = session.start_spark(project, long_lived=long_lived)
     landed_readers = LandedReaders(state_in(spark))
     # A file that cannot be read may hold a table that nobody knows of.
     landed_readers.know(None if project.errors else project.works)
@@ -73,6 +70,6 @@ def _mirror(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], list[s
     if not target.on_glue:
         return None
     # Start-up time: the AWS SDK.
-    from polynya.mirror.publish import GlueMirror
+    from polynya.query.glue import GlueMirror
 
     return GlueMirror(target).publish

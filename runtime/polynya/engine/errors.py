@@ -25,7 +25,6 @@ def _of_outside(error: BaseException) -> PolynyaError | None:
     # Start-up time: only who loaded PySpark or PyIceberg can have such an error.
     if "pyspark" not in sys.modules and "pyiceberg" not in sys.modules:
         return None
-    from polynya.lake.iceberg.errors.machine import machine_error
-    from polynya.lake.spark.aws_errors import aws_error
+    from polynya.lake.errors import aws_error, machine_error
 
     return aws_error(error) or machine_error(error)

@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from polynya.engine.tasks.capture import CaptureTask
-from polynya.engine.tasks.capturing.unit import capture_unit
-from polynya.engine.tasks.declared import DeclaredDataset
+from polynya.engine.context import EngineContext
+from polynya.engine.landing import SharedLook, TaskLanding
+from polynya.engine.scheduler import POLL_SECONDS, Crew, Rounds
 from polynya.engine.tasks.direct import DirectDataset
-from polynya.engine.tasks.extracts import ExtractsDataset
-from polynya.engine.tasks.folders import FolderTask
-from polynya.engine.tasks.streaming import LandingTask
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.landing import TaskLanding
-from polynya.engine.work.turns.look import SharedLook
-from polynya.engine.work.turns.queue import POLL_SECONDS, Crew
-from polynya.engine.work.turns.rounds import Rounds
-from polynya.engine.work.turns.unit import Ended, Unit
-from polynya.formats.files.discovery import start_of
-from polynya.model.config.capture.connected import ConnectedCapture
+from polynya.engine.tasks.shared_files import CaptureTask
+from polynya.engine.tasks.storage import DeclaredDataset, ExtractsDataset, FolderTask
+from polynya.engine.tasks.streams import LandingTask
+from polynya.engine.tasks.unit import capture_unit
+from polynya.engine.unit import Ended, Unit
+from polynya.formats.files import start_of
+from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.streaming.direct import DirectTask
-from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import FencedError, PolynyaError
-from polynya.model.formats.registry import rules_of
-from polynya.model.reading.kinds import Task
+from polynya.model.formats import rules_of
+from polynya.model.project import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from polynya.engine.plan.inventory import inventory
+from polynya.engine.inventory import inventory
 from polynya.lake.iceberg.layout import create_namespaces
 from polynya.lake.read.catalog_views import create_views
 from polynya.lake.read.inspect import shape
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
-from polynya.lake.spark.naming import view_catalog
-from polynya.model.contract.identifiers import quote_path
-from polynya.model.reading.loader import LoadedProject
+from polynya.lake.spark.session import view_catalog
+from polynya.model.loader import LoadedProject
+from polynya.model.names import quote_path
 
 
 def make_views(spark: SparkSession, project: LoadedProject, statements: str) -> None:

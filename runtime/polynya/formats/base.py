@@ -20,11 +20,10 @@ from polynya.formats.batch import (
     Limits,
     Rejected,
 )
-from polynya.formats.files.discovery import Discovery
-from polynya.formats.files.folders import Folders
-from polynya.formats.sources.eras import Era
+from polynya.formats.eras import Era
+from polynya.formats.files import Discovery, Folders
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.datatypes import DataType
+from polynya.model.types import DataType
 from polynya.store.object_store import ObjectInfo, ObjectStore
 
 

@@ -14,11 +14,10 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.sources.eras import Era
+from polynya.formats.eras import Era
 from polynya.model.config.evolution import SchemaChange
-from polynya.model.contract.direct_position import DirectPosition
-from polynya.model.contract.landed_position import Span
-from polynya.model.datatypes import DataType
+from polynya.model.positions import DirectPosition, Span
+from polynya.model.types import DataType
 from polynya.store.object_store import ObjectInfo
 
 WHOLE_FILE = -1

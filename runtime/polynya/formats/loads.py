@@ -15,8 +15,8 @@ import pyarrow as pa
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import FileProgress, Rejected
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.model.datatypes import DataType
 from polynya.model.errors import PolynyaError
+from polynya.model.types import DataType
 
 #: Columns of what tasks yield, before those of the source. Only a rejected record, and one whose
 #: key is NULL, has a file, an offset and raw bytes.

@@ -7,20 +7,23 @@ from typing import Final, TypeAlias
 
 from polynya.formats.base import Format
 from polynya.formats.debezium.format import DebeziumFormat
-from polynya.formats.dms.format import DmsFormat
+from polynya.formats.dms import DmsFormat
 from polynya.formats.loads import LoadFormat
 from polynya.formats.native.format import NativeFormat
-from polynya.formats.native.loads.plan import NativeLoads
+from polynya.formats.native.loads import NativeLoads
 from polynya.formats.replicate.format import ReplicateFormat
 from polynya.formats.stream.format import StreamFormat
 from polynya.model.config.task import StorageTask
-from polynya.model.formats.debezium import DEBEZIUM
-from polynya.model.formats.dms import DMS
-from polynya.model.formats.native import NATIVE
-from polynya.model.formats.registry import add_rules, remove_rules
-from polynya.model.formats.replicate import REPLICATE
-from polynya.model.formats.rules import FormatRules
-from polynya.model.formats.stream import STREAM
+from polynya.model.formats import (
+    DEBEZIUM,
+    DMS,
+    NATIVE,
+    REPLICATE,
+    STREAM,
+    FormatRules,
+    add_rules,
+    remove_rules,
+)
 
 #: Makes the landing zone of a task as its format reads it.
 FormatOf: TypeAlias = Callable[[StorageTask], Format]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from polynya.model.contract.landed_position import Gone
+from polynya.model.positions import Gone
 from polynya.observe.events import Event, Level, counted, line
 
 _WHY: Final[Mapping[str, str]] = {

@@ -1,12 +1,90 @@
-"""The object store of a place that a target names."""
+"""The object store, source store or record stream that a text names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final, Protocol
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.contract.location import Location
+from polynya.model.errors import DependencyError
+from polynya.model.names import Location, parse_location
+from polynya.store.clock import Clock, Retry
 from polynya.store.object_store import LocalObjectStore, ObjectStore
+from polynya.store.streams import ObjectStream, RecordStream
+
+#: What is told late is of no use: heartbeats follow each other every ten seconds.
+_RETRY_SECONDS: Final = 5.0
+
+
+def stream_at(name: str, access: AwsAccess, clock: Clock) -> RecordStream:
+    """A Kinesis stream by name or ARN; where there is a slash, a folder or `s3://BUCKET/PREFIX`.
+
+    Nothing is asked yet.
+
+    Raises:
+        ConfigError: no such place can be (POLYNYA-CFG-009, 011, 018).
+    """
+    if "/" in name and not name.startswith("arn:"):
+        place = parse_location(name, Path.cwd(), "--stream")
+        return ObjectStream(_store(place, access), clock)
+    # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
+    from polynya.store.aws.kinesis import KinesisStream
+
+    return KinesisStream(name, access)
+
+
+def _store(place: Location, access: AwsAccess) -> ObjectStore:
+    if isinstance(place, Path):
+        # It is made with the first record: a folder that cannot be is no reason not to start.
+        return LocalObjectStore(place)
+    from polynya.store.aws.s3 import S3ObjectStore
+
+    return S3ObjectStore(place, access, retry=Retry(deadline=_RETRY_SECONDS))
+
+
+class SourceStore(ObjectStore, Protocol):
+    """An object store of which parts are listed."""
+
+    def folders(self, start: str) -> Iterator[str]:
+        """Paths of folders that begin with `start` and go on to the next `/`, with it, in order."""
+        ...
+
+
+class LocalSourceStore(LocalObjectStore):
+    """A local folder that others write. Linked folders are not entered."""
+
+    def folders(self, start: str) -> Iterator[str]:
+        """The folders that begin with `start`."""
+        folder, _, _ = start.rpartition("/")
+        for path in self._entries(f"{folder}/" if folder else ""):
+            if path.endswith("/") and path.startswith(start):
+                yield path
+
+    def _entries(self, folder: str, after: str = "") -> Sequence[str]:
+        if not self.root.is_dir():
+            raise _no_folder(self.root)
+        return super()._entries(folder, after)
+
+
+def _no_folder(root: Path) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-STR-042",
+        "there is no such folder to read files from",
+        where=str(root),
+        state="nothing was read after the last landed batch",
+        fix="make the folder, or mount what it is on; the task goes on by itself",
+    )
+
+
+def source_at(place: Location, access: AwsAccess) -> SourceStore:
+    """A local folder, which may be missing, or a place in a bucket."""
+    if isinstance(place, Path):
+        return LocalSourceStore(place)
+    # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
+    from polynya.store.aws.s3 import S3SourceStore
+
+    return S3SourceStore(place, access)
 
 
 def store_at(place: Location, access: AwsAccess) -> ObjectStore:

@@ -1,43 +1,240 @@
-"""The record stream that a text names."""
+"""The stream by which nodes tell their state, and its form in an object store.
+
+Each writer has a ring of `SLOTS` objects that it writes over in turn, so that the store never fills
+up; who looks too seldom misses what was written over. A reader lists the objects and reads those of
+another version than at its last look. What nobody has written to for an hour, a reader removes.
+
+The stream by which nodes tell their state. Advisory: what is lost in it changes nothing.
+
+Who reads it works with iterators, as Kinesis does: texts that only the stream understands.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+from urllib.parse import quote, unquote
+from uuid import uuid4
 
-from polynya.model.config.aws import AwsAccess
-from polynya.model.contract.location import Location, parse_location
+from polynya.model.errors import DependencyError, OperationError
 from polynya.store.clock import Clock
-from polynya.store.object_store import LocalObjectStore, ObjectStore
-from polynya.store.object_stream import ObjectStream
-from polynya.store.record_stream import RecordStream
-from polynya.store.retry import Retry
-
-#: What is told late is of no use: heartbeats follow each other every ten seconds.
-_RETRY_SECONDS: Final = 5.0
+from polynya.store.object_store import ObjectInfo, ObjectStore
 
 
-def stream_at(name: str, access: AwsAccess, clock: Clock) -> RecordStream:
-    """A Kinesis stream by name or ARN; where there is a slash, a folder or `s3://BUCKET/PREFIX`.
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it was put: nobody has checked what is in it."""
 
-    Nothing is asked yet.
+    key: str
+    data: bytes
 
-    Raises:
-        ConfigError: no such place can be (POLYNYA-CFG-009, 011, 018).
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some records of a shard.
+
+    Attributes:
+        records: in the order in which the stream took them.
+        following: iterator for what comes after them, None when the shard is closed and was read to
+            its end.
+        behind_seconds: how old these records are at most, None when the stream does not know.
     """
-    if "/" in name and not name.startswith("arn:"):
-        place = parse_location(name, Path.cwd(), "--stream")
-        return ObjectStream(_store(place, access), clock)
-    # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
-    from polynya.store.aws.kinesis import KinesisStream
 
-    return KinesisStream(name, access)
+    records: tuple[Record, ...]
+    following: str | None
+    behind_seconds: float | None = None
 
 
-def _store(place: Location, access: AwsAccess) -> ObjectStore:
-    if isinstance(place, Path):
-        # It is made with the first record: a folder that cannot be is no reason not to start.
-        return LocalObjectStore(place)
-    from polynya.store.aws.s3 import S3ObjectStore
+class IteratorLostError(DependencyError):
+    """Raised when an iterator is too old, or what it points at is gone: begin with the newest."""
 
-    return S3ObjectStore(place, access, retry=Retry(deadline=_RETRY_SECONDS))
+
+class ThrottledError(DependencyError):
+    """Raised when a stream was asked more often than it answers; the records are still there."""
+
+
+class RecordStream(Protocol):
+    """Records under keys, in shards."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Add a record; records of one key keep their order.
+
+        Raises:
+            PolynyaError: it was not added, as far as is known.
+        """
+        ...
+
+    def shards(self) -> tuple[str, ...]:
+        """Names of the shards that take records now.
+
+        Raises:
+            DependencyError: the stream does not answer, or there is none.
+        """
+        ...
+
+    def newest(self, shard: str) -> str:
+        """An iterator for what is put into a shard from now on.
+
+        Raises:
+            DependencyError: the stream does not answer, or the shard is gone.
+        """
+        ...
+
+    def read(self, iterator: str) -> Page:
+        """What follows an iterator, as much as the stream gives at once.
+
+        Raises:
+            IteratorLostError: the iterator is of no use any more (POLYNYA-AGT-040).
+            ThrottledError: asked too often (POLYNYA-AGT-041).
+            DependencyError: the stream does not answer.
+        """
+        ...
+
+
+def iterator_lost(where: str, why: str) -> IteratorLostError:
+    """The error of an iterator that is of no use any more."""
+    return IteratorLostError(
+        "POLYNYA-AGT-040",
+        "the place in the workload stream was lost",
+        where=where,
+        why=why,
+        state="some heartbeats of other nodes were not read; no data and no ownership depends on"
+        " them",
+        fix="nothing: the node goes on with the newest records",
+    )
+
+
+def throttled(where: str, why: str) -> ThrottledError:
+    """The error of a stream that is asked too often."""
+    return ThrottledError(
+        "POLYNYA-AGT-041",
+        "the workload stream is asked more often than it answers",
+        where=where,
+        why=why,
+        state="records wait in the stream; no data and no ownership depends on them",
+        fix="nothing: the node asks less often; when it lasts, see who else reads this stream",
+    )
+
+
+#: Objects of each writer: what it puts between two looks of a reader, with room to spare.
+SLOTS: Final = 16
+#: An object is removed when it has not changed for so many seconds.
+STALE_SECONDS: Final = 3600.0
+#: So much of an object is read.
+MOST_BYTES: Final = 64 * 1024
+
+_FOLDER: Final = "records"
+_SHARD: Final = "all"
+#: So many readers of one process are remembered.
+_READERS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Version of an object at the last look, and since when, in monotonic seconds."""
+
+    version: str
+    since: float
+
+
+class ObjectStream:
+    """Records as objects below `records/`. Usable from many threads; an iterator from one."""
+
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        # A process that starts again must not write over what the one before has just said.
+        self._writer = uuid4().hex[:12]
+        self._written = itertools.count(1)
+        self._numbers = itertools.count(1)
+        self._readers: dict[str, dict[str, _Seen]] = {}
+        self._lock = threading.Lock()
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write over the oldest record of this writer."""
+        number = next(self._written)
+        path = f"{_FOLDER}/{self._writer}/{number % SLOTS:02}"
+        with _failures("write a record"):
+            self._store.put(path, b"%d %s\n%s" % (number, quote(key, safe="").encode(), data))
+
+    def shards(self) -> tuple[str, ...]:
+        """The only one."""
+        return (_SHARD,)
+
+    def newest(self, shard: str) -> str:
+        """Take note of all that is there."""
+        now = self._clock.monotonic()
+        seen = {one.path: _Seen(one.version, now) for one in self._listed()}
+        with self._lock:
+            iterator = f"{shard}-{next(self._numbers)}"
+            self._readers[iterator] = seen
+            while len(self._readers) > _READERS:
+                del self._readers[next(iter(self._readers))]
+        return iterator
+
+    def read(self, iterator: str) -> Page:
+        """What was written since the last look."""
+        with self._lock:
+            before = self._readers.get(iterator)
+        if before is None:
+            raise iterator_lost("the workload stream", "this reader was forgotten")
+        now = self._clock.monotonic()
+        listed = self._listed()
+        changed = [one for one in listed if _version(before, one) != one.version]
+        found = sorted(record for one in changed for record in self._record(one))
+        seen = {one.path: before.get(one.path, _Seen("", now)) for one in listed}
+        seen.update((one.path, _Seen(one.version, now)) for one in changed)
+        self._remove_stale(seen, now)
+        with self._lock:
+            self._readers[iterator] = seen
+        return Page(tuple(Record(key, data) for _, _, key, data in found), iterator, 0.0)
+
+    def _record(self, one: ObjectInfo) -> Iterator[tuple[str, int, str, bytes]]:
+        """Its writer, number, key and data; nothing when it went away or is not ours to read."""
+        try:
+            with _failures("read a record"):
+                data = self._store.read(one.path, MOST_BYTES).data
+        except (FileNotFoundError, OperationError):
+            return
+        head, _, rest = data.partition(b"\n")
+        number, _, key = head.partition(b" ")
+        if not (number.isdigit() and len(number) < 20):
+            # It is handed on as it is: who reads the records counts what is none.
+            number, key, rest = b"0", b"", data
+        writer = one.path.rpartition("/")[0]
+        yield writer, int(number), unquote(key.decode("ascii", "replace")), rest
+
+    def _listed(self) -> list[ObjectInfo]:
+        with _failures("list the records"):
+            return list(self._store.list(_FOLDER))
+
+    def _remove_stale(self, seen: dict[str, _Seen], now: float) -> None:
+        stale = [path for path, one in seen.items() if now - one.since > STALE_SECONDS]
+        for path in stale:
+            with _failures("remove an old record"):
+                self._store.delete_if_unchanged(path, seen.pop(path).version)
+
+
+def _version(seen: dict[str, _Seen], one: ObjectInfo) -> str | None:
+    return seen[one.path].version if one.path in seen else None
+
+
+@contextmanager
+def _failures(action: str) -> Iterator[None]:
+    """Errors of the file system as those of a stream; what is only missing stays what it is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DependencyError(
+            "POLYNYA-AGT-043",
+            f"the folder of the workload stream does not let us {action}",
+            where=str(error.filename or ""),
+            why=error.strerror,
+            state="nodes do not hear each other; no data and no ownership depends on it",
+            fix="look at the folder and its permissions; the node goes on by itself",
+        ) from error

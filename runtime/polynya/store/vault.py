@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from polynya.model.documents.late_references import LateReference, opened
+from polynya.model.documents.references import LateReference, opened
 from polynya.model.errors import DependencyError
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.node_folders import SECRETS
@@ -98,7 +98,7 @@ def vault() -> Vault:
 
 def _ask_secrets_manager(name: str) -> str:
     # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
-    from polynya.store.aws.secrets_manager import secret_text
+    from polynya.store.aws.account import secret_text
 
     found = secret_text(name)
     if found is None:

@@ -1,4 +1,4 @@
-"""Runs users' tests of their tasks: real engine, landing zone in memory, tables of their own.
+"""Runs users' tests of their tasks: real engine, landing zone in memory, own tables.
 
 Every test gets a schema that nothing else uses, in a warehouse that is thrown away. The project's
 landing folder and tables are neither read nor written.
@@ -6,37 +6,201 @@ landing folder and tables are neither read nor written.
 
 from __future__ import annotations
 
+import io
+import json
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, get_args
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from polynya.engine.context import EngineContext
+from polynya.engine.ledger import ledger_dataset
 from polynya.engine.runner import run_once, units
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.ledger import ledger_dataset
+from polynya.formats.files import glob_pattern
+from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.read.values import to_json
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.naming import internal_path, view_catalog
+from polynya.lake.spark.session import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.streaming.direct import DirectTask
+from polynya.model import headers as h
+from polynya.model.config.dataset import ResolvedDataset, of_source
+from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.config.task_tests import RELATIONS, moment
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import quote_path, shown
+from polynya.model.config.task_tests import RELATIONS, Batch, moment
 from polynya.model.documents.problems import suggest
-from polynya.model.errors import PolynyaError
-from polynya.model.formats.registry import rules_of
-from polynya.model.reading.task_test_loader import LoadedTest
+from polynya.model.errors import ConfigError, PolynyaError
+from polynya.model.formats import rules_of
+from polynya.model.headers import STREAM_HEADER_NAMES, Partition, StreamSource
+from polynya.model.names import quote_path, shown
+from polynya.model.promotion import storage_type
+from polynya.model.task_tests import LoadedTest
+from polynya.model.types import DataType
+from polynya.store.object_store import LocalObjectStore
+from polynya.streams.landing import ByHand, Message
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
-from polynya.testing.given import landing_files
 from polynya.testing.rows import Difference, Row, as_column, differences
 from polynya.transform.named_columns import UnknownColumn
+
+
+def landed_messages(test: LoadedTest, number: int) -> Mapping[str, bytes]:
+    """The landed batch of the batch with this number (from 0), by its path in the landing zone.
+
+    Raises ConfigError for a header column that the source does not have.
+    """
+    given = test.test.given
+    clocks = [test.test.clock, *(one.clock for one in given[: number + 1] if one.clock)]
+    before = sum(len(_messages(batch)) for batch in given[:number])
+    try:
+        path, content = _landed_table(test).batch(
+            number + 1, before, _messages(given[number]), moment(clocks[-1])
+        )
+    except ValueError as error:
+        raise ConfigError(
+            "POLYNYA-TEST-002",
+            f"the batch cannot land: {error}",
+            where=test.where("given", number),
+            state="the test was not run; the project's own tables are never touched",
+            fix="give the header columns of the source, with values of their types",
+        ) from error
+    return {f"{test.task.landing.path}/{path}": content}
+
+
+def _landed_table(test: LoadedTest) -> ByHand:
+    """The landed table that the dataset reads; where a glob names several, one of them."""
+    dataset, stream = test.dataset, test.stream
+    glob = dataset.path or rules_of(test.task.landing.format).path.format(name=dataset.name)
+    table = "".join(_letters(glob.rpartition("/")[0])) or dataset.name
+    if stream is None:
+        return ByHand(test.task.name, table)
+    source: StreamSource = next(
+        one for one in get_args(StreamSource) if one in stream.source.chosen
+    )
+    return ByHand(stream.name, table, source, stream.content)
+
+
+def _letters(glob: str) -> Iterator[str]:
+    return (letter for letter in glob if letter not in "*?[]")
+
+
+def _messages(batch: Batch) -> Sequence[Message]:
+    if batch.lines is not None:
+        return [Message(line.encode(), {}) for line in batch.lines.splitlines()]
+    found = []
+    for event in batch.events or ():
+        headers = {name: value for name, value in event.items() if name in STREAM_HEADER_NAMES}
+        record = {name: value for name, value in event.items() if name not in headers}
+        found.append(Message(json.dumps(record, ensure_ascii=False).encode(), headers))
+    return found
+
+
+def parquet_file(records: Sequence[Mapping[str, Any]], declared: Mapping[str, DataType]) -> bytes:
+    """Return the bytes of a file with a column for each name, NULL where a record lacks it.
+
+    A declared column has its declared type, and text in it is converted; another column has the
+    type of its values. Raises ValueError when a value does not fit, or two do not fit together.
+    """
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = {
+        name: _column(name, [record.get(name) for record in records], declared.get(name))
+        for name in names
+    }
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
+    return file.getvalue()
+
+
+def _column(name: str, values: list[Any], kind: DataType | None) -> pa.Array:
+    try:
+        if kind is None:
+            return pa.array(values)
+        wanted = arrow_type(storage_type(kind))
+        if all(value is None or isinstance(value, str) for value in values):
+            return pa.array(values, pa.string()).cast(wanted)
+        return pa.array(values, wanted)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise ValueError(f"column {name} of a Parquet file cannot hold this: {error}") from error
+
+
+#: Parts of a glob, and what stands in their place in the name of a file; `{}` is its number.
+_FILLED: Final = (
+    (re.compile(r"\*\*/"), "{}/"),
+    (re.compile(r"\*+"), "{}"),
+    (re.compile(r"\?"), "0"),
+    (re.compile(r"\[([^!\]/])[^\]/]*\]"), r"\1"),
+)
+
+
+def landing_files(test: LoadedTest, number: int, project: Path) -> Mapping[str, bytes]:
+    """Return the files of the batch with this number (from 0), as they land.
+
+    Raises ConfigError when a folder is empty, a value does not fit its column, or no name for a
+    file can be made from the `path` of the dataset.
+    """
+    batch = test.test.given[number]
+    root = test.task.landing.path
+    if batch.folder is not None:
+        store, prefix = LocalObjectStore(project), f"{batch.folder}/"
+        found = {
+            f"{root}/{info.path.removeprefix(prefix)}": store.get(info.path)
+            for info in store.list(batch.folder)
+        }
+        if not found:
+            raise _unusable(test, number, f"the folder {batch.folder} has no files")
+        return found
+    if rules_of(test.task.landing.format).events_in_tests == "messages":
+        return landed_messages(test, number)
+    return {f"{root}/{_name(test, number)}": _content(test, number)}
+
+
+def _content(test: LoadedTest, number: int) -> bytes:
+    batch = test.test.given[number]
+    if batch.lines is not None:
+        return batch.lines.encode()
+    if rules_of(test.task.landing.format).events_in_tests == "parquet":
+        declared = of_source(resolved(test.task, test.dataset)).events.columns
+        try:
+            return parquet_file(batch.events or (), declared)
+        except ValueError as error:
+            raise _unusable(test, number, str(error)) from error
+    records = [json.dumps(event, ensure_ascii=False) for event in batch.events or ()]
+    return "".join(f"{record}\n" for record in records).encode()
+
+
+def _name(test: LoadedTest, number: int) -> str:
+    batch, dataset = test.test.given[number], test.dataset
+    if batch.file is not None:
+        return batch.file
+    if rules_of(test.task.landing.format).finds_tables:
+        return _numbered("*.jsonl", number)
+    glob = (dataset.initial_load if batch.load else dataset.path) or "*"
+    name = _numbered(glob, number)
+    if not glob_pattern(glob).fullmatch(name):
+        raise _unusable(test, number, f"no file name could be made from the glob `{glob}`")
+    return name
+
+
+def _numbered(glob: str, number: int) -> str:
+    name = glob.replace("{", "{{").replace("}", "}}")
+    for pattern, filler in _FILLED:
+        name = pattern.sub(filler, name)
+    # Names sort as the batches do, also within one copy.
+    return name.format(*[f"{number + 1:04d}"] * name.count("{}"))
+
+
+def _unusable(test: LoadedTest, number: int, why: str) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-TEST-002",
+        f"the batch cannot land: {why}",
+        where=test.where("given", number),
+        state="the test was not run; the project's own tables are never touched",
+        fix="name the `file` of the batch, or fix the values or the folder",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +294,7 @@ def _compared(
     spark: SparkSession, test: LoadedTest, task: StorageTask, dataset: ResolvedDataset
 ) -> tuple[tuple[str, ...], tuple[Comparison, ...]]:
     """Keys of the dataset, and each expected relation against what it holds."""
-    table = _table(spark, dataset)
+    table = _internal_table(spark, dataset)
     comparisons = []
     for relation in RELATIONS:
         expected = getattr(test.test.expect, relation)
@@ -139,7 +303,7 @@ def _compared(
         if relation == "quarantined":
             # Records that belong to no table stay with the position of the whole task.
             ledger = ledger_dataset(task) if rules_of(dataset.landing.format).finds_tables else None
-            found = _quarantined(spark, table, _table(spark, ledger) if ledger else None)
+            found = _quarantined(spark, table, _internal_table(spark, ledger) if ledger else None)
         else:
             found = _view(spark, table, relation) if table else None
         keys = table.state.copy.columns.keys if table else []
@@ -147,7 +311,7 @@ def _compared(
     return tuple(table.state.copy.columns.keys if table else ()), tuple(comparisons)
 
 
-def _table(spark: SparkSession, dataset: ResolvedDataset) -> DatasetTable | None:
+def _internal_table(spark: SparkSession, dataset: ResolvedDataset) -> DatasetTable | None:
     """The internal table, None when nothing was ever found for it."""
     quoted = internal_path(spark, dataset)
     if not spark.catalog.tableExists(quoted):
@@ -206,3 +370,29 @@ def _comparison(
     wanted = [{name: as_column(v, types[name]) for name, v in row.items()} for row in expected]
     rows = [{name: to_json(v, types[name]) for name, v in row.items()} for row in found.to_pylist()]
     return Comparison(relation, found.num_rows, tuple(differences(wanted, rows, keys)))
+
+
+def unmet_columns(verdicts: Sequence[Verdict]) -> Iterator[ConfigError]:
+    """What no test of a dataset could show; `verdicts` are those of all its tests.
+
+    One test may well leave a column out, to show what happens without it.
+    """
+    tests: dict[tuple[str, str], list[Verdict]] = {}
+    for one in verdicts:
+        if one.error is None:
+            tests.setdefault((one.test.task.name, one.test.dataset.name), []).append(one)
+    for (task, dataset), done in tests.items():
+        first = {(column.setting, column.column): column for column in done[0].unmet}
+        for place in sorted(first):
+            if all(any((c.setting, c.column) == place for c in one.unmet) for one in done):
+                setting, column = place
+                meant = first[place].meant
+                guess = f"did you mean `{meant}`? " if meant else ""
+                yield ConfigError(
+                    "POLYNYA-CFG-030",
+                    f"{task}.{dataset}: `{setting}` names `{column}`, "
+                    "which no record of its tests has",
+                    where=done[0].test.where(),
+                    fix=f"{guess}Correct it, give it to a record, or name it under "
+                    "`optional_columns`",
+                )

@@ -1,4 +1,4 @@
-"""Users' SQL conditions: checked against an allow-list and generated again, never passed on.
+"""Users' SQL conditions: checked against an allow-list and generated again.
 
 What reaches Spark is text made from the checked tree, with every column quoted and every string
 escaped again. So no difference between two SQL parsers can smuggle anything past the check.
@@ -7,6 +7,7 @@ escaped again. So no difference between two SQL parsers can smuggle anything pas
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -14,13 +15,11 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
-from polynya.model.contract.identifiers import literal, shown
-from polynya.model.datatypes import Array, DataType, MapType, Struct, Void
 from polynya.model.errors import ConfigError
-from polynya.transform.calls import check_call, own_function
-from polynya.transform.functions.base import Place
-from polynya.transform.parsing import parse, refuse
-from polynya.transform.rewriting import rewrite
+from polynya.model.names import literal, shown
+from polynya.model.types import Array, DataType, MapType, Struct, Void
+from polynya.transform.functions.core import Place
+from polynya.transform.parsing import check_call, own_function, parse, refuse, rewrite
 
 _ALLOWED_NODES: Final = frozenset(
     {
@@ -229,3 +228,33 @@ def day_of(text: str) -> str | None:
         return None
     column = node.this
     return column.name if isinstance(column, exp.Column) and len(column.parts) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """True where the column is one of the texts, else false or NULL."""
+
+    column: str
+    texts: frozenset[str]
+
+
+def choice_of(text: str) -> Choice | None:
+    """The condition `column = 'text'` or `column IN ('text', …)`; None for any other one.
+
+    Raises ConfigError as `validate_expression` does.
+    """
+    validate_expression(text)
+    tree = parse(text, None)
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    if isinstance(tree, exp.EQ):
+        column, values = tree.this, [tree.expression]
+    elif isinstance(tree, exp.In):
+        column, values = tree.this, list(tree.expressions)
+    else:
+        return None
+    if not isinstance(column, exp.Column) or len(column.parts) != 1:
+        return None
+    if not values or not all(isinstance(one, exp.Literal) and one.is_string for one in values):
+        return None
+    return Choice(column.name, frozenset(str(one.this) for one in values))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.contract.stream_headers import LANDED_AT
+from polynya.model.headers import LANDED_AT
 from polynya.transform.expressions import tells_place
+from polynya.transform.mapping import flattened
 from polynya.transform.named_columns import named_columns
-from polynya.transform.unnesting import flattened
 
 
 def landed_only(dataset: ResolvedDataset) -> str | None:

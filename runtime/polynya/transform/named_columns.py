@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from typing import Final
 
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.formats.registry import rules_of
-from polynya.transform.unnesting import columns_read
+from polynya.model.formats import rules_of
+from polynya.transform.mapping import columns_read
 
 #: Settings whose columns a full load may lack, because only events have them.
 _OF_EVENTS: Final = frozenset(

@@ -1,14 +1,20 @@
-"""One user's expression from text to a sqlglot tree, without any rewriting of functions.
+"""A user's expression from text to a checked tree, with Polynya's functions as Spark's.
 
 sqlglot knows many functions and translates them, format strings included. Here every call stays as
 it was written, so that Spark computes what the user wrote. String literals are read by Spark's own
 rules, which differ from sqlglot's in their escapes.
+
+Calls of Polynya's functions in a checked tree, written in Spark's own for the types they have.
+
+It knows no Spark: where the expression runs (`functions.base.Place`) says what types arguments have
+that cannot be told from here.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeAlias
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -16,7 +22,19 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from polynya.model.documents.problems import suggest
 from polynya.model.errors import ConfigError
+from polynya.model.names import quote, shown
+from polynya.model.types import BIGINT, BOOLEAN, INT, STRING, TIMESTAMP, DataType, Decimal, Void
+from polynya.transform.functions.core import (
+    ALLOWED_FUNCTIONS,
+    Function,
+    Place,
+    Value,
+    is_simple,
+    null,
+)
+from polynya.transform.functions.table import FUNCTIONS, QUALIFIER, needs_qualifier
 
 MAX_LENGTH: Final = 4000
 MAX_TOKENS: Final = 1000
@@ -175,3 +193,229 @@ def unescape(body: str) -> str:
         return chr(int(escape, 8))
 
     return _ESCAPE.sub(value, body)
+
+
+_KNOWN: Final = sorted({*ALLOWED_FUNCTIONS, *(one.written for one in FUNCTIONS.values())})
+
+
+def is_qualified(call: exp.Anonymous) -> bool:
+    """Whether `polynya.` stands before a call."""
+    dot = call.parent
+    return (
+        isinstance(dot, exp.Dot)
+        and dot.expression is call
+        and isinstance(dot.this, exp.Identifier)
+        and dot.this.name.lower() == QUALIFIER
+    )
+
+
+def own_function(call: exp.Anonymous) -> Function | None:
+    """The function of Polynya that is called; None where the call is one of Spark's, or wrong."""
+    name = call.name.lower()
+    if isinstance(call.this, exp.Identifier) or (not is_qualified(call) and needs_qualifier(name)):
+        return None
+    return FUNCTIONS.get(name)
+
+
+def constant_of(node: exp.Expr) -> str | None:
+    """What a literal says, as text; None for what is computed."""
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return f"-{node.this.this}"
+    if isinstance(node, exp.Boolean):
+        return "true" if node.this else "false"
+    return str(node.this) if isinstance(node, exp.Literal | exp.RawString) else None
+
+
+def check_call(call: exp.Anonymous, where: str | None) -> None:
+    """Raise ConfigError for a call of a function that is not there, or not like this."""
+    name, position = call.name, call.meta.get("start")
+    own = own_function(call)
+    if own is not None:
+        _check_arguments(own, call, where)
+        return
+    if is_qualified(call) or isinstance(call.this, exp.Identifier) or not _is_sparks(name):
+        error = refuse("POLYNYA-EXP-004", f"function {shown(name)} is not allowed", where, position)
+        error.fix = _nearest(name)
+        raise error
+    if not call.expressions:
+        # Without arguments `unix_timestamp()` is the clock, and no other function makes sense.
+        raise refuse(
+            "POLYNYA-EXP-004", f"function {shown(name)} needs an argument", where, position
+        )
+    if isinstance(call.parent, exp.Dot):
+        raise refuse("POLYNYA-EXP-004", f"function {shown(name)} has a qualifier", where, position)
+
+
+def _is_sparks(name: str) -> bool:
+    return name.lower() in ALLOWED_FUNCTIONS
+
+
+def _check_arguments(own: Function, call: exp.Anonymous, where: str | None) -> None:
+    position = call.meta.get("start")
+    if (
+        isinstance(call.parent, exp.Dot)
+        and call.parent.expression is call
+        and not is_qualified(call)
+    ):
+        raise refuse(
+            "POLYNYA-EXP-004", f"function {shown(own.name)} has a qualifier", where, position
+        )
+    if not own.is_callable:
+        error = refuse(
+            "POLYNYA-FUN-003",
+            f"function {shown(own.name)} cannot be computed here",
+            where,
+            position,
+        )
+        error.fix = own.about
+        raise error
+    given = len(call.expressions)
+    if given < own.fewest or (own.most is not None and given > own.most):
+        error = refuse(
+            "POLYNYA-FUN-001", f"wrong number of arguments for {own.name}: {given}", where, position
+        )
+        error.fix = f"write {own.signature}"
+        raise error
+    for index, argument in enumerate(call.expressions):
+        parameter = own.parameter(index)
+        if parameter.startswith("'") and constant_of(argument) is None:
+            error = refuse(
+                "POLYNYA-FUN-002",
+                f"{parameter.rstrip('?+')} of {own.name} is not a literal",
+                where,
+                position,
+            )
+            error.fix = "write a text in quotes, a number, true or false there"
+            raise error
+
+
+def _nearest(name: str) -> str:
+    hint = suggest(name.lower(), _KNOWN) or ""
+    guess, _, _ = hint.rpartition("allowed here:")
+    return (
+        guess.strip()
+        or "see `polynya functions`; the reference page of functions lists Spark's too"
+    )
+
+
+def own_calls(tree: exp.Expr) -> list[tuple[exp.Anonymous, Function]]:
+    """All calls of Polynya's functions, the inner ones of each before it."""
+    found = [
+        (node, own)
+        for node in tree.find_all(exp.Anonymous, bfs=False)
+        if (own := own_function(node)) is not None
+    ]
+    return found[::-1]
+
+
+_MOST_CHARACTERS: Final = 400_000
+_KIND: Final = "kind"
+#: Writes a tree as Spark SQL.
+Generate: TypeAlias = Callable[[exp.Expr], str]
+
+
+def rewrite(
+    tree: exp.Expr,
+    columns: Mapping[str, DataType],
+    place: Place,
+    generate: Generate,
+    where: str | None = None,
+) -> None:
+    """Replace every call of Polynya's functions below a tree.
+
+    Raises ConfigError: POLYNYA-EXP-006 for calls that become too long a text.
+    """
+    calls = own_calls(tree)
+    while calls:
+        # One question for all calls whose arguments are done.
+        ready = [one for one in calls if not any(_is_within(other, one[0]) for other, _ in calls)]
+        told = _kinds(
+            [arg for call, _ in ready for arg in call.expressions], columns, place, generate
+        )
+        for call, own in ready:
+            value = _built(
+                own, [_value(arg, told, generate) for arg in call.expressions], columns, place
+            )
+            if len(value.sql) > _MOST_CHARACTERS:
+                raise refuse("POLYNYA-EXP-006", f"too many calls of {own.name}", where)
+            _put(call, value)
+        done = {id(call) for call, _ in ready}
+        calls = [one for one in calls if id(one[0]) not in done]
+
+
+def _built(
+    own: Function, arguments: Sequence[Value], columns: Mapping[str, DataType], place: Place
+) -> Value:
+    if own.header is not None:
+        there = own.header in columns
+        return Value(quote(own.header), columns[own.header]) if there else null(TIMESTAMP)
+    assert own.build is not None, "the check refuses what cannot be called"
+    return own.build(arguments, place)
+
+
+def _is_within(inner: exp.Expr, outer: exp.Expr) -> bool:
+    node = inner.parent
+    while node is not None and node is not outer:
+        node = node.parent
+    return node is outer
+
+
+def _put(call: exp.Anonymous, value: Value) -> None:
+    node = exp.Var(this=value.sql if is_simple(value.sql) else f"({value.sql})")
+    node.meta[_KIND] = value.kind
+    target = call.parent if is_qualified(call) else call
+    assert target is not None, "a qualified call has the dot above it"
+    target.replace(node)
+
+
+def _kinds(
+    arguments: list[exp.Expr], columns: Mapping[str, DataType], place: Place, generate: Generate
+) -> dict[int, DataType]:
+    told: dict[int, DataType] = {}
+    asked: dict[int, str] = {}
+    for argument in arguments:
+        kind = _known(argument, columns)
+        if kind is None:
+            asked[id(argument)] = generate(argument)
+        else:
+            told[id(argument)] = kind
+    if asked:
+        told |= dict(zip(asked, place.kinds(list(asked.values())), strict=True))
+    return told
+
+
+def _known(node: exp.Expr, columns: Mapping[str, DataType]) -> DataType | None:
+    """The type of what needs no question."""
+    if isinstance(node, exp.Neg):
+        return _known(node.this, columns) if isinstance(node.this, exp.Literal) else None
+    if isinstance(node, exp.Literal | exp.RawString):
+        return STRING if isinstance(node, exp.RawString) or node.is_string else _digits(node.name)
+    if isinstance(node, exp.Boolean):
+        return BOOLEAN
+    if isinstance(node, exp.Null):
+        return Void()
+    if isinstance(node, exp.Column):
+        return columns.get(node.name) if len(node.parts) == 1 else None
+    if isinstance(node, exp.Var):
+        kind: DataType | None = node.meta.get(_KIND)
+        return kind
+    return None
+
+
+def _digits(text: str) -> DataType | None:
+    """The type that Spark gives to a number without exponent or suffix."""
+    whole, point, places = text.partition(".")
+    if not (whole + places).isdigit() or len(whole + places) > 18:
+        return None
+    if not point:
+        return INT if int(whole) < 2**31 else BIGINT
+    scale = len(places)
+    return Decimal(max(len(whole.lstrip("0")) + scale, scale, 1), scale)
+
+
+def _value(node: exp.Expr, told: Mapping[int, DataType], generate: Generate) -> Value:
+    kind = told[id(node)]
+    if isinstance(kind, Void):
+        return Value("NULL", kind)
+    sql = generate(node)
+    return Value(sql if is_simple(sql) else f"({sql})", kind, constant_of(node))

@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from polynya.model.config.capture.connected import ConnectedCapture
+from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.settings import Dataset, DatasetSettings, Mode
-from polynya.model.config.streaming.direct import DirectTask
+from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, merged
-from polynya.model.contract.stream_headers import LANDED_AT
 from polynya.model.errors import ConfigError
-from polynya.model.formats.registry import rules_of
-from polynya.model.reading.loader import LoadedProject
+from polynya.model.formats import rules_of
+from polynya.model.headers import LANDED_AT
+from polynya.model.loader import LoadedProject
 from polynya.transform.expressions import validate_expression
-from polynya.transform.mapping import array_of
+from polynya.transform.mapping import Flat, array_of, columns_read, flattened
 from polynya.transform.source_conditions import checked_condition
-from polynya.transform.unnesting import Flat, columns_read, flattened
 
 EXPRESSION_SETTINGS: Final = ("apply_as_deletes", "apply_as_truncates", "where")
 _Path: TypeAlias = tuple[str | int, ...]

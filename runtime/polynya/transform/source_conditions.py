@@ -16,8 +16,8 @@ from typing import Final
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
-from polynya.model.contract.identifiers import shown
 from polynya.model.errors import ConfigError
+from polynya.model.names import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Final
 
-from polynya.model.documents.nodes import Path
 from polynya.model.documents.problems import Problem
+from polynya.model.documents.yaml import NodePath
 from polynya_constructs.regions import region_problem
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
@@ -27,7 +27,7 @@ def stream_problems(stage: StageConfig) -> Iterator[Problem]:
 
 
 def _capture_problems(
-    stage: StageConfig, captures: CaptureSourceSettings, path: Path
+    stage: StageConfig, captures: CaptureSourceSettings, path: NodePath
 ) -> Iterator[Problem]:
     streams = captures.as_streams
     if not captures.databases:
@@ -39,7 +39,7 @@ def _capture_problems(
     yield from _elsewhere(stage, streams, path)
 
 
-def _missing(streams: StreamSourceSettings, path: Path) -> Iterator[Problem]:
+def _missing(streams: StreamSourceSettings, path: NodePath) -> Iterator[Problem]:
     if not streams.folders:
         message = "nodes land what they read in folders of the landing bucket, and none is named"
         fix = "add `folders` with the `folder` of each landing, by default the name of its task"
@@ -51,7 +51,7 @@ def _missing(streams: StreamSourceSettings, path: Path) -> Iterator[Problem]:
 
 
 def _twice(
-    streams: StreamSourceSettings, path: Path, *, brokers: str = "brokers"
+    streams: StreamSourceSettings, path: NodePath, *, brokers: str = "brokers"
 ) -> Iterator[Problem]:
     named: dict[str, Iterable[tuple[Hashable, str]]] = {
         "folders": ((one, one) for one in streams.folders),
@@ -70,9 +70,11 @@ def _twice(
             seen.add(key)
 
 
-def _elsewhere(stage: StageConfig, streams: StreamSourceSettings, path: Path) -> Iterator[Problem]:
+def _elsewhere(
+    stage: StageConfig, streams: StreamSourceSettings, path: NodePath
+) -> Iterator[Problem]:
     """Yield what lies where the nodes' ways to AWS do not lead, and keys that encrypt nothing."""
-    places: list[tuple[Path, str, str | None]] = []
+    places: list[tuple[NodePath, str, str | None]] = []
     for index, stream in enumerate(streams.kinesis):
         place = (*path, "kinesis", index)
         region = stream.region or stage.region
@@ -92,14 +94,14 @@ def _elsewhere(stage: StageConfig, streams: StreamSourceSettings, path: Path) ->
         yield from _unreached(stage, place, there, owner)
 
 
-def _key_elsewhere(key_arn: str | None, region: str | None, place: Path) -> Iterator[Problem]:
+def _key_elsewhere(key_arn: str | None, region: str | None, place: NodePath) -> Iterator[Problem]:
     if key_arn and region and key_arn.split(":")[3] != region:
         message = f"the key is in {key_arn.split(':')[3]}, what it encrypts in {region}"
         yield Problem((*place, "key_arn"), _CODE, message, "name the key that encrypts it")
 
 
 def _unreached(
-    stage: StageConfig, place: Path, region: str, account: str | None
+    stage: StageConfig, place: NodePath, region: str, account: str | None
 ) -> Iterator[Problem]:
     network = stage.network
     if network.existing or network.outbound == "internet":

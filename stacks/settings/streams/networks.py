@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 from typing import Final
 
-from polynya.model.contract.identifiers import shown
+from polynya.model.names import shown
 from stacks.settings.fields import refuse
 
 _WIDEST: Final = 8

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from polynya.model.config.fields import Frozen
-from polynya.model.contract.identifiers import shown
+from polynya.model.names import shown
 from polynya_constructs.patterns import MANAGED_ENTRY, MSK_CLUSTER, SECURITY_GROUP, STREAM, TOPIC
 from stacks.settings.fields import BucketName, KeyArn, LandingFolder, Region, matching, refuse
 from stacks.settings.streams.networks import reachable_network

@@ -9,12 +9,16 @@ from random import Random
 
 import pytest
 
-from polynya.cluster.control.leaving import Leaving
-from polynya.cluster.control.reading import clusters_at, known_units, read_cluster
-from polynya.cluster.control.status import ClusterIs, ClusterStatus, cluster_status
-from polynya.cluster.control.tasks import AskedOfTasks, TaskWishes
-from polynya.cluster.control.wishes import Wishes
-from polynya.cluster.coordination import paths
+from polynya.cluster.control.status import (
+    ClusterIs,
+    ClusterStatus,
+    cluster_status,
+    clusters_at,
+    known_units,
+    read_cluster,
+)
+from polynya.cluster.control.wishes import AskedOfTasks, Leaving, TaskWishes, Wishes
+from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import (
     LeaderLease,
     NodeLease,
@@ -22,8 +26,8 @@ from polynya.cluster.coordination.documents import (
     Ownership,
     Plan,
 )
-from polynya.cluster.coordination.register import Register
 from polynya.cluster.coordination.standing import NodeSeen, Standing
+from polynya.cluster.coordination.store import Register
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import DependencyError, OperationError
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -45,18 +49,18 @@ class Cluster:
 
     def node(self, name: str, state: NodeState = "ready") -> str:
         lease = NodeLease(node=name, incarnation=f"{name}.aa", state=state, since=NOW)
-        assert self.register.write(paths.node_path(f"{name}.aa"), lease, None)
+        assert self.register.write(store.node_path(f"{name}.aa"), lease, None)
         return f"{name}.aa"
 
     def owns(self, unit: JobKey, owner: str | None, epoch: int = 1) -> None:
         node = owner.partition(".")[0] if owner is not None else None
         one = Ownership(owner=owner, node=node, epoch=epoch, since=NOW, reason="nobody had it")
-        assert self.register.write(paths.unit_path(unit), one, None)
+        assert self.register.write(store.unit_path(unit), one, None)
 
     def plans(self, incarnation: str, *units: JobKey) -> None:
         named = tuple((unit.task, unit.name, "balance") for unit in units)
         plan = Plan(term=1, number=1, units=named)
-        assert self.register.write(paths.plan_path(incarnation), plan, None)
+        assert self.register.write(store.plan_path(incarnation), plan, None)
 
     def looks(self, *silent: str) -> ClusterStatus:
         return cluster_status(read_cluster(self.store, "shop eu"), silent)
@@ -76,7 +80,7 @@ def running(cluster: Cluster) -> Cluster:
     cluster.plans(first, X)
     cluster.plans(second, Y)
     leader = LeaderLease(node="n1", incarnation=first, term=1)
-    assert cluster.register.write(paths.LEADER, leader, None)
+    assert cluster.register.write(store.LEADER, leader, None)
     return cluster
 
 
@@ -241,9 +245,9 @@ def test_a_cluster_whose_nodes_all_drain_needs_another_node(running: Cluster) ->
 
 def test_a_unit_says_where_it_goes_and_a_stopped_one_why(running: Cluster) -> None:
     third = running.node("n3")
-    plan = running.register.read(Plan, paths.plan_path("n1.aa"))
+    plan = running.register.read(Plan, store.plan_path("n1.aa"))
     assert plan is not None
-    assert running.register.delete(paths.plan_path("n1.aa"), plan.version)
+    assert running.register.delete(store.plan_path("n1.aa"), plan.version)
     running.plans(third, X)
     running.kim.stop(Y.task, "month end")
 

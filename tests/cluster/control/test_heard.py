@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.control.heard import HEARD, Heard, HeardWriter
-from polynya.cluster.control.reading import read_cluster
-from polynya.cluster.control.status import ClusterIs, ClusterStatus, cluster_status
-from polynya.cluster.coordination import paths
+from polynya.cluster.control.status import (
+    HEARD,
+    ClusterIs,
+    ClusterStatus,
+    Heard,
+    HeardWriter,
+    cluster_status,
+    read_cluster,
+)
+from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import LeaderLease, NodeLease, Ownership
-from polynya.cluster.coordination.register import Register
 from polynya.cluster.coordination.standing import NodeSeen, Standing
+from polynya.cluster.coordination.store import Register
 from polynya.cluster.gossip import messages
 from polynya.cluster.gossip.messages import Heartbeat, Picture, Report, Sender, UnitHeard
 from polynya.cluster.unit import JobKey
@@ -47,8 +53,8 @@ class Leader:
             me = f"{name}.aa"
             lease = NodeLease(node=name, incarnation=me, state="ready", since=NOW)
             owner = Ownership(owner=me, node=name, epoch=3, since=NOW, reason="nobody had it")
-            assert self.register.write(paths.node_path(me), lease, None)
-            assert self.register.write(paths.unit_path(key), owner, None)
+            assert self.register.write(store.node_path(me), lease, None)
+            assert self.register.write(store.unit_path(key), owner, None)
         self.leads("n1")
         self.standing = Standing(
             "n1.aa", leading=True, nodes={"n1.aa": node("n1"), "n2.aa": node("n2")}
@@ -57,9 +63,9 @@ class Leader:
         self.own = Report("running", (unit(X),))
 
     def leads(self, name: str) -> None:
-        found = self.register.read(LeaderLease, paths.LEADER)
+        found = self.register.read(LeaderLease, store.LEADER)
         lease = LeaderLease(node=name, incarnation=f"{name}.aa", term=1)
-        assert self.register.write(paths.LEADER, lease, found.version if found else None)
+        assert self.register.write(store.LEADER, lease, found.version if found else None)
 
     def hears(self, *units: UnitHeard, trouble: str | None = None, age: float = 1.0) -> None:
         """Of n2, ten seconds later."""
@@ -218,7 +224,7 @@ def test_very_many_are_counted(leader: Leader) -> None:
     keys = [JobKey("a", f"shop.t{number:04}") for number in range(600)]
     for key in keys:
         owner = Ownership(owner="n2.aa", node="n2", epoch=3, since=NOW, reason="x")
-        assert leader.register.write(paths.unit_path(key), owner, None)
+        assert leader.register.write(store.unit_path(key), owner, None)
 
     leader.hears(*(unit(key, "waiting", "no") for key in keys))
 

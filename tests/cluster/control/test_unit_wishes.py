@@ -8,14 +8,18 @@ from random import Random
 
 import pytest
 
-from polynya.cluster.control.reading import read_cluster
-from polynya.cluster.control.status import cluster_status
-from polynya.cluster.control.tasks import WorkWishes
-from polynya.cluster.control.unit_wishes import EVERY_SECONDS, Asked, Settled, UnitWishes
-from polynya.cluster.control.wishes import Wishes
-from polynya.cluster.coordination import paths
+from polynya.cluster.control.status import cluster_status, read_cluster
+from polynya.cluster.control.wishes import (
+    EVERY_SECONDS,
+    Asked,
+    Settled,
+    UnitWishes,
+    Wishes,
+    WorkWishes,
+)
+from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import NodeLease, Ownership, UnitWish
-from polynya.cluster.coordination.register import Register
+from polynya.cluster.coordination.store import Register
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError, DependencyError
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -45,9 +49,9 @@ class Cluster:
 
     def owned(self) -> None:
         lease = NodeLease(node="n1", incarnation="n1.aa", state="ready", since=NOW)
-        assert self.register.write(paths.node_path("n1.aa"), lease, None)
+        assert self.register.write(store.node_path("n1.aa"), lease, None)
         owner = Ownership(owner="n1.aa", node="n1", epoch=7, since=NOW)
-        assert self.register.write(paths.unit_path(X), owner, None)
+        assert self.register.write(store.unit_path(X), owner, None)
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from random import Random
 from typing import Any, TypeVar
 
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.paths import unit_path
 from polynya.cluster.coordination.standing import Decided, Me, Seen, Standing
-from polynya.cluster.placement.facts import Rules
-from polynya.cluster.placement.propose import propose
+from polynya.cluster.coordination.store import unit_path
+from polynya.cluster.placement import Rules, propose
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import DependencyError
 from polynya.store.object_store import Content, ObjectInfo, ObjectStore

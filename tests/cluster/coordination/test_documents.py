@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from polynya.cluster.coordination import paths
+from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import (
     LeaderLease,
     NewerDocumentError,
@@ -16,7 +16,7 @@ from polynya.cluster.coordination.documents import (
     Plan,
     parse,
 )
-from polynya.cluster.coordination.register import Register
+from polynya.cluster.coordination.store import Register
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import OperationError
 from polynya.store.object_store import checked_path
@@ -31,20 +31,20 @@ AT = datetime(2026, 11, 23, tzinfo=UTC)
 def test_every_name_is_one_element_of_a_path_and_comes_back(name: str) -> None:
     unit = JobKey(name, name)
 
-    path = paths.unit_path(unit)
+    path = store.unit_path(unit)
 
     assert checked_path(path).parts[0] == "units"
     assert len(checked_path(path).parts) == 3
-    assert paths.unit_at(path) == unit
+    assert store.unit_at(path) == unit
 
 
 def test_two_names_never_share_a_path() -> None:
     names = ["a/b", "a%2Fb", "a", "a.b", ".a", "%2Ea", "A"]
-    assert len({paths.element(name) for name in names}) == len(names)
+    assert len({store.element(name) for name in names}) == len(names)
 
 
 def test_an_incarnation_names_its_node_whatever_the_name_holds() -> None:
-    assert paths.node_of(paths.incarnation_of("ip-10.0.0.1", "a1b2")) == "ip-10.0.0.1"
+    assert store.node_of(store.incarnation_of("ip-10.0.0.1", "a1b2")) == "ip-10.0.0.1"
 
 
 def test_unknown_fields_survive_a_rewrite() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.cluster.coordination.paths import move_path, plan_path, unit_path
+from polynya.cluster.coordination.store import move_path, plan_path, unit_path
 from tests.cluster.coordination.lab import CLUSTER, Lab, Node, outage
 
 

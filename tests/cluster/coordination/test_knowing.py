@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from polynya.cluster.coordination.paths import difference_path, move_path
 from polynya.cluster.coordination.standing import Pace
+from polynya.cluster.coordination.store import difference_path, move_path
 from polynya.cluster.unit import JobKey
 from tests.cluster.coordination.lab import CLUSTER, Lab, Node
 

@@ -17,28 +17,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polynya.cluster.control.unit_wishes import Asked, Settled, UnitWishes
-from polynya.cluster.control.wishes import Wishes
-from polynya.cluster.coordination import documents, paths
+from polynya.cluster.control.wishes import Asked, Settled, UnitWishes, Wishes
+from polynya.cluster.coordination import documents, store
 from polynya.cluster.coordination.documents import Document, Plan, parse
-from polynya.cluster.coordination.knowing import Knowing
-from polynya.cluster.coordination.leading.knowledge import Knowledge
-from polynya.cluster.coordination.leading.leadership import Leadership
-from polynya.cluster.coordination.owning.holdings import Holdings
-from polynya.cluster.coordination.owning.records import Records
-from polynya.cluster.coordination.register import Register
-from polynya.cluster.coordination.session import Session
+from polynya.cluster.coordination.leases import Leadership, Session
+from polynya.cluster.coordination.member import Knowing
+from polynya.cluster.coordination.ownership import Holdings, Records
+from polynya.cluster.coordination.planner import Knowledge
 from polynya.cluster.coordination.standing import Me, Pace, one_by_one
-from polynya.cluster.gossip.decode import read_record
-from polynya.cluster.gossip.encode import heartbeat_records, hint_record
-from polynya.cluster.gossip.messages import Heartbeat, Hint, Sender, UnitHeard
+from polynya.cluster.coordination.store import Register
+from polynya.cluster.gossip.messages import (
+    Heartbeat,
+    Hint,
+    Sender,
+    UnitHeard,
+    heartbeat_records,
+    hint_record,
+    read_record,
+)
 from polynya.cluster.network.documents import AgentReport, Command, Group, Outage, command_path
 from polynya.cluster.network.link import Link
-from polynya.cluster.network.queue import Queue
+from polynya.cluster.network.relay import Queue
 from polynya.cluster.network.sign_of_life import Me as MyAgent
 from polynya.cluster.network.sign_of_life import SignOfLife
 from polynya.cluster.unit import JobKey
-from polynya.engine.verbs.errand import Errand
+from polynya.engine.commands.errand import Errand
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
@@ -86,7 +89,7 @@ def published(register: Register, _clock: FakeClock) -> None:
 
 
 def differed(register: Register, clock: FakeClock) -> None:
-    register.write(paths.WANTED_UNITS, documents.Wanted(configuration="cc"), None)
+    register.write(store.WANTED_UNITS, documents.Wanted(configuration="cc"), None)
     knowing = Knowing(register, clock, Pace())
     knowing.turn("n1.aa", frozenset({X}), "cc")
     clock.advance(timedelta(seconds=Pace().learn))
@@ -125,42 +128,42 @@ def renewed(register: Register, clock: FakeClock) -> None:
 
 OBJECTS: Mapping[str, Rewritten] = {
     "lease": Rewritten(
-        paths.node_path("n1.aa"),
+        store.node_path("n1.aa"),
         documents.NodeLease(node="n1", incarnation="n1.aa", state="ready", since=AT),
         marked_gone,
     ),
-    "leader": Rewritten(paths.LEADER, documents.LeaderLease(term=4), followed),
-    "wanted": Rewritten(paths.WANTED_UNITS, documents.Wanted(configuration="bb"), published),
+    "leader": Rewritten(store.LEADER, documents.LeaderLease(term=4), followed),
+    "wanted": Rewritten(store.WANTED_UNITS, documents.Wanted(configuration="bb"), published),
     "difference": Rewritten(
-        paths.difference_path("n1.aa"),
+        store.difference_path("n1.aa"),
         documents.Difference(
             configuration="aa", base="bb", more=(("t", "s.n", "new"),), less=(("t", "s.m"),)
         ),
         differed,
     ),
     "ownership": Rewritten(
-        paths.unit_path(X), documents.Ownership(owner="n1.aa", epoch=3, since=AT), released
+        store.unit_path(X), documents.Ownership(owner="n1.aa", epoch=3, since=AT), released
     ),
     "freeze": Rewritten(
-        paths.FREEZE, documents.Freeze(by="lee", since=AT), asked(lambda kim: kim.freeze(""))
+        store.FREEZE, documents.Freeze(by="lee", since=AT), asked(lambda kim: kim.freeze(""))
     ),
     "drain": Rewritten(
-        paths.drain_path("n1"),
+        store.drain_path("n1"),
         documents.DrainWish(by="lee", since=AT),
         asked(lambda kim: kim.drain("n1", "")),
     ),
     "move": Rewritten(
-        paths.move_path(X),
+        store.move_path(X),
         documents.MoveWish(to="n1", by="lee", since=AT),
         asked(lambda kim: kim.move(X, "n2", "")),
     ),
     "task": Rewritten(
-        paths.task_path("t"),
+        store.task_path("t"),
         documents.TaskWish(state="stopped", by="lee", since=AT),
         asked(lambda kim: kim.resume("t", "")),
     ),
     "outcome": Rewritten(
-        paths.outcome_path(X),
+        store.outcome_path(X),
         documents.UnitOutcome(
             wish="1e", kind="reload", done=False, node="n2", epoch=3, by="lee", asked=AT, ended=AT
         ),

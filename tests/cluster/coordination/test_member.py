@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from polynya.cluster.coordination.documents import DrainWish, Freeze, MoveWish
-from polynya.cluster.coordination.paths import drain_path, move_path
+from polynya.cluster.coordination.store import drain_path, move_path
 from polynya.model.errors import ConflictError
 from tests.cluster.coordination.lab import CLUSTER, Lab
 

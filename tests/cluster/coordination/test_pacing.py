@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.cluster.coordination.owning.pacing import Allowance, allowance
+from polynya.cluster.coordination.ownership import Allowance, allowance
 from polynya.cluster.coordination.standing import SHORTEST, Pace
 
 #: Of one prefix of Amazon S3, a second.

@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.cluster.coordination.census import Verdict
 from polynya.cluster.coordination.documents import Ownership, Plan
-from polynya.cluster.coordination.leading.plans import assignment, changes
-from polynya.cluster.coordination.owning.decide import Claim, Decision, Wait, decide
-from polynya.cluster.coordination.sightings import Sightings
+from polynya.cluster.coordination.leases import Sightings, Verdict
+from polynya.cluster.coordination.ownership import Claim, Decision, Wait, decide
+from polynya.cluster.coordination.planner import assignment, changes
 from polynya.cluster.unit import JobKey
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)

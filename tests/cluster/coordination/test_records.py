@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.coordination.paths import unit_path
+from polynya.cluster.coordination.store import unit_path
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import OperationError
 from polynya.testing.fakes import MemoryObjectStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.contract.location import S3Location
+from polynya.model.names import S3Location
 from polynya.store.aws.s3 import S3ObjectStore
 from polynya.store.object_store import LocalObjectStore
 from tests.aws import REGION, aws_server

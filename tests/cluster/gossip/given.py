@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from polynya.cluster.gossip.host import Busy
-from polynya.cluster.gossip.messages import Heartbeat, Report, Sender, UnitHeard
-from polynya.cluster.gossip.stream_gossip import StreamGossip
+from polynya.cluster.gossip.messages import Busy, Heartbeat, Report, Sender, UnitHeard
+from polynya.cluster.gossip.stream import StreamGossip
 from polynya.cluster.unit import JobKey
-from polynya.store.record_stream import RecordStream
+from polynya.store.streams import RecordStream
 from polynya.testing.fakes import FakeClock
 
 CLUSTER = "shop"

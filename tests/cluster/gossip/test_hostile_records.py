@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.gossip.decode import Skipped, read_record
-from polynya.cluster.gossip.encode import MOST_BYTES, heartbeat_records, hint_record
-from polynya.cluster.gossip.listener import MOST_PROCESSES, Listener
-from polynya.cluster.gossip.messages import Hint
+from polynya.cluster.gossip.messages import (
+    MOST_BYTES,
+    Hint,
+    Skipped,
+    heartbeat_records,
+    hint_record,
+    read_record,
+)
+from polynya.cluster.gossip.stream import MOST_PROCESSES, Listener
 from tests.cluster.gossip.given import AT, CLUSTER, heartbeat, process, unit
 
 GOOD = [

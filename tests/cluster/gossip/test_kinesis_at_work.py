@@ -11,7 +11,7 @@ import pytest
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import DependencyError
 from polynya.store.aws.kinesis import KinesisStream
-from polynya.store.retry import Retry
+from polynya.store.clock import Retry
 from polynya.testing.fakes import FakeClock
 from tests.aws import REGION, client
 from tests.cluster.gossip.given import Node, let_pass, names, unit

@@ -9,9 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from polynya.model.errors import DependencyError
-from polynya.store.record_stream import Page, Record
-from polynya.testing.fakes import FakeClock
-from polynya.testing.streams import MemoryRecordStream, no_stream
+from polynya.store.streams import Page, Record
+from polynya.testing.fakes import FakeClock, MemoryRecordStream, no_stream
 from tests.cluster.gossip.given import Node, let_pass, names, unit
 
 OUTAGE = DependencyError("POLYNYA-AWS-003", "no answer")

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from polynya.cluster.gossip.reader import StreamReader
+from polynya.cluster.gossip.stream import StreamReader
 from polynya.model.errors import DependencyError
-from polynya.store.record_stream import Page, Record
-from polynya.testing.fakes import FakeClock
-from polynya.testing.streams import MemoryRecordStream, no_stream
+from polynya.store.streams import Page, Record
+from polynya.testing.fakes import FakeClock, MemoryRecordStream, no_stream
 
 DENIED = DependencyError("POLYNYA-AWS-002", "AWS refuses to read the records", why="request 1f3a")
 

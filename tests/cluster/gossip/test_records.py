@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.gossip.decode import Skipped, read_record
-from polynya.cluster.gossip.encode import (
+from polynya.cluster.gossip.messages import (
     MINOR,
     MOST_BYTES,
     MOST_PARTS,
     MOST_REASON,
+    Heartbeat,
+    Hint,
+    Skipped,
     heartbeat_records,
     hint_record,
+    read_record,
 )
-from polynya.cluster.gossip.messages import Heartbeat, Hint
 from tests.cluster.gossip.given import AT, CLUSTER, heartbeat, names, process, unit
 
 

@@ -7,15 +7,11 @@ import time
 
 import pytest
 
-from polynya.cluster.gossip.encode import heartbeat_records
-from polynya.cluster.gossip.messages import Picture, Report
-from polynya.cluster.gossip.port import Silence
-from polynya.cluster.gossip.stream_gossip import StreamGossip
+from polynya.cluster.gossip.messages import Picture, Report, heartbeat_records
+from polynya.cluster.gossip.stream import Silence, StreamGossip
 from polynya.store.clock import SystemClock
-from polynya.store.object_stream import ObjectStream
-from polynya.store.record_stream import throttled
-from polynya.testing.fakes import FakeClock, MemoryObjectStore
-from polynya.testing.streams import MemoryRecordStream, no_stream
+from polynya.store.streams import ObjectStream, throttled
+from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemoryRecordStream, no_stream
 from tests.cluster.gossip.given import Node, heartbeat, let_pass, names, process, unit
 
 

@@ -8,14 +8,13 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from polynya.cluster.coordination.register import Register
+from polynya.cluster.coordination.store import Register
 from polynya.cluster.network.documents import AgentReport, Command
-from polynya.cluster.network.queue import Queue, give
-from polynya.cluster.network.relay import Relay
+from polynya.cluster.network.relay import Queue, Relay, give
 from polynya.cluster.network.sign_of_life import Me
 from polynya.model.errors import DependencyError, OperationError
 from polynya.observe.events import Event
-from polynya.store.node_groups import Bounds, GroupFacts, Refresh
+from polynya.store.jobs import Bounds, GroupFacts, Refresh
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

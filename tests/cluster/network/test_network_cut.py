@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from polynya.observe.network import NetworkConnected, NetworkDisconnected
-from polynya.store.node_groups import Bounds, GroupFacts
+from polynya.observe.cluster import NetworkConnected, NetworkDisconnected
+from polynya.store.jobs import Bounds, GroupFacts
 from tests.cluster.network.given import NOW, Network
 
 

@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from polynya.cluster.control.reading import read_cluster
-from polynya.cluster.control.status import ClusterIs, ClusterStatus, cluster_status
+from polynya.cluster.control.status import ClusterIs, ClusterStatus, cluster_status, read_cluster
 from polynya.cluster.coordination.documents import NodeLease
-from polynya.cluster.coordination.paths import node_path
-from polynya.cluster.network.phase import Phase, phase_of
+from polynya.cluster.coordination.store import node_path
+from polynya.cluster.network.commands import Phase, phase_of
 from polynya.cluster.network.sign_of_life import silence
-from polynya.store.node_groups import Bounds, FailedLaunch, GroupFacts, Refresh
+from polynya.store.jobs import Bounds, FailedLaunch, GroupFacts, Refresh
 from tests.cluster.network.given import CLUSTER, Network
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from polynya.cluster.network.documents import Command, command_path
-from polynya.store.node_groups import Bounds, FailedLaunch, GroupFacts, Refresh
+from polynya.store.jobs import Bounds, FailedLaunch, GroupFacts, Refresh
 from tests.cluster.network.given import CLUSTER, NOW, Network
 
 STOPPED = ["remember 1-4", "hold", "bound 0-0"]

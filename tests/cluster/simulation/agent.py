@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from polynya.cluster.control.unit_wishes import Asked, UnitWishes
+from polynya.cluster.control.wishes import Asked, UnitWishes
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.register import Register
 from polynya.cluster.coordination.standing import Me, Seen, Standing
-from polynya.cluster.placement.facts import NodeFacts, Proposal, Rules, UnitFacts
-from polynya.cluster.placement.propose import propose
+from polynya.cluster.coordination.store import Register
+from polynya.cluster.placement import NodeFacts, Proposal, Rules, UnitFacts, propose
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError
 from tests.cluster.simulation.errands import Errands

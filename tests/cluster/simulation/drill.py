@@ -11,7 +11,7 @@ from random import Random
 from polynya.cluster.control.wishes import Wishes
 from polynya.cluster.coordination.documents import UnitWish
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.register import Register
+from polynya.cluster.coordination.store import Register
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError, PolynyaError
 from tests.cluster.simulation.agent import CLUSTER, Agent, Place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from polynya.cluster.control.unit_wishes import Asked, Settled, UnitWishes
+from polynya.cluster.control.wishes import Asked, Settled, UnitWishes
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.work import Job
 

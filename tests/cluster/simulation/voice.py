@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from polynya.cluster.coordination.standing import Standing
-from polynya.cluster.gossip.encode import heartbeat_records, hint_record
-from polynya.cluster.gossip.listener import Listener
-from polynya.cluster.gossip.messages import Heartbeat, Hint, HintKind, Sender, UnitHeard
+from polynya.cluster.gossip.messages import (
+    Heartbeat,
+    Hint,
+    HintKind,
+    Sender,
+    UnitHeard,
+    heartbeat_records,
+    hint_record,
+)
+from polynya.cluster.gossip.stream import Listener
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.parts.machine import Machine, day
 from tests.cluster.simulation.parts.stream import Stream

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from polynya.cluster.control.unit_wishes import Asked
+from polynya.cluster.control.wishes import Asked
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError, PolynyaError
 from tests.cluster.simulation.parts.source import Source

@@ -103,7 +103,7 @@ def worker_of(run: subprocess.Popen[str]) -> int | None:
             command = (entry / "cmdline").read_bytes()
         except OSError:
             continue
-        if int(status[1]) == run.pid and b"polynya.gateway.worker" in command:
+        if int(status[1]) == run.pid and b"polynya.capture.worker" in command:
             return int(entry.name)
     return None
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.postgresql.captured import CaptureProcess
-from tests.gateway.postgresql.shop import Shop
+from tests.capture.postgresql.captured import CaptureProcess
+from tests.capture.postgresql.shop import Shop
 from tests.oracle.packs.driver import CommandDriver
 from tests.postgresql import connect, postgres_server
 from tests.projects import write_project

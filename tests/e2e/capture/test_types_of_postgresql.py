@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from polynya.cli.main import main
-from tests.gateway.postgresql.captured import CaptureProcess
-from tests.gateway.postgresql.shop import Shop
+from tests.capture.postgresql.captured import CaptureProcess
+from tests.capture.postgresql.shop import Shop
 from tests.oracle.packs.read_back import READERS, internal_table
 from tests.postgresql import postgres_server
 from tests.projects import write_project

@@ -15,16 +15,15 @@ import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
 from polynya.cluster.messages import Observed, RunEnded
-from polynya.cluster.submitting import entry
-from polynya.cluster.submitting.workers import Place, RoutedWorkers
+from polynya.cluster.submit import entry
+from polynya.cluster.submit.workers import Place, RoutedWorkers
 from polynya.cluster.unit import JobKey
-from polynya.engine.work.backlog import Backlog
+from polynya.engine.backlog import Backlog
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import FencedError
-from polynya.model.reading.loader import load_project
-from polynya.observe.submitted import JobRunStarted
-from polynya.store.aws.emr_serverless import EmrServerlessRuns
-from polynya.store.aws.glue_jobs import GlueRuns
+from polynya.model.loader import load_project
+from polynya.observe.cluster import JobRunStarted
+from polynya.store.aws.jobs import EmrServerlessRuns, GlueRuns
 from polynya.store.clock import SystemClock
 from tests.aws import REGION, aws_server, client, glue_that_checks_versions
 from tests.e2e.engines.services import Emr, Glue, Processes

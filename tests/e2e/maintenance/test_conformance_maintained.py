@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.apply.applier import Applier, ApplyResult
+from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
+from polynya.lake.maintenance.orphans import remove_orphan_files
 from polynya.lake.table.dataset import DatasetTable
 from tests.e2e.test_conformance import MOMENTS, _outcome
 from tests.e2e.test_conformance import Outcome as Found

@@ -17,10 +17,10 @@ from tests.e2e.test_kills import Shop
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 #: Each batch leaves a file in the log: enough of them to be joined.
 TASK = {"batch": {"max_rows": 20}}
-REMEMBER = "polynya.lake.maintenance.look.look.remember"
-LAND = "polynya.lake.maintenance.rewrite.land.land"
+REMEMBER = "polynya.lake.maintenance.health.remember"
+LAND = "polynya.lake.maintenance.rewrite_data_files.land"
 #: Tasks write groups of any size, on this machine also a single one.
-WAY = "polynya.lake.maintenance.rewrite.way"
+WAY = "polynya.lake.maintenance.rewrite_plan"
 BY = {"driver": {}, "tasks": {f"{WAY}.LARGE_BYTES": 0, f"{WAY}.LEAST_HERE": 1}}
 ACTION = ("maintain", "log", "--action", "rewrite_data_files", "--json")
 

@@ -14,9 +14,9 @@ import pytest
 
 from examples.servers.postgresql import PostgresServer
 from polynya.cli.main import main
-from polynya.lake.iceberg.reach import reach_of
+from polynya.lake.iceberg.reading import reach_of
 from polynya.lake.spark.catalog import python_catalog, spark_properties
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from polynya.store.aws.data_objects import S3Files
 from tests.lab.lab import Lab, put
 from tests.postgresql import PASSWORD_VARIABLE, USER_VARIABLE, environment, postgres_server

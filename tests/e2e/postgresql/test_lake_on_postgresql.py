@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TESTS = (
     "tests/lake/apply/test_two_owners.py",
     "tests/lake/apply/test_local_apply.py",
-    "tests/engine/work/test_fenced_steps.py",
+    "tests/engine/test_fenced_steps.py",
     "tests/e2e/postgresql/on_postgresql.py",
 )
 #: It looks for files in a folder.

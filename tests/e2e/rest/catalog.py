@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote_plus, urlparse
 
 from polynya.lake.spark.api import Py4JJavaError, SparkSession
-from polynya.lake.spark.naming import CATALOG
+from polynya.lake.spark.session import CATALOG
 
 _FOLDER = "/v1/{prefix}/namespaces"
 _ENDPOINTS = [

@@ -15,8 +15,8 @@ from tests.oracle.packs.driver import ROOT, environment
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TESTS = (
     "tests/lake/apply/test_two_owners.py",
-    "tests/engine/work/test_fenced_steps.py",
-    "tests/engine/work/test_fenced_metadata.py",
+    "tests/engine/test_fenced_steps.py",
+    "tests/engine/test_fenced_metadata.py",
 )
 
 

@@ -1,7 +1,7 @@
 """Conformance cases that come over a stream have the results that they have as files.
 
 These are some of them, out of landed batches. All of them come through a real broker in
-`tests/streaming/kafka/real_direct.py`.
+`tests/streams/kafka/real_direct.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.formats.landed.batch import batch_name
+from polynya.formats.landed import batch_name
 from tests.formats.stream.streams import landed
 from tests.oracle.packs.conformance import groups
 from tests.oracle.packs.driver import CommandDriver

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polynya.formats.landed.batch import batch_name
+from polynya.formats.landed import batch_name
 from tests.formats.stream.streams import landed
 from tests.oracle.packs.driver import CommandDriver
 from tests.projects import write_project

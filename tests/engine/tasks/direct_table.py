@@ -10,25 +10,24 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.plan.inventory import Entry
+from polynya.engine.commands.reload import ReloadResult, reload
+from polynya.engine.commands.replay import ReplayResult, replay
+from polynya.engine.inventory import Entry
+from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once
 from polynya.engine.tasks.direct import DirectDataset
-from polynya.engine.verbs.reload import ReloadResult, reload
-from polynya.engine.verbs.replay import ReplayResult, replay
-from polynya.engine.work.policy import ApplyMode
-from polynya.engine.work.turns.unit import Turn, Unit
+from polynya.engine.unit import Turn, Unit
 from polynya.lake.table import dataset as committing
-from polynya.model.config.reload import DELETING
-from polynya.model.config.streaming.direct import DirectTask
-from polynya.model.config.streaming.landing import StreamingLanding
-from polynya.model.config.streaming.transform import StreamingTransform
+from polynya.model.config.dataset import DELETING
+from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import resolved
-from polynya.model.contract.direct_position import DirectPosition
+from polynya.model.config.transform import StreamingTransform
 from polynya.model.errors import PolynyaError
-from polynya.model.reading.transforms import as_storage
+from polynya.model.positions import DirectPosition
+from polynya.model.project_transforms import as_storage
 from polynya.observe.events import Event
 from tests.lab.lab import Lab, Look
-from tests.streaming.kafka.fake import FakeKafka, FakePartition
+from tests.streams.kafka.fake import FakeKafka, FakePartition
 
 HEAD = {"apiVersion": "polynya/v1"}
 #: Messages are merged by `id`, with history.

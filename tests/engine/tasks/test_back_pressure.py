@@ -6,21 +6,19 @@ import json
 from datetime import timedelta
 from typing import Any
 
+from polynya.engine.landing import SharedLook, TaskLanding
 from polynya.engine.runner import run_once, units
-from polynya.engine.tasks.declared import DeclaredDataset
 from polynya.engine.tasks.direct import DirectDataset
-from polynya.engine.work.landing import TaskLanding
-from polynya.engine.work.turns.look import SharedLook
-from polynya.engine.work.turns.unit import Turn
-from polynya.observe.data import BatchCopied, DatasetApplied
-from polynya.observe.events import Event
-from polynya.observe.run import CopyWaiting
+from polynya.engine.tasks.storage import DeclaredDataset
+from polynya.engine.unit import Turn
+from polynya.observe.engine import BatchCopied, DatasetApplied
+from polynya.observe.events import CopyWaiting, Event
 from polynya.observe.streams import StreamWaiting
 from tests.engine.tasks.direct_table import MERGED, DirectTable, message
 from tests.engine.tasks.test_landed_expiry import copied, reader
 from tests.engine.tasks.test_streaming import GOES_ON, Zone
 from tests.lab.lab import Lab
-from tests.streaming.kafka.fake import FakeKafka
+from tests.streams.kafka.fake import FakeKafka
 
 #: An apply is worth it at two rows, and at four of them copies wait for it.
 APPLY: dict[str, Any] = {"max_pending_rows": 2, "min_fraction": 0, "copies_wait_at": 2}

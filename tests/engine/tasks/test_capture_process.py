@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from polynya.engine.tasks.capturing import process as module
-from polynya.engine.tasks.capturing.process import WorkerProcess
-from polynya.gateway.source import Access
-from polynya.gateway.wire import WorkerSettings
+from polynya.capture.source import Access
+from polynya.capture.wire import WorkerSettings
+from polynya.engine.tasks import capture_process as module
+from polynya.engine.tasks.capture_process import WorkerProcess
 from polynya.model.errors import DependencyError
 
 FAKE = Path(__file__).with_name("fake_worker.py")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from polynya.engine.tasks.capturing.supervisor import ASKED_SECONDS, Reloads
-from polynya.gateway.asking import Wish
-from polynya.model.config.capture.recurrence import parse_recurrence
-from polynya.model.config.capture.schedule import parse_cron
+from polynya.capture.wire import Wish
+from polynya.engine.tasks.supervisor import ASKED_SECONDS, Reloads
+from polynya.model.config.schedule import parse_cron, parse_recurrence
 from polynya.testing.fakes import FakeClock
 from tests.engine.tasks.test_capture_supervisor import (
     LANDED,

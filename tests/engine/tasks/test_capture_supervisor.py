@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.tasks.capturing.supervisor import (
-    ASKED_SECONDS,
-    EXPIRY_SECONDS,
-    Reloads,
-    Supervisor,
-)
-from polynya.gateway.asking import Asking, Wish
-from polynya.gateway.wire import error_fields
-from polynya.model.config.capture.faults import EnvironmentErrors
+from polynya.capture.wire import Asking, Wish, error_fields
+from polynya.engine.tasks.supervisor import ASKED_SECONDS, EXPIRY_SECONDS, Reloads, Supervisor
+from polynya.model.config.capture import EnvironmentErrors
 from polynya.model.errors import DependencyError, OperationError, TaskStoppedError
 from polynya.observe.capture import (
     CaptureExpired,
@@ -27,7 +21,7 @@ from polynya.observe.capture import (
     CaptureTable,
     CaptureTableFailed,
 )
-from polynya.observe.run import StepEnded, StepProgress
+from polynya.observe.events import StepEnded, StepProgress
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 REFUSED = DependencyError("POLYNYA-GTW-020", "the database refuses connections", where="db:5432")

@@ -8,17 +8,16 @@ from typing import cast
 
 import pytest
 
+from polynya.capture.wire import Asking, error_fields
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, run_until_stopped
-from polynya.engine.tasks.capturing.settings import Secrets, worker_settings
-from polynya.engine.tasks.capturing.supervisor import Supervisor
-from polynya.engine.tasks.capturing.unit import DatabaseLanding
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.unit import IDLE, Unit
-from polynya.gateway.asking import Asking
-from polynya.gateway.wire import error_fields
+from polynya.engine.tasks.capture_process import Secrets, worker_settings
+from polynya.engine.tasks.supervisor import Supervisor
+from polynya.engine.tasks.unit import DatabaseLanding
+from polynya.engine.unit import IDLE, Unit
 from polynya.lake.spark.api import SparkSession
-from polynya.model.config.capture.connected import ConnectedCapture
-from polynya.model.config.capture.faults import EnvironmentErrors
+from polynya.model.config.capture import EnvironmentErrors
+from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import DependencyError, OperationError
 from polynya.observe.capture import CaptureLanded

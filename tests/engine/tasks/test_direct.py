@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.engine.work.turns.unit import Turn
-from polynya.model.config.reload import KEEPING
+from polynya.engine.unit import Turn
+from polynya.model.config.dataset import KEEPING
 from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.observe.streams import StreamLeftOut, StreamLost
 from tests.engine.tasks.direct_table import MERGED, DirectTable, PowerCut, killed, message
 from tests.lab.lab import Lab
-from tests.streaming.kafka.fake import FakeKafka, FakePartition
+from tests.streams.kafka.fake import FakeKafka, FakePartition
 
 slow = pytest.mark.slow
 APPEND = {"mode": "append_only", "partition_by": "none"}

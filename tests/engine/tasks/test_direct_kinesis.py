@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from polynya.streaming.kinesis.source import Kinesis
-from polynya.testing.fake_shards import MemoryShards
+from polynya.streams.kinesis.source import Kinesis
+from polynya.testing.fakes import MemoryShards
 from tests.engine.tasks.direct_table import DirectTable, PowerCut, killed, message
 from tests.engine.tasks.test_direct import APPEND
 from tests.lab.lab import Lab
-from tests.streaming.kafka.fake import FakeKafka
+from tests.streams.kafka.fake import FakeKafka
 
 
 @dataclass

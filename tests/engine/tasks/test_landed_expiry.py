@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.work.landed_readers import LandedReaders, Reader
+from polynya.engine.backlog import LandedReaders, Reader
 from polynya.formats.batch import FileProgress
-from polynya.formats.landed.batch import batch_name
-from polynya.lake.table.copy_state import CopyState, Membership, Position
+from polynya.formats.landed import batch_name
+from polynya.lake.table.state import CopyState, Membership, Position
 from polynya.model.config.task import StorageTask
 from polynya.observe.streams import StreamExpired, StreamKept
-from polynya.streaming.landing.log import LandedLog
+from polynya.streams.landing import LandedLog
 from tests.engine.tasks.test_streaming import Zone
-from tests.streaming.kafka.fake import FakeKafka
+from tests.streams.kafka.fake import FakeKafka
 
 KEPT = {"folder_retention": {"keep": "2d", "keep_unread": "10d"}}
 

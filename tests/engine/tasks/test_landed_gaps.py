@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from polynya.engine.work.landed_readers import LandedReaders, Reader, state_in
-from polynya.formats.landed.batch import batch_name
+from polynya.engine.backlog import LandedReaders, Reader, state_in
+from polynya.formats.landed import batch_name
 from polynya.observe.streams import StreamLost
 from tests.formats.stream.streams import landed
 from tests.lab.events import upsert

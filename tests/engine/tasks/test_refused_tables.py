@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.tasks.refused_tables import RefusedTables
-from polynya.engine.work.landed_readers import LandedReaders, Reader
-from polynya.engine.work.ledger import ledger_dataset
-from polynya.lake.table.copy_state import CopyState, Membership
+from polynya.engine.backlog import LandedReaders, Reader
+from polynya.engine.ledger import ledger_dataset
+from polynya.engine.tasks.shared_files import RefusedTables
+from polynya.lake.table.state import CopyState, Membership
 from polynya.model.errors import (
     ConfigErrors,
     DependencyError,
@@ -19,7 +19,7 @@ from polynya.model.errors import (
     PolynyaError,
     TaskStoppedError,
 )
-from polynya.observe.data import UnitFailed
+from polynya.observe.engine import UnitFailed
 from tests.lab.events import land, upsert
 from tests.lab.lab import Capture, Lab
 from tests.scenarios.kills import killed_at

@@ -12,21 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from polynya.engine.backlog import LandedReaders
+from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once
-from polynya.engine.tasks.streaming import LandingTask
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.landed_readers import LandedReaders
-from polynya.engine.work.turns.unit import Turn, Unit
+from polynya.engine.tasks.streams import LandingTask
+from polynya.engine.unit import Turn, Unit
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.table.copy_state import CopyState
-from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.lake.table.state import CopyState
+from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import TaskStoppedError
 from polynya.observe.events import Event
 from polynya.observe.streams import StreamLanded, StreamLeftOut, StreamLost
-from polynya.streaming.landing.log import LandedLog, landed_tables
+from polynya.streams.landing import LandedLog, landed_tables
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
-from tests.streaming.kafka.fake import FakeKafka
+from tests.streams.kafka.fake import FakeKafka
 
 GOES_ON = Turn(at_once=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from polynya.engine.tasks.direct import DirectDataset
-from polynya.engine.work.turns.unit import Turn
+from polynya.engine.unit import Turn
 from tests.engine.tasks.direct_table import DirectTable, message
 from tests.engine.tasks.test_direct import APPEND
 from tests.engine.tasks.test_streaming import GOES_ON, FakeKafka, Zone

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from polynya.formats import limits
 from polynya.formats.batch import DatasetBatch
-from polynya.formats.contents import json_content
+from polynya.formats.contents import text
 from polynya.formats.contents.decoded import OneByOne
 from polynya.formats.stream import reading
-from polynya.formats.stream.reader import read_stream
-from polynya.formats.stream.reread import reread_stream
+from polynya.formats.stream.format import reread_stream
+from polynya.formats.stream.reading import read_stream
 from tests.formats.contents.test_decoders import (
     ROW,
     SCHEMA,
@@ -97,9 +97,9 @@ def test_a_decoder_that_fails_refuses_one_message(monkeypatch: pytest.MonkeyPatc
             raise ZeroDivisionError("by chance")
         return whole(self, message)
 
-    whole = json_content.JsonDecoder.one
-    assert issubclass(json_content.JsonDecoder, OneByOne)
-    monkeypatch.setattr(json_content.JsonDecoder, "one", broken)
+    whole = text.JsonDecoder.one
+    assert issubclass(text.JsonDecoder, OneByOne)
+    monkeypatch.setattr(text.JsonDecoder, "one", broken)
 
     batch = read_stream(request_for(landed([b'{"id":1}', b"odd", b'{"id":2}'])))
 
@@ -163,7 +163,7 @@ def test_messages_that_expand_are_decoded_so_many_as_fit(monkeypatch: pytest.Mon
         most = max(most, sum(waiting))
         return ready
 
-    class Counting(json_content.JsonDecoder):
+    class Counting(text.JsonDecoder):
         def one(self, message: bytes) -> Any:
             waiting.clear()
             return super().one(message)

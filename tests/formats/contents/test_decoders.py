@@ -17,8 +17,8 @@ from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded
 from polynya.formats.contents.decoders import decoder_of
 from polynya.formats.errors import RecordError
-from polynya.model.config.streaming.content import landed_content
-from polynya.model.datatypes import BIGINT, STRING
+from polynya.model.config.stream_content import landed_content
+from polynya.model.types import BIGINT, STRING
 
 SCHEMA = {
     "type": "record",

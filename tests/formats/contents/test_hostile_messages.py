@@ -22,7 +22,7 @@ from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded
 from polynya.formats.contents.decoders import decoder_of
 from polynya.formats.errors import RecordError
-from polynya.model.config.streaming.content import landed_content
+from polynya.model.config.stream_content import landed_content
 from tests.formats.contents.test_decoders import refused
 
 LIMIT = 4 * 1024 * 1024

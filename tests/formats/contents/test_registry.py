@@ -18,11 +18,11 @@ from pydantic import SecretStr
 from polynya.formats.contents.decoded import Decoded
 from polynya.formats.contents.decoders import decoder_of, registry_at
 from polynya.formats.errors import RecordError
-from polynya.formats.stream.reader import read_stream
-from polynya.model.config.delivery import SchemaRegistry
-from polynya.model.config.streaming.content import landed_content
-from polynya.model.datatypes import BIGINT, Array, Struct
+from polynya.formats.stream.reading import read_stream
+from polynya.model.config.settings import SchemaRegistry
+from polynya.model.config.stream_content import landed_content
 from polynya.model.errors import DependencyError
+from polynya.model.types import BIGINT, Array, Struct
 from tests.formats.stream.streams import knowing, landed, request_for, rows_of, rules_of
 
 CITY = {"type": "record", "name": "City", "namespace": "geo",

@@ -7,7 +7,7 @@ import re
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from polynya.formats.replicate.types import column_type
+from polynya.formats.replicate.metadata import column_type
 from tests.formats.data_types.page import (
     A_UUID,
     BEFORE_1970,

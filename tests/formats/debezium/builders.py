@@ -9,10 +9,9 @@ from typing import Any
 
 from polynya.formats.base import KnownTable, ReadBatch, ReadRequest, RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, Rejected
-from polynya.formats.debezium.reader import read_debezium
-from polynya.formats.debezium.reread import reread_debezium
+from polynya.formats.debezium.format import read_debezium, reread_debezium
 from polynya.formats.debezium.tables import DebeziumScope
-from polynya.model.datatypes import DataType
+from polynya.model.types import DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.helpers import a_dataset
 

@@ -12,8 +12,8 @@ import fastavro
 import pytest
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits
-from polynya.formats.debezium.flat import Flattening
-from polynya.formats.debezium.tables import PLACEHOLDER, DebeziumScope, TableSettings
+from polynya.formats.debezium.envelope import PLACEHOLDER, Flattening
+from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from tests.formats.debezium.builders import a_source, read_capture, reread_line
 from tests.formats.helpers import column, rules, schema
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits
-from polynya.formats.debezium.reader import UNROUTED
-from polynya.formats.debezium.tables import PLACEHOLDER, DebeziumScope, TableSettings
+from polynya.formats.debezium.envelope import PLACEHOLDER
+from polynya.formats.debezium.format import UNROUTED
+from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from tests.formats.debezium.builders import an_event, capture, read_capture, the_table
 from tests.formats.helpers import column, rules, schema, types
 

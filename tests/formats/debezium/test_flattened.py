@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from polynya.formats.batch import BatchLimits, DatasetBatch
-from polynya.formats.debezium.flat import Flattening
-from polynya.formats.debezium.tables import PLACEHOLDER, DebeziumScope, TableSettings
+from polynya.formats.debezium.envelope import PLACEHOLDER, Flattening
+from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from tests.formats.debezium.builders import capture, read_capture, reread_line
 from tests.formats.helpers import column, rules, schema, types
 

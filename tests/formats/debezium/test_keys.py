@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polynya.formats.batch import DatasetBatch
-from polynya.formats.debezium.flat import Flattening
+from polynya.formats.debezium.envelope import Flattening
 from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from polynya.model.config.evolution import SchemaEvolution
 from tests.formats.debezium.builders import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.formats.sources.eras import TOLERANCE, LogEras
+from polynya.formats.eras import TOLERANCE, LogEras
 
 _PLACE = ("00000000000000000001", None)
 _T = 1_795_803_923_469_000

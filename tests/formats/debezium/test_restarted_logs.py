@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.formats.debezium.flat import Flattening
+from polynya.formats.debezium.envelope import Flattening
 from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from tests.formats.debezium.builders import an_event, capture, read_capture, the_table
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from polynya.formats.debezium.tables import DebeziumScope, TableSettings
-from polynya.model.datatypes import parse_type
+from polynya.model.types import parse_type
 from tests.formats.debezium.builders import an_event, capture, read_capture, the_table, with_schema
 from tests.formats.helpers import column, rules, schema
 

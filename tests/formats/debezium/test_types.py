@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from polynya.formats.debezium.decode import decimal_text
-from polynya.model.datatypes import Decimal as DecimalType
+from polynya.model.types import Decimal as DecimalType
 from tests.formats.debezium.builders import an_event, the_table, with_schema
 from tests.formats.helpers import column, rules, schema
 

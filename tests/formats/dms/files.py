@@ -10,11 +10,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.dms.reader import read_dms
-from polynya.formats.dms.tables import reading_order
+from polynya.formats.dms import read_dms, reading_order
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.delivery import Delivery
-from polynya.model.datatypes import DataType
+from polynya.model.config.settings import Delivery
+from polynya.model.types import DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.helpers import a_dataset, request
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from polynya.formats.batch import NO_ORDER, BatchLimits, DatasetBatch
-from polynya.formats.dms.tables import dms_file, reading_order
+from polynya.formats.dms import dms_file, reading_order
 from polynya.model.config.dataset import ResolvedDataset
 from tests.formats.dms.files import FIRST, LOAD, SECOND, a_table, lines, read
 from tests.formats.helpers import column, rules

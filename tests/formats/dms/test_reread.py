@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polynya.formats.batch import DatasetBatch, Rejected
-from polynya.formats.dms.reread import reread_dms
+from polynya.formats.dms import reread_dms
 from polynya.model.config.dataset import ResolvedDataset
 from tests.formats.dms.files import FIRST, LOAD, a_table, lines, read, table
 from tests.formats.helpers import column, rereading, rules, types

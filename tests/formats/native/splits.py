@@ -9,10 +9,10 @@ import pyarrow as pa
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
 from polynya.formats.loads import LoadLimits, LoadPlan, Report
-from polynya.formats.native.loads.plan import NativeLoads
-from polynya.formats.native.reader import read_native
+from polynya.formats.native.format import read_native
+from polynya.formats.native.loads import NativeLoads
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.datatypes import DataType
+from polynya.model.types import DataType
 from polynya.testing.fakes import MemoryObjectStore
 
 WHOLE = BatchLimits(1 << 40, 1 << 40)

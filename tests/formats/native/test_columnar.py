@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.native import reader
-from polynya.formats.native.columnar.batch import columnar_batch
-from polynya.model.datatypes import DataType
+from polynya.formats.native import format
+from polynya.formats.native.columnar import columnar_batch
+from polynya.model.types import DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.native.splits import WHOLE, request_for, same
 from tests.formats.native.test_loads import DECLARED, FILES, lines, parquet_file
@@ -56,7 +56,7 @@ def assert_exact(request: ReadRequest) -> bool:
     found = columnar_batch(request)
     if found is None:
         return False
-    expected = reader._read_exactly(request)
+    expected = format._read_exactly(request)
     assert same(all_of(found), all_of(expected))
     assert raws(found) == raws(expected)
     return True
@@ -66,7 +66,7 @@ def assert_exact(request: ReadRequest) -> bool:
 def test_json_of_known_columns(before: Any, after: Any, declared: dict[str, str]) -> None:
     first = {f"in/{n}.json": lines(*one) for n, one in enumerate(before)}
     second = {f"in/1{n}.json": lines(*one) for n, one in enumerate(after)}
-    known = reader._read_exactly(request_for(first, columns=declared)).schema
+    known = format._read_exactly(request_for(first, columns=declared)).schema
 
     assert_exact(knowing(request_for(second, columns=declared), dict(known)))
 
@@ -74,7 +74,7 @@ def test_json_of_known_columns(before: Any, after: Any, declared: dict[str, str]
 @given(st.lists(parquet_file(), min_size=1, max_size=2), parquet_file())
 def test_parquet_of_known_columns(before: list[bytes], after: bytes) -> None:
     first = {f"in/{n}.parquet": one for n, one in enumerate(before)}
-    known = reader._read_exactly(request_for(first, "parquet")).schema
+    known = format._read_exactly(request_for(first, "parquet")).schema
 
     assert_exact(knowing(request_for({"in/9.parquet": after}, "parquet"), dict(known)))
     again = {"in/8.parquet": before[0], "in/9.parquet": before[-1]}
@@ -93,7 +93,7 @@ def request_of(kind: str, count: int, start: int = 0, **settings: Any) -> ReadRe
     else:
         files = {f"in/{n}.parquet": parquet(one) for n, one in enumerate(contents)}
     request = request_for(files, kind, start, **settings)
-    return knowing(request, dict(reader._read_exactly(replace(request, limits=WHOLE)).schema))
+    return knowing(request, dict(format._read_exactly(replace(request, limits=WHOLE)).schema))
 
 
 def parquet(rows: list[dict[str, Any]]) -> bytes:
@@ -135,7 +135,7 @@ def test_a_record_without_a_sequence_is_rejected_with_its_text(kind: str) -> Non
     contents = [{"id": 1, "seq": 1}, {"id": 2, "seq": None}, {"id": None, "seq": 3}]
     content = lines(*contents) if kind == "json" else parquet(contents)
     request = request_for({f"in/1.{kind}": content}, kind)
-    request = knowing(request, dict(reader._read_exactly(request).schema))
+    request = knowing(request, dict(format._read_exactly(request).schema))
 
     assert assert_exact(request)
     (refused,) = columnar_batch(request).rejected  # type: ignore[union-attr]
@@ -152,7 +152,7 @@ def test_new_columns_and_damaged_files_are_for_the_exact_reader() -> None:
 
 def test_a_file_of_columns_that_only_the_exact_reader_takes_is_opened_once() -> None:
     request = request_for({"in/1.json": lines({"id": 1, "seq": 1, "tags": ["a"]})})
-    request = knowing(request, dict(reader._read_exactly(request).schema))
+    request = knowing(request, dict(format._read_exactly(request).schema))
     opened: list[str] = []
 
     class Counted(MemoryObjectStore):
@@ -160,16 +160,16 @@ def test_a_file_of_columns_that_only_the_exact_reader_takes_is_opened_once() -> 
             opened.append(path)
             return request.store.open(path)
 
-    batch = reader.read_native(replace(request, store=Counted()))
+    batch = format.read_native(replace(request, store=Counted()))
 
     assert (batch.rows.num_rows, opened) == (1, ["in/1.json"])
 
 
 def test_a_decimal_that_is_not_declared_any_more_takes_no_text() -> None:
     files = {"in/1.json": lines({"id": 1, "seq": 1, "x": "12.50"})}
-    known = dict(reader._read_exactly(request_for(files, columns={"x": "decimal(10,2)"})).schema)
+    known = dict(format._read_exactly(request_for(files, columns={"x": "decimal(10,2)"})).schema)
 
-    batch = reader.read_native(knowing(request_for(files), known))
+    batch = format.read_native(knowing(request_for(files), known))
 
     assert [one.rule for one in batch.rejected] == ["type_mismatch"]
 
@@ -177,7 +177,7 @@ def test_a_decimal_that_is_not_declared_any_more_takes_no_text() -> None:
 @pytest.mark.parametrize("text", ["2026-01-31", "2026-02-30", "20260131"])
 def test_a_day_that_is_not_declared_any_more_is_read_as_before(text: str) -> None:
     first = {"in/1.json": lines({"id": 1, "seq": 1, "x": "2026-01-01"})}
-    known = dict(reader._read_exactly(request_for(first, columns={"x": "date"})).schema)
+    known = dict(format._read_exactly(request_for(first, columns={"x": "date"})).schema)
     request = knowing(request_for({"in/2.json": lines({"id": 1, "seq": 1, "x": text})}), known)
 
     # Any other spelling is for the exact reader.

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from polynya.formats.loads import LoadLimits, LoadPlan
-from polynya.formats.native.loads.plan import NativeLoads
+from polynya.formats.native.loads import NativeLoads
 from polynya.model.errors import DependencyError
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.native.splits import by_tasks, exactly, read, request_for, same

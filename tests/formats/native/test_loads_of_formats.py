@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from polynya.formats.loads import LoadLimits, LoadPlan
-from polynya.formats.native.loads.kinds.avro import AVRO
-from polynya.formats.native.loads.kinds.kind import Wanted
-from polynya.formats.native.loads.plan import NativeLoads
+from polynya.formats.native.loads import NativeLoads
+from polynya.formats.native.splits import AVRO, Wanted
 from tests.formats.native.splits import by_tasks, exactly, read, request_for, same
 
 SIZES = st.sampled_from([1, 40, 200, 1 << 20])

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from polynya.formats.batch import DatasetBatch
 from polynya.model.config.fields import MONEY
 from polynya.model.config.settings import DatasetSettings
-from polynya.model.datatypes import BIGINT, DOUBLE, Decimal
+from polynya.model.types import BIGINT, DOUBLE, Decimal
 from tests.formats.helpers import a_dataset, json_lines, read, types
 
 

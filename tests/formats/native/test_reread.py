@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from polynya.formats.batch import Rejected
-from polynya.formats.native.reread import reread_native
+from polynya.formats.native.format import reread_native
 from tests.formats.helpers import a_dataset, column, json_lines, read, reread, rereading
 
 

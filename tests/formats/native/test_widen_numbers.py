@@ -9,7 +9,7 @@ from polynya.formats.batch import DatasetBatch
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.fields import MONEY
 from polynya.model.config.settings import DatasetSettings
-from polynya.model.datatypes import BIGINT, DOUBLE, DataType
+from polynya.model.types import BIGINT, DOUBLE, DataType
 from tests.formats.helpers import a_dataset, json_lines, read, reread, types
 
 KNOWN = {"id": "bigint", "n": "bigint", "price": "bigint"}

@@ -9,7 +9,7 @@ import pytest
 from polynya.formats import limits
 from polynya.formats.batch import WHOLE_FILE, BatchLimits
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.delivery import Delivery
+from polynya.model.config.settings import Delivery
 from tests.formats.helpers import a_dataset, column, read, reread, rules
 
 _COLUMNS = {"id": "int", "n": "int", "x": "string"}

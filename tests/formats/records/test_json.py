@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from polynya.formats.errors import RecordError
-from polynya.formats.records.json_text import parse_object
+from polynya.formats.records.json import parse_object
 from tests.formats.helpers import a_dataset, column, json_lines, read, rules, schema
 
 _GOOD = b'{"id":1,"n":1}'

@@ -10,17 +10,17 @@ import pytest
 
 from polynya.formats import limits
 from polynya.formats.batch import WHOLE_FILE
-from polynya.formats.columnar.lines import blocks
 from polynya.formats.contents.decoders import decoder_of
 from polynya.formats.errors import RecordError, TooLargeError
-from polynya.formats.records.json_lines import raw_lines
-from polynya.model.config.delivery import Delivery
-from polynya.model.config.streaming.content import landed_content
-from polynya.streaming.files.pieces import pieces_of
+from polynya.formats.json_columns import blocks
+from polynya.formats.records.json import raw_lines
+from polynya.model.config.settings import Delivery
+from polynya.model.config.stream_content import landed_content
+from polynya.streams.files.reading import pieces_of
 from tests.formats.dms import files as dms
 from tests.formats.helpers import a_dataset, column, read, rules
 from tests.formats.native.splits import by_tasks, exactly, request_for
-from tests.streaming.files.given import content
+from tests.streams.files.given import content
 
 #: More lines than a record was once allowed, each of which would be a row of its own.
 LINES = 100_003

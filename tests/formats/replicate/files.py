@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.replicate.reader import read_replicate
+from polynya.formats.replicate.format import read_replicate
 from polynya.formats.replicate.tables import metadata_path
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.delivery import Delivery
-from polynya.model.datatypes import DataType
+from polynya.model.config.settings import Delivery
+from polynya.model.types import DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.helpers import a_dataset, request
 

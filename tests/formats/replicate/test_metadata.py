@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from polynya.formats.batch import WHOLE_FILE, FileProgress
-from polynya.formats.files.folders import NoTable
+from polynya.formats.files import NoTable
 from polynya.formats.replicate.tables import is_load, metadata_path, table_of_replicate
 from tests.formats.helpers import column, rules, types
 from tests.formats.replicate.files import (

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from polynya.formats.batch import DatasetBatch, Rejected
-from polynya.formats.replicate.reread import reread_replicate
+from polynya.formats.replicate.format import reread_replicate
 from polynya.model.config.dataset import ResolvedDataset
 from tests.formats.helpers import column, rereading, rules, types
 from tests.formats.replicate.files import (

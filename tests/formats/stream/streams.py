@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.landed.batch import SCHEMAS, Counts, StreamFooter, batch_name, write_batch
-from polynya.formats.stream.reader import read_stream
-from polynya.model.config.streaming.content import landed_content
+from polynya.formats.landed import SCHEMAS, Counts, StreamFooter, batch_name, write_batch
+from polynya.formats.stream.reading import read_stream
+from polynya.model.config.stream_content import landed_content
 from polynya.model.config.task import StorageTask, resolved
 from polynya.testing.fakes import MemoryObjectStore
 

@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from polynya.formats.stream import ahead
-from polynya.formats.stream.ahead import Ahead, Place
+from polynya.formats.stream import reading
+from polynya.formats.stream.reading import Ahead, Place
 
 
 @pytest.fixture(autouse=True)
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "AT_ONCE", 3)
+    monkeypatch.setattr(reading, "AT_ONCE", 3)
 
 
 def test_what_follows_are_whole_pieces_before_the_end() -> None:

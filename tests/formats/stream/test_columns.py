@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch
 from polynya.formats.stream import reading
-from polynya.formats.stream.reader import read_stream
+from polynya.formats.stream.reading import read_stream
 from tests.formats.stream.streams import AT, knowing, landed, request_for
 
 KNOWN = {

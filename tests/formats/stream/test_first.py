@@ -9,8 +9,9 @@ from unittest.mock import patch
 import pytest
 
 from polynya.formats.batch import BatchLimits, DatasetBatch
-from polynya.formats.stream import first, reader
-from polynya.formats.stream.reader import read_stream
+from polynya.formats.stream import reading as first
+from polynya.formats.stream import reading as reader
+from polynya.formats.stream.reading import read_stream
 from tests.formats.stream.streams import WHOLE, landed, request_for
 
 PLAIN = [{"id": at, "name": f"n{at}", "in": {"x": at / 4}} for at in range(40)]

@@ -10,10 +10,10 @@ import pytest
 
 from polynya.formats.base import RereadRequest
 from polynya.formats.batch import WHOLE_FILE, BatchLimits, FileProgress, Rejected
-from polynya.formats.stream.reader import read_stream
-from polynya.formats.stream.reread import reread_stream
-from polynya.model.datatypes import BIGINT, STRING
+from polynya.formats.stream.format import reread_stream
+from polynya.formats.stream.reading import read_stream
 from polynya.model.errors import OperationError
+from polynya.model.types import BIGINT, STRING
 from tests.formats.stream.streams import (
     AT,
     knowing,

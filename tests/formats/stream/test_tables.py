@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from polynya.formats.batch import FileProgress
-from polynya.formats.files.discovery import Landed, newest_only
-from polynya.formats.stream.tables import unread_of
+from polynya.formats.files import Landed, newest_only
+from polynya.formats.stream.format import unread_of
 from polynya.store.object_store import ObjectInfo
 from tests.formats.stream.streams import path_of, request_for
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polynya.formats.values.change_identifier import sequence_encoder
-from polynya.formats.values.instants import MAX_DAYS, MAX_MICROS, MIN_DAYS, MIN_MICROS
-from polynya.model.datatypes import DataType, parse_type
+from polynya.formats.values.sequence import sequence_encoder
+from polynya.formats.values.times import MAX_DAYS, MAX_MICROS, MIN_DAYS, MIN_MICROS
+from polynya.model.types import DataType, parse_type
 
 _WHOLE = st.integers(-(1 << 63), (1 << 63) - 1)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

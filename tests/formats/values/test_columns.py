@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.formats.values.columns import build
-from polynya.formats.values.instants import MIN_MICROS, epoch_micros
-from polynya.model.datatypes import parse_type
+from polynya.formats.values.times import MIN_MICROS, epoch_micros
+from polynya.model.types import parse_type
 
 
 def _built(

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from polynya.formats.values.names import MAX_COLUMNS, NameSpace, schema_problem
 from polynya.formats.values.rows import ColumnTypes, Evolving, TypedRecords, typed_records
-from polynya.model.datatypes import parse_type
+from polynya.model.types import parse_type
 from tests.formats.helpers import a_dataset, column, json_lines, read, rules
 
 

@@ -12,16 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from polynya.lake.apply.local.chained import fold_chains
-from polynya.lake.apply.local.events import FOUND, IN_CURRENT, POS, RECORD, Versions
-from polynya.lake.apply.local.latest import fold_latest
-from polynya.lake.apply.local.records import Records
-from polynya.lake.apply.local.way import LOCAL_EVENTS, needs_query
+from polynya.lake.apply.events import FOUND, IN_CURRENT, POS, RECORD, Versions
+from polynya.lake.apply.in_memory import LOCAL_EVENTS, needs_query
+from polynya.lake.apply.in_memory_fold import fold_chains, fold_latest
+from polynya.lake.apply.records import Records
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import KNOWN_FOOTERS
-from polynya.model.contract import headers as h
-from polynya.model.datatypes import DOUBLE, STRING, parse_type
+from polynya.model import headers as h
+from polynya.model.types import DOUBLE, STRING, parse_type
 from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import DataFiles, LocalFiles
 from tests.oracle.fold import DELETE, UPSERT, Event, fold

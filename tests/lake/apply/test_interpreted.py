@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from polynya.lake.apply.interpreted import interpreted_if_wide
+from polynya.lake.apply.apply import interpreted_if_wide
 
 pytestmark = pytest.mark.spark
 _WIDE = 310

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from polynya.lake.apply import in_memory
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.local import way
-from polynya.lake.apply.local.way import InMemory
+from polynya.lake.apply.in_memory import InMemory
 from tests.lab.lab import Lab, drop, put
 from tests.lab.twins import Twins
 from tests.oracle.fold import Event
@@ -100,7 +100,7 @@ def test_a_file_that_is_gone_costs_a_query(
     def gone(*_parts: Any, **_options: Any) -> None:
         raise FileNotFoundError(Path("/nowhere.parquet"))
 
-    monkeypatch.setattr(way, "deleted_places", gone)
+    monkeypatch.setattr(in_memory, "deleted_places", gone)
     users.apply(put(1, 2, name="Anna"))
 
     assert users.current("id", "name") == [(1, "Anna")]

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from polynya.engine.verbs.rebuild import rebuild
+from polynya.engine.commands.errands import rebuild
 from polynya.lake.read.verify import verify
 from polynya.lake.table import shaping
-from polynya.model.formats.registry import rules_of
-from polynya.model.formats.rules import FormatRules
+from polynya.model.formats import FormatRules, rules_of
 from tests.lab.chosen import slow
 from tests.lab.events import delete, land, load, upsert
 from tests.lab.lab import Lab

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.verbs.rebuild import RebuildResult, rebuild
-from polynya.engine.verbs.reload import reload
-from polynya.lake.apply.from_events import differences
+from polynya.engine.commands.errands import RebuildResult, rebuild
+from polynya.engine.commands.reload import reload
+from polynya.lake.apply.folding import differences
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.apply.run import Run
 from polynya.lake.read.verify import verify

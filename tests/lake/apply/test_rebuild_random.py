@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.verbs.rebuild import rebuild
-from polynya.lake.apply.applier import Applier
+from polynya.engine.commands.errands import rebuild
+from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.read.verify import FOLD_RULES, Verdict, verify

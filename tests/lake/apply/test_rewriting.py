@@ -12,17 +12,17 @@ import pytest
 from polynya.lake.apply import removal
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
-from polynya.lake.apply.rewriting import Rewriting
+from polynya.lake.apply.removal import Rewriting
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
-from polynya.lake.iceberg.deletes.positions import Deleted
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.deletes import Deleted
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import enter
-from polynya.model.contract.headers import Partition
+from polynya.lake.table.ownership import enter
 from polynya.model.errors import ConflictError
+from polynya.model.headers import Partition
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.twins import ALWAYS_AGAIN, NEVER_AGAIN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.lake.apply.rewriting import Losing, Rewriting, choose, together
+from polynya.lake.apply.removal import Losing, Rewriting, choose, together
 from polynya.lake.iceberg.files import DataFile
 
 HOW = Rewriting(share=0.3, budget_bytes=1000, together_bytes=200)

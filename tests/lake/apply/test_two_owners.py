@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from polynya.lake.apply.applier import Applier
+from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import enter
+from polynya.lake.table.ownership import enter
 from polynya.model.errors import ConflictError, DependencyError, InternalError
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, put

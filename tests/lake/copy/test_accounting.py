@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from polynya.lake.copy import ordinary, queried
+from polynya.lake.copy import copy
 from polynya.model.errors import InternalError
 from tests.lab.events import delete, land, load, upsert
 from tests.lab.lab import Feed, Lab, clear, drop, put
@@ -114,14 +114,14 @@ def test_books_that_do_not_balance_commit_nothing(
     users = lab.feed()
     users.copy(put(1, 1))
     before = users.table().state
-    rows, query = ordinary.arrow_rows, queried.derive
+    rows, query = copy.arrow_rows, copy.derive
 
     def lossy(*arguments: Any) -> pa.Table | None:
         found = rows(*arguments) if in_arrow else None
         return found if found is None else found.filter(pc.not_equal(found.column("id"), 3))
 
-    monkeypatch.setattr(ordinary, "arrow_rows", lossy)
-    monkeypatch.setattr(queried, "derive", lambda *a, **k: query(*a, **k).where("id <> 3"))
+    monkeypatch.setattr(copy, "arrow_rows", lossy)
+    monkeypatch.setattr(copy, "derive", lambda *a, **k: query(*a, **k).where("id <> 3"))
 
     with pytest.raises(InternalError) as caught:
         users.copy(put(2, 2), put(3, 3))

@@ -11,15 +11,15 @@ import pytest
 
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
-from polynya.formats.native.reader import read_native
-from polynya.lake.copy import arrow_rows as in_arrow
-from polynya.lake.copy import derive as in_sql
+from polynya.formats.native.format import read_native
+from polynya.lake.copy import rows as in_arrow
+from polynya.lake.copy import rows as in_sql
 from polynya.lake.copy.times import Times
-from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import shape_of
+from polynya.lake.table.state import CopyState
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.datatypes import DataType
+from polynya.model.types import DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import STARTED, Lab, drop, put
 
@@ -96,8 +96,8 @@ def both(lab: Lab, of: ResolvedDataset, batch: DatasetBatch, times: Times = TIME
     }
     assert set(made.column_names) <= set(expected.column_names)
     assert sorted(map(repr, pa.table(full).to_pylist())) == sorted(map(repr, expected.to_pylist()))
-    first = in_sql.first_rejected(derived)
-    assert repr(in_arrow.first_rejected(made)) == repr(first)
+    first = in_sql.first_rejected_in_spark(derived)
+    assert repr(in_arrow.first_rejected_in_arrow(made)) == repr(first)
     return made
 
 

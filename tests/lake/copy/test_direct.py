@@ -6,7 +6,7 @@ import hashlib
 
 import pyarrow as pa
 
-from polynya.lake.copy.said_in_arrow import key_hashes
+from polynya.lake.copy.rows import key_hashes
 
 
 def test_the_hash_is_over_the_texts_of_the_keys_with_one_backspace_between() -> None:

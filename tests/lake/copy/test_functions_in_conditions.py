@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.lake.copy.derive import decided
+from polynya.lake.copy.rows import decided
 from tests.lab.lab import Lab, put
 
 DELETES = (

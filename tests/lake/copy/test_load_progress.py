@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from polynya.formats.loads import LoadPlan, Report, Split
-from polynya.lake.copy.loads.watching import SoFar, so_far, watched
+from polynya.lake.copy.load import SoFar, so_far, watched
 
 SPLITS = (
     Split(0, "a", 0, 0, before=0, size=100),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polynya.formats.loads import Split
-from polynya.lake.copy.loads.tasks import tasks_of
+from polynya.lake.copy.load import tasks_of
 
 MEBIBYTE = 2**20
 

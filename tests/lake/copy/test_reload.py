@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.verbs.reload import ReloadResult, abandon_begun, reload
+from polynya.engine.commands.reload import ReloadResult, abandon_begun, reload
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy import reload as steps
-from polynya.model.config.reload import ReloadMode
+from polynya.model.config.dataset import ReloadMode
 from polynya.model.errors import OperationError
 from polynya.observe.events import Event
 from tests.lab.chosen import slow

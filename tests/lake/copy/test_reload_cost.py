@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.engine.verbs.reload import reload
-from polynya.model.config.reload import DELETING
+from polynya.engine.commands.reload import reload
+from polynya.model.config.dataset import DELETING
 from tests.lab.lab import Feed, Lab
 
 CHANGED = 100

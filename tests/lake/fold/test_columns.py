@@ -12,7 +12,8 @@ import pytest
 
 import polynya.lake
 from polynya.formats.batch import SERVICE_FIELDS, SERVICE_NAMES
-from polynya.lake.fold import columns, versions
+from polynya.lake.fold import columns
+from polynya.lake.fold import fold as versions
 from polynya.lake.fold.fold import event_columns, fold, with_clause
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.arrow import spark_type

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from polynya.formats.values.columns import build
-from polynya.lake.fold.converting import converted, unconverted
+from polynya.lake.fold.sql import converted, unconverted
 from polynya.lake.spark.api import SparkSession
-from polynya.model.contract.identifiers import literal
-from polynya.model.datatypes import parse_type
-from polynya.model.datatypes.rewriting import is_rewritable
+from polynya.model.names import literal
+from polynya.model.promotion import is_rewritable
+from polynya.model.types import parse_type
 
 _BIG = 2**53
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from polynya.lake.fold.figures import (
+from polynya.lake.fold.stored import (
     ApplyFigures,
     RebuildFigures,
     apply_aggregates,

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from polynya.lake.apply.from_events import wrong_columns
-from polynya.lake.copy import compare
-from polynya.lake.fold import key_changes, live_views, stored, versions
-from polynya.lake.fold.figures import apply_aggregates, rebuild_aggregates
-from polynya.lake.fold.fold import event_columns, fold, with_clause
+from polynya.lake.apply.folding import wrong_columns
+from polynya.lake.copy import reload
+from polynya.lake.fold import fold as versions
+from polynya.lake.fold import key_changes, live_views, stored
+from polynya.lake.fold.fold import Truncate, as_sql, event_columns, fold, with_clause
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import timestamp_literal
-from polynya.lake.fold.truncates import Truncate, as_sql
-from polynya.lake.table.copy_state import Reloading
-from polynya.model.datatypes import parse_type
+from polynya.lake.fold.stored import apply_aggregates, rebuild_aggregates
+from polynya.lake.table.state import Reloading
+from polynya.model.types import parse_type
 from tests.lake.fold.sql_layout import laid_out
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -131,15 +131,15 @@ def views() -> Iterator[tuple[str, str]]:
 def reloads() -> Iterator[tuple[str, str]]:
     """What a reload finds, in each mode."""
     begun = Reloading("compare_and_apply_with_deleted_rows", 1, NOW.isoformat(), place="0" * 35)
-    every, newer = compare.Comparison(("name",)), compare.Comparison((), newer="name")
+    every, newer = reload.Comparison(("name",)), reload.Comparison((), newer="name")
     for mode in (
         "compare_and_apply_with_deleted_rows",
         "compare_and_apply_without_deleted_rows",
         "drop_and_create",
         "truncate_and_insert",
     ):
-        yield f"reload/{mode}", compare.events(USERS, TABLE, replace(begun, mode=mode), every)
-    yield "reload/compared_by_updated_at", compare.events(USERS, TABLE, begun, newer)
+        yield f"reload/{mode}", reload.events(USERS, TABLE, replace(begun, mode=mode), every)
+    yield "reload/compared_by_updated_at", reload.events(USERS, TABLE, begun, newer)
 
 
 @pytest.mark.parametrize(("name", "sql"), [pytest.param(*one, id=one[0]) for one in statements()])

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from polynya.lake.fold.newest import current_of_newest
+from polynya.lake.fold.live_views import current_of_newest
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
-from polynya.model.contract import headers as h
-from polynya.model.datatypes import BIGINT, STRING
+from polynya.model import headers as h
+from polynya.model.types import BIGINT, STRING
 from tests.oracle.fold import DELETE, UPSERT, Event, Version, fold
 
 SHAPE = Shape(("life", "id"), {"life": BIGINT, "id": BIGINT, "name": STRING})

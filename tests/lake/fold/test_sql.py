@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from polynya.lake.fold import live_views, versions
+from polynya.lake.fold import fold, live_views
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import joined
-from polynya.model.datatypes import STRING
+from polynya.model.types import STRING
 
 _WIDE = Shape(
     keys=("id",),
@@ -39,7 +39,7 @@ def longest_chain(sql: str) -> int:
 )
 def test_conditions_over_thousands_of_columns_make_no_deep_tree(shape: Shape) -> None:
     """Spark walks the tree by recursion: a chain of fifteen hundred ended its stack."""
-    for sql in (versions.placed(shape), live_views.history_view(shape, "t")):
+    for sql in (fold.placed(shape), live_views.history_view(shape, "t")):
         assert longest_chain(sql) < 40
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.lake.iceberg.errors.catalog import of_change
+from polynya.lake.errors import of_change
 from polynya.lake.iceberg.layout import grow_columns
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.datatypes import parse_type
 from polynya.model.errors import StaleStepError
+from polynya.model.types import parse_type
 from tests.lab.lab import Lab
 from tests.lake.iceberg.test_machine_errors import Refused, Thrown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polynya.formats.loads import LoadLimits
-from polynya.model.contract.headers import Partition
+from polynya.model.headers import Partition
 from tests.lab.lab import Lab, Look, drop, put
 
 FIGURES = ("valueCounts", "nullValueCounts", "lowerBounds", "upperBounds")

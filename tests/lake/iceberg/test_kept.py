@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from polynya.lake.iceberg import reading
-from polynya.lake.iceberg.kept import Kept
-from polynya.lake.iceberg.reading import StoredFile
+from polynya.lake.iceberg.reading import Kept, StoredFile
 from polynya.store.data_files import LocalFiles
 
 EIGHT_BYTES = pa.chunked_array([pa.array([1], pa.int64())])

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DatabaseError
 from polynya.engine.errors import as_polynya
 from polynya.lake.iceberg import commit
 from polynya.lake.read import query
-from polynya.lake.read.statements import Statement
+from polynya.lake.read.query import Statement
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
 
 

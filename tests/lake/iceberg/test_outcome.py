@@ -9,7 +9,7 @@ import pytest
 
 from polynya.lake.iceberg.commit import Step, _is_live
 from polynya.lake.iceberg.files import DataFile, Snapshot
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
 
 STATE = DataFile(None, "ours.parquet", "asset_state", 1, 10)
 OTHER = DataFile(None, "later.parquet", "asset_state", 1, 10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.lake.iceberg.reach import S3_FILE_IO, Reach, reach_of
+from polynya.lake.iceberg.reading import S3_FILE_IO, Reach, reach_of
 from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import LocalFiles
 

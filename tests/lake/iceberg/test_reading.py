@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polynya.lake.iceberg.deletes.positions import FILE_STEP, deleted_places
+from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.files import DeleteFile
 from polynya.lake.iceberg.reading import StoredFile, is_read_by
 from polynya.store.aws.data_objects import S3Files

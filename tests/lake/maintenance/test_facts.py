@@ -5,19 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from polynya.lake.iceberg.parting.wanted import Wanted
-from polynya.lake.maintenance.look.facts import (
+from polynya.lake.iceberg.wanted import Wanted
+from polynya.lake.maintenance.health import (
+    PROPERTY,
+    Done,
     FilesFacts,
     FileSize,
+    Record,
     files_facts,
+    health_of,
     may_be_outdated,
     may_be_rewritten,
     table_facts,
 )
-from polynya.lake.maintenance.look.health import health_of
-from polynya.lake.maintenance.look.record import PROPERTY, Done, Record
-from polynya.lake.maintenance.rewrite.plan import Rule
-from polynya.model.config.maintenance.settings import SnapshotExpiry
+from polynya.lake.maintenance.rewrite_plan import Rule
+from polynya.model.config.maintenance import SnapshotExpiry
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from polynya.lake.maintenance.base import Limits
-from polynya.lake.maintenance.expiry.orphans import Orphans, find_orphans, remove_orphan_files
+from polynya.lake.maintenance.orphans import Orphans, find_orphans, remove_orphan_files
 from polynya.lake.read.verify import verify
-from polynya.model.config.maintenance.actions import ACTIONS as NAMES
+from polynya.model.config.maintenance import ACTIONS as NAMES
 from tests.lab.lab import Lab, drop, put
 from tests.lab.owned import owned, step
 from tests.lake.maintenance.worn import ACTIONS, BOUNDARIES, YOUNG, seen, worn

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.verbs.maintain import maintain
-from polynya.engine.work.dataset import WorkingDataset
-from polynya.engine.work.tidying.beside import MaintenanceBeside
-from polynya.engine.work.turns.unit import IDLE, Turn
+from polynya.engine.dataset import WorkingDataset
+from polynya.engine.maintenance import MaintenanceBeside, maintain
+from polynya.engine.unit import IDLE, Turn
+from polynya.lake.maintenance import retention
 from polynya.lake.maintenance.base import Limits
-from polynya.lake.maintenance.retention import changes
-from polynya.lake.maintenance.retention.changes import expire_changes
+from polynya.lake.maintenance.retention import expire_changes
 from polynya.lake.read.verify import verify
-from polynya.observe.upkeep import MaintenanceDone
+from polynya.observe.maintenance import MaintenanceDone
 from tests.lab.lab import Feed, Lab, drop, put
 from tests.lab.owned import copied, owned
 
@@ -82,7 +81,7 @@ def test_what_came_meanwhile_stays_and_is_applied(users: Feed) -> None:
 
 @pytest.mark.slow
 def test_an_apply_is_never_waited_for_long(users: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(retention, "PATIENCE_SECONDS", 0.01)
     table = owned(users)
 
     with table.applying():

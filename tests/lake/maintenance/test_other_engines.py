@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from polynya.engine.runner import units
-from polynya.engine.work.turns.unit import Turn
+from polynya.engine.unit import Turn
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.iceberg.commit import Committed, Step
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import StaleStepError
-from polynya.observe.data import UnitFailed
+from polynya.observe.engine import UnitFailed
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import copied, owned, step
 from tests.lab.twins import NEVER_AGAIN

@@ -9,10 +9,10 @@ import pytest
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.retention.expire import expire_rows
+from polynya.lake.maintenance.retention import expire_rows
 from polynya.lake.read.verify import verify
-from polynya.model.contract.headers import Partition
 from polynya.model.errors import ConfigError
+from polynya.model.headers import Partition
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import owned
 from tests.oracle.packs.read_back import READERS

@@ -17,16 +17,17 @@ from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
-from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.staging import PLACES
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.iceberg.writing import PLACES
+from polynya.lake.maintenance import rewrite_data_files as data_files
+from polynya.lake.maintenance import rewrite_data_files as land
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.rewrite import data_files, land
-from polynya.lake.maintenance.rewrite.data_files import RULE, rewrite_data_files
+from polynya.lake.maintenance.rewrite_data_files import RULE, rewrite_data_files
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.replayed import quarantined
-from polynya.model.contract.headers import Partition
+from polynya.lake.table.suspension import quarantined
+from polynya.model.headers import Partition
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import applied, copied, owned, step

@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from polynya.lake.maintenance import rewrite_data_files as by_tasks
+from polynya.lake.maintenance import rewrite_data_files as data_files
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.rewrite import by_tasks, data_files
-from polynya.lake.maintenance.rewrite.data_files import RULE, rewrite_data_files
-from polynya.lake.maintenance.rewrite.job import Job, write
+from polynya.lake.maintenance.job import Job, write
+from polynya.lake.maintenance.rewrite_data_files import RULE, rewrite_data_files
 from polynya.lake.read.verify import verify
 from polynya.lake.table.dataset import DatasetTable
 from tests.lab.kept import Kept

@@ -11,11 +11,11 @@ import pytest
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.files import DeleteFile, Slot
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.maintenance import rewrite_deletes
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.rewrite import delete_files
-from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
-from polynya.lake.maintenance.rewrite.delete_files import (
+from polynya.lake.maintenance.rewrite_data_files import rewrite_data_files
+from polynya.lake.maintenance.rewrite_deletes import (
     RULE,
     PositionDeletes,
     plan_deletes,
@@ -96,14 +96,14 @@ def count(table: DatasetTable) -> int:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let something happen when delete files were read, before what they say is committed."""
-    real = delete_files._land
+    real = rewrite_deletes._land
 
     def late(*arguments: Any) -> Any:
-        monkeypatch.setattr(delete_files, "_land", real)
+        monkeypatch.setattr(rewrite_deletes, "_land", real)
         act()
         return real(*arguments)
 
-    monkeypatch.setattr(delete_files, "_land", late)
+    monkeypatch.setattr(rewrite_deletes, "_land", late)
 
 
 def test_the_same_rows_stay_deleted(users: Feed) -> None:
@@ -166,14 +166,14 @@ def test_a_delete_file_that_is_not_read_would_be_seen(
     users: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault: what one of them says is forgotten."""
-    table, real = owned(users), delete_files._read
+    table, real = owned(users), rewrite_deletes._read
     rows = users.current("*")
 
     def less(*arguments: Any) -> list[PositionDeletes]:
         first, *others = real(*arguments)
         return [PositionDeletes(first.file, first.places[:0], first.slot), *others]
 
-    monkeypatch.setattr(delete_files, "_read", less)
+    monkeypatch.setattr(rewrite_deletes, "_read", less)
     assert rewrite(table).whole
 
     assert users.current("*") != rows

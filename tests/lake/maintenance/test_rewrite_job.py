@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.lake.iceberg.deletes.positions import FILE_STEP
+from polynya.lake.iceberg.deletes import FILE_STEP
 from polynya.lake.iceberg.files import DataFile, Slot
-from polynya.lake.iceberg.parting.specs import Parting, PartitionField, Spec
-from polynya.lake.maintenance.rewrite.job import Job, write
-from polynya.lake.maintenance.rewrite.order import Input
-from polynya.lake.maintenance.rewrite.sorting import Order
+from polynya.lake.iceberg.partitions import Parting, PartitionField, Spec
+from polynya.lake.maintenance.job import Job, write
+from polynya.lake.maintenance.rewrite_writer import Input, Order
 from polynya.store.data_files import LocalFiles
 
 COLUMNS = [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.maintenance.rewrite.plan import FileFacts, Group, Rule, plan, plan_layout
+from polynya.lake.maintenance.rewrite_plan import FileFacts, Group, Rule, plan, plan_layout
 
 KB, MB = 2**10, 2**20
 RULE = Rule()

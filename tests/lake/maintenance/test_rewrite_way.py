@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.maintenance.rewrite.plan import FileFacts, Group
-from polynya.lake.maintenance.rewrite.way import (
+from polynya.lake.maintenance.rewrite_plan import (
     LARGE_BYTES,
     MOST_HERE,
     MOST_THERE,
     Batch,
     Engine,
+    FileFacts,
+    Group,
     batches,
 )
 

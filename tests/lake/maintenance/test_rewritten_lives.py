@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.maintenance.rewrite.order import Input
+from polynya.lake.maintenance.rewrite_writer import Input
 from tests.lab import twins
 from tests.lab.lab import Lab
 from tests.lab.twins import WRITERS, Twins, written_by

@@ -12,11 +12,11 @@ import pytest
 from pyiceberg.table.statistics import StatisticsFile
 
 from polynya.lake.maintenance.base import Limits
-from polynya.lake.maintenance.expiry.deleting import sizes
-from polynya.lake.maintenance.statistics.compute import compute_statistics
+from polynya.lake.maintenance.snapshots import sizes
+from polynya.lake.maintenance.statistics import compute_statistics
 from polynya.lake.read.inspect import load
 from polynya.lake.spark.catalog import python_catalog
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from tests.lab.lab import STARTED, Feed, Lab, put
 from tests.lab.owned import owned
 
@@ -76,7 +76,7 @@ def test_readers_of_iceberg_find_them(lab: Lab, version: int) -> None:
 
 def test_they_give_way_in_the_middle_of_the_scan(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     # A scan of so few rows may be over before the first look.
-    monkeypatch.setattr("polynya.lake.spark.tasks.cancelling._LOOK_SECONDS", 0.005)
+    monkeypatch.setattr("polynya.lake.spark.tasks._LOOK_SECONDS", 0.005)
     users = lab.feed()
     users.apply(*(put(key, key, name=f"n{key}") for key in range(1, 41)))
     table = owned(users)

@@ -9,19 +9,16 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from polynya.lake.maintenance import fenced
+from polynya.lake.maintenance import fenced, orphans, rewrite_deletes, snapshots
+from polynya.lake.maintenance import rewrite_data_files as data_files
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.expiry import expire, orphans
-from polynya.lake.maintenance.expiry.choice import Keep
-from polynya.lake.maintenance.expiry.expire import expire_snapshots
-from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
-from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
-from polynya.lake.maintenance.retention.changes import expire_changes
-from polynya.lake.maintenance.retention.expire import expire_rows
-from polynya.lake.maintenance.rewrite import data_files, delete_files
-from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files, rewrite_layout
-from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
-from polynya.lake.maintenance.statistics.compute import compute_statistics
+from polynya.lake.maintenance.manifests import rewrite_manifests
+from polynya.lake.maintenance.orphans import remove_orphan_files
+from polynya.lake.maintenance.retention import expire_changes, expire_rows
+from polynya.lake.maintenance.rewrite_data_files import rewrite_data_files, rewrite_layout
+from polynya.lake.maintenance.rewrite_deletes import rewrite_position_delete_files
+from polynya.lake.maintenance.snapshots import Keep, expire_snapshots
+from polynya.lake.maintenance.statistics import compute_statistics
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
 from tests.lab.lab import STARTED, Feed, Lab, put
@@ -92,7 +89,7 @@ ACTIONS: dict[str, Callable[[DatasetTable], Outcome]] = {
         table, Limits(STARTED), data_files.RULE.thorough()
     ),
     "rewrite_position_delete_files": lambda table: rewrite_position_delete_files(
-        table, Limits(STARTED), delete_files.RULE.thorough()
+        table, Limits(STARTED), rewrite_deletes.RULE.thorough()
     ),
     "rewrite_manifests": lambda table: rewrite_manifests(table, limits=Limits(STARTED), many=2),
     "expire_snapshots": _expire_snapshots,
@@ -112,7 +109,7 @@ BOUNDARIES: dict[str, list[tuple[tuple[Any, str], int]]] = {
     "rewrite_data_files": [(STEP, 1)],
     "rewrite_position_delete_files": [(STEP, 1)],
     "rewrite_manifests": [(SWAP, 1)],
-    "expire_snapshots": [((expire, "_expired"), 1), ((expire, "delete"), 1)],
+    "expire_snapshots": [((snapshots, "_expired"), 1), ((snapshots, "delete"), 1)],
     "remove_orphan_files": [((orphans, "delete"), 1)],
     "rewrite_layout": [(STEP, 1)],
     "expire_changes": [(STEP, 1)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.lake.spark.heap import asked_heap, driver_heap, machine_memory
+from polynya.lake.spark.session import asked_heap, driver_heap, machine_memory
 from polynya.model.errors import ConfigError
 
 GIB = 1024

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.lake.spark import ivy, jars
+from polynya.lake.spark import jars
 from polynya.lake.spark.jars import jar_paths, sha256_of
 from polynya.model.errors import DependencyError
 
@@ -70,7 +70,7 @@ def test_what_is_there_is_not_fetched_again(
     monkeypatch: pytest.MonkeyPatch, mirror: Path, lock: Path
 ) -> None:
     paths = jar_paths(repository=mirror.as_uri(), lock_file=lock)
-    monkeypatch.setattr(ivy, "retrieve_all", None)
+    monkeypatch.setattr(jars, "retrieve_all", None)
     monkeypatch.setattr(jars, "sha256_of", None)  # the second check is a stat, not a read
 
     assert jar_paths(lock_file=lock) == paths
@@ -108,7 +108,7 @@ def test_a_tampered_jar_in_the_cache_is_refused(mirror: Path, lock: Path, keep_t
 def test_an_air_gapped_machine_reads_its_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lock: Path
 ) -> None:
-    monkeypatch.setattr(ivy, "retrieve_all", None)
+    monkeypatch.setattr(jars, "retrieve_all", None)
     folder = tmp_path / "carried in"
     folder.mkdir()
     monkeypatch.setenv("POLYNYA_JARS", str(folder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from polynya.lake.spark.session import SparkSession
+from polynya.lake.spark.api import SparkSession
 
 
 def test_a_short_job_does_not_wait_for_a_long_one(spark: SparkSession) -> None:

@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 import polynya
-from polynya.engine.start import start_spark
+from polynya.engine.session import start_spark
 from polynya.lake.spark.session import SessionSettings, spark_conf
-from polynya.lake.spark.standalone.joining import find_master, join
-from polynya.lake.spark.standalone.package import packed
-from polynya.model.config.engines.standalone import SparkCluster
+from polynya.lake.spark.standalone import find_master, join, packed
+from polynya.model.config.engines import SparkCluster
 from polynya.model.errors import DependencyError
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
 from polynya.testing.fakes import FakeClock
 from tests.projects import PROJECT, write_project
 

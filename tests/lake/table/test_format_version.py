@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from polynya.engine.plan.dataset import Facts, plan_dataset
+from polynya.engine.commands.plan import Facts, plan_dataset
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
-from polynya.lake.iceberg.deletes import stage
-from polynya.lake.iceberg.reach import Reach
+from polynya.lake.iceberg import deletes
+from polynya.lake.iceberg.reading import Reach
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import enter
-from polynya.model.contract.headers import Partition
+from polynya.lake.table.ownership import enter
 from polynya.model.errors import OperationError
+from polynya.model.headers import Partition
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.twins import ALWAYS_AGAIN, NEVER_AGAIN
@@ -136,12 +136,12 @@ def facts(users: Feed) -> Facts:
 def test_a_vector_that_forgets_what_was_deleted_would_be_seen(
     users: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = stage.deleted_places
+    real = deletes.deleted_places
 
     def forgetful(*parts: Any) -> Any:
         return dataclasses.replace(real(*parts), places=pa.array([], pa.int64()))
 
-    monkeypatch.setattr(stage, "deleted_places", forgetful)
+    monkeypatch.setattr(deletes, "deleted_places", forgetful)
     step(users, put(3, 21, name="Cid"))
 
     assert len(users.current("id")) == 13
@@ -152,7 +152,7 @@ def test_where_arrow_reads_nothing_vectors_are_read_through_java(
     users: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = Reach("a test reads nothing", "nor writes")
-    monkeypatch.setattr("polynya.lake.iceberg.gateway.reach_of", lambda *_: nothing)
+    monkeypatch.setattr("polynya.lake.iceberg.table.reach_of", lambda *_: nothing)
 
     step(users, put(3, 21, name="Cid"), drop(11, 22))
 

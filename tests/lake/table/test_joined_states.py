@@ -11,13 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.table import stored_state
-from polynya.lake.table.copy_state import CopyState, Position
-from polynya.lake.table.state import ApplyState, Ownership
-from polynya.lake.table.stored_state import TableState, read_state, stage_states
-from polynya.model.contract.headers import APPLY_CHANGE_IDENTIFIER, COPY_CHANGE_IDENTIFIER, STATE
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.table import state
+from polynya.lake.table.state import (
+    ApplyState,
+    CopyState,
+    Ownership,
+    Position,
+    TableState,
+    read_state,
+    stage_states,
+)
 from polynya.model.errors import InternalError
+from polynya.model.headers import APPLY_CHANGE_IDENTIFIER, COPY_CHANGE_IDENTIFIER, STATE
 
 COPY = CopyState(ownership=Ownership(3, "ours", "c"), position=Position(copied_to="0042"))
 APPLY = ApplyState(ownership=Ownership(3, "ours", "a"), applied_to="0041")
@@ -89,7 +95,7 @@ def test_the_next_commit_parts_them(monkeypatch: pytest.MonkeyPatch) -> None:
         written.append(column)
         return DataFile(None, f"{column}.parquet", "asset_state", 1, 10)
 
-    monkeypatch.setattr(stored_state, "_write", write)
+    monkeypatch.setattr(state, "_write", write)
     table = stored(*BOTH)
     before = read_state(table)
 

@@ -10,7 +10,7 @@ from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.contract.headers import Partition
+from polynya.model.headers import Partition
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 
 pytestmark = pytest.mark.spark

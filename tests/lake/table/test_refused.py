@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.table import refused
-from polynya.lake.table.copy_state import CopyState
-from polynya.lake.table.state import ApplyState, Ownership
-from polynya.lake.table.stored_state import TableState
+from polynya.lake.table.state import ApplyState, CopyState, Ownership, TableState
 from polynya.model.errors import ConflictError, StaleStepError
 
 OURS = Ownership(3, "ours", "a commit")

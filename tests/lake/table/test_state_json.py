@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from polynya.formats.batch import FileProgress
-from polynya.lake.fold.truncates import Truncate
-from polynya.lake.table.copy_state import CopyState, Suspension
-from polynya.lake.table.state import ApplyState
+from polynya.lake.fold.fold import Truncate
+from polynya.lake.table.state import ApplyState, CopyState, Suspension
 
 #: What the version before parts had names wrote, field by field.
 COPY = """

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from polynya.lake.spark.naming import CATALOG
-from polynya.lake.warehouse.catalog_file import CatalogEntry, catalog_file, new_catalog
-from polynya.lake.warehouse.gone import cause_of
+from polynya.lake.spark.session import CATALOG
+from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, new_catalog
+from polynya.lake.warehouse.check import cause_of
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import ConfigError, DependencyError, InternalError, PolynyaError
 from tests.lake.warehouse.tables import target_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from polynya.lake.warehouse.reading import shortest_expiry
-from polynya.model.reading.loader import load_project
+from polynya.lake.warehouse.readers import shortest_expiry
+from polynya.model.loader import load_project
 from tests.projects import write_project
 
 TASK = """apiVersion: polynya/v1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from polynya.model.checks.task import task_problems
+from polynya.model.checks import task_problems
 from polynya.model.config.settings import Dataset
 from polynya.model.config.sources import datasets_of_sources
 from polynya.model.config.task import StorageTask, resolved

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from polynya.model.config.engines.choice import session_for
-from polynya.model.config.engines.engine import LOCAL, LocalEngine
-from polynya.model.config.engines.standalone import SparkEngine
-from polynya.model.config.engines.submitted import EmrServerlessEngine, GlueEngine
+from polynya.model.config.engines import (
+    LOCAL,
+    EmrServerlessEngine,
+    GlueEngine,
+    LocalEngine,
+    SparkEngine,
+    session_for,
+)
 from polynya.model.errors import ConfigErrors
-from polynya.model.reading.loader import LoadedProject, load_project
+from polynya.model.loader import LoadedProject, load_project
 from tests.projects import PROJECT, USERS, aws_project, write_project
 
 MASTER = "spark://127.0.0.1:7077"

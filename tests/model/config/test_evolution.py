@@ -12,7 +12,7 @@ from polynya.model.config.evolution import (
     policy_in_words,
     schema_changes,
 )
-from polynya.model.datatypes import parse_type
+from polynya.model.types import parse_type
 
 
 def types(**names: str) -> dict:

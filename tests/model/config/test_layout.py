@@ -6,13 +6,8 @@ import re
 
 import pytest
 
-from polynya.model.config.layout.terms import (
-    PartitionTerm,
-    SortTerm,
-    parse_partition,
-    parse_sort,
-)
-from polynya.model.datatypes import parse_type
+from polynya.model.config.layout import PartitionTerm, SortTerm, parse_partition, parse_sort
+from polynya.model.types import parse_type
 
 
 @pytest.mark.parametrize(

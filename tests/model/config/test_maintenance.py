@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from polynya.model.config.maintenance.actions import ACTIONS, Actions
-from polynya.model.config.maintenance.settings import Maintenance
+from polynya.model.config.maintenance import ACTIONS, Actions, Maintenance
 from polynya.model.config.settings import Dataset, DatasetSettings
 from polynya.model.config.task import StorageTask, merged, resolved
 

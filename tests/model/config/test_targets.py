@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from polynya.lake.spark.catalog import secret_properties, spark_properties
-from polynya.model.config.engines.standalone import SparkCluster
+from polynya.model.config.engines import SparkCluster
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.contract.location import S3Location
-from polynya.model.contract.postgresql import PostgresAddress
 from polynya.model.errors import ConfigErrors
-from polynya.model.reading.loader import load_project
+from polynya.model.loader import load_project
+from polynya.model.names import PostgresAddress, S3Location
 from tests.projects import write_project
 
 DEV = {

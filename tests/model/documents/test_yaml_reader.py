@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from polynya.model.documents.interpolation import interpolate, plain_value
-from polynya.model.documents.nodes import dotted, place_of
-from polynya.model.documents.yaml_reader import MAX_FILE_BYTES, read_document, read_text
+from polynya.model.documents.references import interpolate, plain_value
+from polynya.model.documents.yaml import MAX_FILE_BYTES, dotted, place_of, read_document, read_text
 from polynya.model.errors import ConfigError
 
 

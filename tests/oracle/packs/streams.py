@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.formats.debezium.landed.messages import Sent, sent
+from tests.formats.debezium.messages import Sent, sent
 from tests.oracle.packs.conformance import Group
 from tests.oracle.packs.pack import Landing, Pack
 from tests.projects import PROJECT, write_project

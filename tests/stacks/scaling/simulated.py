@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from polynya.cluster.metrics import MetricsOutlet
-from polynya.observe.emf import emf_records
-from polynya.observe.figures import Minute as Figures
+from polynya.cluster.report import MetricsOutlet
+from polynya.observe.metrics import Minute as Figures
+from polynya.observe.metrics import emf_records
 from polynya_constructs.functions.figures import handler as figures
 from polynya_constructs.functions.wake import handler as wake
 from tests.aws import REGION

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from polynya.engine.work.backlog import ELSEWHERE_SECONDS
+from polynya.engine.backlog import ELSEWHERE_SECONDS
 from polynya_constructs.cluster.strategies import STRATEGIES, Signal
 from tests.aws import aws_clients
 from tests.stacks.house_rules import Template

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from polynya.lake.spark.api import DataFrame, SparkSession
-from polynya.model.datatypes import DataType, parse_type
+from polynya.model.types import DataType, parse_type
 
 _TEXTS: Final = (
     None,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from polynya.lake.copy.place import place_of
+from polynya.lake.copy.mapped_values import place_of
 from polynya.lake.spark.api import SparkSession
-from polynya.model.contract.identifiers import literal
-from polynya.model.datatypes import STRING
+from polynya.model.names import literal
+from polynya.model.types import STRING
 from polynya.transform.expressions import expression_over
-from polynya.transform.functions.families.spatial import edges_of
+from polynya.transform.functions.spatial import edges_of
 
 NAMES = ("wkt_spatial_contains", "wkt_spatial_intersect")
 GRID = 4

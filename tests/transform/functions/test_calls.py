@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from polynya.model.datatypes import DOUBLE, DataType, parse_type
 from polynya.model.errors import ConfigError
-from polynya.transform.choices import choice_of
+from polynya.model.types import DOUBLE, DataType, parse_type
 from polynya.transform.expressions import (
+    choice_of,
     expression_columns,
     expression_over,
     validate_expression,
 )
-from polynya.transform.functions.base import Place
-from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
+from polynya.transform.functions.core import ALLOWED_FUNCTIONS, Place
 from polynya.transform.functions.table import FUNCTIONS
 
 COLUMNS = {"a": "int", "t": "string", "items": "array<int>", "s": "struct<x:int>"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.copy.place import place_of
+from polynya.lake.copy.mapped_values import place_of
 from polynya.lake.spark.api import SparkSession
 from polynya.transform.expressions import expression_over
 from polynya.transform.functions.table import FUNCTIONS

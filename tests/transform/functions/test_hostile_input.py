@@ -9,10 +9,10 @@ import pytest
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from polynya.lake.copy.place import place_of
+from polynya.lake.copy.mapped_values import place_of
 from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
 from polynya.transform.expressions import expression_over
-from polynya.transform.functions.base import Function
+from polynya.transform.functions.core import Function
 from polynya.transform.functions.table import FUNCTIONS
 from polynya.transform.parsing import parse
 from tests.transform.functions.hostile import LITERALS, TYPES, hostile_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.transform.functions.families.spatial import edges_of
+from polynya.transform.functions.spatial import edges_of
 
 
 def test_the_edges_of_all_rings_are_read() -> None:

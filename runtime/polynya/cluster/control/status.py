@@ -1,22 +1,396 @@
-"""How a cluster is, in words a person can act on: pure functions of what was read.
+"""The status of a cluster in words: its objects read once, then pure functions.
 
 Only what the objects say. How many nodes somebody wants the network agent tells; without one, no
 more is known than which nodes live.
+
+What the leader heard of the work of all nodes, for people: `heard`, written when it changes.
+
+Nodes tell it on the workload stream, which a person's command would have to listen to for as long
+as a heartbeat takes. Advisory, as all of that is: nothing but what people see depends on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
-from polynya.cluster.control.asked import asked, by_whom, in_words, outcome_of, place_of
-from polynya.cluster.control.heard import Heard, IllUnit
-from polynya.cluster.control.reading import Reading
-from polynya.cluster.coordination.documents import NodeLease
+from pydantic import BaseModel, ConfigDict
+
+from polynya.cluster.coordination import store as paths
+from polynya.cluster.coordination.documents import (
+    MAX_DOCUMENT_BYTES,
+    Count,
+    Document,
+    DrainWish,
+    Freeze,
+    LeaderLease,
+    MoveWish,
+    Name,
+    NodeLease,
+    Ownership,
+    Plan,
+    TaskWish,
+    Text,
+    UnitOutcome,
+    UnitWish,
+    parse,
+)
+from polynya.cluster.coordination.standing import NodeSeen, Standing
+from polynya.cluster.coordination.store import STORE_ERRORS, Register
+from polynya.cluster.gossip.messages import Picture, Report, UnitHeard, shortened
+from polynya.cluster.gossip.stream import beat_wait
+from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport
 from polynya.cluster.unit import JobKey
+from polynya.model.errors import PolynyaError
+from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectStore
+
+HEARD: Final = "heard"
+
+#: So many units are told of; the rest is counted.
+MOST_UNITS: Final = 500
+#: A change is written so many seconds after the one before, at the soonest.
+_EVERY: Final = 10.0
+#: A node that was not heard for so many of its heartbeats tells nothing; and so many seconds.
+_BEATS: Final = 3.0
+_LEAST: Final = 60.0
+#: Usual size of a heartbeat, in bytes.
+_BEAT_BYTES: Final = 2560
+
+
+class IllUnit(BaseModel):
+    """A unit whose work waits for something, as its node told in `epoch`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    task: Name
+    name: Name
+    epoch: Count
+    state: Text
+    reason: Text = ""
+
+
+class Heard(Document):
+    """`heard`: what a process heard while it led.
+
+    Attributes:
+        incarnation: the process; another one leads when it says nothing any more.
+        at: when it was written.
+        stream: why nodes do not hear each other, empty when they do.
+        units: those whose work waits; `more` others do, too.
+    """
+
+    incarnation: Name
+    at: datetime
+    stream: Text = ""
+    units: tuple[IllUnit, ...] = ()
+    more: Count = 0
+
+
+def ill_units(
+    own: Report | None, picture: Picture, nodes: Mapping[str, NodeSeen]
+) -> list[UnitHeard]:
+    """The units whose work waits on a node that lives, sorted; of two words the higher epoch."""
+    told: dict[JobKey, UnitHeard] = {}
+    living = {name for name, one in nodes.items() if not one.dead and one.state != "gone"}
+    heard = (one.heartbeat for name, one in picture.nodes.items() if name in living)
+    for units in (*(one.units for one in heard), own.units if own is not None else ()):
+        for one in units:
+            if one.unit not in told or told[one.unit].epoch <= one.epoch:
+                told[one.unit] = one
+    return [told[unit] for unit in sorted(told) if told[unit].is_ill]
+
+
+class Unheard:
+    """Finds nodes that live and tell nothing; times in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def nodes(self, standing: Standing, picture: Picture, now: float) -> list[str]:
+        """Their names, each once, sorted."""
+        living = {
+            name: one.node
+            for name, one in standing.nodes.items()
+            if not one.dead and one.state in ("ready", "draining") and name != standing.incarnation
+        }
+        self._since = {name: self._since.get(name, now) for name in living}
+        longest = _BEATS * beat_wait(len(living) + 1, 1, _BEAT_BYTES, 0, 1.0).seconds
+        longest = max(longest, _LEAST)
+        silent = {
+            node
+            for name, node in living.items()
+            if now - self._since[name] > longest and _age(picture, name) > longest
+        }
+        return sorted(silent)
+
+
+def _age(picture: Picture, incarnation: str) -> float:
+    heard = picture.nodes.get(incarnation)
+    return heard.age_seconds if heard is not None else float("inf")
+
+
+class HeardWriter:
+    """Writes it while this node leads. `stream`: whether nodes have one at all."""
+
+    def __init__(self, register: Register, clock: Clock, *, stream: bool) -> None:
+        self._register, self._clock, self._stream = register, clock, stream
+        self._unheard = Unheard()
+        self._tried_at = float("-inf")
+        self._said: Heard | None = None
+
+    def __call__(self, standing: Standing, own: Report | None, picture: Picture) -> None:
+        """Write what changed, if it is time; a store that does not answer is asked again."""
+        now = self._clock.monotonic()
+        silent = self._unheard.nodes(standing, picture, now) if self._stream else []
+        if not standing.leading or now - self._tried_at < _EVERY:
+            return
+        units = ill_units(own, picture, standing.nodes)
+        heard = Heard(
+            incarnation=standing.incarnation,
+            at=self._clock.now(),
+            stream=_trouble(picture.trouble, silent),
+            units=tuple(_document(one) for one in units[:MOST_UNITS]),
+            more=max(len(units) - MOST_UNITS, 0),
+        )
+        if self._said is not None and heard == self._said.model_copy(update={"at": heard.at}):
+            return
+        self._tried_at = now
+        try:
+            if self._write(heard):
+                self._said = heard
+        except STORE_ERRORS:
+            # Only what people see waits for it.
+            return
+
+    def _write(self, heard: Heard) -> bool:
+        found = self._register.read(Heard, HEARD)
+        unknown = found.document.model_extra if found is not None else None
+        heard = heard.model_copy(update=unknown or {})
+        return self._register.write(HEARD, heard, found.version if found is not None else None)
+
+
+def _trouble(trouble: str | None, silent: Iterable[str]) -> str:
+    if trouble is not None:
+        return trouble
+    names = list(silent)
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"nothing is heard of {', '.join(names[:3])}{more}" if names else ""
+
+
+def _document(one: UnitHeard) -> IllUnit:
+    return IllUnit(
+        task=one.unit.task,
+        name=one.unit.name,
+        epoch=one.epoch,
+        state=one.state,
+        reason=shortened(one.reason),
+    )
+
+
+D = TypeVar("D", bound=Document)
+T = TypeVar("T")
+
+#: So many objects are read at a time.
+_THREADS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The documents of a cluster, and what could not be read.
+
+    Attributes:
+        leases, versions, plans: by incarnation; a version changes with each renewal.
+        units, moves: by unit.
+        drains: by node.
+        tasks: by task.
+        wishes, outcomes: what is asked of units, and what became of what was asked last; by unit.
+        heard: what the leader heard of all nodes, None when none ever wrote it.
+        network: the sign of life of the network agent, None when there never was one.
+        troubles: objects that could not be read, and why.
+    """
+
+    leader: LeaderLease | None = None
+    freeze: Freeze | None = None
+    leases: Mapping[str, NodeLease] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+    units: Mapping[JobKey, Ownership] = field(default_factory=dict)
+    moves: Mapping[JobKey, MoveWish] = field(default_factory=dict)
+    drains: Mapping[str, DrainWish] = field(default_factory=dict)
+    tasks: Mapping[str, TaskWish] = field(default_factory=dict)
+    wishes: Mapping[JobKey, UnitWish] = field(default_factory=dict)
+    outcomes: Mapping[JobKey, UnitOutcome] = field(default_factory=dict)
+    heard: Heard | None = None
+    network: AgentReport | None = None
+    troubles: Sequence[str] = ()
+
+
+def clusters_at(store: ObjectStore) -> list[str]:
+    """Names of the clusters that ever had a node here."""
+    roots = {info.path.partition("/")[0] for info in store.list() if "/" in info.path}
+    return sorted(paths.name_of(root) for root in roots)
+
+
+def read_cluster(store: ObjectStore, cluster: str) -> Reading:
+    """Read the objects of a cluster. Raises what listing them raises."""
+    root = paths.element(cluster)
+    versions = {info.path.removeprefix(f"{root}/"): info.version for info in store.list(root)}
+    found, troubles = _documents(store, root, list(versions))
+    leader, freeze = found.get(paths.LEADER), found.get(paths.FREEZE)
+    network, heard = found.get(NETWORK_AGENT), found.get(HEARD)
+    return Reading(
+        leader=leader if isinstance(leader, LeaderLease) else None,
+        freeze=freeze if isinstance(freeze, Freeze) else None,
+        leases=_named(found, paths.NODES, NodeLease),
+        versions=_inside(versions, paths.NODES),
+        plans=_named(found, paths.PLANS, Plan),
+        units=_of_units(found, paths.UNITS, Ownership),
+        moves=_of_units(found, paths.MOVES, MoveWish),
+        drains=_named(found, paths.DRAINS, DrainWish),
+        tasks=_named(found, paths.TASKS, TaskWish),
+        wishes=_of_units(found, paths.WISHES, UnitWish),
+        outcomes=_of_units(found, paths.OUTCOMES, UnitOutcome),
+        heard=heard if isinstance(heard, Heard) else None,
+        network=network if isinstance(network, AgentReport) else None,
+        troubles=troubles,
+    )
+
+
+def lease_versions(store: ObjectStore, cluster: str) -> dict[str, str]:
+    """The version of each lease by incarnation, as it is now."""
+    root = paths.element(cluster)
+    listed = store.list(f"{root}/{paths.NODES}")
+    return _inside(
+        {info.path.removeprefix(f"{root}/"): info.version for info in listed}, paths.NODES
+    )
+
+
+def known_units(reading: Reading) -> list[JobKey]:
+    """All units that a plan or an ownership names, sorted."""
+    planned = {unit for plan in reading.plans.values() for unit in plan.reasons()}
+    return sorted(planned | set(reading.units))
+
+
+_KINDS: Final[Mapping[str, type[Document]]] = {
+    paths.LEADER: LeaderLease,
+    paths.FREEZE: Freeze,
+    paths.NODES: NodeLease,
+    paths.PLANS: Plan,
+    paths.UNITS: Ownership,
+    paths.MOVES: MoveWish,
+    paths.DRAINS: DrainWish,
+    paths.TASKS: TaskWish,
+    paths.WISHES: UnitWish,
+    paths.OUTCOMES: UnitOutcome,
+    HEARD: Heard,
+    NETWORK_AGENT: AgentReport,
+}
+
+
+def _documents(
+    store: ObjectStore, root: str, names: Sequence[str]
+) -> tuple[dict[str, Document], list[str]]:
+    """The documents by path, and what could not be read; who deletes one meanwhile is right."""
+
+    def read(name: str) -> Document | str | None:
+        kind = _KINDS.get(name.partition("/")[0])
+        if kind is None:
+            return None
+        try:
+            return parse(kind, store.read(f"{root}/{name}", MAX_DOCUMENT_BYTES).data, name)
+        except FileNotFoundError:
+            return None
+        except (PolynyaError, OSError) as error:
+            return str(error)
+
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        answers = dict(zip(names, pool.map(read, names), strict=True))
+    found = {name: one for name, one in answers.items() if isinstance(one, Document)}
+    return found, [one for one in answers.values() if isinstance(one, str)]
+
+
+def _named(found: Mapping[str, Document], folder: str, kind: type[D]) -> dict[str, D]:
+    """The documents of a folder, by the name that each stands for."""
+    named = _inside(found, folder)
+    return {name: one for name, one in named.items() if isinstance(one, kind)}
+
+
+def _of_units(found: Mapping[str, Document], folder: str, kind: type[D]) -> dict[JobKey, D]:
+    """The documents of a folder, by the unit that each is about."""
+    units = ((paths.unit_at(path), path) for path in found if path.startswith(f"{folder}/"))
+    named = {unit: found[path] for unit, path in units if unit is not None}
+    return {unit: one for unit, one in named.items() if isinstance(one, kind)}
+
+
+def _inside(by_path: Mapping[str, T], folder: str) -> dict[str, T]:
+    return {
+        paths.name_of(path.removeprefix(f"{folder}/")): one
+        for path, one in by_path.items()
+        if path.startswith(f"{folder}/") and path.count("/") == 1
+    }
+
+
+def asked(reading: Reading, alive: Collection[str]) -> tuple[str, ...]:
+    """All that is asked, with what it waits for; `alive` are the incarnations that live."""
+    return tuple(
+        f"{unit.task}/{unit.name}: {in_words(reading, unit, alive)}"
+        for unit in sorted(reading.wishes)
+    )
+
+
+def in_words(reading: Reading, unit: JobKey, alive: Collection[str]) -> str:
+    """What is asked of a unit of which something is asked, and what it waits for."""
+    wish = reading.wishes[unit]
+    of = f" of {wish.dataset}" if wish.dataset is not None else ""
+    why = f" ({wish.reason})" if wish.reason else ""
+    return (
+        f"{wish.kind}{of} asked by {wish.by}{why}, {wish.since:%Y-%m-%d %H:%M:%S} UTC, "
+        f"{_waits(reading, unit, alive)}"
+    )
+
+
+def outcome_of(reading: Reading, unit: JobKey) -> str | None:
+    """What became of what was asked of a unit last, None when nothing ever was."""
+    one = reading.outcomes.get(unit)
+    if one is None:
+        return None
+    how = "done" if one.done else "not done"
+    return (
+        f"last {one.kind}, asked by {one.by}: {how} on {one.node}, "
+        f"{one.ended:%Y-%m-%d %H:%M:%S} UTC: {one.text}"
+    )
+
+
+def place_of(reading: Reading, unit: JobKey) -> str | None:
+    """Where somebody wants a unit to be, None when that is left to the leader."""
+    wish = reading.moves.get(unit)
+    return None if wish is None else f"to be on {wish.to}, asked by {by_whom(wish)}"
+
+
+def by_whom(wish: DrainWish | Freeze | MoveWish | TaskWish) -> str:
+    """Who wished something, since when and why."""
+    why = f": {wish.reason}" if wish.reason else ""
+    return f"{wish.by} since {wish.since:%Y-%m-%d %H:%M:%S} UTC{why}"
+
+
+def _waits(reading: Reading, unit: JobKey, alive: Collection[str]) -> str:
+    stopped = reading.tasks.get(unit.task)
+    record = reading.units.get(unit)
+    if not alive:
+        return "waits: no node lives"
+    if stopped is not None and stopped.state == "stopped":
+        return f"waits: {unit.task} was stopped by {stopped.by}"
+    if reading.freeze is not None:
+        return f"waits: the cluster was frozen by {reading.freeze.by}"
+    if record is None or record.owner not in alive:
+        return "waits: no node has the unit"
+    return f"{record.node} does it, or does so after its step"
+
 
 NodeIs: TypeAlias = Literal["ready", "draining", "gone", "silent"]
 UnitIs: TypeAlias = Literal["owned", "moving", "unowned", "stopped"]

@@ -1,16 +1,40 @@
-"""What a person asks of a cluster. Each wish is an object; the nodes follow it when they see it."""
+"""Requests of operators to a cluster, its tasks and units: stored as objects.
+
+A node that AWS recommends to leave: its work goes to others as soon as there are any.
+
+The recommendation says that an interruption is more likely, not that one comes. So the node asks
+for a drain of itself, as a person would, and lives on; alone it just goes on working.
+
+What a person asks of single units: to reload them, or to let them begin again.
+
+Every node reads all wishes; the owner of a unit carries its wish out and deletes it. What became of
+it is written first, so that a node that dies in between leaves no wish that looks undone. What a
+new owner has listed may be half a minute old, and done by the one before: it reads it again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from pathlib import Path
+from typing import Final, cast, get_args
 
-from polynya.cluster.coordination import documents, paths
-from polynya.cluster.coordination.documents import Document, UnitWish
-from polynya.cluster.coordination.register import Register
+from polynya.cluster.coordination import documents, store
+from polynya.cluster.coordination.documents import Document, TaskWish, UnitOutcome, UnitWish
+from polynya.cluster.coordination.standing import Standing
+from polynya.cluster.coordination.store import STORE_ERRORS, Found, Register
 from polynya.cluster.unit import JobKey
-from polynya.model.errors import ConflictError
+from polynya.engine.commands.errand import Errand, ErrandKind
+from polynya.model.config.aws import AwsAccess
+from polynya.model.config.dataset import ReloadMode
+from polynya.model.errors import ConflictError, OperationError, PolynyaError
+from polynya.model.names import parse_location
+from polynya.store.clock import Clock, Retry
+from polynya.store.object_store import ObjectStore
+from polynya.store.places import store_at
 
 #: Somebody else writing the same wish is rare: after so many tries something is wrong.
 _TRIES: Final = 5
@@ -31,56 +55,56 @@ class Wishes:
     def drain(self, node: str, reason: str) -> None:
         """Let a node have nothing, until `undrain`."""
         wish = documents.DrainWish(by=self._by, reason=reason, since=self._now())
-        self._write(paths.drain_path(node), wish)
+        self._write(store.drain_path(node), wish)
 
     def undrain(self, node: str, *, own: bool = False) -> bool:
         """Let a node have units again; `own`: only if the wish is of who asks now.
 
         False when there was no such wish.
         """
-        found = self._register.read(documents.DrainWish, paths.drain_path(node))
+        found = self._register.read(documents.DrainWish, store.drain_path(node))
         if own and (found is None or found.document.by != self._by):
             return False
-        return self._withdraw(documents.DrainWish, paths.drain_path(node))
+        return self._withdraw(documents.DrainWish, store.drain_path(node))
 
     def freeze(self, reason: str) -> None:
         """Let nothing move, until `unfreeze`; work goes on."""
         wish = documents.Freeze(by=self._by, reason=reason, since=self._now())
-        self._write(paths.FREEZE, wish)
+        self._write(store.FREEZE, wish)
 
     def unfreeze(self) -> bool:
         """Let units move again. False when nothing was frozen."""
-        return self._withdraw(documents.Freeze, paths.FREEZE)
+        return self._withdraw(documents.Freeze, store.FREEZE)
 
     def move(self, unit: JobKey, to: str, reason: str) -> None:
         """Let a unit be on the node `to`, until `unmove`."""
         wish = documents.MoveWish(to=to, by=self._by, reason=reason, since=self._now())
-        self._write(paths.move_path(unit), wish)
+        self._write(store.move_path(unit), wish)
 
     def unmove(self, unit: JobKey) -> bool:
         """Let the leader place a unit again. False when nobody had moved it."""
-        return self._withdraw(documents.MoveWish, paths.move_path(unit))
+        return self._withdraw(documents.MoveWish, store.move_path(unit))
 
     def stop(self, task: str, reason: str) -> None:
         """Let a task stand still on all nodes, until `start`."""
         wish = documents.TaskWish(state="stopped", by=self._by, reason=reason, since=self._now())
-        self._write(paths.task_path(task), wish)
+        self._write(store.task_path(task), wish)
 
     def start(self, task: str) -> bool:
         """Let a task go on. False when nobody had stopped it."""
-        found = self._register.read(documents.TaskWish, paths.task_path(task))
+        found = self._register.read(documents.TaskWish, store.task_path(task))
         stopped = found is not None and found.document.state == "stopped"
-        return self._withdraw(documents.TaskWish, paths.task_path(task)) and stopped
+        return self._withdraw(documents.TaskWish, store.task_path(task)) and stopped
 
     def resume(self, task: str, reason: str) -> None:
         """Let a task go on, and its suspended jobs be tried again."""
         wish = documents.TaskWish(state="started", by=self._by, reason=reason, since=self._now())
-        self._write(paths.task_path(task), wish)
+        self._write(store.task_path(task), wish)
 
     def refuse_asked(self, units: Iterable[JobKey]) -> None:
         """Raise ConflictError when something is asked of one of them already (POLYNYA-AGT-023)."""
         for unit in units:
-            found = self._register.read(UnitWish, paths.wish_path(unit))
+            found = self._register.read(UnitWish, store.wish_path(unit))
             if found is not None:
                 raise _asked_before(unit, found.document)
 
@@ -90,7 +114,7 @@ class Wishes:
         Raises:
             ConflictError: something else is asked of it already (POLYNYA-AGT-023).
         """
-        path = paths.wish_path(unit)
+        path = store.wish_path(unit)
         own = wish.model_copy(update={"by": self._by, "since": self._now()})
         for _ in range(_TRIES):
             mine = self._register.write(path, own, None)
@@ -106,7 +130,7 @@ class Wishes:
 
     def take_back(self, unit: JobKey) -> bool:
         """Let nothing be done with a unit, unless it is done by now. False: nothing was asked."""
-        return self._withdraw(UnitWish, paths.wish_path(unit))
+        return self._withdraw(UnitWish, store.wish_path(unit))
 
     def _write(self, path: str, wish: Document) -> None:
         """Write a wish; fields of the one before that this version does not know stay.
@@ -154,3 +178,315 @@ def _contended(path: str) -> ConflictError:
         state="the wish of the others is in force",
         fix="look at it with `polynya cluster status`, then try again",
     )
+
+
+#: A turn that the store holds up for longer is worth less than the next one, in seconds.
+_RETRY_SECONDS: Final = 4.0
+
+
+def coordination_store(place: str, access: AwsAccess) -> ObjectStore:
+    """A folder, which is made if need be, or a place in a bucket.
+
+    Raises:
+        ConfigError: no such place can be (POLYNYA-CFG-009, 011, 018).
+    """
+    where = parse_location(place, Path.cwd(), "--coordination")
+    if isinstance(where, Path):
+        return store_at(where, access)
+    # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
+    from polynya.store.aws.s3 import S3ObjectStore
+
+    return S3ObjectStore(where, access, retry=Retry(deadline=_RETRY_SECONDS))
+
+
+class Leaving:
+    """Asks for the drain of one node, with wishes that are its own.
+
+    Called before each turn of the member, on the member's thread; what the store refuses is tried
+    again before the next one.
+    """
+
+    def __init__(self, wishes: Wishes, node: str) -> None:
+        self._wishes, self._node = wishes, node
+        self._reason: str | None = None
+        self._is_back = False
+
+    def prefer(self, reason: str) -> None:
+        """Leave when another node is ready. Usable from any thread."""
+        self._reason = reason
+
+    def __call__(self, standing: Standing) -> None:
+        """Write or withdraw the wish."""
+        with suppress(PolynyaError, OSError):
+            if not self._is_back:
+                # The instance that was to be left is gone, or was spared.
+                self._wishes.undrain(self._node, own=True)
+                self._is_back = True
+            reason = self._reason
+            if reason is not None and _has_heir(standing, self._node):
+                self._wishes.drain(self._node, reason)
+                self._reason = None
+
+
+def _has_heir(standing: Standing, node: str) -> bool:
+    return any(
+        one.node != node and one.state == "ready" and not one.dead and one.drained_by is None
+        for one in standing.nodes.values()
+    )
+
+
+#: What is asked takes minutes, and a listing costs a request.
+EVERY_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A wish that this version can carry out. `wish` is its nonce."""
+
+    wish: str
+    errand: Errand
+    by: str
+    since: datetime
+    reason: str = ""
+
+    def text(self) -> str:
+        """What is asked, by whom, and why."""
+        return f"{self.errand.kind}, asked by {self.by}" + (
+            f": {self.reason}" if self.reason else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a wish; `done`: it was carried out, else `text` says why not."""
+
+    unit: JobKey
+    asked: Asked
+    done: bool
+    text: str
+    epoch: int
+
+
+class UnitWishes:
+    """The wishes as far as the store answers: what was known stays so. `node`: the id of this one.
+
+    Called on one thread; `settle` may be called on any.
+    """
+
+    def __init__(self, register: Register, node: str, clock: Clock) -> None:
+        self._register, self._node, self._clock = register, node, clock
+        #: By path, with the version; None for one that is done, or that this version cannot do.
+        self._known: dict[str, tuple[str, Asked | None]] = {}
+        self._settled: deque[Settled] = deque()
+        self._read_at: float | None = None
+        #: The epoch of each unit under which its wish was read again; only of units with a wish.
+        self._confirmed: dict[JobKey, int] = {}
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know with the next call what became of a wish."""
+        self._settled.append(settled)
+
+    def __call__(self) -> Mapping[JobKey, Asked]:
+        """What is asked, by unit, as it was listed last; what was settled is told first."""
+        # What is wrong with the store the member meets in the same turn, and tells.
+        with suppress(*STORE_ERRORS):
+            self._tell()
+        now = self._clock.monotonic()
+        if self._read_at is None or now - self._read_at >= EVERY_SECONDS:
+            with suppress(*STORE_ERRORS):
+                self._read()
+                self._read_at = now
+        return self._asked_now()
+
+    def confirmed(self, grants: Mapping[JobKey, int]) -> Mapping[JobKey, Asked]:
+        """What is asked of the units of this node, as it has been since each was granted.
+
+        A wish that cannot be read again under its grant is left out.
+        """
+        before = self._confirmed
+        sure = {unit: one for unit, one in before.items() if grants.get(unit) == one}
+        for unit in self._asked_now():
+            if unit in grants and unit not in sure:
+                with suppress(*STORE_ERRORS):
+                    self._look_again(unit)
+                    sure[unit] = grants[unit]
+        self._confirmed = sure
+        return {unit: asked for unit, asked in self._asked_now().items() if unit in sure}
+
+    def _asked_now(self) -> dict[JobKey, Asked]:
+        done = {one.asked.wish for one in list(self._settled)}
+        units = ((store.unit_at(path), asked) for path, (_, asked) in self._known.items())
+        return {
+            unit: asked
+            for unit, asked in units
+            if unit is not None and asked is not None and asked.wish not in done
+        }
+
+    def _tell(self) -> None:
+        while self._settled:
+            one = self._settled[0]
+            if not self._write(one):
+                return
+            self._withdraw(one.unit, one.asked.wish)
+            self._known.pop(store.wish_path(one.unit), None)
+            self._settled.popleft()
+
+    def _write(self, one: Settled) -> bool:
+        """Write what became of a wish; False: it is to be tried again."""
+        path = store.outcome_path(one.unit)
+        found = self._register.read(UnitOutcome, path)
+        if found is not None and found.document.epoch > one.epoch:
+            # Of somebody who has owned the unit since.
+            return True
+        outcome = UnitOutcome(
+            wish=one.asked.wish,
+            kind=one.asked.errand.kind,
+            done=one.done,
+            text=one.text[:2000],
+            node=self._node,
+            epoch=one.epoch,
+            by=one.asked.by,
+            asked=one.asked.since,
+            ended=self._clock.now(),
+        )
+        unknown = found.document.model_extra if found is not None else None
+        outcome = outcome.model_copy(update=unknown or {})
+        version = found.version if found is not None else None
+        return self._register.write(path, outcome, version)
+
+    def _withdraw(self, unit: JobKey, wish: str) -> None:
+        path = store.wish_path(unit)
+        found = self._register.read(UnitWish, path)
+        if found is not None and found.document.nonce == wish:
+            self._register.delete(path, found.version)
+
+    def _read(self) -> None:
+        found = {path: one.version for path, one in self._register.list(store.WISHES).items()}
+        known = {path: one for path, one in self._known.items() if path in found}
+        for path, version in found.items():
+            if path not in known or known[path][0] != version:
+                known[path] = (version, self._asked(path))
+        self._known = known
+
+    def _look_again(self, unit: JobKey) -> None:
+        path = store.wish_path(unit)
+        self._known[path] = (self._known[path][0], self._asked(path))
+
+    def _asked(self, path: str) -> Asked | None:
+        unit = store.unit_at(path)
+        try:
+            found = self._register.read(UnitWish, path)
+        except OperationError:
+            return None
+        if unit is None or found is None or self._is_done(unit, found):
+            return None
+        return _understood(found.document)
+
+    def _is_done(self, unit: JobKey, found: Found[UnitWish]) -> bool:
+        """Whether its last owner said so and died before it could delete it; then that is done."""
+        outcome = self._register.read(UnitOutcome, store.outcome_path(unit))
+        done = outcome is not None and outcome.document.wish == found.document.nonce
+        if done:
+            self._register.delete(store.wish_path(unit), found.version)
+        return done
+
+
+def _understood(wish: UnitWish) -> Asked | None:
+    """A wish as an errand; None for one that another version has to carry out."""
+    mode = wish.mode or Errand("reload").mode
+    if wish.kind not in get_args(ErrandKind) or mode not in get_args(ReloadMode):
+        return None
+    errand = Errand(
+        cast("ErrandKind", wish.kind),
+        wish.dataset,
+        cast("ReloadMode", mode),
+        wish.files,
+        wish.as_of,
+        wish.accept_incomplete,
+    )
+    return Asked(wish.nonce, errand, wish.by, wish.since, wish.reason)
+
+
+#: A listing costs a request, and a person does not mind this.
+_EVERY_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOfTasks:
+    """The tasks that stand still, each with why, and those to be tried again, each with a mark.
+
+    The mark is another one each time somebody asks for it. `units` are those with which something
+    is to be done before their work goes on.
+    """
+
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    resumed: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[JobKey, Asked] = field(default_factory=dict)
+
+
+class WorkWishes:
+    """What is asked of tasks and of their units. `node` is the id of this one."""
+
+    def __init__(self, register: Register, node: str, clock: Clock) -> None:
+        self._tasks = TaskWishes(register, clock)
+        self._units = UnitWishes(register, node, clock)
+
+    def __call__(self) -> AskedOfTasks:
+        """What is asked now, of units as it was listed last."""
+        return replace(self._tasks(), units=self._units())
+
+    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+        """The same, of units those that are this node's, and what is asked of them since."""
+        return replace(asked, units=self._units.confirmed(grants))
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know what became of a wish. Usable from any thread."""
+        self._units.settle(settled)
+
+
+class TaskWishes:
+    """What is asked, as far as the store answers: what was known stays so."""
+
+    def __init__(self, register: Register, clock: Clock) -> None:
+        self._register, self._clock = register, clock
+        #: Version and document by path; None for one that cannot be understood.
+        self._known: dict[str, tuple[str, TaskWish | None]] = {}
+        self._read_at: float | None = None
+
+    def __call__(self) -> AskedOfTasks:
+        """What is asked now."""
+        now = self._clock.monotonic()
+        if self._read_at is None or now - self._read_at >= _EVERY_SECONDS:
+            # What is wrong with the store the member meets in the same turn, and tells.
+            with suppress(PolynyaError, OSError):
+                self._read()
+                self._read_at = now
+        wishes = {
+            store.name_of(path.rpartition("/")[2]): wish
+            for path, (_, wish) in self._known.items()
+            if wish is not None
+        }
+        return AskedOfTasks(
+            {task: _why(wish) for task, wish in wishes.items() if wish.state == "stopped"},
+            {task: wish.nonce for task, wish in wishes.items() if wish.state == "started"},
+        )
+
+    def _read(self) -> None:
+        found = {path: one.version for path, one in self._register.list(store.TASKS).items()}
+        known = {path: one for path, one in self._known.items() if path in found}
+        for path, version in found.items():
+            if path not in known or known[path][0] != version:
+                known[path] = (version, self._wish(path))
+        self._known = known
+
+    def _wish(self, path: str) -> TaskWish | None:
+        """The wish of an object. One that no version of this document explains asks nothing."""
+        try:
+            found = self._register.read(TaskWish, path)
+        except OperationError:
+            return None
+        return found.document if found is not None else None
+
+
+def _why(wish: TaskWish) -> str:
+    return f"stopped by {wish.by}" + (f": {wish.reason}" if wish.reason else "")

@@ -1,14 +1,23 @@
-"""What a node tells the others, and what it has heard of them: values only.
+"""Gossip messages: what nodes tell each other, and their encoding as records.
 
 Shares are parts of one, 0 to 1. Times are in UTC, durations in seconds.
+
+Records as messages, read as what they are: bytes that anybody may have written.
+
+Nothing in a record raises, and nothing in it is used as a path or as SQL. What is no message of
+this cluster is one of the reasons `Skipped`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal, TypeAlias
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from polynya.cluster.unit import JobKey
 
@@ -136,3 +145,323 @@ class Picture:
                 word = (one.epoch, -heard.age_seconds, one.load)
                 told[one.unit] = max(told.get(one.unit, word), word)
         return {unit: load for unit, (_, _, load) in told.items()}
+
+
+#: Fields of the first line of /proc/stat in which processors had nothing to do: idle and iowait.
+_IDLE: Final = (3, 4)
+#: Fields after these are parts of earlier ones.
+_FIELDS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Shares of processors and memory that are in use, 0 to 1; None: not known."""
+
+    cpu: float | None = None
+    memory: float | None = None
+
+
+class Host:
+    """Looks at the machine; processors since the last look."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+        self._before: tuple[int, int] | None = None
+
+    def look(self) -> Busy:
+        """How busy it is."""
+        cpu = memory = None
+        with suppress(OSError, ValueError, IndexError):
+            cpu = self._cpu((self._proc / "stat").read_text("ascii"))
+        with suppress(OSError, ValueError, KeyError, IndexError, ZeroDivisionError):
+            memory = memory_share((self._proc / "meminfo").read_text("ascii"))
+        return Busy(cpu, memory)
+
+    def _cpu(self, stat: str) -> float | None:
+        ticks = [int(one) for one in stat.splitlines()[0].split()[1 : 1 + _FIELDS]]
+        now = sum(ticks), sum(ticks[place] for place in _IDLE)
+        before, self._before = self._before, now
+        if before is None or now[0] <= before[0]:
+            return None
+        return _between_0_and_1(1 - (now[1] - before[1]) / (now[0] - before[0]))
+
+
+def memory_share(meminfo: str) -> float:
+    """Share of the memory that is in use, from /proc/meminfo. Raises KeyError, ValueError."""
+    lines = (line.partition(":") for line in meminfo.splitlines())
+    kilobytes = {name: text.split()[0] for name, _, text in lines if text.split()}
+    return _between_0_and_1(1 - int(kilobytes["MemAvailable"]) / int(kilobytes["MemTotal"]))
+
+
+def _between_0_and_1(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
+
+
+#: Version of the records. Fields may be added to it; another meaning is another version.
+VERSION: Final = 1
+#: Grows with each field that is added; who reads may pass over what it does not know.
+MINOR: Final = 1
+#: A record has at most so many bytes.
+MOST_BYTES: Final = 10 * 1024
+#: A heartbeat has at most so many records: some 700 units, those that matter most.
+MOST_PARTS: Final = 8
+#: A reason has at most so many characters: the state of the node has all of it.
+MOST_REASON: Final = 160
+#: A hint that concerns more processes than this is for all.
+MOST_ADDRESSEES: Final = 64
+
+
+@dataclass(slots=True)
+class _Part:
+    units: list[UnitHeard]
+    size: int
+
+
+def heartbeat_records(heartbeat: Heartbeat) -> list[bytes]:
+    """A heartbeat in as many records as it takes.
+
+    The units with the largest backlog come first, then those with the largest load; units for which
+    there is no room are counted in `left_out`.
+    """
+    # As long as the head may become.
+    longest = replace(
+        heartbeat, units=(), part=MOST_PARTS, parts=MOST_PARTS, left_out=len(heartbeat.units)
+    )
+    room = MOST_BYTES - len(_bytes(_of_heartbeat(longest)))
+    parts, left_out = [_Part([], 0)], 0
+    for unit in sorted(heartbeat.units, key=_importance):
+        size = len(_bytes(_of_unit(unit))) + 1
+        if parts[-1].size + size > room and size <= room and len(parts) < MOST_PARTS:
+            parts.append(_Part([], 0))
+        if parts[-1].size + size > room:
+            left_out += 1
+            continue
+        parts[-1].units.append(unit)
+        parts[-1].size += size
+    return [
+        _bytes(
+            _of_heartbeat(
+                replace(
+                    heartbeat,
+                    units=tuple(part.units),
+                    part=number,
+                    parts=len(parts),
+                    left_out=left_out,
+                )
+            )
+        )
+        for number, part in enumerate(parts, 1)
+    ]
+
+
+def hint_record(hint: Hint) -> bytes:
+    """A hint as a record."""
+    to = list(hint.to) if len(hint.to) <= MOST_ADDRESSEES else []
+    return _bytes({**_head(hint.kind, hint.sender, hint.seq, hint.at), "to": to})
+
+
+def _importance(unit: UnitHeard) -> tuple[float, float, str, str]:
+    return -unit.backlog_seconds, -unit.load, *unit.unit
+
+
+def _head(kind: str, sender: Sender, seq: int, at: datetime) -> dict[str, Any]:
+    return {
+        "v": VERSION,
+        "minor": MINOR,
+        "type": kind,
+        "cluster": sender.cluster,
+        "node": sender.node,
+        "incarnation": sender.incarnation,
+        "seq": seq,
+        "at": at.astimezone(UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+def _of_heartbeat(heartbeat: Heartbeat) -> dict[str, Any]:
+    return {
+        **_head("node", heartbeat.sender, heartbeat.seq, heartbeat.at),
+        "state": heartbeat.state,
+        "cpu": _rounded(heartbeat.cpu),
+        "memory": _rounded(heartbeat.memory),
+        "part": heartbeat.part,
+        "parts": heartbeat.parts,
+        "left_out": heartbeat.left_out,
+        "units": [_of_unit(unit) for unit in heartbeat.units],
+    }
+
+
+def _of_unit(unit: UnitHeard) -> dict[str, Any]:
+    more = {"state": unit.state, "reason": shortened(unit.reason)}
+    return {
+        "task": unit.unit.task,
+        "name": unit.unit.name,
+        "epoch": unit.epoch,
+        "load": _rounded(unit.load),
+        "lag_seconds": _rounded(unit.lag_seconds),
+        "backlog_seconds": _rounded(unit.backlog_seconds),
+        **{name: text for name, text in more.items() if text},
+    }
+
+
+def shortened(reason: str) -> str:
+    """A reason as a record has it: one short line."""
+    line = "".join(each if each.isprintable() else " " for each in reason)
+    return line if len(line) <= MOST_REASON else f"{line[: MOST_REASON - 1]}…"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _bytes(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+#: Longest name in a message.
+_LONGEST: Final = 512
+_LARGEST: Final = 2**63 - 1
+_MOST_SECONDS: Final = 1e10
+_HINTS: Final = get_args(HintKind)
+
+
+class Skipped(StrEnum):
+    """Why a record was passed over."""
+
+    HUGE = "larger than a message"
+    NOT_JSON = "not JSON"
+    VERSION = "of another version"
+    TYPE = "of an unknown type"
+    FIELD = "a field that is wrong"
+    CLUSTER = "of another cluster"
+    REPEATED = "heard before"
+    LATE = "older than what was heard"
+    CROWDED = "of more processes than a cluster has"
+
+
+Message: TypeAlias = Heartbeat | Hint
+
+
+def read_record(data: bytes, cluster: str) -> Message | Skipped:
+    """The message in a record, or why it is none of this cluster."""
+    if len(data) > MOST_BYTES:
+        return Skipped.HUGE
+    try:
+        found = json.loads(data, parse_constant=_no_number, object_pairs_hook=_unambiguous)
+    except (ValueError, RecursionError):
+        return Skipped.NOT_JSON
+    if not isinstance(found, dict):
+        return Skipped.NOT_JSON
+    version = found.get("v")
+    if type(version) is not int or version != VERSION:
+        return Skipped.VERSION
+    if found.get("cluster") != cluster:
+        return Skipped.CLUSTER
+    try:
+        return _message(found)
+    except (KeyError, ValueError):
+        return Skipped.FIELD
+
+
+def _message(found: dict[str, Any]) -> Message | Skipped:
+    kind = found["type"]
+    sender = Sender(_text(found["cluster"]), _text(found["node"]), _text(found["incarnation"]))
+    seq, at = _whole(found["seq"]), _moment(found["at"])
+    if kind == "node":
+        return _heartbeat(found, sender, seq, at)
+    if isinstance(kind, str) and kind in _HINTS:
+        to = _items(found.get("to", []))
+        if len(to) > MOST_ADDRESSEES:
+            raise ValueError("too many")
+        return Hint(kind, sender, seq, at, tuple(map(_text, to)))  # type: ignore[arg-type]
+    return Skipped.TYPE
+
+
+def _heartbeat(found: dict[str, Any], sender: Sender, seq: int, at: datetime) -> Heartbeat:
+    part, parts = _whole(found.get("part", 1)), _whole(found.get("parts", 1))
+    if not 1 <= part <= parts <= MOST_PARTS:
+        raise ValueError("no such part")
+    return Heartbeat(
+        sender=sender,
+        seq=seq,
+        at=at,
+        state=_text(found["state"]),
+        cpu=_share_or_none(found.get("cpu")),
+        memory=_share_or_none(found.get("memory")),
+        units=tuple(_unit(one) for one in _items(found["units"])),
+        part=part,
+        parts=parts,
+        left_out=_whole(found.get("left_out", 0)),
+    )
+
+
+def _unit(found: object) -> UnitHeard:
+    if not isinstance(found, dict):
+        raise ValueError("no unit")  # noqa: TRY004 - what is wrong is a value of the record
+    return UnitHeard(
+        unit=JobKey(_text(found["task"]), _text(found["name"])),
+        epoch=_whole(found["epoch"]),
+        load=_number(found["load"]),
+        lag_seconds=_number(found["lag_seconds"]),
+        backlog_seconds=_number(found["backlog_seconds"]),
+        state=_added_text(found, "state"),
+        reason=_added_text(found, "reason"),
+    )
+
+
+def _items(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("no list")  # noqa: TRY004
+    return value
+
+
+def _text(value: object) -> str:
+    """A name that a terminal shows as it is: no control character, no half of a pair."""
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or not value.isprintable():
+        raise ValueError("no name")
+    return value
+
+
+def _added_text(found: dict[str, Any], field: str) -> str:
+    """A text that an earlier version did not tell."""
+    return _text(found[field]) if field in found else ""
+
+
+def _whole(value: object) -> int:
+    # True is an int to Python, and not to JSON.
+    if type(value) is not int or not 0 <= value <= _LARGEST:
+        raise ValueError("no whole number")
+    return value
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float):
+        raise ValueError("no number")
+    if not 0 <= value <= _MOST_SECONDS:  # type: ignore[operator]
+        raise ValueError("out of range")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _share_or_none(value: object) -> float | None:
+    return None if value is None else min(_number(value), 1.0)
+
+
+def _moment(value: object) -> datetime:
+    text = _text(value)
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("no zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("out of range") from error
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(name)
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key twice")
+    return found

@@ -1,16 +1,25 @@
-"""The network agent: it serves the clusters of its network, one after the other, until it ends."""
+"""The network agent: serves the clusters of its network until it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from random import SystemRandom
 from threading import Event as Flag
 from typing import Final
 
+from polynya import __version__
+from polynya.cluster.coordination.store import Register
 from polynya.cluster.network.relay import Relay
-from polynya.cluster.network.updating.heartbeat import Heartbeat
+from polynya.cluster.network.sign_of_life import Me
+from polynya.cluster.network.update_process import Heartbeat
+from polynya.cluster.systemd import Notify
+from polynya.observe.events import EventSink
+from polynya.observe.metrics import Figures, Metric, MetricsSink, Minute
 from polynya.store.clock import Clock
+from polynya.store.jobs import NodeGroups
+from polynya.store.object_store import ObjectStore
 
 POLL_SECONDS: Final = 10.0
 """How often it looks for commands."""
@@ -76,3 +85,59 @@ class NetworkAgent:
             self._reported = self._clock.monotonic()
             with suppress(OSError):
                 self._ports.report(self._relays)
+
+
+METRIC: Final = "NetworkAgentConnected"
+"""1 while it reaches a cluster, else 0: with the dimension `Cluster`, once a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a network agent is started with.
+
+    `name` is its own, `clusters` those that it serves; `metrics` takes the figures of each minute.
+    """
+
+    name: str
+    clusters: Sequence[str]
+    poll_seconds: float
+    metrics: MetricsSink | None
+
+
+def make_network_agent(
+    settings: Settings,
+    store: ObjectStore,
+    groups: NodeGroups,
+    *,
+    clock: Clock,
+    notify: Notify,
+    tell: EventSink,
+    heartbeat: Heartbeat | None = None,
+) -> NetworkAgent:
+    """Put it together; nothing is read or written yet. `heartbeat` is for who keeps it."""
+    random = SystemRandom()
+    me = Me(settings.name, f"{random.getrandbits(64):016x}", __version__)
+    relays = [
+        Relay(cluster, Register(store, cluster, random), groups, me, clock=clock, tell=tell)
+        for cluster in dict.fromkeys(settings.clusters)
+    ]
+
+    def report(relays: Sequence[Relay]) -> None:
+        connected = [relay for relay in relays if relay.link.connected]
+        notify(f"STATUS={len(connected)} of {len(relays)} clusters connected")
+        for relay in relays:
+            if settings.metrics is not None:
+                settings.metrics(minute(relay))
+
+    def minute(relay: Relay) -> Minute:
+        connected = relay.link.connected
+        figure = Figures({}, (Metric(METRIC, "Count", int(connected)),))
+        state = "connected" if connected else "disconnected"
+        return Minute(clock.now(), relay.cluster, settings.name, state, (figure,))
+
+    ports = Ports(
+        alive=lambda: notify("WATCHDOG=1"), ready=lambda: notify("READY=1"), report=report
+    )
+    return NetworkAgent(
+        relays, ports, clock=clock, poll_seconds=settings.poll_seconds, heartbeat=heartbeat
+    )

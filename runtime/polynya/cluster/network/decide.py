@@ -1,207 +1,121 @@
-"""What is next for a command: a pure function of the command and of its group as it is now.
+"""What is next for the versions of a network agent: a pure function of what is known of them.
 
-It is asked again and again until the command has ended, so a crash between a request and its record
-needs no care of its own: the group shows whether the request arrived.
+A version is named by the digest of its package, None is the one that is installed. Seconds are
+those in which the version that serves is connected: while the network is cut nobody can show that
+it works, so nothing is held against anybody.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from polynya.cluster.network.documents import KINDS, TAKEN_WITHIN, Command
-from polynya.cluster.network.requests import (
-    Bound,
-    Forget,
-    Hold,
-    Release,
-    Remember,
-    Request,
-    Roll,
-    Want,
-)
-from polynya.store.node_groups import Bounds, GroupFacts
-
-_NONE: Final = Bounds(0, 0, 0)
-
-#: A command that was taken ends after so long in any case. A large group takes its time to roll.
-_THROUGH_WITHIN: Final = timedelta(hours=1)
-_ROLLED_WITHIN: Final = timedelta(hours=24)
+#: So many turns in which all clusters were reached show that a version works.
+TURNS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
-    """Take the command; `refresh` is the newest one of the group before anything was asked."""
+class Limits:
+    """Until when a version has to show that it works, and how long one that serves is doubted."""
 
-    refresh: str | None
-    reason: str = "a network agent has taken it"
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask this of the group."""
-
-    request: Request
-    reason: str
+    heartbeat_seconds: float = 120.0
+    probation_seconds: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing is to be done now."""
+class Process:
+    """What is known of a process.
 
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The command has ended."""
-
-    state: Literal["done", "failed", "refused"]
-    reason: str
-
-
-Next: TypeAlias = Take | Ask | Wait | End
-
-
-def decide(
-    command: Command, facts: GroupFacts | None, newer: Command | None, now: datetime
-) -> Next:
-    """What is next.
-
-    Args:
-        command: an open one.
-        facts: its group, None when there is no such one.
-        newer: the newest later `stop` or `start` that was taken.
-        now: the wall clock.
+    `turns` are those in which it reached all clusters. `quiet` is for how many seconds it had none,
+    `ended` its exit code, None while it lives.
     """
-    if command.state == "pending":
-        return _of_pending(command, facts, newer, now)
-    if facts is None or facts.deleting:
-        return End("failed", "the group no longer exists")
-    if newer is not None and _overtakes(newer, command):
-        return End("failed", f"{newer.text()} by {newer.by} came before it was through")
-    step = _STEPS[command.kind](command, facts)
-    if isinstance(step, Ask) and step.request.name in command.steps:
-        step = Wait(f"the group does not show it yet: {step.reason}")
-    return _within(command, step, now)
+
+    version: str | None
+    turns: int = 0
+    quiet: float = 0.0
+    ended: int | None = None
 
 
-def _overtakes(newer: Command, command: Command) -> bool:
-    """A stop ends whatever was before it, a start only what it contradicts."""
-    return newer.kind == "stop" or command.kind in ("stop", "start")
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known.
+
+    Attributes:
+        wanted: the version that is pinned.
+        serving: the one that carries commands out.
+        former: the one before, to go back to.
+        doubted: how many seconds of its probation the serving one has left, 0 when it has none.
+        deaths: how often it died in them.
+        trial: the one that is tried beside it.
+        failed: versions that did not work, and why.
+    """
+
+    wanted: str | None
+    serving: Process
+    former: str | None = None
+    doubted: float = 0.0
+    deaths: int = 0
+    trial: Process | None = None
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
-def _within(command: Command, step: Next, now: datetime) -> Next:
-    longest = _ROLLED_WITHIN if command.kind == "roll" else _THROUGH_WITHIN
-    began = command.taken_at or command.since
-    if isinstance(step, End) or now - began < longest:
-        return step
-    hours = longest // timedelta(hours=1)
-    return End("failed", f"not through after {hours} hour{'s' * (hours > 1)}: {step.reason}")
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """Nothing is to be done."""
 
 
-def _of_pending(
-    command: Command, facts: GroupFacts | None, newer: Command | None, now: datetime
-) -> Next:
-    if command.kind not in KINDS:
-        known = ", ".join(KINDS)
-        return End("refused", f"unknown to this network agent, which knows {known}: upgrade it")
-    if now - command.since > TAKEN_WITHIN:
-        return End("refused", f"no network agent took it within {TAKEN_WITHIN}; give it again")
-    if facts is None:
-        return End("refused", "the cluster has no Auto Scaling group of its name")
-    if facts.deleting:
-        return End("refused", "the group is being deleted")
-    if newer is not None and _overtakes(newer, command):
-        return End("refused", f"{newer.text()} by {newer.by} came later")
-    why = _impossible(command, facts)
-    if why is not None:
-        return End("refused", why)
-    return Take(facts.refresh.name if facts.refresh is not None else None)
+@dataclass(frozen=True, slots=True)
+class Try:
+    """Start the wanted version beside the one that serves."""
 
 
-def _impossible(command: Command, facts: GroupFacts) -> str | None:
-    bounds, refresh = facts.bounds, facts.refresh
-    if command.kind in ("roll", "scale") and facts.is_stopped:
-        return "the cluster is stopped: start it first"
-    if command.kind == "roll":
-        if bounds.desired == 0 and facts.in_service == 0:
-            return "it has no node; its next one has the newest template anyway"
-        if refresh is not None and refresh.state == "running":
-            return f"its nodes are being replaced already, {refresh.percent} % so far"
-    if command.kind == "scale":
-        if command.nodes is None:
-            return "it does not say how many nodes"
-        if not bounds.minimum <= command.nodes <= bounds.maximum:
-            allowed = f"{bounds.minimum} to {bounds.maximum}"
-            return f"the group may have {allowed} nodes: change the stage file and deploy"
-    if command.kind == "start" and bounds.maximum == 0 and facts.stopped is None:
-        return "nobody stopped it, and it may have no nodes: change the stage file and deploy"
-    return None
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """Let the tried version serve in place of the other."""
 
 
-def _stop(_command: Command, facts: GroupFacts) -> Next:
-    if not facts.is_stopped:
-        now, kept = facts.bounds, facts.stopped
-        if kept is None or (kept.minimum, kept.maximum) != (now.minimum, now.maximum):
-            if now.maximum == 0:
-                return End("done", "the group may have no nodes already")
-            kept_text = f"{now.minimum} to {now.maximum} nodes"
-            return Ask(Remember(now), f"its bounds are kept for a start: {kept_text}")
-        if not facts.held:
-            return Ask(Hold(), "no schedule starts it")
-        return Ask(Bound(_NONE), "it may have no nodes")
-    left = facts.in_service + facts.starting + facts.ending
-    if left:
-        return Wait(f"{left} node{'s' * (left > 1)} hand their work over and end")
-    return End("done", "no node is left")
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """End the tried version; `failed`: it is not to be tried again."""
+
+    reason: str
+    failed: bool = True
 
 
-def _start(command: Command, facts: GroupFacts) -> Next:
-    bounds, kept = facts.bounds, facts.stopped
-    if kept is not None and bounds.maximum == 0:
-        again = Bounds(kept.minimum, kept.maximum, max(kept.desired, 1))
-        return Ask(Bound(again), f"it may have {kept.minimum} to {kept.maximum} nodes again")
-    if facts.held:
-        return Ask(Release(), "schedules hold again")
-    if kept is not None:
-        return Ask(Forget(), "it is not stopped")
-    if bounds.desired == 0:
-        if {"want", "bound"} & set(command.steps):
-            return End("done", "it was started; its strategy has taken its nodes away since")
-        return Ask(Want(1), "it had no node")
-    return _until(facts, bounds.desired)
+@dataclass(frozen=True, slots=True)
+class GoBack:
+    """Let the former version serve again."""
+
+    reason: str
 
 
-def _scale(command: Command, facts: GroupFacts) -> Next:
-    desired, wanted = facts.bounds.desired, command.nodes
-    if wanted is None:
-        return End("failed", "it does not say how many nodes")
-    if desired != wanted:
-        if "want" in command.steps:
-            return End("done", f"it was set; since then it was changed to {desired}")
-        return Ask(Want(wanted), f"{desired} nodes were wanted, {wanted} are now")
-    return _until(facts, wanted)
+Next: TypeAlias = Stay | Try | Accept | Reject | GoBack
+#: An agent that dies once may have met bad luck.
+_DEATHS: Final = 2
 
 
-def _roll(command: Command, facts: GroupFacts) -> Next:
-    refresh = facts.refresh
-    if refresh is None or refresh.name == command.refresh:
-        return Ask(Roll(), "each node is replaced")
-    if refresh.state == "running":
-        return Wait(f"{refresh.percent} % are replaced")
-    if refresh.state == "failed":
-        return End("failed", f"the replacement ended: {refresh.reason}")
-    return End("done", "all nodes are replaced")
+def decide(facts: Facts, limits: Limits) -> Next:
+    """What is next."""
+    if facts.trial is not None:
+        return _of_trial(facts.trial, facts.wanted, limits)
+    if facts.doubted > 0:
+        if facts.deaths >= _DEATHS:
+            return GoBack(f"it died {facts.deaths} times since it serves")
+        if facts.serving.quiet >= limits.heartbeat_seconds:
+            return GoBack(f"no heartbeat for {facts.serving.quiet:.0f} s since it serves")
+    if facts.wanted != facts.serving.version and facts.wanted not in facts.failed:
+        return Try()
+    return Stay()
 
 
-def _until(facts: GroupFacts, wanted: int) -> Next:
-    if facts.in_service != wanted:
-        failed = facts.failed_launch
-        why = f"; the newest launch failed: {failed.reason}" if failed is not None else ""
-        return Wait(f"{facts.in_service} of {wanted} nodes are in service{why}")
-    return End("done", f"{wanted} node{'s' * (wanted != 1)} in service")
-
-
-_STEPS: Final = {"stop": _stop, "start": _start, "scale": _scale, "roll": _roll}
+def _of_trial(trial: Process, wanted: str | None, limits: Limits) -> Next:
+    if trial.version != wanted:
+        return Reject("another version is wanted by now", failed=False)
+    if trial.ended is not None:
+        return Reject(f"it ended with code {trial.ended} before it had served")
+    if trial.turns >= TURNS:
+        return Accept()
+    if trial.quiet >= limits.heartbeat_seconds:
+        return Reject(f"no heartbeat within {limits.heartbeat_seconds:.0f} s")
+    return Stay()

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from polynya.cluster.coordination.register import Register
+from polynya.cluster.coordination.store import Register
+from polynya.cluster.network.commands import phase_of
 from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport, Group, Outage
 from polynya.cluster.network.link import Link
-from polynya.cluster.network.phase import phase_of
 from polynya.store.clock import Clock
-from polynya.store.node_groups import GroupFacts
+from polynya.store.jobs import GroupFacts
 
 RENEW_SECONDS: Final = 30.0
 """How often it is renewed."""

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from polynya.engine.tasks.stream_backlog import ReadBatch, StreamBacklog
-from polynya.engine.tasks.streaming import LONG_RECORDS, LOOK_SECONDS
-from polynya.engine.work.beside import AppliesBeside
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.dataset import WorkingDataset
-from polynya.engine.work.tables import OpenTables
-from polynya.engine.work.tidying.beside import MaintenanceBeside
-from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
-from polynya.lake.table.guards import enter, refuse_landed
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import OpenTables, WorkingDataset
+from polynya.engine.maintenance import MaintenanceBeside
+from polynya.engine.tasks.storage import AppliesBeside
+from polynya.engine.tasks.streams import LONG_RECORDS, STREAM_LOOK_SECONDS, ReadBatch, StreamBacklog
+from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn
+from polynya.lake.table.ownership import enter, refuse_landed
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.streaming.direct import DirectTask
-from polynya.observe import data as events
+from polynya.model.config.stream_landing import DirectTask
+from polynya.observe import engine as events
 from polynya.observe.streams import StreamLeftOut, StreamLost
-from polynya.streaming.direct.reader import DirectBatch, DirectReader, Wanted
-from polynya.streaming.direct.streams import FoundStreams, streams_of
-from polynya.streaming.registry import source_of
-from polynya.streaming.source import Source
+from polynya.streams.direct import DirectBatch, DirectReader, FoundStreams, Wanted, streams_of
+from polynya.streams.registry import source_of
+from polynya.streams.source import Source
 
 _NOTHING_FOUND: Final = FoundStreams(())
 
@@ -107,7 +104,7 @@ class DirectDataset:
 
     def _look(self, table: WorkingDataset, now: float) -> None:
         """Look which streams there are, now and then."""
-        if self._looked_at is not None and now < self._looked_at + LOOK_SECONDS:
+        if self._looked_at is not None and now < self._looked_at + STREAM_LOOK_SECONDS:
             return
         position = table.table.state.copy.position.stream
         self._found = streams_of(self._task, self._source, position)

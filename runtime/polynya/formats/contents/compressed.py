@@ -7,7 +7,7 @@ from typing import Final
 
 from polynya.formats import limits
 from polynya.formats.errors import RecordError, UnreadableFileError
-from polynya.formats.files.compression import codec_of, pieces_of
+from polynya.formats.opening import codec_of, pieces_of
 
 _HEAD: Final = 16
 

@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from polynya.formats import limits
 from polynya.formats.errors import RecordError
-from polynya.model.datatypes import DataType
 from polynya.model.errors import PolynyaError
+from polynya.model.types import DataType
 
 #: A record of a message, or why it is none.
 Item: TypeAlias = "dict[str, Any] | RecordError"

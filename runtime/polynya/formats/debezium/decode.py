@@ -8,23 +8,18 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from polynya.formats.debezium import extended_json
-from polynya.formats.debezium.connect_types import (
-    Typed,
-    fields_of,
-    postgresql_intervals,
-    unscaled_decimal,
-)
+from polynya.formats.debezium import types
 from polynya.formats.debezium.envelope import ChangeEvent, Unsent, Wrapped, may_be_unsent, old_key
 from polynya.formats.debezium.order import belongs_there, log_of, native_position
 from polynya.formats.debezium.tables import TableSettings
+from polynya.formats.debezium.types import Typed, fields_of, postgresql_intervals, unscaled_decimal
+from polynya.formats.eras import LogEras
 from polynya.formats.errors import RecordError
-from polynya.formats.sources.eras import LogEras
-from polynya.formats.sources.key_names import KeyNames
-from polynya.formats.values.change_identifier import Place
-from polynya.formats.values.instants import in_range
-from polynya.model.contract.headers import READ
-from polynya.model.datatypes import Decimal as DecimalType
+from polynya.formats.key_names import KeyNames
+from polynya.formats.values.sequence import Place
+from polynya.formats.values.times import in_range
+from polynya.model.headers import READ
+from polynya.model.types import Decimal as DecimalType
 
 _FIRST_LOAD = frozenset(
     {"first", "first_in_data_collection", "true", "last_in_data_collection", "last"}
@@ -142,7 +137,7 @@ class EventDecoder:
         if not isinstance(payload, dict):
             return {}
         if _is_document(event):
-            return {"_id": extended_json.identifier(payload.get("id"))}
+            return {"_id": types.identifier(payload.get("id"))}
         return self._typed(payload, event.key)
 
     def _typed(self, payload: Mapping[str, Any], wrapped: Wrapped | None = None) -> dict[str, Any]:
@@ -178,7 +173,7 @@ class EventDecoder:
             return self._deleted(event, key), ()
         after = event.value.get("after")
         if _is_document(event) and after is not None:
-            return extended_json.document(after), ()
+            return types.document(after), ()
         if not isinstance(after, dict):
             raise RecordError("no_after", f"operation {event.operation} without the row after it")
         unsent: tuple[str, ...] = ()
@@ -231,7 +226,7 @@ class EventDecoder:
     def _before(self, event: ChangeEvent) -> dict[str, Any]:
         before = event.value.get("before")
         if _is_document(event):
-            return extended_json.document(before) if before is not None else {}
+            return types.document(before) if before is not None else {}
         return self._typed(before) if isinstance(before, dict) else {}
 
     def _old_key(self, old: Wrapped | None) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from polynya.formats.errors import RecordError
-from polynya.formats.values.change_identifier import Place
+from polynya.formats.values.sequence import Place
 
 _MAX_DIGITS = 40
 #: What PostgreSQL's connector writes, without the detour of a parser.

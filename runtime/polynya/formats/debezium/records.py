@@ -1,40 +1,255 @@
-"""The records of a file of a capture, told by its first bytes.
+"""Records of a capture, from files and from the messages of landed batches.
 
 It holds JSON lines, an Avro container, or messages that a stream landed. Lines may follow a header
 that Polynya's own captures write, which has their schemas.
 Sinks of Kafka Connect write Avro. Each of its records becomes the JSON line that Connect's own
 converter would have written, schema included; so there is one way to read an event, and quarantine
 holds text that can be read again by itself.
+
+Keys and values that Connect's Avro converter wrote, whose schemas a registry has by number.
+
+Each becomes what Connect's JSON converter would have written, with its schema.
+
+The messages of a landed batch as records of a capture.
+
+Key, value and headers of a message become the line that the connector would have written to a file,
+so there is one way to read an event. A message that is quarantined is kept as those of all streams
+are, with its place in the source.
 """
 
 from __future__ import annotations
 
+import base64
+import copy
 import io
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 
-from polynya.formats.debezium.captured.batch import MARK
-from polynya.formats.debezium.captured.lines import CapturedRecords
-from polynya.formats.debezium.connect_avro import form_of, without_logical_types, wrapper
-from polynya.formats.debezium.landed.records import (
-    LandedRecords,
-    is_kept_message,
-    record_of_message,
-)
-from polynya.formats.errors import RecordError, UnreadableFileError
-from polynya.formats.records.avro import DAMAGE, reader_of
-from polynya.formats.records.json_lines import open_json
-from polynya.formats.records.opened import RawRecord
+import fastavro
+from fastavro.schema import parse_schema
+
+from polynya.formats.contents.avro import numbered_datum
+from polynya.formats.contents.compressed import expanded
+from polynya.formats.contents.decoders import registry_at
+from polynya.formats.debezium.captured import MARK, CapturedRecords
+from polynya.formats.debezium.types import form_of, without_logical_types, wrapper
+from polynya.formats.errors import RecordError, TooLargeError, UnreadableFileError
+from polynya.formats.landed import Messages, kept_message, opened_batch
+from polynya.formats.records.avro import DAMAGE, check_schema, reader_of
+from polynya.formats.records.columnar import RawRecord
+from polynya.formats.records.json import open_json, parse_object, parse_value
 from polynya.formats.values.exact import json_text
-from polynya.model.config.delivery import SchemaRegistry
+from polynya.model.config.settings import SchemaRegistry as RegistrySettings
+from polynya.model.config.stream_content import LandedRegistryAvroContent, RegistryAvroContent
+from polynya.model.headers import StreamSource
+from polynya.store.schema_registry import RegisteredSchema, SchemaRegistry
+
+_DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """A schema as values are read with it, and what makes Connect's JSON of them."""
+
+    parsed: Any
+    encode: Callable[[Any], Any]
+
+    @classmethod
+    def of(cls, found: RegisteredSchema) -> _Schema:
+        """Raises what parsing raises, also ValueError for one that Connect does not write."""
+        if found.kind.upper() != "AVRO":
+            raise ValueError(f"it is of type {found.kind}, not Avro")
+        if found.references:
+            raise ValueError("it refers to other schemas")
+        schema = parse_schema(json.loads(found.text))
+        check_schema(schema, {})
+        form = form_of(schema)
+        plain = copy.deepcopy(schema)
+        # Values stay as Connect wrote them: what no calendar holds spoils its record only.
+        without_logical_types(plain)
+        encode = wrapper(form) if form.schema["type"] == "struct" else form.encode
+        return cls(plain, encode)
+
+    def read(self, datum: bytes) -> Any:
+        """The value of a datum, with its schema. Raises RecordError."""
+        file = io.BytesIO(datum)
+        try:
+            value = fastavro.schemaless_reader(file, self.parsed, None)
+        except _DAMAGE as error:
+            what = f"{type(error).__name__} {error}"
+            raise RecordError("bad_avro", f"no datum of the schema: {what}") from error
+        left = len(datum) - file.tell()
+        if left:
+            raise RecordError("bad_avro", f"no datum of the schema: {left} bytes follow it")
+        return self.encode(value)
+
+
+class ConnectMessages:
+    """Reads keys and values by the schemas of one registry."""
+
+    def __init__(self, registry: SchemaRegistry) -> None:
+        self._registry = registry
+        self._schemas: dict[int, _Schema | RecordError] = {}
+
+    def of(self, message: bytes) -> Any:
+        """What a message holds, with its schema.
+
+        Raises:
+            RecordError: bad_avro, unknown_schema.
+            DependencyError: the registry does not answer.
+        """
+        number, datum = numbered_datum(message)
+        if number not in self._schemas:
+            self._schemas[number] = self._asked(number)
+        schema = self._schemas[number]
+        if isinstance(schema, RecordError):
+            raise RecordError(schema.rule, schema.error)
+        return schema.read(datum)
+
+    def _asked(self, number: int) -> _Schema | RecordError:
+        found = self._registry.by_number(number)
+        if found is None:
+            return RecordError("unknown_schema", f"the registry has no schema {number}")
+        try:
+            return _Schema.of(found)
+        except _DAMAGE as error:
+            return RecordError("unknown_schema", f"schema {number} cannot be used: {error}")
+
+
+#: The columns with the name of the stream, and with the key of a message.
+_TOPIC: Final[dict[StreamSource, str]] = {
+    "kafka": "hdr__kafka_topic",
+    "kinesis": "hdr__kinesis_stream",
+}
+_KAFKA_KEY, _KINESIS_KEY, _HEADERS = "hdr__kafka_key", "hdr__kinesis_key", "hdr__kafka_headers"
+
+
+class _Values(Protocol):
+    """Reads the bytes of a key or a value."""
+
+    def of(self, message: bytes) -> Any:
+        """What they hold, perhaps with its schema. Raises RecordError."""
+        ...
+
+
+class _Json:
+    """Keys and values of a JSON converter."""
+
+    def of(self, message: bytes) -> Any:
+        """See `_Values`."""
+        return parse_value(message)
+
+
+class LandedRecords(Iterator[RawRecord]):
+    """The records of the messages from the `start`-th on.
+
+    Iterating raises DependencyError when a schema registry does not answer.
+    """
+
+    def __init__(
+        self, messages: Messages, start: int = 0, access: RegistrySettings | None = None
+    ) -> None:
+        self._messages = messages
+        content = messages.content
+        self._values: _Values = _Json()
+        if isinstance(content, RegistryAvroContent | LandedRegistryAvroContent):
+            self._values = ConnectMessages(registry_at(access, content))
+        self._records = self._from(start)
+
+    @classmethod
+    def opened(
+        cls, file: BinaryIO, path: str, start: int, access: RegistrySettings | None
+    ) -> LandedRecords:
+        """Those of a landed batch.
+
+        Raises:
+            UnreadableFileError: it is no landed batch, or damaged.
+            OperationError: POLYNYA-STR-020, a newer Polynya wrote it.
+        """
+        footer, reader = opened_batch(file, path)
+        return cls(Messages.of(path, footer, reader), start, access)
+
+    def __next__(self) -> RawRecord:
+        return next(self._records)
+
+    def whole(self, raw: bytes, offset: int) -> bytes:
+        """What the message at an offset can be read again by."""
+        del raw
+        return self._messages.raw(offset)
+
+    def _from(self, start: int) -> Iterator[RawRecord]:
+        messages = self._messages
+        headers = {name: column[start:].to_pylist() for name, column in messages.headers.items()}
+        is_expanded = messages.content.may_be_compressed
+        for at, value in enumerate(messages.values[start:].to_pylist()):
+            message = value
+            try:
+                if message is not None and is_expanded:
+                    message = expanded(message)
+                record = self._record(message, {name: one[at] for name, one in headers.items()})
+            except RecordError as error:
+                yield message or b"", error
+            else:
+                yield message or b"", record
+
+    def _record(self, message: bytes | None, headers: dict[str, Any]) -> dict[str, Any]:
+        source = self._messages.source
+        if source == "files":
+            # A line or a document, which may have a key and headers beside its value.
+            return parse_object(message or b"")
+        return {
+            "key": self._key(headers),
+            "value": None if message is None else self._values.of(message),
+            "headers": _pairs(headers.get(_HEADERS)),
+            "destination": headers[_TOPIC[source]],
+        }
+
+    def _key(self, headers: dict[str, Any]) -> Any:
+        """The key of a message; text that is none of its converter's stands for itself."""
+        text = headers.get(_KAFKA_KEY)
+        key = None if text is None else base64.b64decode(text)
+        if _KINESIS_KEY in headers:
+            # Debezium Server writes the key there; whatever stands there otherwise is none.
+            key = str(headers[_KINESIS_KEY]).encode()
+        if key is None:
+            return None
+        try:
+            return self._values.of(key)
+        except RecordError as error:
+            if error.rule not in {"bad_json", "bad_avro"}:
+                raise RecordError(error.rule, f"the key: {error.error}") from None
+            return key.decode("utf-8", "replace")
+
+
+def record_of_message(file: str, raw: bytes, access: RegistrySettings | None) -> RawRecord:
+    """The record of a message out of quarantine. Raises ValueError for other bytes."""
+    return next(LandedRecords(kept_message(file, raw).messages, 0, access))
+
+
+def is_kept_message(raw: bytes) -> bool:
+    """Whether these bytes are what was kept of a message: a line of JSON, and then the message."""
+    return b"\n" in raw
+
+
+def _pairs(text: str | None) -> list[list[Any]]:
+    """Names and values of the headers of a Kafka record."""
+    pairs = [] if text is None else json.loads(text)
+    return [[one["key"], _text(one["value"])] for one in pairs]
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else base64.b64decode(value).decode("utf-8", "replace")
+
 
 _AVRO: Final = b"Obj\x01"
 _PARQUET: Final = b"PAR1"
 
 
 def records_of(
-    file: BinaryIO, start: int, path: str = "", access: SchemaRegistry | None = None
+    file: BinaryIO, start: int, path: str = "", access: RegistrySettings | None = None
 ) -> Iterator[RawRecord]:
     """The records from the `start`-th on; iterating may raise UnreadableFileError.
 
@@ -52,7 +267,7 @@ def records_of(
     return open_json(file, start).records
 
 
-def record_of(file: str, raw: bytes, access: SchemaRegistry | None = None) -> RawRecord:
+def record_of(file: str, raw: bytes, access: RegistrySettings | None = None) -> RawRecord:
     """A record of a file from its raw bytes: JSON, or what was kept of a message."""
     if is_kept_message(raw):
         try:

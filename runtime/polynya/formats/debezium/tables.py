@@ -1,22 +1,291 @@
-"""Which tables of a capture belong to a task, and the settings of each."""
+"""Which tables of a capture belong to a task, and what DDL events do to them.
+
+What a DDL event of a capture says happened to whole tables: dropped, made or renamed.
+
+Only sources with a log of statements write such events (Debezium documentation, "schema change
+topic": MySQL, MariaDB, Oracle, SQL Server, Db2). Where a table was renamed, `tableChanges` has its
+new name; the old one stands before it in some versions, and in others only in the statement.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
+
+from sqlglot import Token, TokenType, exp, parse_one, tokenize
+from sqlglot.errors import SqlglotError
 
 from polynya.formats.base import KnownTable
-from polynya.formats.debezium.envelope import PLACEHOLDER
-from polynya.formats.debezium.flat import DEFAULT_PREFIX, Flattening
+from polynya.formats.batch import DatasetBatch
+from polynya.formats.debezium.envelope import DEFAULT_PREFIX, PLACEHOLDER, Flattening
 from polynya.formats.errors import RecordError
 from polynya.model.config.dataset import ResolvedDataset, of_source
-from polynya.model.config.delivery import Delivery, SchemaRegistry
-from polynya.model.config.evolution import SchemaEvolution
-from polynya.model.config.settings import Dataset
+from polynya.model.config.evolution import Policy, SchemaChange, SchemaEvolution
+from polynya.model.config.settings import Dataset, Delivery, SchemaRegistry
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.datatypes import DataType
+from polynya.model.types import DataType
+
+# It would print each statement that it cannot read.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+_DIALECTS: Final = {"mysql": "mysql", "mariadb": "mysql", "oracle": "oracle"}
+_RENAME_TABLE: Final = re.compile(r"\s*RENAME\s+TABLES?\s+(IF\s+EXISTS\s+)?", re.IGNORECASE)
+_ALTER_TABLE: Final = re.compile(r"\s*ALTER\s+TABLE\s", re.IGNORECASE)
+_BETWEEN: Final = frozenset({TokenType.COMMA, TokenType.SEMICOLON})
+_STREAMED: Final = (None, False, "false")
+_NOTHING: Final = r"(?:\s|(?>/\*.*?\*/)|--[^\n]*\n|#[^\n]*\n)*+"
+_NAME: Final = r"(?:`(?:[^`]|``)+`|[\w$]+)"
+_CREATE: Final = re.compile(rf"{_NOTHING}CREATE\s", re.IGNORECASE | re.DOTALL)
+_REPLACE: Final = re.compile(
+    rf"{_NOTHING}CREATE\s+OR\s+REPLACE\s+TABLE\s+"
+    rf"(?:(?P<space>{_NAME})\s*\.\s*)?(?P<table>{_NAME})(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDdl:
+    """A table was dropped, or is called `new` now; names are `schema.table` (or `db.table`).
+
+    `is_made`: it was made, and had no rows then.
+    """
+
+    table: str
+    new: str | None = None
+    is_made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """A statement of MariaDB that replaces a table; `statement` makes the table without that.
+
+    Debezium (3.5) does not take it for a new table where the old one is there: it reads the rows of
+    the new one as those of the old one.
+    """
+
+    table: str
+    statement: str
+
+
+def replacing(statement: str, database: str | None) -> Replacing | None:
+    """What a `CREATE OR REPLACE TABLE` says; None for any other statement."""
+    found = _REPLACE.match(statement)
+    if found is None:
+        return None
+    space, table = found["space"] or "", found["table"]
+    written = f"{space}.{table}" if space else table
+    name = f"{_plain(space) or database or ''}.{_plain(table)}"
+    return Replacing(name, f"CREATE TABLE {written}{found['rest']}")
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+def table_ddl(event: Mapping[str, Any]) -> list[TableDdl]:
+    """Tables that a statement dropped, made or renamed, in order; none for those of a snapshot.
+
+    A statement that cannot be read says nothing: a table of a new name is a new table then.
+    """
+    source = event.get("source")
+    if not isinstance(source, dict) or source.get("snapshot") not in _STREAMED:
+        return []
+    statement, database = str(event.get("ddl") or ""), event.get("databaseName")
+    replaced = replacing(statement, database if isinstance(database, str) else None)
+    if replaced is not None:
+        return [TableDdl(replaced.table, is_made=True)]
+    try:
+        # Other sources tell of tables that somebody begins to follow as of new ones.
+        is_made = _CREATE.match(statement) is not None
+        found = [ddl for change in _changes(event) for ddl in _told(change, is_made=is_made)]
+        if not any(ddl.new for ddl in found):
+            dialect = _DIALECTS.get(str(source.get("connector")))
+            found += _renames(statement, dialect, database)
+    except (SqlglotError, RecursionError):
+        return []
+    return found
+
+
+def _changes(event: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    changes = event.get("tableChanges")
+    return [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+
+
+def _told(change: Mapping[str, Any], *, is_made: bool) -> list[TableDdl]:
+    names = _names(tokenize(str(change.get("id") or "")), None)
+    if change.get("type") == "DROP":
+        return [TableDdl(name) for name in names]
+    if change.get("type") == "CREATE" and is_made:
+        return [TableDdl(name, is_made=True) for name in names]
+    return [TableDdl(names[0], names[1])] if len(names) == 2 else []
+
+
+def _renames(statement: str, dialect: str | None, database: Any) -> list[TableDdl]:
+    if dialect is None or "rename" not in statement.lower():
+        return []
+    space = database if isinstance(database, str) and database else None
+    head = _RENAME_TABLE.match(statement)
+    if head is not None:
+        names = _names(tokenize(statement[head.end() :], read=dialect), space)
+        return [TableDdl(*pair) for pair in zip(names[::2], names[1::2], strict=False)]
+    altered = parse_one(statement, dialect=dialect) if _ALTER_TABLE.match(statement) else None
+    if not isinstance(altered, exp.Alter):
+        return []
+    table = altered.this
+    actions = altered.args.get("actions") or []
+    news = [action.this for action in actions if isinstance(action, exp.AlterRename)]
+    if not all(isinstance(name, exp.Table) for name in (table, *news)):
+        return []
+    space = table.db or space
+    return [TableDdl(_dotted(table, space), _dotted(new, space)) for new in news]
+
+
+def _dotted(table: exp.Table, space: str | None) -> str:
+    return f"{table.db or space or ''}.{table.name}"
+
+
+def _names(tokens: Iterable[Token], space: str | None) -> list[str]:
+    """Names that commas or `TO` separate, each by its last two parts; `space` completes others."""
+    parts: list[list[str]] = [[]]
+    for token in tokens:
+        quoted = token.token_type is TokenType.IDENTIFIER
+        if token.token_type in _BETWEEN or (token.text.upper() == "TO" and not quoted):
+            parts.append([])
+        elif token.token_type is not TokenType.DOT:
+            parts[-1].append(token.text)
+    return [".".join([space or "", *part][-2:]) for part in parts if part]
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What the last statement about the table of a dataset said, in which file."""
+
+    file: str
+    called: str
+    change: SchemaChange | None = None
+
+
+@dataclass(slots=True)
+class SourceTables:
+    """The source tables in the course of one read.
+
+    `before` maps names that tables have since they were renamed to the names of their datasets.
+    """
+
+    before: Mapping[str, str]
+    _called: dict[str, str] = field(default_factory=dict)
+    _news: dict[str, _News] = field(default_factory=dict)
+    _left: dict[str, str] = field(default_factory=dict)
+    _dropped: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._called = dict(self.before)
+
+    @property
+    def left(self) -> frozenset[str]:
+        """New names that a policy takes for new tables."""
+        return frozenset(self._left.values())
+
+    @property
+    def in_news(self) -> frozenset[str]:
+        """Datasets whose tables something happened to."""
+        return frozenset(self._news)
+
+    def dataset(self, table: str) -> str:
+        """The dataset that a table feeds."""
+        return self._called.get(table, table)
+
+    def follow(
+        self,
+        place: tuple[str, int],
+        ddl: TableDdl,
+        policies: SchemaEvolution,
+        datasets: Collection[str],
+    ) -> bool:
+        """Note a statement about the table of a dataset; tell whether its rows are to be deleted.
+
+        Args:
+            place: file and offset of the record that told so.
+            ddl: the statement.
+            policies: of the dataset.
+            datasets: all that there are.
+        """
+        file, name = place[0], self.dataset(ddl.table)
+        if ddl.is_made:
+            # Whatever it was before, a table has no rows when it is made. Those of a dataset whose
+            # table was renamed are not meant.
+            return name not in self._called.values()
+        if ddl.new is not None:
+            self._rename(file, name, ddl.new, policies.policy("rename_dataset"), datasets)
+            return False
+        policy = policies.policy("drop_dataset")
+        if policy != "ignore":
+            change = SchemaChange("drop_dataset", ddl.table, policy)
+            self._news[name] = _News(file, ddl.table, change)
+        if policy == "apply":
+            self._dropped.setdefault(name, set()).add(place)
+        return policy == "apply"
+
+    def came_back(self, file: str, new: str) -> None:
+        """Note that a table of no dataset got the name of one whose table was renamed away."""
+        if new in self._news:
+            self._is_itself(file, new)
+
+    def _rename(
+        self, file: str, name: str, new: str, policy: Policy, datasets: Collection[str]
+    ) -> None:
+        """Note a new name.
+
+        Tools that change tables online rename a table away and a finished copy into its place: then
+        nothing was renamed. The name of another dataset is not taken from it.
+        """
+        if new in self._news or new == name:
+            self._is_itself(file, new)
+        elif policy == "ignore":
+            self._is_itself(file, name)
+            if new not in datasets:
+                self._left[name] = new
+        elif new in datasets:
+            allowed: Policy = "suspend" if policy == "apply" else policy
+            change = SchemaChange("rename_dataset", new, allowed, name, new)
+            self._news[name] = _News(file, name, change)
+        else:
+            self._is_itself(file, name)
+            self._called[new] = name
+            change = SchemaChange("rename_dataset", new, policy, name, new)
+            self._news[name] = _News(file, new, change)
+
+    def _is_itself(self, file: str, name: str) -> None:
+        """The table of a dataset is the one that has its name."""
+        news = self._news.get(name)
+        change = None if news is None else news.change
+        is_away = change is not None and change.kind == "rename_dataset"
+        if is_away or name in self._called.values():
+            self._called = {table: one for table, one in self._called.items() if one != name}
+            self._news[name] = _News(file, name)
+        self._left.pop(name, None)
+
+    def forget(self, file: str) -> None:
+        """Drop what a file said."""
+        for places in self._dropped.values():
+            places -= {place for place in places if place[0] == file}
+        for name in [name for name, news in self._news.items() if news.file == file]:
+            self._is_itself(file, name)
+            del self._news[name]
+            self._called |= {table: one for table, one in self.before.items() if one == name}
+
+    def told(self, name: str, batch: DatasetBatch) -> DatasetBatch:
+        """The batch of a dataset, with what was said of its table."""
+        news = self._news.get(name)
+        batch = replace(batch, dropped=frozenset(self._dropped.get(name, ())))
+        if news is None:
+            return batch
+        changes = batch.changes if news.change is None else (*batch.changes, news.change)
+        return replace(batch, changes=changes, called=news.called)
 
 
 @dataclass(frozen=True, slots=True)

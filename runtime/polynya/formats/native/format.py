@@ -2,18 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import io
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from polynya.formats.base import ReadBatch, ReadRequest, RereadRequest
-from polynya.formats.batch import FileProgress
-from polynya.formats.files.discovery import Discovery
-from polynya.formats.files.folders import NO_FOLDERS, Folders
-from polynya.formats.native import reread, tables
-from polynya.formats.native.reader import read_native
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
+from polynya.formats.columnar import numbered, placed
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files import (
+    NO_FOLDERS,
+    Discovery,
+    Folders,
+    glob_pattern,
+    matching,
+    nothing_to_reload,
+    relative_to,
+    unread,
+)
+from polynya.formats.native.columnar import columnar_batch
+from polynya.formats.opening import landed_file
+from polynya.formats.records.openers import builder_of, file_opener, record_opener, text_format
+from polynya.formats.values.batches import Extras, Placement, batch_of, settled
+from polynya.formats.values.buffer import RecordBuffer
+from polynya.formats.values.columns import Builder, Column
+from polynya.formats.values.rows import ColumnTypes, Evolving, Observed
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
 from polynya.store.object_store import ObjectInfo
+
+__all__ = ["placed"]
+
+
+def unread_of(
+    landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress], dataset: ResolvedDataset
+) -> Discovery:
+    """What is to be read next of a dataset: all of its first full load, then its events."""
+    everything, root = (
+        landed if isinstance(landed, Sequence) else list(landed),
+        dataset.landing.folder,
+    )
+    events = unread(matching(everything, root, dataset.landing.glob, done=done), done)
+    if dataset.landing.initial_load is None:
+        return events
+    loads = unread(matching(everything, root, dataset.landing.initial_load, done=done), done)
+    if loads.files:
+        return replace(loads, load=True)
+    changed = [file for file in loads.changed if file not in events.changed]
+    return replace(events, changed=(*changed, *events.changed))
+
+
+def is_load(file: str, dataset: ResolvedDataset) -> bool:
+    """Whether the settings name a file as one of the first full load."""
+    if dataset.landing.initial_load is None:
+        return False
+    path = relative_to(dataset.landing.folder, file)
+    return glob_pattern(dataset.landing.initial_load).fullmatch(path) is not None
+
+
+def full_load(
+    landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str | None
+) -> tuple[ObjectInfo, ...]:
+    """The files of `initial_load`, or of another glob. Raises OperationError without either."""
+    wanted = glob or dataset.landing.initial_load
+    if wanted is None:
+        raise nothing_to_reload(dataset, "no `initial_load`")
+    return tuple(matching(landed, dataset.landing.folder, wanted))
+
+
+#: Formats whose files say nothing of types.
+UNTYPED: Final = frozenset({"json", "csv"})
+
+
+def read_native(request: ReadRequest) -> DatasetBatch:
+    """Read the next batch; see `Format.read`. `request.load`: the rows are those of a full load."""
+    batch = columnar_batch(request)
+    return _read_exactly(request) if batch is None else batch
+
+
+def _read_exactly(request: ReadRequest) -> DatasetBatch:
+    dataset, known = request.table.dataset, request.table.schema
+    buffer = RecordBuffer(request.limits)
+    observed = Observed()
+    for part in request.files:
+        if buffer.is_full:
+            break
+        try:
+            _take_file(request, part, buffer, observed)
+        except UnreadableFileError as error:
+            buffer.refuse_file(part, str(error))
+    types = with_numbers(
+        observed.column_types(
+            known,
+            dataset.events.columns,
+            dataset.policies.schema_evolution,
+            excluded=dataset.events.except_columns,
+        ),
+        dataset,
+    )
+    return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=request.load)
+
+
+def _take_file(
+    request: ReadRequest, part: FilePart, buffer: RecordBuffer, observed: Observed
+) -> None:
+    dataset = request.table.dataset
+    encoding = dataset.landing.delivery.encoding
+    with landed_file(request.store, part.path, dataset.landing.format, encoding=encoding) as file:
+        opened = file_opener(dataset)(file, part.start)
+        buffer.take(part, opened.records)
+        # Not before: a file that turns out to be damaged has no say in the types.
+        observed.learn(opened.types)
+
+
+def with_numbers(types: ColumnTypes, dataset: ResolvedDataset) -> ColumnTypes:
+    """What typing needs to know, with the type of numbers in formats that have no types."""
+    return numbered(types, dataset) if dataset.landing.format in UNTYPED else types
+
+
+def to_batch(
+    buffer: RecordBuffer,
+    dataset: ResolvedDataset,
+    types: ColumnTypes,
+    builder: Builder,
+    *,
+    load: bool,
+) -> DatasetBatch:
+    """Type and place the records; `load` tells that they belong to a full load."""
+    count = len(buffer.records)
+
+    def place(columns: Mapping[str, Column]) -> Placement:
+        return placed(columns, dataset, count=count, load=load)
+
+    done = settled(buffer.records, types, builder, place, needed=dataset.events.keys)
+    batch = batch_of(buffer, done, dataset.events.keys, Extras(["L" if load else None] * count))
+    return replace(batch, of_load=load)
+
+
+def groups_of(files: Collection[str], dataset: ResolvedDataset) -> list[set[str]]:
+    """Files of the first full load, whose records may lack a sequence, come first and apart."""
+    loaded = {file for file in files if is_load(file, dataset)}
+    return [group for group in (loaded, set(files) - loaded) if group]
+
+
+def reread_native(request: RereadRequest) -> DatasetBatch:
+    """Read records of one group again, as one batch."""
+    dataset, known = request.table.dataset, request.table.schema
+    written = text_format(dataset)
+    opener = record_opener(dataset)
+    buffer = RecordBuffer(BatchLimits())
+    for record in request.records:
+        for _, parsed in opener(io.BytesIO(record.raw), 0).records:
+            buffer.add(record.file, record.offset, record.raw, parsed)
+    # JSON spells binary, decimals and times as text: the types of the table say what they are.
+    is_spelled = written != dataset.landing.format
+    declared = {**known, **dataset.events.columns} if is_spelled else dict(dataset.events.columns)
+    evolving = Evolving(
+        dataset.policies.schema_evolution,
+        frozenset(dataset.events.columns),
+        excluded=frozenset(dataset.events.except_columns),
+    )
+    types = with_numbers(ColumnTypes(known, declared, evolving=evolving), dataset)
+    load = any(is_load(record.file, dataset) for record in request.records)
+    return to_batch(buffer, dataset, types, builder_of(written), load=load)
 
 
 class NativeFormat:
@@ -34,7 +187,7 @@ class NativeFormat:
         dataset: ResolvedDataset,
     ) -> Discovery:
         """The files of `initial_load`, then those of `path`."""
-        return tables.unread_of(landed, done, dataset)
+        return unread_of(landed, done, dataset)
 
     def read(self, request: ReadRequest) -> ReadBatch:
         """Read the next batch of one dataset."""
@@ -42,17 +195,17 @@ class NativeFormat:
 
     def reread_groups(self, files: Collection[str], dataset: ResolvedDataset) -> list[set[str]]:
         """Full load and events apart."""
-        return reread.groups_of(files, dataset)
+        return groups_of(files, dataset)
 
     def reread(self, request: RereadRequest) -> ReadBatch:
         """Read quarantined records again."""
-        return ReadBatch({request.table.source: reread.reread_native(request)})
+        return ReadBatch({request.table.source: reread_native(request)})
 
     def full_load(
         self, landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str | None
     ) -> tuple[ObjectInfo, ...]:
         """The files of `initial_load`."""
-        return tables.full_load(landed, dataset, glob)
+        return full_load(landed, dataset, glob)
 
     def place_of_load(self, began: datetime, dataset: ResolvedDataset) -> str | None:
         """None: the columns of `sequence_by` need not tell a time."""

@@ -1,25 +1,227 @@
-"""Parquet and ORC through Arrow. A record's raw bytes are its JSON text (`plain`)."""
+"""Parquet and ORC through Arrow. A record's raw bytes are its JSON text.
+
+Parquet files with times of 96 bits (INT96), as Spark, Hive and Impala wrote them for long.
+
+Arrow makes nanoseconds in 64 bits of them, in which the years before 1677 and after 2262 become
+other years. As microseconds every time of a table fits. Where one is finer, its column comes as
+text, so that whoever types it refuses that record by name.
+
+What the footer of an ORC file says of nested values, which Arrow does not hand on.
+
+A list of equal items takes a few bytes, whatever its length. The statistics of the columns tell how
+many items there are, before Arrow makes all of a stripe.
+https://orc.apache.org/specification/ORCv1/
+"""
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterator
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final, TypeAlias
 from uuid import UUID
 
+import cramjam
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import orc, parquet
 
 from polynya.formats import limits
-from polynya.formats.errors import UnreadableFileError
-from polynya.formats.records.int96 import exact_batches
-from polynya.formats.records.opened import OpenedFile, RawRecord
-from polynya.formats.records.orc_footer import nested_values
+from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.values.arrow_types import from_arrow
 from polynya.formats.values.exact import json_text
-from polynya.model.datatypes import DataType
+from polynya.model.types import DataType
+
+_UNIT: Final = "us"
+
+
+def has_int96(reader: parquet.ParquetFile) -> bool:
+    """Whether a file has such times, nested ones too."""
+    schema = reader.schema
+    return any(schema.column(n).physical_type == "INT96" for n in range(len(schema)))
+
+
+def exact_batches(
+    file: BinaryIO, rows: int, groups: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, or of some of its row groups, so many at a time.
+
+    Raises what Arrow raises, and ValueError for a nested time that is finer than a microsecond.
+    """
+    reader = parquet.ParquetFile(file, coerce_int96_timestamp_unit=_UNIT)
+    batches = reader.iter_batches(rows, row_groups=groups)
+    if not has_int96(reader):
+        yield from batches
+        return
+    # The same once more as nanoseconds, which wrap around: they tell what microseconds leave out.
+    fine = parquet.ParquetFile(file).iter_batches(rows, row_groups=groups)
+    for batch, nanos in zip(batches, fine, strict=True):
+        columns = [_exact(*pair) for pair in zip(batch.columns, nanos.columns, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def _exact(column: pa.Array, nanos: pa.Array) -> pa.Array:
+    wrapped = column.cast(nanos.type, safe=False)
+    if nanos.equals(wrapped):
+        return column
+    if not pa.types.is_timestamp(column.type):
+        raise ValueError("a nested time of 96 bits is finer than a microsecond")
+    rest = pc.subtract(nanos.view(pa.int64()), wrapped.view(pa.int64())).to_pylist()
+    texts = column.cast(pa.string()).to_pylist()
+    return pa.array(
+        [
+            text if not digits else f"{text}{digits % 2**64:03d}"
+            for text, digits in zip(texts, rest, strict=True)
+        ],
+        pa.string(),
+    )
+
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+#: Kinds of types, as the footer numbers them.
+_NESTED: Final = frozenset({10, 11})
+_TYPES, _STATISTICS = 4, 7
+_KIND, _SUBTYPES = 1, 2
+_VALUES, _COLLECTION = 1, 12
+_CHILDREN: Final = 3
+
+#: A field of a message: its number, and its value: a number, or bytes.
+_Field = tuple[int, "int | bytes"]
+
+
+def nested_values(reader: orc.ORCFile, file: BinaryIO, size: int) -> int:
+    """How many values the lists and maps of a file hold, as it says; 0 where it does not say.
+
+    `size` is that of the file, in bytes.
+    """
+    tail = reader.file_footer_length + reader.file_postscript_length + 1
+    if not 0 < reader.file_footer_length <= min(size, limits.HEADER_BYTES):
+        return 0
+    file.seek(size - tail)
+    try:
+        footer = _uncompressed(
+            file.read(reader.file_footer_length), reader.compression, reader.compression_size
+        )
+        return _counted(footer)
+    except (ValueError, EOFError, zlib.error, zstd.ZstdError, cramjam.DecompressionError):
+        # Whoever reads the rows says what is wrong.
+        return 0
+
+
+def _counted(footer: bytes) -> int:
+    fields = [(number, value) for number, value in _fields(footer) if isinstance(value, bytes)]
+    types = [list(_fields(value)) for number, value in fields if number == _TYPES]
+    statistics = [list(_fields(value)) for number, value in fields if number == _STATISTICS]
+    counts = [_sum(one, _VALUES) for one in statistics]
+    total = 0
+    for type_, own in zip(types, statistics, strict=False):
+        if _sum(type_, _KIND) in _NESTED:
+            inner = [kind for n, one in type_ if n == _SUBTYPES for kind in _packed(one)]
+            total += max(_children(own), *(counts[at] for at in inner if at < len(counts)), 0)
+    return total
+
+
+def _sum(fields: list[_Field], wanted: int) -> int:
+    return sum(one for number, one in fields if number == wanted and isinstance(one, int))
+
+
+def _children(statistics: list[_Field]) -> int:
+    """How many children the statistics of a list or a map tell, 0 where they tell none."""
+    inner = (one for n, one in statistics if n == _COLLECTION and isinstance(one, bytes))
+    return sum(_sum(list(_fields(one)), _CHILDREN) for one in inner)
+
+
+def _packed(value: int | bytes) -> Iterator[int]:
+    if isinstance(value, int):
+        yield value
+        return
+    stream = io.BytesIO(value)
+    while (number := _number(stream)) is not None:
+        yield number
+
+
+def _fields(message: bytes) -> Iterator[_Field]:
+    """The fields of a message of Protocol Buffers. Raises ValueError."""
+    stream = io.BytesIO(message)
+    while (key := _number(stream)) is not None:
+        number, kind = key >> 3, key & 7
+        if number == 0:
+            # Zeros behind a block of LZ4, which does not say how long it is.
+            return
+        if kind == 0:
+            value = _number(stream)
+            if value is None:
+                raise ValueError("a number is cut off")
+            yield number, value
+        elif kind == 2:
+            length = _number(stream)
+            yield number, stream.read(min(length or 0, len(message)))
+        elif kind in {1, 5}:
+            stream.read(8 if kind == 1 else 4)
+        else:
+            raise ValueError(f"a field of kind {kind}")
+
+
+def _number(stream: BinaryIO) -> int | None:
+    """A number of variable length; None at the end."""
+    found = 0
+    for shift in range(0, 70, 7):
+        byte = stream.read(1)
+        if not byte:
+            return None
+        found |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return found
+    raise ValueError("a number is too long")
+
+
+def _uncompressed(data: bytes, codec: str, block: int) -> bytes:
+    """The content of chunks, each with its length in three bytes before it."""
+    if codec in {"UNCOMPRESSED", "NONE"}:
+        return data
+    found = bytearray()
+    at = 0
+    while at + 3 <= len(data) and len(found) <= limits.HEADER_BYTES:
+        head = int.from_bytes(data[at : at + 3], "little")
+        chunk = data[at + 3 : at + 3 + (head >> 1)]
+        found += chunk if head & 1 else _expanded(chunk, codec, min(block, limits.HEADER_BYTES))
+        at += 3 + (head >> 1)
+    return bytes(found)
+
+
+def _expanded(chunk: bytes, codec: str, most: int) -> bytes:
+    match codec:
+        case "ZLIB":
+            return zlib.decompressobj(-15).decompress(chunk, most)
+        case "ZSTD":
+            return zstd.ZstdDecompressor().decompress(chunk, most)
+        case "LZ4":
+            return bytes(cramjam.lz4.decompress_block(chunk, output_len=most))
+        case "SNAPPY" if cramjam.snappy.decompress_raw_len(chunk) <= most:
+            return bytes(cramjam.snappy.decompress_raw(chunk))
+        case _:
+            raise ValueError(f"a chunk of {codec} that is too large, or not known")
+
+
+#: raw bytes, and the record or why it is none
+RawRecord: TypeAlias = "tuple[bytes, dict[str, Any] | RecordError]"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """Records from the asked one on; iterating may raise UnreadableFileError."""
+
+    records: Iterator[RawRecord]
+    types: Mapping[str, DataType] = field(default_factory=dict)
+
 
 _BATCH_ROWS = 16_384
 

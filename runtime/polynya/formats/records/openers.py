@@ -7,10 +7,9 @@ from functools import partial
 from typing import BinaryIO, TypeAlias
 
 from polynya.formats.records.avro import open_avro
-from polynya.formats.records.columnar import open_orc, open_parquet
-from polynya.formats.records.delimited import Layout, open_csv, text_builder
-from polynya.formats.records.json_lines import open_json
-from polynya.formats.records.opened import OpenedFile
+from polynya.formats.records.columnar import OpenedFile, open_orc, open_parquet
+from polynya.formats.records.csv import Layout, open_csv, text_builder
+from polynya.formats.records.json import open_json
 from polynya.formats.values.columns import Builder, build
 from polynya.model.config.dataset import ResolvedDataset
 

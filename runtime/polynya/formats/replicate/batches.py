@@ -8,15 +8,15 @@ from typing import Any
 
 from polynya.formats.batch import DatasetBatch
 from polynya.formats.records.openers import builder_of
-from polynya.formats.replicate.images import Row, key_of, paired
 from polynya.formats.replicate.order import placed
+from polynya.formats.replicate.rows import Row, key_of, paired
+from polynya.formats.values.arrow import old_key_type
+from polynya.formats.values.batches import Extras, Placement, Settled, batch_of, settled
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.columns import Column, build
 from polynya.formats.values.rows import ColumnTypes, Evolving
-from polynya.formats.values.settle import Extras, Placement, Settled, batch_of, settled
-from polynya.formats.values.table import old_key_type
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.datatypes import DataType
+from polynya.model.types import DataType
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The `.dfm` file beside a data file: JSON with its columns, types, keys and way of writing.
+"""The `.dfm` file beside a Replicate file: columns, types and keys.
 
 A file that is not described by its `.dfm` file is not read at all: types and keys come from there,
 so a wrong one would put values where they do not belong.
@@ -11,14 +11,59 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.formats.errors import RecordError, UnreadableFileError
-from polynya.formats.files.source import source_of
-from polynya.formats.records.json_text import parse_object
-from polynya.formats.records.separated import Dialect
+from polynya.formats.opening import source_of
+from polynya.formats.records.csv import Dialect
+from polynya.formats.records.json import parse_object
 from polynya.formats.replicate.tables import metadata_path
-from polynya.formats.replicate.types import column_type
-from polynya.model.config.delivery import Delivery
-from polynya.model.datatypes import DataType
+from polynya.model.config.settings import Delivery
+from polynya.model.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    MAX_PRECISION,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    Decimal,
+)
 from polynya.store.object_store import ObjectStore
+
+_TYPES: dict[str, DataType] = {
+    "BOOLEAN": BOOLEAN,
+    "INT1": INT,
+    "INT2": INT,
+    "INT4": INT,
+    "INT8": BIGINT,
+    "UINT1": INT,
+    "UINT2": INT,
+    "UINT4": BIGINT,
+    "UINT8": Decimal(20, 0),
+    "REAL4": FLOAT,
+    "REAL8": DOUBLE,
+    "STRING": STRING,
+    "WSTRING": STRING,
+    "CLOB": STRING,
+    "NCLOB": STRING,
+    "TIME": STRING,
+    "BYTES": BINARY,
+    "BLOB": BINARY,
+    "DATE": DATE,
+    "DATETIME": TIMESTAMP,
+}
+
+
+def column_type(name: Any, precision: int, scale: int) -> DataType | None:
+    """The column type of a Replicate type, None where the values have to decide."""
+    folded = str(name).upper()
+    if folded != "NUMERIC":
+        return _TYPES.get(folded)
+    fits = 1 <= precision <= MAX_PRECISION and scale <= precision
+    return Decimal(precision, scale) if fits else None
+
 
 HEADER_PREFIX: Final = "header__"
 #: All that Replicate writes; a table may have columns of its own that begin like them.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from polynya.formats.replicate.images import Row
-from polynya.formats.values import instants
+from polynya.formats.replicate.rows import Row
+from polynya.formats.values import times
+from polynya.formats.values.batches import Placement
 from polynya.formats.values.columns import Column
 from polynya.formats.values.sequence import times_of
-from polynya.formats.values.settle import Placement
 from polynya.model.config.dataset import ResolvedDataset
 
 #: After the sequence of an update that moved its record: the delete of the old key comes first.
@@ -35,4 +35,4 @@ def placed(
 
 def place_of_load(began: datetime) -> str:
     """How the change identifiers of that time begin: 16 digits to the hundredth of a second."""
-    return instants.stamp(instants.datetime_micros(began))[:16]
+    return times.stamp(times.datetime_micros(began))[:16]

@@ -1,25 +1,221 @@
-"""The rows of one Replicate file, checked against its `.dfm` file."""
+"""Rows of one Replicate file: `header__` columns, before images, CSV checks.
+
+Before images: what an update replaced. They are left out, except where they show another key.
+
+A before image has the change sequence of its update. If its key differs, the record moved: it
+becomes the delete of the old key, and the update the insert of the new one, which remembers the old
+key so that columns that were not sent are carried over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 from pyarrow import parquet
 
+from polynya.formats.batch import NO_ORDER, Rejected
 from polynya.formats.errors import RecordError, UnreadableFileError
-from polynya.formats.records.json_lines import lines
-from polynya.formats.records.opened import OpenedFile, RawRecord
+from polynya.formats.records.columnar import OpenedFile, RawRecord
+from polynya.formats.records.csv import Dialect, fields, pieces
+from polynya.formats.records.json import lines
 from polynya.formats.records.openers import opener_of
-from polynya.formats.records.separated import pieces
-from polynya.formats.replicate.csv_rows import csv_records
-from polynya.formats.replicate.header import LOADED, OPERATION, SEQUENCE, header_of
-from polynya.formats.replicate.metadata import HEADER_COLUMNS, Metadata
+from polynya.formats.replicate.metadata import HEADER_COLUMNS, HEADER_PREFIX, Metadata
 from polynya.formats.replicate.tables import FileKind
-from polynya.model.datatypes import BINARY, BOOLEAN, DataType
+from polynya.formats.values.buffer import RecordBuffer
+from polynya.formats.values.exact import shown
+from polynya.formats.values.sequence import time_micros
+from polynya.model.types import BINARY, BOOLEAN, DataType
+
+
+def _rows_of(file: BinaryIO, metadata: Metadata, *, has_header: bool) -> Iterator[bytes]:
+    """The rows of a CSV file, after its header line."""
+    rows = pieces(file)
+    first = next(rows, None)
+    if first is None:
+        return
+    is_header = _is_header(first, metadata)
+    if has_header and not is_header:
+        raise UnreadableFileError(
+            "the first line does not name the columns of its .dfm file; if the files have no "
+            "header line, set `header: false`"
+        )
+    if not has_header:
+        if is_header:
+            raise UnreadableFileError(
+                "it begins with a header line, and the task says `header: false`"
+            )
+        yield first
+    yield from rows
+
+
+def _is_header(first: bytes, metadata: Metadata) -> bool:
+    """Whether a line has the names, each alone or with its type after a colon."""
+    try:
+        row = fields(first, Dialect(metadata.dialect.delimiter))
+    except RecordError:
+        return False
+    # A type such as NUMERIC(10,2) may have been written without quotes around its comma.
+    return any(_names(line, metadata) for line in (row, _joined(row, metadata.dialect)))
+
+
+def _names(row: list[str | None], metadata: Metadata) -> bool:
+    return len(row) == len(metadata.columns) and all(
+        field is not None and (field == name or field.startswith(f"{name}:"))
+        for field, name in zip(row, metadata.columns, strict=True)
+    )
+
+
+def _joined(row: list[str | None], dialect: Dialect) -> list[str | None]:
+    """Fields of a header line, with those put together that a comma inside brackets split."""
+    joined: list[str | None] = []
+    for field in row:
+        last = joined[-1] if joined else None
+        if last is not None and field is not None and last.count("(") > last.count(")"):
+            joined[-1] = f"{last}{dialect.delimiter}{field}"
+        else:
+            joined.append(field)
+    return joined
+
+
+def csv_records(file: BinaryIO, metadata: Metadata, *, has_header: bool) -> Iterator[RawRecord]:
+    """The records of a file with all their columns.
+
+    Iterating raises UnreadableFileError when the header line is not what was told.
+    """
+    prefix = names_line(metadata) + b"\n"
+    for piece in _rows_of(file, metadata, has_header=has_header):
+        try:
+            yield prefix + piece, _csv_record(piece, metadata)
+        except RecordError as error:
+            yield prefix + piece, error
+
+
+def _csv_record(piece: bytes, metadata: Metadata) -> dict[str, Any]:
+    row = fields(piece, metadata.dialect)
+    if len(row) != len(metadata.columns):
+        problem = f"{len(row)} fields, its .dfm file names {len(metadata.columns)} columns"
+        raise RecordError("bad_csv", problem)
+    return dict(zip(metadata.columns, row, strict=True))
+
+
+def names_line(metadata: Metadata) -> bytes:
+    """A line of all column names, quoted: what raw CSV records begin with."""
+    quoted = ('"' + name.replace('"', '""') + '"' for name in metadata.columns)
+    return metadata.dialect.delimiter.join(quoted).encode()
+
+
+SEQUENCE: Final = f"{HEADER_PREFIX}change_seq"
+OPERATION: Final = f"{HEADER_PREFIX}change_oper"
+_LONG_OPERATION = f"{HEADER_PREFIX}operation"
+MASK: Final = f"{HEADER_PREFIX}change_mask"
+_TIMESTAMP = f"{HEADER_PREFIX}timestamp"
+
+#: 16 digits of time and 19 of the change: a change identifier as it is.
+_CHANGE_SEQUENCE = re.compile(r"[0-9]{35}", re.ASCII)
+_HEX = re.compile(r"(?:0[xX])?([0-9A-Fa-f]{1,8192})", re.ASCII)
+_OPERATIONS = frozenset("IUDB")
+_TRUNCATE = "TRUNCATE"
+
+BEFORE_IMAGE: Final = "B"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a record says of itself.
+
+    Attributes:
+        operation: L I U D, T for a truncate, B for the state before an update.
+        sequence: 35 digits that sort as the changes happened.
+        micros: time of the change in microseconds since 1970 UTC, None where it is not known.
+        unsent: columns of an update that keep the value valid just before.
+    """
+
+    operation: str
+    sequence: str
+    micros: int | None = None
+    unsent: tuple[str, ...] = ()
+
+
+#: Of every row of a full load.
+LOADED: Final = Header("L", NO_ORDER)
+
+
+def header_of(record: Mapping[str, Any], bits: Mapping[str, int]) -> Header:
+    """Read the header columns of a change; `bits` are those of the columns in a change mask.
+
+    Raises:
+        RecordError: unknown_op, null_sequence, bad_sequence, bad_timestamp or bad_header.
+    """
+    operation = _operation(record)
+    changed = _mask(record.get(MASK), bits)
+    return Header(
+        operation,
+        _sequence(record.get(SEQUENCE)),
+        _micros(record.get(_TIMESTAMP)),
+        _unsent(record, bits, changed) if operation == "U" and changed is not None else (),
+    )
+
+
+def _operation(record: Mapping[str, Any]) -> str:
+    if str(record.get(_LONG_OPERATION)).upper() == _TRUNCATE:
+        return "T"
+    # Text first: in JSON it may be anything, also what cannot be in a set.
+    operation = str(record.get(OPERATION))
+    if operation not in _OPERATIONS:
+        raise RecordError("unknown_op", f"operation {operation[:20]!r} is not known")
+    return operation
+
+
+def _sequence(value: Any) -> str:
+    if value is None:
+        raise RecordError("null_sequence", f"{SEQUENCE} is NULL")
+    if not isinstance(value, str) or not _CHANGE_SEQUENCE.fullmatch(value):
+        raise RecordError("bad_sequence", f"{SEQUENCE} {shown(value)} has not 35 digits")
+    return value
+
+
+def _micros(value: Any) -> int | None:
+    try:
+        return None if value is None else time_micros(value)
+    except (ValueError, OverflowError) as error:
+        raise RecordError("bad_timestamp", f"{_TIMESTAMP}: {error}") from None
+
+
+def _mask(value: Any, bits: Mapping[str, int]) -> int | None:
+    """The mask as a number whose lowest bit belongs to the first column; None when it is empty.
+
+    Text is a hexadecimal number; bytes begin with the lowest bits.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, bytes):
+        mask = int.from_bytes(value, "little")
+    else:
+        match = _HEX.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise RecordError("bad_header", f"{MASK} {shown(value)} is no hexadecimal number")
+        mask = int(match[1], 16)
+    if mask.bit_length() > max(bits.values(), default=-1) + 1:
+        raise RecordError("bad_header", f"{MASK} has more bits than there are columns")
+    return mask or None
+
+
+def _unsent(record: Mapping[str, Any], bits: Mapping[str, int], changed: int) -> tuple[str, ...]:
+    """Columns that did not change, by the mask, and are NULL.
+
+    Either the source did not log them, or they were NULL before: the value before is right.
+    """
+    return tuple(
+        name
+        for name, value in record.items()
+        if value is None and not changed >> bits[name] & 1 and name not in HEADER_COLUMNS
+    )
+
 
 #: Key of a record's `Header`; no column has an empty name.
 HEADER: Final = ""
@@ -141,3 +337,94 @@ def _value(value: Any, kind: DataType | None) -> Any:
         return bytes.fromhex(value.removeprefix("0x"))
     except ValueError:
         raise RecordError("bad_value", f"{value[:40]!r} are no bytes in hexadecimal") from None
+
+
+@dataclass(slots=True)
+class Row:
+    """One record that is kept; `old_key` has one value a key column.
+
+    `moved` tells that the record came to its key by an update: that comes after the delete of the
+    old key, which has the same sequence.
+    """
+
+    index: int
+    header: Header
+    record: dict[str, Any]
+    raw: bytes
+    old_key: tuple[Any, ...] | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the update changed the key."""
+        return self.old_key is not None
+
+
+def paired(buffer: RecordBuffer, keys: Sequence[str], kind: str) -> tuple[list[Row], int]:
+    """Put before images and their updates together; `kind` is the format of the files.
+
+    Returns:
+        The rows that stay, in their order, and how many before images were left out. One without
+        its update, or without a key, is rejected in `buffer`.
+    """
+    rows = [
+        Row(index, record.pop(HEADER), record, raw)
+        for index, (record, raw) in enumerate(zip(buffer.records, buffer.raws, strict=True))
+    ]
+    updates = {row.header.sequence: row for row in rows if row.header.operation == "U"}
+    kept: list[Row] = []
+    filtered = 0
+    for row in rows:
+        if row.header.operation != BEFORE_IMAGE:
+            kept.append(row)
+            continue
+        update = updates.get(row.header.sequence)
+        problem = _problem(row, update, keys)
+        if problem is not None:
+            buffer.rejected.append(_rejected(buffer, row, problem))
+        elif update is None or not _moves(row, update, keys):
+            filtered += 1
+        else:
+            kept.append(_deleted(row, keys))
+            update.old_key = key_of(row.record, keys)
+            # Read again from quarantine, the update needs its before image too.
+            update.raw = joined_raw(row.raw, update.raw, kind)
+    return kept, filtered
+
+
+def joined_raw(before: bytes, after: bytes, kind: str) -> bytes:
+    """The raw bytes of two records; CSV records begin with a line of names, which stays once."""
+    if kind == "csv":
+        names, _, _ = before.partition(b"\n")
+        after = after.removeprefix(names + b"\n")
+    return before + b"\n" + after
+
+
+def key_of(record: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
+    """The key columns of a record, as the file spells them."""
+    return tuple(record.get(name) for name in keys)
+
+
+def _problem(row: Row, update: Row | None, keys: Sequence[str]) -> RecordError | None:
+    if not keys:
+        return None  # nothing to move: every event is a row of its own
+    if update is None:
+        return RecordError("no_after", "a before image without its update")
+    if None in key_of(row.record, keys):
+        return RecordError("null_key", "a before image without its key")
+    return None
+
+
+def _moves(row: Row, update: Row, keys: Sequence[str]) -> bool:
+    return bool(keys) and key_of(row.record, keys) != key_of(update.record, keys)
+
+
+def _deleted(row: Row, keys: Sequence[str]) -> Row:
+    """The delete of the old key; other values are not needed and could only be refused."""
+    record = {name: row.record[name] for name in keys}
+    return Row(row.index, replace(row.header, operation="D", unsent=()), record, row.raw)
+
+
+def _rejected(buffer: RecordBuffer, row: Row, problem: RecordError) -> Rejected:
+    return Rejected(
+        buffer.files[row.index], buffer.offsets[row.index], problem.rule, problem.error, row.raw
+    )

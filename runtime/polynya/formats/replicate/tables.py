@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.files.folders import NoTable
+from polynya.formats.files import NoTable
 
 FileKind: TypeAlias = Literal["csv", "json", "parquet"]
 

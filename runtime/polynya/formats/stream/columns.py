@@ -13,19 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.batch import TIMESTAMP_UTC
-from polynya.formats.columnar.json_columns import is_met, reads, typed_objects
-from polynya.formats.landed.messages import Messages
+from polynya.formats.json_columns import is_met, reads, typed_objects
+from polynya.formats.landed import Messages
 from polynya.formats.stream.order import own_places, places_in_columns
 from polynya.formats.values.columns import Faults
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.streaming.content import (
-    AutoContent,
-    Content,
-    JsonContent,
-    LandedContent,
-)
-from polynya.model.contract.stream_headers import TIME_HEADERS
-from polynya.model.datatypes import DataType
+from polynya.model.config.stream_content import AutoContent, Content, JsonContent, LandedContent
+from polynya.model.headers import TIME_HEADERS
+from polynya.model.types import DataType
 
 
 @dataclass(frozen=True, slots=True)

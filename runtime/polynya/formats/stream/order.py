@@ -12,13 +12,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.columnar.placed import placed
-from polynya.formats.columnar.places import Places, places_of
-from polynya.formats.landed.batch import batch_name, batch_number
+from polynya.formats.columnar import Places, placed, places_of
+from polynya.formats.landed import batch_name, batch_number
+from polynya.formats.values.batches import Placement
 from polynya.formats.values.columns import Column
-from polynya.formats.values.settle import Placement
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.datatypes import DataType
+from polynya.model.types import DataType
 
 
 def own_place(file: str, offset: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded, Decoder
 from polynya.formats.errors import RecordError
-from polynya.formats.landed.messages import Messages
+from polynya.formats.landed import Messages
 from polynya.formats.stream.order import own_place
 
 

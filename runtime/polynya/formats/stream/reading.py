@@ -1,26 +1,139 @@
-"""One landed batch on its way: what is ordinary as columns, the rest record by record."""
+"""Reading landed batches: ordinary messages as columns, the rest one by one.
+
+The first batch of a table: some messages say what its columns are, if the others agree.
+
+Without columns every message is read one by one, which takes several times as long. The result is
+what that would give: where another message has other columns or types, all is read that way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats import limits
-from polynya.formats.batch import FilePart
+from polynya.formats.base import KnownTable, ReadRequest
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, Limits
 from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded, Item
-from polynya.formats.errors import RecordError
+from polynya.formats.errors import RecordError, UnreadableFileError
+from polynya.formats.files import folder_of
+from polynya.formats.landed import Messages, batch_number, opened_batch
+from polynya.formats.opening import landed_file
 from polynya.formats.records.sizes import refuse_wide
-from polynya.formats.stream.ahead import Ahead, Place
 from polynya.formats.stream.columns import Piece, may_be_columns, piece_of
 from polynya.formats.stream.origins import Origins
 from polynya.formats.stream.taken import Taken
-from polynya.model.config.streaming.content import Content, LandedContent
-from polynya.model.datatypes import DataType
+from polynya.model.config.stream_content import AutoContent, Content, JsonContent, LandedContent
+from polynya.model.headers import STREAM_HEADER_NAMES
+from polynya.model.positions import Read as ReadPosition
+from polynya.model.positions import spanned
+from polynya.model.types import DataType, Void
 from polynya.observe.trace import span
+
+#: So many messages say what the columns are...
+MESSAGES: Final = 1_000
+#: ...where there are at least so many.
+MANY: Final = 4 * MESSAGES
+
+Read = Callable[[ReadRequest], DatasetBatch]
+
+
+def read_first(request: ReadRequest, read: Read) -> DatasetBatch:
+    """Read the first batch of a table by `read`, with the columns of its first messages.
+
+    Raises as `read`.
+    """
+    if not _holds_many(request):
+        return read(request)
+    limits = BatchLimits(MESSAGES, request.limits.max_bytes)
+    guess = read(replace(request, limits=limits))
+    if not guess.schema or guess.rejected or any(kind == Void() for kind in guess.schema.values()):
+        return read(request)
+    known = replace(request.table, schema=guess.schema)
+    batch = read(replace(request, tables={request.table.source: known}))
+    agrees = batch.schema == guess.schema and not batch.rejected
+    return batch if agrees else read(request)
+
+
+def is_first(request: ReadRequest) -> bool:
+    """Whether nothing is known of the columns of the table."""
+    return not request.table.schema.keys() - STREAM_HEADER_NAMES
+
+
+def _holds_many(request: ReadRequest) -> bool:
+    """Whether it is worth to look: the first landed batch has many messages of JSON."""
+    part = request.files[0]
+    try:
+        with landed_file(request.store, part.path, "parquet") as file:
+            footer, _ = opened_batch(file, part.path)
+    except UnreadableFileError:
+        return False
+    is_json = isinstance(footer.content, JsonContent | AutoContent)
+    return is_json and min(footer.counts.records, request.limits.max_rows) >= MANY
+
+
+T = TypeVar("T")
+
+#: Pieces that are read at a time at most; more take memory and find no processor.
+AT_ONCE: Final = max(1, min(4, os.cpu_count() or 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Messages that follow each other.
+
+    Attributes:
+        index: the first of them.
+        count: how many they are.
+        offset: of the first record of the first, in the file.
+    """
+
+    index: int
+    count: int
+    offset: int
+
+    def following(self, end: int) -> list[Place]:
+        """As many messages each, up to the index `end`, if each of these is one record."""
+        index, count, offset = self.index, self.count, self.offset
+        many = min(AT_ONCE - 1, (end - index) // count - 1)
+        return [Place(index + n * count, count, offset + n * count) for n in range(1, many + 1)]
+
+
+class Ahead(Generic[T]):
+    """Reads pieces by `read`, which several threads call."""
+
+    def __init__(self, read: Callable[[Place], T]) -> None:
+        self._read = read
+        self._begun: dict[Place, Future[T]] = {}
+
+    def get(self, place: Place, following: Iterable[Place]) -> T:
+        """Read a piece; `following` are probably the next. Raises what `read` raises."""
+        begun = self._begun.pop(place, None)
+        for one in following:
+            if one not in self._begun:
+                self._begun[one] = _pool().submit(self._read, one)
+        # One that still waits for a thread is read here.
+        return self._read(place) if begun is None or begun.cancel() else begun.result()
+
+    def forget(self) -> None:
+        """What was begun is not wanted."""
+        for future in self._begun.values():
+            future.cancel()
+        self._begun.clear()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, AT_ONCE - 1), thread_name_prefix="pieces")
+
 
 #: Most messages that are read as columns together, and so few that it is hardly worth it.
 _MOST: Final = 16_384
@@ -196,3 +309,92 @@ def ready_message(
         return expanded(value)
     except RecordError as error:
         return error
+
+
+def read_stream(request: ReadRequest) -> DatasetBatch:
+    """Read the next batch; see `Format.read`.
+
+    The batch also ends before a landed batch whose content is text with types to be inferred where
+    those before it are none, or the other way round: both settle in different ways.
+
+    Raises:
+        OperationError: a landed batch cannot be read by this version (POLYNYA-STR-020), or its
+            content cannot be used (POLYNYA-STR-021).
+        DependencyError: the schema registry did not answer (POLYNYA-STR-022, -023).
+    """
+    return read_first(request, _read) if is_first(request) else _read(request)
+
+
+def _read(request: ReadRequest) -> DatasetBatch:
+    known: dict[str, Origins] = {}
+    read: list[ReadPosition] = []
+    taken = Taken(
+        request.table,
+        lambda file, offset: known[file].raw(offset),
+        request.limits,
+        load=request.load,
+    )
+    for part in request.files:
+        if not taken.room:
+            break
+        try:
+            messages = _messages(request, part, taken)
+        except UnreadableFileError as error:
+            taken.buffer.refuse_file(part, str(error))
+            read.append(ReadPosition(_number(part.path), whole=True))
+            continue
+        if messages is None:
+            break
+        decoder = taken.decoder(messages.content)
+        if taken.is_text not in {None, decoder.is_text}:
+            break
+        taken.is_text = decoder.is_text
+        known[part.path] = Origins(messages, decoder)
+        reading = Reading(taken, known[part.path], part)
+        reading.take()
+        read.append(_read_of(messages, reading))
+    folder = folder_of(request.files[0].path) if request.files else ""
+    return replace(taken.batch(), landed=spanned(folder, read))
+
+
+def _read_of(messages: Messages, reading: Reading) -> ReadPosition:
+    begin, whole = messages.before, reading.messages >= len(messages)
+    return ReadPosition(_number(messages.file), whole, begin, begin + reading.messages)
+
+
+def _number(path: str) -> int:
+    number = batch_number(path)
+    assert number is not None, "landed batches are named by their numbers"
+    return number
+
+
+def read_direct(
+    known: KnownTable, messages: Messages, limits: Limits, *, load: bool
+) -> tuple[DatasetBatch, int]:
+    """Read messages that never landed: their batch, and how many went into it.
+
+    `limits` may end it before the last. Its records stand where the source has their messages.
+    Raises as `read_stream`.
+    """
+    origins: list[Origins] = []
+    taken = Taken(known, lambda _, offset: origins[0].raw(offset), limits, load=load)
+    decoder = taken.decoder(messages.content)
+    taken.is_text = decoder.is_text
+    origins.append(Origins(messages, decoder))
+    reading = Reading(taken, origins[0], FilePart(messages.file, messages.values.nbytes))
+    reading.take()
+    batch = replace(taken.batch(), place_of=lambda _, offset: origins[0].place(offset))
+    return batch.found_in_source(), reading.messages
+
+
+def _messages(request: ReadRequest, part: FilePart, taken: Taken) -> Messages | None:
+    """The messages of a landed batch, None when it is for the next batch.
+
+    What is left of one that is read in part is decoded from its beginning then.
+    """
+    with landed_file(request.store, part.path, "parquet") as file:
+        footer, reader = opened_batch(file, part.path)
+        counts = footer.counts
+        if not taken.is_empty and not taken.has_room_for(counts.records, counts.bytes):
+            return None
+        return Messages.of(part.path, footer, reader).with_time(footer.written_at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from polynya.model.datatypes import (
+from polynya.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,

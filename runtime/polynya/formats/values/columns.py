@@ -26,8 +26,6 @@ from polynya.formats.values.exact import (
     parse,
     shown,
 )
-from polynya.formats.values.instants import Micros, Nanos
-from polynya.formats.values.iso_arrays import instants_of
 from polynya.formats.values.names import (
     MAX_FIELDS,
     TOO_MANY_FIELDS,
@@ -35,7 +33,8 @@ from polynya.formats.values.names import (
     fitting,
     nested_problem,
 )
-from polynya.model.datatypes import (
+from polynya.formats.values.times import Micros, Nanos, instants_of
+from polynya.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -44,6 +43,7 @@ from polynya.model.datatypes import (
     EMPTY,
     FLOAT,
     INT,
+    MAX_PRECISION,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -54,7 +54,6 @@ from polynya.model.datatypes import (
     Struct,
     Void,
 )
-from polynya.model.datatypes.types import MAX_PRECISION
 
 Values = Sequence[Any]
 #: index of the value → (rule, error)

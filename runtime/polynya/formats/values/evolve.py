@@ -12,8 +12,8 @@ from typing import Any
 
 from polynya.formats.values.columns import Builder, Column, Faults
 from polynya.model.config.evolution import ChangeKind, Policy, SchemaChange, SchemaEvolution
-from polynya.model.datatypes import Array, DataType, MapType, Struct, Void
-from polynya.model.datatypes.difference import differences, restricted, tag
+from polynya.model.promotion import differences, restricted, tag
+from polynya.model.types import Array, DataType, MapType, Struct, Void
 
 #: Columns `<name>_<type>` that one batch may add for one column.
 _MOST_VARIANTS = 4

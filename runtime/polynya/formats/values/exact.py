@@ -18,8 +18,8 @@ from datetime import date, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
-from polynya.formats.values import instants
-from polynya.model.datatypes import (
+from polynya.formats.values import times
+from polynya.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -32,7 +32,7 @@ from polynya.model.datatypes import (
     TIMESTAMP_NTZ,
     DataType,
 )
-from polynya.model.datatypes import Decimal as DecimalType
+from polynya.model.types import Decimal as DecimalType
 
 _DIGITS = 1000
 #: Holds every digit of a number that is read; longer ones are refused.
@@ -150,29 +150,29 @@ def _fit_binary(value: Any, kind: DataType) -> bytes:
 
 def _fit_date(value: Any, kind: DataType) -> int:
     if isinstance(value, str):
-        return instants.iso_days(value)
+        return times.iso_days(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        return instants.days_in_range(value)
+        return times.days_in_range(value)
     if isinstance(value, date) and not isinstance(value, datetime):
-        return instants.date_days(value)
+        return times.date_days(value)
     raise ValueError(f"{shown(value)} is not a {kind}")
 
 
 def _fit_timestamp(value: Any, kind: DataType) -> int:
-    if isinstance(value, instants.Micros):
-        return instants.in_range(int(value))
-    if isinstance(value, instants.Nanos):
+    if isinstance(value, times.Micros):
+        return times.in_range(int(value))
+    if isinstance(value, times.Nanos):
         micros, rest = divmod(int(value), 1000)
         if rest:
             raise ValueError(f"{value} ns is finer than a microsecond")
-        return instants.in_range(micros)
+        return times.in_range(micros)
     if isinstance(value, datetime):
-        return instants.datetime_micros(value)
+        return times.datetime_micros(value)
     if isinstance(value, date):
-        return instants.date_days(value) * instants.DAY_MICROS
+        return times.date_days(value) * times.DAY_MICROS
     if isinstance(value, str):
-        return instants.iso_micros(value, exact=True)
-    return instants.epoch_micros(_number(value, kind), exact=True)
+        return times.iso_micros(value, exact=True)
+    return times.epoch_micros(_number(value, kind), exact=True)
 
 
 _FITTERS: dict[Any, Callable[[Any, Any], Any]] = {

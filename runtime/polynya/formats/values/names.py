@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 from polynya.formats.batch import SERVICE_NAMES
-from polynya.model.contract.headers import RESERVED_PREFIX
-from polynya.model.contract.identifiers import METADATA_COLUMNS, folded
-from polynya.model.datatypes import Array, DataType, MapType, Struct
+from polynya.model.headers import RESERVED_PREFIX
+from polynya.model.names import METADATA_COLUMNS, folded
+from polynya.model.types import Array, DataType, MapType, Struct
 
 MAX_NAME_LENGTH = 255
 #: Top-level columns of a table. Spark plans and compiles a query of all of them in each step: an

@@ -1,4 +1,4 @@
-"""Records (dictionaries) of one dataset become typed columns, with one fault a record at most."""
+"""Records of one dataset become typed columns, with at most one fault a record."""
 
 from __future__ import annotations
 
@@ -19,17 +19,8 @@ from polynya.formats.values.names import (
     reserved_problem,
 )
 from polynya.model.config.evolution import SchemaChange, SchemaEvolution
-from polynya.model.datatypes import (
-    BIGINT,
-    DOUBLE,
-    INT,
-    STRING,
-    DataType,
-    Decimal,
-    Void,
-    widen,
-)
-from polynya.model.datatypes.rewriting import is_rewritable
+from polynya.model.promotion import is_rewritable, unify, widen
+from polynya.model.types import BIGINT, DOUBLE, INT, STRING, DataType, Decimal, Void
 
 Record: TypeAlias = dict[str, Any]
 
@@ -317,3 +308,48 @@ def _column_names(
             faults[index] = ("bad_column", f"column {name!r}: {TOO_MANY}")
         new = [name for name in new if name in excluded or name in found]
     return [*names, *new]
+
+
+@dataclass(slots=True)
+class Observed:
+    """Types that were declared so far.
+
+    Attributes:
+        types: by column, what holds the values of all schemas; the first where they contradict.
+        conflicts: by column, the newest type that contradicts `types`.
+        columns: names in the newest schema, None as long as none was declared.
+    """
+
+    types: dict[str, DataType] = field(default_factory=dict)
+    conflicts: dict[str, DataType] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+
+    def learn(self, types: Mapping[str, DataType], *, in_place: bool = False) -> None:
+        """Take the schema of one more file; `in_place` joins types only as a table could."""
+        if not types:
+            return
+        join = widen if in_place else unify
+        for name, kind in types.items():
+            joined = join(self.types.get(name, Void()), kind)
+            if joined is None:
+                self.conflicts[name] = kind
+            else:
+                self.types[name] = joined
+        self.columns = tuple(types)
+
+    def column_types(
+        self,
+        known: Mapping[str, DataType],
+        declared: Mapping[str, DataType],
+        policies: SchemaEvolution,
+        *,
+        excluded: Collection[str] = (),
+    ) -> ColumnTypes:
+        """What typing the records needs.
+
+        `declared` are the types of the configuration, `excluded` the columns that it leaves out.
+        """
+        evolving = Evolving(
+            policies, frozenset(declared), self.conflicts, self.columns, frozenset(excluded)
+        )
+        return ColumnTypes(known, declared, self.types, evolving)

@@ -15,17 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.lake.apply.run import Run
-from polynya.lake.fold import versions
+from polynya.lake.fold import fold as versions
 from polynya.lake.fold.columns import EVENT_HEADERS
-from polynya.lake.fold.figures import ApplyFigures, apply_conditions
-from polynya.lake.fold.fold import fold, with_clause
+from polynya.lake.fold.fold import Truncate, as_sql, fold, with_clause
 from polynya.lake.fold.sql import timestamp_literal
-from polynya.lake.fold.truncates import Truncate, as_sql
-from polynya.lake.iceberg.deletes.positions import Deleted
-from polynya.lake.iceberg.staging import PLACES
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import quote
+from polynya.lake.fold.stored import ApplyFigures, apply_conditions
+from polynya.lake.iceberg.deletes import Deleted
+from polynya.lake.iceberg.writing import PLACES
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.names import quote
 
 #: Pending events that are few, and the size of their files in bytes, which are compressed.
 FEW_EVENTS = 20_000

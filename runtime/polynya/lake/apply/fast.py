@@ -1,4 +1,4 @@
-"""The fast applier: probe Current by key, stage only the rows that changed, commit one `RowDelta`.
+"""The fast applier: probe Current by key, stage only changed rows, commit one `RowDelta`.
 
 No shuffle of Current, no equality delete, and a row that did not change is written again only where
 much of its file is deleted (`rewriting.py`). Figures are in docs/performance.md.
@@ -15,22 +15,101 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from polynya.lake.apply.applier import Applier, Outcome, Staged
-from polynya.lake.apply.collected import FEW_EVENTS, Collected
-from polynya.lake.apply.late import fold_late
-from polynya.lake.apply.local.keys.indexes import KeyIndexes
-from polynya.lake.apply.local.way import LOCAL_EVENTS, InMemory
-from polynya.lake.apply.newest import Newest
-from polynya.lake.apply.removal import Removal, plan_removal
-from polynya.lake.apply.rewriting import REWRITING, Rewriting
+from polynya.lake.apply.apply import Applier, Outcome, Staged, Touched, Way
+from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
+from polynya.lake.apply.folding import folded, linked_keys
+from polynya.lake.apply.in_memory import LOCAL_EVENTS, InMemory
+from polynya.lake.apply.key_index import KeyIndexes
+from polynya.lake.apply.removal import REWRITING, Removal, Rewriting, plan_removal
 from polynya.lake.apply.run import Folded, Run
-from polynya.lake.apply.way import Way
-from polynya.lake.fold import versions
+from polynya.lake.fold import fold, stored
+from polynya.lake.fold.fold import Truncate
 from polynya.lake.fold.sql import timestamp_literal
-from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.staging import PLACES, stage
-from polynya.model.contract.headers import Partition
+from polynya.lake.iceberg.writing import PLACES, stage
+from polynya.lake.spark.api import DataFrame
+from polynya.model.headers import Partition
+
+
+class Newest:
+    """See the module. The result of up to `few_events` comes here, and is written without Spark.
+
+    It suffices when no event is late. Without history all that is kept of a record counts as its
+    newest version.
+    """
+
+    def __init__(self, few_events: int) -> None:
+        self._few_events = few_events
+
+    def fold(
+        self, run: Run, truncates: Sequence[Truncate], now: datetime
+    ) -> Folded | Collected | None:
+        """See `Way`."""
+        if run.shape.links:
+            return None
+        few = are_few(run, self._few_events)
+        touched = Touched.by(run, in_one_task=few)
+        found = newest(run, touched.keys, touched.condition)
+        result: Folded | Collected
+        if few:
+            result = collected(run, found, touched.view, truncates, now)
+        else:
+            frame = run.sql(found).unionByName(touched.events)
+            result = folded(run, frame, truncates)
+        return result if needs_only_newest(run) or not result.late else None
+
+
+def newest(run: Run, touched: str, condition: str, *, oldest: bool = False) -> str:
+    """Query of newest versions; keys and headers only where a replaced one leaves nothing behind.
+
+    `touched` is a relation of `stored.touched_keys`, whose `__oldest` is selected on request.
+    """
+    return stored.newest(
+        run.shape,
+        run.table,
+        touched,
+        values=run.shape.fills_deletes,
+        condition=condition,
+        oldest=oldest,
+    )
+
+
+def needs_only_newest(run: Run) -> bool:
+    """Whether the newest version of a record is all that is kept of it."""
+    return run.shape.fills_deletes and not run.shape.history
+
+
+def fold_late(run: Run, truncates: Sequence[Truncate]) -> Folded:
+    """Fold pending events, of which some are late or carry values, with all that they need."""
+    touched = Touched.by(run)
+    return folded(run, _with_late(run, touched).unionByName(touched.events), truncates)
+
+
+def _with_late(run: Run, touched: Touched) -> DataFrame:
+    """The newest versions, and for the records that have a late event all that they need.
+
+    With history these are the older versions, without it the values of the stored version, which
+    may stay. Changes of key that carry values touch other records too.
+    """
+    shape = run.shape
+    keys, condition = run.view(run.settle(run.sql(f"SELECT * FROM {touched.keys}"))), "true"
+    if shape.links:
+        keys = run.view(run.settle(linked_keys(run, touched=keys, events=touched.view)))
+    else:
+        condition = touched.condition
+    found = run.settle(run.sql(newest(run, keys, condition, oldest=True)))
+    if needs_only_newest(run):
+        return found.drop("__oldest")
+    view = run.view(found)
+    late = run.view(run.settle(run.sql(stored.late_keys(shape, view))))
+    if shape.history:
+        return found.drop("__oldest").unionByName(run.sql(stored.older(shape, run.table, late)))
+    others = run.sql(
+        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.key_match('n', 'k')}"
+    )
+    wide = run.sql(stored.newest(shape, run.table, late, condition=condition))
+    return others.drop("__oldest").unionByName(wide)
+
 
 #: One task writes this many changed rows: more tasks would make more, smaller files.
 ONE_TASK_ROWS = 50_000
@@ -115,7 +194,7 @@ def _stage(run: Run, outcome: Outcome, removal: Removal) -> list[DataFile]:
     if in_memory is not None or removal.again:
         staged += removal.stage(table, in_memory)
     if isinstance(changed, Folded) and changed.figures.written:
-        columns = versions.table_rows(run.shape, timestamp_literal(outcome.now))
+        columns = fold.table_rows(run.shape, timestamp_literal(outcome.now))
         rows = run.sql(f"SELECT {columns} FROM {run.view(changed.rows)} WHERE __write")
         tasks = 1 + changed.figures.written // ONE_TASK_ROWS
         staged += stage(table, rows.coalesce(tasks), laid_out=True)

@@ -13,22 +13,21 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from polynya.lake.apply.applier import Applier, Outcome, Staged
+from polynya.lake.apply.apply import Applier, Outcome, Staged
 from polynya.lake.apply.folding import folded_with_all, pending_events
 from polynya.lake.apply.run import Folded, Run
-from polynya.lake.fold import versions
+from polynya.lake.errors import is_refusal, refusal
+from polynya.lake.fold import fold
+from polynya.lake.fold.fold import Truncate
 from polynya.lake.fold.sql import selected, table_row, timestamp_literal, within
-from polynya.lake.fold.truncates import Truncate
-from polynya.lake.iceberg.errors.catalog import is_refusal, refusal
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, functions
-from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.refused import refuse_fenced
-from polynya.lake.table.replayed import Replayed
-from polynya.lake.table.state import ApplyState
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import literal
+from polynya.lake.table.state import ApplyState, CopyState
+from polynya.lake.table.suspension import Replayed
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.names import literal
 
 _REPLACED = (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR, Partition.ASSET_STATE)
 
@@ -100,7 +99,7 @@ def _versions(run: Run, outcome: Outcome) -> DataFrame:
     """All versions that stay, changed or not."""
     assert isinstance(outcome.versions, Folded), "the plain applier collects nothing"
     rows = run.sql(
-        f"SELECT {versions.table_rows(run.shape, timestamp_literal(outcome.now))}, "
+        f"SELECT {fold.table_rows(run.shape, timestamp_literal(outcome.now))}, "
         "IF(__same, __stored.file, NULL) AS _file, __stored.pos AS _pos "
         f"FROM {run.view(outcome.versions.rows)} WHERE __kept"
     )

@@ -1,27 +1,197 @@
-"""How rows leave the table in an apply: by position deletes, or with the file that they are in.
+"""How rows leave the table in an apply: position deletes, rewritten files, tombstones.
 
 `rewriting.py` decides for each data file; here is what the decision needs, and what it does.
+
+Retention of tombstones of datasets without history.
+
+What an apply removes, and the horizon that it leaves. With history, Prior keeps every
+delete for ever and there is no horizon (semantics section 4).
+
+Whether a data file that loses rows is written again without them, decided with the reason.
+
+A position delete costs the same whatever the size of its file, but every reader pays for it, and
+for the dead rows, until the file is written again. So a file is written again when what it holds
+is dead to a good part: then each changed row has caused a few rows to be written, whatever the size
+of the table (docs/adr/0016-deleted-rows.md).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply.rewriting import Losing, Rewriting, choose, together
 from polynya.lake.apply.run import Run
-from polynya.lake.iceberg.deletes.positions import Deleted, counted, deleted_places, positions
+from polynya.lake.fold.fold import TRUNCATED
+from polynya.lake.fold.sql import STORED_SEQUENCE, timestamp_literal, within
+from polynya.lake.fold.stored import Figures
+from polynya.lake.iceberg.deletes import Deleted, counted, deleted_places, positions
 from polynya.lake.iceberg.files import DataFile, DeleteFile
-from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.reading import is_read_by, stored_file
-from polynya.lake.iceberg.rewriting import Source, write_live_rows
-from polynya.lake.iceberg.staging import parted, write_part
-from polynya.model.contract.headers import Partition
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.iceberg.writing import Source, parted, write_live_rows, write_part
+from polynya.lake.spark.api import DataFrame, functions
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.names import quote
+from polynya.observe.trace import span
 from polynya.store.data_files import DataFiles
+
+#: An event that is older than a truncate keeps its place: truncates are never forgotten.
+_HORIZON = f"IF({h.SOURCE_POSITION} <=> '{TRUNCATED}', NULL, {STORED_SEQUENCE})"
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """Rows to remove (columns part, file_path, pos; None for none) and the horizon after it."""
+
+    horizon: str | None
+    positions: pa.Table | None = None
+    oldest_kept: str | None = None
+
+    def oldest_tombstone(self, figures: Figures, now: datetime) -> str | None:
+        """When the oldest tombstone that stays was written; the apply at `now` may write some."""
+        if self.oldest_kept is not None:
+            return self.oldest_kept
+        return now.isoformat() if figures.prior else None
+
+
+@span("tombstones")
+def find_purge(run: Run, now: datetime, events: DataFrame | None = None) -> Purge:
+    """Tombstones that were written longer than `tombstone_retention` ago.
+
+    Age is engine time: a capture of last year must not lose its tombstones while it is being
+    loaded. `events` are those that are kept for a while, as rows of the table: a tombstone stays
+    while one of them is older, or a rebuild would bring its record back.
+    """
+    shape, settings, state = run.shape, run.target.dataset.kept, run.target.state.apply
+    cutoff = now - settings.tombstone_retention
+    oldest = state.oldest_tombstone
+    for_ever = shape.history or settings.changes_retention == "keep"
+    if for_ever or oldest is None or datetime.fromisoformat(oldest) >= cutoff:
+        return Purge(state.horizon, oldest_kept=oldest)
+    keys = [f"{quote(key)} AS __k{index}" for index, key in enumerate(shape.keys)]
+    rows = run.sql(
+        f"SELECT '{Partition.PRIOR}' AS part, _file AS file_path, _pos AS pos, "
+        f"{h.WAS_CURRENT_TO} AS written, {STORED_SEQUENCE} AS seq, {_HORIZON} AS horizon, "
+        f"{', '.join(keys)} "
+        f"FROM {run.table} WHERE {within(Partition.PRIOR)}"
+    )
+    old = rows.where(f"written < {timestamp_literal(cutoff)}")
+    kept = rows.where(f"written >= {timestamp_literal(cutoff)}")
+    if events is not None:
+        same = " AND ".join(f"o.__k{index} = e.__k{index}" for index in range(len(keys)))
+        older = events.selectExpr(*keys, f"{STORED_SEQUENCE} AS seq").alias("e")
+        needed = functions.expr(f"{same} AND e.seq <= o.seq")
+        kept = kept.unionAll(old.alias("o").join(older, needed, "left_semi"))
+        old = old.alias("o").join(older, needed, "left_anti")
+    oldest_kept = kept.selectExpr("min(written)").first()
+    gone = old.select("part", "file_path", "pos", "horizon").toArrow()
+    horizons = [state.horizon, *gone.column("horizon").to_pylist()]
+    return Purge(
+        horizon=max((value for value in horizons if value is not None), default=None),
+        positions=gone.drop_columns(["horizon"]) if gone.num_rows else None,
+        oldest_kept=_iso(oldest_kept[0]) if oldest_kept is not None and oldest_kept[0] else None,
+    )
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone().isoformat()
+
+
+MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """When data files are written again.
+
+    share: deleted part of a file's rows from which on it is.
+    budget_bytes: of the rows that stay, in the size that they have now: what one step may write
+        again. So a large file waits until more of it is deleted.
+    together_bytes: rows that stay of several files become one file of up to this size.
+    """
+
+    share: float = 0.3
+    budget_bytes: int = 64 * MEBIBYTE
+    together_bytes: int = 16 * MEBIBYTE
+
+
+REWRITING = Rewriting()
+
+
+@dataclass(frozen=True, slots=True)
+class Losing:
+    """A live data file, and how many of its rows are deleted when the step is made."""
+
+    file: DataFile
+    dead: int
+
+    @property
+    def share(self) -> float:
+        """The deleted part of its rows."""
+        return self.dead / self.file.rows
+
+    @property
+    def staying_bytes(self) -> int:
+        """Size of the rows that stay: what it costs to write it again."""
+        return self.file.size_bytes * (self.file.rows - self.dead) // self.file.rows
+
+    @property
+    def gained_bytes(self) -> int:
+        """Size of the rows that readers no longer skip."""
+        return self.file.size_bytes - self.staying_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What happens to a file that loses rows: `again` says that it is written again."""
+
+    losing: Losing
+    again: bool
+    reason: str
+
+
+def choose(files: Iterable[Losing], rewriting: Rewriting) -> list[Choice]:
+    """Decide for each file that has deleted rows; those that gain most come first."""
+    left = rewriting.budget_bytes
+    found: list[Choice] = []
+    for one in sorted(files, key=lambda one: (-one.gained_bytes, one.file.path)):
+        deleted = f"{one.dead:,} of {one.file.rows:,} rows are deleted"
+        if one.share < rewriting.share:
+            found.append(Choice(one, again=False, reason=f"only {deleted}"))
+        elif one.staying_bytes > left:
+            waits = f"{one.staying_bytes:,} bytes stay, {left:,} may be written in this step"
+            found.append(Choice(one, again=False, reason=f"{deleted}, but {waits}"))
+        else:
+            left -= one.staying_bytes
+            found.append(Choice(one, again=True, reason=deleted))
+    return found
+
+
+def together(files: Sequence[Losing], rewriting: Rewriting) -> list[list[Losing]]:
+    """Which files become one: the smallest with each other, in one partition of Iceberg."""
+    found: list[list[Losing]] = []
+    size = 0
+    for one in sorted(files, key=lambda one: (*_place(one), one.staying_bytes)):
+        size += one.staying_bytes
+        same = bool(found) and _place(found[-1][0]) == _place(one)
+        if same and size <= rewriting.together_bytes:
+            found[-1].append(one)
+        else:
+            found.append([one])
+            size = one.staying_bytes
+    return found
+
+
+def _place(losing: Losing) -> tuple[str, int, str]:
+    slot = losing.file.slot
+    return slot.partition, slot.spec or 0, slot.values or ""
+
 
 log = logging.getLogger(__name__)
 

@@ -12,16 +12,15 @@ from datetime import UTC, datetime, timedelta
 
 from polynya.lake.apply.run import Run
 from polynya.lake.fold.columns import EVENT_HEADERS
-from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import table_row, timestamp_literal, within
+from polynya.lake.fold.sql import key_hash, table_row, timestamp_literal, within
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Retaining
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import quote
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.names import quote
 from polynya.observe.trace import span
 
 _TICK = timedelta(microseconds=1)

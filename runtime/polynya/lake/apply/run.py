@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from polynya.lake.fold.figures import Figures
 from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.stored import Figures
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Observation, functions
-from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.replayed import Replayed
+from polynya.lake.table.state import CopyState
+from polynya.lake.table.suspension import Replayed
 
 
 @dataclass(frozen=True, slots=True)

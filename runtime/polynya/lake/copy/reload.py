@@ -1,39 +1,265 @@
-"""A reload: gather a new full load beside Current, then move only the differences, in one commit.
+"""A reload: gather a full load beside Current, then move only the differences.
 
 The load gathers in the partition `reload`, batch by batch, each in a commit with its position, so
 that a reload that was killed goes on where it stood. Readers see none of it before the last commit,
 which folds the differences (`compare.py`), removes what was gathered and ends the reload. Changes
 that are copied meanwhile wait as pending and are folded with it, each in its place in the order.
+
+What a reload changes: the loaded rows against Current, as events. Semantics section 8.
+
+Pure SQL text. A row that is equal in all columns makes no event, so that an apply writes nothing
+for it. NULL equals NULL, NaN equals NaN, and nested values are compared whole.
+
+Records that a reload of a stream rejects, and that were rejected when they were first copied.
+
+The table never held them, so a load that lacks them lacks nothing of the table. Only a stream tells
+that: its messages have their place for good, while a file of another load may have the same name.
+
+Records of a load whose rows came from several places of a stream: which pairs of places.
+
+A place is a partition, a shard or a file. Each row tells its own where a stream is read at its
+source (`at_places`), and within one place rows are in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from polynya.formats.batch import NO_ORDER, DatasetBatch, FileProgress
-from polynya.lake.apply.applier import Applier, ApplyResult
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.formats.batch import NO_ORDER, UNPARSED, DatasetBatch, FileProgress
+from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
-from polynya.lake.copy.after import named_after, remembered, source_after
-from polynya.lake.copy.compare import Comparison, events
-from polynya.lake.copy.derive import HELPERS, derive, first_rejected
-from polynya.lake.copy.queried import staged_rows
-from polynya.lake.copy.rejected_before import without_rejected_before
+from polynya.lake.copy.copy import CopyResult, named_after, remembered, source_after, staged_rows
+from polynya.lake.copy.rows import HELPERS, derive, first_rejected_in_spark
 from polynya.lake.copy.times import Times
-from polynya.lake.copy.way import CopyResult
+from polynya.lake.fold.shape import Shape, comparable
+from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, joined, timestamp_literal, within
+from polynya.lake.spark.api import Column, DataFrame, functions
 from polynya.lake.table.books import booked, discounted, rows_by_partition
-from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import agreed_keys, enter, has_rows
+from polynya.lake.table.ownership import agreed_keys, enter, has_rows
+from polynya.lake.table.state import CopyState, Reloading
 from polynya.lake.table.suspension import BadRecordError, held_at, refuse_bad_records
-from polynya.model.config.recorded import recorded
-from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
-from polynya.model.contract import headers as h
-from polynya.model.contract.direct_position import DirectPosition
-from polynya.model.contract.headers import Partition
-from polynya.model.contract.landed_until import LandedUntil
+from polynya.model import headers as h
+from polynya.model.config.dataset import (
+    DELETING,
+    KEEPING,
+    Incomplete,
+    ReloadMode,
+    ResolvedDataset,
+    recorded,
+)
 from polynya.model.errors import OperationError
+from polynya.model.formats import rules_of
+from polynya.model.headers import LANDED_AT, PLACE_HEADERS, Partition, StreamSource
+from polynya.model.names import literal, quote, shown
+from polynya.model.positions import DirectPosition, LandedUntil
+
+#: Modes in which the loaded rows replace all others, compared with nothing.
+REPLACING = ("drop_and_create", "truncate_and_insert")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What tells that a record changed: a difference in `columns`, or a greater `newer`."""
+
+    columns: tuple[str, ...]
+    newer: str | None = None
+
+    @classmethod
+    def of(cls, dataset: ResolvedDataset, shape: Shape, reloading: Reloading) -> Comparison:
+        """How a load is compared with the table of a dataset."""
+        # A column that is excluded is in no load.
+        values = tuple(name for name in shape.values if name not in shape.hidden)
+        extracts = dataset.landing.extracts
+        if extracts is not None and reloading.extract is not None:
+            return cls(extracts.check_columns or values, extracts.updated_at)
+        # A service writes the time of the load there, and of the change into a change.
+        stamp = dataset.landing.delivery.timestamp_column
+        return cls(tuple(name for name in values if name != stamp))
+
+
+def events(shape: Shape, table: str, reloading: Reloading, comparison: Comparison) -> str:
+    """Query of the events that a finished load makes of `table`, in the columns of Changes.
+
+    Comparing gives `i` `u` `d`. Replacing gives `L` for every loaded row, after a truncate where
+    what was there before ends with it.
+
+    Raises OperationError when the table lacks a column to compare.
+    """
+    if reloading.mode not in REPLACING:
+        return _differences(shape, table, reloading, _differs(shape, comparison))
+    loaded = _event(shape, "'L'", "l", reloading, suffix="b")
+    rows = f"SELECT {loaded} FROM ({_loaded(shape, table)}) l WHERE l.__live"
+    if reloading.mode == "drop_and_create":
+        return rows
+    nothing = {name: f"CAST(NULL AS {shape.type_of(name)})" for name in shape.data}
+    truncate = _columns(nothing, "'T'", reloading, suffix="a")
+    return f"SELECT {truncate} UNION ALL {rows}"
+
+
+def _differs(shape: Shape, comparison: Comparison) -> str:
+    """Condition that the loaded row `l` is another version than the row `c` of Current."""
+    newer = comparison.newer
+    for name in (*comparison.columns, *filter(None, (newer,))):
+        if name not in shape.columns:
+            raise _nothing_to_compare(name)
+    if newer is not None:
+        loaded, known = (comparable(f"{a}.{quote(newer)}", shape.columns[newer]) for a in "lc")
+        return f"{loaded} IS NOT NULL AND coalesce({loaded} > {known}, true)"
+    same = (
+        f"{comparable(f'l.{quote(name)}', shape.columns[name])} <=> "
+        f"{comparable(f'c.{quote(name)}', shape.columns[name])}"
+        for name in comparison.columns
+    )
+    return f"NOT ({joined(same, 'AND') or 'true'})"
+
+
+def _differences(shape: Shape, table: str, reloading: Reloading, changed: str) -> str:
+    absent = "'d'" if reloading.mode == DELETING else "NULL"
+    operation = (
+        f"CASE WHEN l.__live IS NULL THEN IF(c.__live, {absent}, NULL) "
+        "WHEN NOT l.__live THEN IF(c.__live, 'd', NULL) "
+        f"WHEN NOT coalesce(c.__live, false) THEN 'i' WHEN {changed} THEN 'u' END"
+    )
+    # What changed after the load began is newer than what was loaded.
+    newer = f"coalesce(c.__seq > {literal(reloading.sequence)}, false)"
+    sides = {name: f"IF(l.__live, l.{quote(name)}, NULL)" for name in shape.values}
+    sides |= {name: f"coalesce(l.{quote(name)}, c.{quote(name)})" for name in shape.keys}
+    joined = (
+        f"SELECT {', '.join(f'{sides[name]} AS {quote(name)}' for name in shape.data)}, "
+        f"IF(l.__live, l.__ts, NULL) AS __ts, {operation} AS __op "
+        f"FROM ({_loaded(shape, table)}) l "
+        f"FULL OUTER JOIN ({_current(shape, table)}) c ON {shape.key_match('l', 'c')} "
+        f"WHERE NOT {newer}"
+    )
+    selected = _event(shape, "__op", "f", reloading)
+    return f"SELECT {selected} FROM ({joined}) f WHERE __op IS NOT NULL"
+
+
+def _loaded(shape: Shape, table: str) -> str:
+    """One row for each loaded record: of several with one key the newest, else the greatest.
+
+    `__live` is false for a row that only says that its record is deleted.
+    """
+    content = ", ".join(f"{literal(name)}, {quote(name)}" for name in sorted(shape.data))
+    order = (
+        f"{h.CHANGE_IDENTIFIER} DESC, {h.SEQUENCE_TAIL} DESC NULLS LAST, __live, "
+        f"to_json(named_struct({content})) DESC"
+    )
+    names = ", ".join(map(quote, shape.data))
+    return (
+        f"SELECT {names}, __ts, __live FROM (SELECT *, row_number() OVER "
+        f"(PARTITION BY {shape.key_list()} ORDER BY {order}) AS __rank FROM "
+        f"(SELECT *, {h.OPERATION} = 'L' AS __live, {h.TIMESTAMP} AS __ts FROM {table} "
+        f"WHERE {within(Partition.RELOAD)} AND {h.OPERATION} IN ('L', 'D'))) "
+        "WHERE __rank = 1"
+    )
+
+
+def _current(shape: Shape, table: str) -> str:
+    return (
+        f"SELECT {', '.join(map(quote, shape.data))}, "
+        f"NOT ({is_delete()}) AS __live, {STORED_SEQUENCE} AS __seq "
+        f"FROM {table} WHERE {within(Partition.CURRENT)}"
+    )
+
+
+def _event(
+    shape: Shape, operation: str, alias: str, reloading: Reloading, *, suffix: str = ""
+) -> str:
+    data = {name: f"{alias}.{quote(name)}" for name in shape.data}
+    return _columns(data, operation, reloading, suffix=suffix, time=f"{alias}.__ts")
+
+
+def _columns(
+    data: Mapping[str, str],
+    operation: str,
+    reloading: Reloading,
+    *,
+    suffix: str = "",
+    time: str = "NULL",
+) -> str:
+    headers = {
+        h.CHANGE_IDENTIFIER: literal(reloading.place),
+        h.SEQUENCE_TAIL: literal(reloading.tail + suffix),
+        h.SOURCE_POSITION: "CAST(NULL AS STRING)",
+        h.OPERATION: operation,
+        h.TIMESTAMP: f"coalesce({time}, {timestamp_literal(reloading.started_at)})",
+        h.UNSENT: "CAST(NULL AS STRING)",
+        h.OLD_KEY: "CAST(NULL AS STRING)",
+    }
+    columns = {**{quote(name): value for name, value in data.items()}, **headers}
+    return ", ".join(f"{value} AS {name}" for name, value in columns.items())
+
+
+def _nothing_to_compare(column: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-021",
+        f"extracts shall be compared by {shown(column)}, and the table has no such column",
+        where=f"column {shown(column)}",
+        state="the extract is kept beside Current, which is as before",
+        fix="correct `check_columns` or `updated_at` in `extracts`, and run again",
+    )
+
+
+#: Operation in the quarantine of a record that a reload rejected, and that no copy did: as long as
+#: it is there the table may hold what an earlier copy made of the message.
+BY_RELOAD = "L"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Rejected records that are in quarantine already, and how many could not be parsed."""
+
+    records: int = 0
+    unparsed: int = 0
+
+
+def without_rejected_before(target: DatasetTable, frame: DataFrame) -> tuple[DataFrame, Known]:
+    """Rows of a load without the rejected records that stay in quarantine as they are.
+
+    Returns the rows, and those records: they have the same place and the same bytes.
+    """
+    if not rules_of(target.dataset.landing.format).in_order:
+        return frame, Known()
+    is_bad = within(Partition.QUARANTINE)
+    bad = frame.where(is_bad).selectExpr(
+        *(f"{h.QUARANTINE}.{name} AS {name}" for name in ("id", "raw", "rule"))
+    )
+    if target.state.snapshot is None or bad.isEmpty():
+        return frame, Known()
+    kept = target.spark.sql(
+        f"SELECT DISTINCT {h.QUARANTINE}.id AS id, {h.QUARANTINE}.raw AS raw "
+        f"FROM {target.table.at(target.state.snapshot)} WHERE {is_bad} AND {h.OPERATION} IS NULL"
+    )
+    reloading = target.state.copy.reloading
+    if reloading is not None and reloading.until is not None:
+        # Its place in the landed batches is unknown. That in the source is among the bytes.
+        same = _message(bad["raw"]) == _message(kept["raw"])
+    else:
+        same = (bad["id"] == kept["id"]) & bad["raw"].eqNullSafe(kept["raw"])
+    known = bad.join(kept, same).select(bad["id"], bad["rule"]).localCheckpoint()
+    rest = frame.join(known, frame[h.QUARANTINE]["id"] == known["id"], "left_anti")
+    marked = f"IF({is_bad}, '{BY_RELOAD}', {h.OPERATION}) AS {h.OPERATION}"
+    columns = [marked if name == h.OPERATION else quote(name) for name in frame.columns]
+    is_unparsed = functions.count_if(known["rule"].isin(*UNPARSED))
+    (counted,) = known.agg(functions.count("*"), is_unparsed).collect()
+    return rest.selectExpr(*columns), Known(*counted)
+
+
+def _message(raw: Column) -> Column:
+    """The bytes of a message of a stream as text, without what landing it said of it."""
+    text = functions.decode(raw, "ISO-8859-1")
+    head = functions.substring_index(text, "\n", 1)
+    rest = text.substr(functions.length(head) + 1, functions.length(text))
+    for said in (f',"{LANDED_AT}":"[^"]*"', ',"place":"[^"]*"'):
+        head = functions.regexp_replace(head, said, "")
+    return functions.concat(head, rest)
 
 
 def begin(
@@ -91,7 +317,7 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     if under_way(target).extract is not None:
         # A reload that a user asked for is refused at its end when it is not whole.
         try:
-            refuse_bad_records(target, lambda: first_rejected(frame), now)
+            refuse_bad_records(target, lambda: first_rejected_in_spark(frame), now)
         except BadRecordError as found:
             # A part of an extract cannot be compared.
             raise held_at(target, found) from None
@@ -289,3 +515,49 @@ def _without_keys(target: DatasetTable) -> OperationError:
         state="nothing was changed",
         fix="give the dataset `keys` and run it once",
     )
+
+
+_POSITION = "__position"
+
+
+def at_places(batch: DatasetBatch, source: StreamSource) -> DatasetBatch:
+    """The batch of a stream whose rows say which partition, shard or file they came from."""
+    rows = batch.rows
+    if not rows.num_rows:
+        return batch
+    names = PLACE_HEADERS[source][:-1]
+    parts = [rows.column(name).cast(pa.string()) for name in names]
+    places = pc.binary_join_element_wise(*parts, "/")
+    at = rows.schema.get_field_index(_POSITION)
+    return replace(batch, rows=rows.set_column(at, rows.schema.field(at), places))
+
+
+def pairs_of_places(target: DatasetTable) -> list[tuple[str, str]]:
+    """The pairs of places of which one record has rows, and the newest may be in either.
+
+    Where settings name an order, that are the rows that have the last place in it.
+    """
+    assert target.state.snapshot is not None, "a reload has begun"
+    shape = target.stored_shape(keys=target.known_keys())
+    table, keys = target.table.at(target.state.snapshot), shape.key_list()
+    last = f"max({h.CHANGE_IDENTIFIER}) OVER (PARTITION BY {keys})"
+    ordered = target.dataset.events.sequence_by
+    newest = f"{h.CHANGE_IDENTIFIER} = __latest" if ordered else "true"
+    rows = (
+        f"SELECT {keys}, {h.SOURCE_POSITION}, {h.CHANGE_IDENTIFIER}, {last} AS __latest "
+        f"FROM {table} WHERE {within(Partition.RELOAD)} AND {h.OPERATION} IN ('L', 'D')"
+    )
+    of_records = (
+        f"SELECT sort_array(collect_set({h.SOURCE_POSITION})) AS __places FROM ({rows}) "
+        f"WHERE {newest} GROUP BY {keys}"
+    )
+    pairs = (
+        "explode(flatten(transform(__places, (a, i) -> "
+        "transform(slice(__places, i + 2, size(__places)), "
+        "b -> named_struct('a', a, 'b', b)))))"
+    )
+    found = target.spark.sql(
+        f"SELECT DISTINCT __pair.a, __pair.b FROM (SELECT {pairs} AS __pair FROM ({of_records}) "
+        "WHERE size(__places) > 1)"
+    )
+    return sorted((row["a"], row["b"]) for row in found.collect())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polynya.model.contract import headers as h
+from polynya.model import headers as h
 
 #: Field of `__stored` → header column that it comes from.
 STORED_FIELDS: dict[str, str] = {
@@ -62,18 +62,18 @@ LANDED = (
     Column("__offset", "bigint", "index of the record in its file, from 0"),
     Column("__raw", "binary", "the record as it was landed, where it was rejected"),
     Column("__old", "record", "key columns that the record had before a change of key"),
-    Column("__rule", "string", "rule by which the reader rejected the record", ("copy.derive",)),
-    Column("__error", "string", "what the reader says of a rejected record", ("copy.derive",)),
+    Column("__rule", "string", "rule by which the reader rejected the record", ("copy.rows",)),
+    Column("__error", "string", "what the reader says of a rejected record", ("copy.rows",)),
 )
 #: What `copy/` decides of a landed record.
 DERIVED = (
-    Column("__row", "bigint", "place of the record in its batch, from 0", ("copy.derive",)),
-    Column("__decided", "string", "operation, after the dataset's own SQL", ("copy.derive",)),
+    Column("__row", "bigint", "place of the record in its batch, from 0", ("copy.rows",)),
+    Column("__decided", "string", "operation, after the dataset's own SQL", ("copy.rows",)),
     Column("__verdict", "string", "rule that rejects the record, the reader's or ours",
-           ("copy.derive",)),
-    Column("__why", "string", "what is said of a rejected record", ("copy.derive",)),
-    Column("__loaded", "boolean", "Current has the record already", ("copy.routes",)),
-    Column("__live", "boolean", "the row is no delete", ("copy.compare",)),
+           ("copy.rows",)),
+    Column("__why", "string", "what is said of a rejected record", ("copy.rows",)),
+    Column("__loaded", "boolean", "Current has the record already", ("copy.copy",)),
+    Column("__live", "boolean", "the row is no delete", ("copy.reload",)),
     Column("__was", "struct", "what was loaded last of the record: tail and values"),
     Column("__retained", "boolean", "the copy of a loaded row that stays as an event",
            ("apply.retention",)),
@@ -82,21 +82,21 @@ DERIVED = (
 EVENT = (
     Column("__ci", "string", "change identifier", ("fold.fold",)),
     Column("__tail", "string", "rest of the sequence, behind the identifier",
-           ("fold.fold", "copy.loads.repeated")),
+           ("fold.fold", "copy.copy")),
     Column("__position", "string", "position in the source; `truncate` where one made the event",
-           ("fold.fold", "fold.newest")),
-    Column("__op", "string", "operation of the event", ("fold.fold", "copy.compare")),
-    Column("__ts", "timestamp", "time of the event", ("fold.fold", "copy.compare")),
+           ("fold.fold", "fold.live_views")),
+    Column("__op", "string", "operation of the event", ("fold.fold", "copy.reload")),
+    Column("__ts", "timestamp", "time of the event", ("fold.fold", "copy.reload")),
     Column("__unsent", "array<string>", "columns that the event left out (`unsent.py`)",
-           ("fold.fold", "fold.newest")),
+           ("fold.fold", "fold.live_views")),
     Column("__former", "string", "text of the key before a change of key (`keys.key_text`)",
            ("fold.fold", "fold.key_changes")),
     Column("__stored", STORED_TYPE, "headers and place of the stored version with this sequence",
-           ("fold.fold", "fold.key_changes", "apply.from_events")),
+           ("fold.fold", "fold.key_changes", "apply.folding")),
 )  # fmt: skip
 #: What the fold adds for itself.
 STEPS = (
-    Column("__trunc", "boolean", "a truncate made the event", ("fold.fold", "fold.newest")),
+    Column("__trunc", "boolean", "a truncate made the event", ("fold.fold", "fold.live_views")),
     Column("__next_truncate", "struct<seq:string,ci:string,tail:string,ts:timestamp>",
            "first truncate after the event", ("fold.fold",)),
     Column("__copy", "boolean", "the copy of an event that becomes the truncate after it",
@@ -104,7 +104,8 @@ STEPS = (
     Column("__tie", "boolean", "another event of the record has the same sequence",
            ("fold.fold",)),
     Column("__rank", "int", "place among the rows of which one stays; that is number 1",
-           ("fold.fold", "fold.live_views", "copy.compare", "copy.routes", "apply.from_events")),
+           ("fold.fold", "fold.live_views", "copy.reload",
+            "copy.copy", "apply.folding")),
     Column("__place", STORED_TYPE, "`__stored` of whichever event of this sequence has one",
            ("fold.fold",)),
     Column("__nth", "int", "number of the version in its record, from 1", ("fold.fold",)),
@@ -118,41 +119,41 @@ STEPS = (
 #: Output of the fold: one row a version.
 FOLDED = (
     Column("__seq", "string", "sequence: place in the order of events",
-           ("fold.fold", "fold.newest", "fold.key_changes", "fold.live_views", "copy.derive",
-            "copy.compare", "apply.from_events", "read.verify")),
-    Column("__del", "boolean", "the version is a delete", ("fold.fold", "fold.newest")),
+           ("fold.fold", "fold.live_views", "fold.key_changes", "copy.rows",
+            "copy.reload", "apply.folding", "read.verify")),
+    Column("__del", "boolean", "the version is a delete", ("fold.fold", "fold.live_views")),
     Column("__del_before", "boolean", "the version before it is a delete; NULL for the first",
            ("fold.fold",)),
     Column("__own", "boolean", "the event is the stored version",
-           ("fold.fold", "apply.from_events")),
+           ("fold.fold", "apply.folding")),
     Column("__gone", "boolean", "stored delete of a truncate that no longer meets an open version; "
            "look that shows nothing new", ("fold.fold",)),
     Column("__from", "timestamp", "start of validity", ("fold.fold",)),
     Column("__to", "timestamp", "end of validity, NULL while open", ("fold.fold",)),
-    Column("__last", "boolean", "newest version of its record", ("fold.fold", "fold.newest")),
+    Column("__last", "boolean", "newest version of its record", ("fold.fold", "fold.live_views")),
     Column("__new_op", "string", "operation of the version", ("fold.fold",)),
     Column("__orig", "record", "data columns before values were carried", ("fold.fold",)),
     Column("__ins", "timestamp", "when the record was first inserted, as far as it is known",
-           ("fold.fold", "apply.from_events")),
+           ("fold.fold", "apply.folding")),
 )  # fmt: skip
 #: What becomes of a version (`versions.py`, `from_events.py`).
 PLACED = (
-    Column("__part", "string", "partition that it belongs to", ("fold.versions",)),
-    Column("__raised", "boolean", "its time went backwards and was raised", ("fold.versions",)),
+    Column("__part", "string", "partition that it belongs to", ("fold.fold",)),
+    Column("__raised", "boolean", "its time went backwards and was raised", ("fold.fold",)),
     Column("__base", "bigint", "number of versions after it that stay for their own sake",
-           ("fold.versions",)),
-    Column("__kept", "boolean", "it belongs in the table", ("fold.versions", "apply.from_events")),
-    Column("__same", "boolean", "it is stored as it is", ("fold.versions", "apply.from_events")),
-    Column("__write", "boolean", "it must be written", ("fold.versions", "apply.from_events")),
+           ("fold.fold",)),
+    Column("__kept", "boolean", "it belongs in the table", ("fold.fold", "apply.folding")),
+    Column("__same", "boolean", "it is stored as it is", ("fold.fold", "apply.folding")),
+    Column("__write", "boolean", "it must be written", ("fold.fold", "apply.folding")),
     Column("__drop", "boolean", "what is stored of it must go",
-           ("fold.versions", "apply.from_events")),
-    Column("__there", "boolean", "a version with its sequence is stored", ("apply.from_events",)),
-    Column("__wrong", "array<string>", "columns that are stored otherwise", ("apply.from_events",)),
+           ("fold.fold", "apply.folding")),
+    Column("__there", "boolean", "a version with its sequence is stored", ("apply.folding",)),
+    Column("__wrong", "array<string>", "columns that are stored otherwise", ("apply.folding",)),
     Column("__placed", "struct", "what becomes of the version, what counts it, where it is stored",
            ("apply.collected",)),
     Column("__now", "timestamp", "time of the engine", ("apply.collected",)),
-    Column("__applied", "timestamp", "when its event was applied", ("apply.from_events",)),
-    Column("__first", "timestamp", "since when its events know the record", ("apply.from_events",)),
+    Column("__applied", "timestamp", "when its event was applied", ("apply.folding",)),
+    Column("__first", "timestamp", "since when its events know the record", ("apply.folding",)),
 )  # fmt: skip
 #: Records rather than versions: which are touched, which are linked, which run together in a view.
 RECORDS = (
@@ -166,11 +167,11 @@ RECORDS = (
     Column("__run", "bigint", "number of the run of equal versions", ("fold.live_views",)),
     Column("__next", "timestamp", "start of the next version", ("read.verify",)),
     Column("__latest", "string", "last change identifier of the record in a load",
-           ("copy.loaded_places",)),
+           ("copy.reload",)),
     Column("__places", "array<string>", "places of a stream that rows of the record came from",
-           ("copy.loaded_places",)),
-    Column("__pair", "struct", "two of these places", ("copy.loaded_places",)),
-    Column("__k", "key", "`__k0`, `__k1` …: the key columns, one each", ("apply.tombstones",)),
+           ("copy.reload",)),
+    Column("__pair", "struct", "two of these places", ("copy.reload",)),
+    Column("__k", "key", "`__k0`, `__k1` …: the key columns, one each", ("apply.removal",)),
 )  # fmt: skip
 
 COLUMNS: tuple[Column, ...] = (

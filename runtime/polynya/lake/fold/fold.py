@@ -1,4 +1,4 @@
-"""The fold as SQL: events of some records in, their versions out. Semantics section 4 in one place.
+"""The fold as SQL: events of some records in, their versions out (semantics section 4).
 
 Apply and the live views run the same text, so that a query sees the same rows before, during and
 after an apply. Every step is one common table expression; `fold` strings them together. Nothing
@@ -8,17 +8,180 @@ Shape of the input relation (one row an event, stored versions included):
     data columns and the columns EVENT of `columns.py`; `__stored` is NULL for an event that was
     not applied yet.
 Output: the data columns with carried values, and the columns EVENT and FOLDED of `columns.py`.
+
+The truncates of a dataset.
+
+They are kept in the apply state for ever, because events older than them may still come.
+
+From folded events to rows of the internal table: which go where, are written or removed.
+
+Compares the fold with what is stored, so that a row that did not change is never written.
 """
 
 from __future__ import annotations
 
-from polynya.lake.fold import looks
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from polynya.lake.fold import sql
 from polynya.lake.fold.columns import EVENT_HEADERS, STORED_FIELDS, STORED_TYPE
-from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import SEQUENCE, is_delete, joined
-from polynya.lake.fold.unsent import is_unsent
-from polynya.model.contract import headers as h
-from polynya.model.contract.identifiers import literal, quote
+from polynya.lake.fold.shape import Shape, comparable
+from polynya.lake.fold.sql import (
+    SEQUENCE,
+    is_delete,
+    is_unsent,
+    joined,
+    key_hash,
+    selected,
+    table_row,
+)
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.names import literal, quote
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """One truncate: its place in the order of events, and its time in epoch microseconds."""
+
+    change_identifier: str
+    tail: str | None
+    micros: int
+
+    @property
+    def sequence(self) -> str:
+        """Its sequence."""
+        return self.change_identifier + (self.tail or "")
+
+
+def merged(known: Iterable[Truncate], new: Iterable[Truncate]) -> list[Truncate]:
+    """All truncates in ascending order; of several with one sequence the earliest time counts."""
+    by_sequence: dict[str, Truncate] = {}
+    for item in sorted([*known, *new], key=lambda one: (one.sequence, one.micros)):
+        by_sequence.setdefault(item.sequence, item)
+    return list(by_sequence.values())
+
+
+def as_sql(truncates: Sequence[Truncate]) -> str | None:
+    """SQL array of struct<seq, ci, tail, ts>, None when there is no truncate."""
+    if not truncates:
+        return None
+    items = []
+    for item in truncates:
+        tail = literal(item.tail) if item.tail else "CAST(NULL AS STRING)"
+        items.append(
+            f"named_struct('seq', {literal(item.sequence)}, "
+            f"'ci', {literal(item.change_identifier)}, "
+            f"'tail', {tail}, 'ts', timestamp_micros({item.micros}L))"
+        )
+    return f"array({', '.join(items)})"
+
+
+def placed(shape: Shape) -> str:
+    """CTE over `folded`: adds the columns PLACED that say what becomes of a version."""
+    current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
+    same = [
+        "__own",
+        "__stored.part = __part",
+        "__stored.`from` <=> __from",
+        f"__stored.`to` <=> {end(shape)}",
+        "__stored.op <=> __new_op",
+    ]
+    if shape.fills_deletes:
+        same += [
+            f"{comparable(quote(name), shape.columns[name])} <=> "
+            f"{comparable(f'__orig.{quote(name)}', shape.columns[name])}"
+            for name in shape.values
+        ]
+    inner = (
+        f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part, "
+        "__from > __ts AS __raised FROM folded"
+    )
+    if _keeps_predecessors(shape):
+        over = f"OVER ({_backwards(shape)} ROWS UNBOUNDED PRECEDING)"
+        inner = f"SELECT *, count_if({_BASE}) {over} AS __base FROM ({inner})"
+    judged = (
+        f"SELECT *, NOT __gone AND ({_kept(shape)}){_young(shape)} AS __kept, "
+        f"({joined(same, 'AND')}) AS __same "
+        f"FROM ({inner})"
+    )
+    return (
+        "SELECT *, __kept AND NOT __same AS __write, "
+        "__stored IS NOT NULL AND NOT (__kept AND __same) AS __drop "
+        f"FROM ({judged})"
+    )
+
+
+#: Versions that stay for their own sake where no history is kept.
+_BASE = f"__part = '{Partition.CURRENT}' OR __del"
+
+
+def _kept(shape: Shape) -> str:
+    """Without history only tombstones remain, and the versions whose values others show."""
+    if shape.history:
+        return "true"
+    if not _keeps_predecessors(shape):
+        # What a truncate deleted needs no tombstone, the truncate itself is never forgotten. But
+        # a fold of kept events would know of the time before which the record cannot begin again.
+        return _BASE if shape.keeps_events else f"({_BASE}) AND NOT (__del AND __trunc)"
+    # All versions between this one and the next that stays must need the one before them.
+    over = f"OVER ({_backwards(shape, '__base')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    return f"{_BASE} OR (__base > 0 AND count_if(NOT ({_shows_older(shape)})) {over} = 0)"
+
+
+def _young(shape: Shape) -> str:
+    """A version that is so old that others of its age have left does not come in."""
+    expired = shape.is_expired()
+    return "" if expired is None else f" AND NOT {expired}"
+
+
+def _shows_older(shape: Shape) -> str:
+    """Whether a version shows values of the one before it."""
+    return joined(["__del", *(is_unsent(shape, name) for name in shape.partial)], "OR")
+
+
+def _keeps_predecessors(shape: Shape) -> bool:
+    return not shape.history and shape.fills_deletes
+
+
+def _backwards(shape: Shape, *extra: str) -> str:
+    keys = ", ".join([shape.key_list(), "__gone", *extra])
+    return f"PARTITION BY {keys} ORDER BY __seq DESC"
+
+
+def end(shape: Shape, prefix: str = "") -> str:
+    """End of a version, which is not known where the versions between are not stored."""
+    return f"{prefix}__to" if shape.history else "CAST(NULL AS TIMESTAMP)"
+
+
+def table_rows(shape: Shape, engine: str) -> str:
+    """Select list that makes rows of the internal table, in the order of its columns.
+
+    `engine` is the SQL of the engine's time.
+    """
+    current = f"__part = '{Partition.CURRENT}'"
+    moved = f"__own AND __stored.part = '{Partition.CURRENT}'"
+    inserted = f"coalesce(__ins, IF(__new_op = 'L', __from, {engine}))"
+    row = {
+        h.PARTITION: "__part",
+        h.KEY_HASH: key_hash(shape),
+        h.CHANGE_IDENTIFIER: "__ci",
+        h.SEQUENCE_TAIL: "__tail",
+        h.SOURCE_POSITION: "__position",
+        h.OPERATION: "__new_op",
+        h.TIMESTAMP: "__ts",
+        h.FROM_TIMESTAMP: "__from",
+        h.TO_TIMESTAMP: f"IF({current}, NULL, {end(shape)})",
+        h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
+        h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __stored.mod, {engine}), NULL)",
+        h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__stored.wcf, __stored.mod, {engine}), {engine})",
+        h.WAS_CURRENT_TO: f"IF({current}, NULL, "
+        f"IF(__own AND NOT ({moved}), coalesce(__stored.wct, {engine}), {engine}))",
+        h.UNSENT: f"to_json({sql.as_stored(shape)})",
+        h.OLD_KEY: "__former",
+    }
+    return selected(table_row(shape, row))
+
 
 #: `hdr__source_position` of a delete that a truncate made
 TRUNCATED = "truncate"
@@ -267,7 +430,7 @@ def _filled(shape: Shape, source: str) -> str:
     )
     filled, told = {}, []
     for name in shape.partial:
-        base = looks.is_base(shape, name) if shape.looks else "(__own AND __nth = 1)"
+        base = sql.is_base(shape, name) if shape.looks else "(__own AND __nth = 1)"
         sent = f"NOT {is_unsent(shape, name)} OR __former IS NOT NULL OR {base}"
         known = f"IF(NOT __del AND ({sent}), named_struct('v', {quote(name)}), NULL)"
         latest = f"last_value({known}, true) {over}"
@@ -275,10 +438,10 @@ def _filled(shape: Shape, source: str) -> str:
         if shape.looks:
             is_told = f"{latest} IS NOT NULL"
             if shape.links:
-                is_open = looks.carries_nothing(shape, name)
+                is_open = sql.carries_nothing(shape, name)
                 is_told = f"NOT last_value(IF({known} IS NULL, NULL, {is_open}), true) {over}"
                 is_told = f"coalesce({is_told}, false)"
-            value = f"IF({is_told}, {value}, {looks.shown_later(shape, name, over_after)})"
+            value = f"IF({is_told}, {value}, {sql.shown_later(shape, name, over_after)})"
             told.append(is_told)
         filled[name] = f"IF(__del, {quote(name)}, {value})"
     more = f", {joined(told, 'AND')} AS __told" if told else ""
@@ -308,7 +471,7 @@ def _shown(shape: Shape) -> str:
 
 def _observed(shape: Shape, source: str) -> str:
     """A look that shows nothing new makes no version."""
-    nothing_new = looks.shows_nothing_new(shape, over_record(shape, "__gone"))
+    nothing_new = sql.shows_nothing_new(shape, over_record(shape, "__gone"))
     passed = _passed(f"__gone OR {nothing_new} AS __gone")
     return f"SELECT {_replaced(shape, {})}, {passed} FROM {source}"
 
@@ -337,7 +500,7 @@ def _folded(shape: Shape, source: str) -> str:
     told = (
         "__own AND __nth = 1" if shape.history else f"__own AND coalesce(lag(__own) {over}, true)"
     )
-    loaded = looks.IS_LOADED if shape.looks else "__op = 'L'"
+    loaded = sql.IS_LOADED if shape.looks else "__op = 'L'"
     operation = (
         f"CASE WHEN __del THEN __op WHEN {told} THEN __op "
         f"WHEN {loaded} AND NOT {live_before} THEN 'L' "

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from polynya.lake.fold.columns import EVENT_HEADERS, STORED_NAMES
 from polynya.lake.fold.fold import fold, with_clause
-from polynya.lake.fold.keys import key_text
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import SEQUENCE, STORED_SEQUENCE, joined, within
-from polynya.lake.fold.unsent import is_unsent
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import literal, quote
-from polynya.model.datatypes import Primitive
+from polynya.lake.fold.sql import SEQUENCE, STORED_SEQUENCE, is_unsent, joined, key_text, within
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.names import literal, quote
+from polynya.model.types import Primitive
 
 #: Whether an event changed a key and takes values from the record that it was.
 IS_LINK = "__former IS NOT NULL AND coalesce(size(__unsent), 0) > 0"

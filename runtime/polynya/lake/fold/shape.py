@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from polynya.model.contract.identifiers import quote
-from polynya.model.datatypes import Array, DataType, MapType, Struct, storage_type
+from polynya.model.names import quote
+from polynya.model.promotion import storage_type
+from polynya.model.types import Array, DataType, MapType, Struct
 
 
 @dataclass(frozen=True, slots=True)

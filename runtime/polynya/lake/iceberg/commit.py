@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from polynya.lake.iceberg.errors.catalog import first_line, is_refusal, refusal, unknown
-from polynya.lake.iceberg.errors.machine import machine_error
+from polynya.lake.errors import first_line, is_refusal, machine_error, refusal, unknown
 from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile, listed
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
-from polynya.model.contract.headers import Partition
 from polynya.model.errors import DependencyError, StaleStepError
+from polynya.model.headers import Partition
 from polynya.observe.trace import count, is_on, span
 
 log = logging.getLogger(__name__)

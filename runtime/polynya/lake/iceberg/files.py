@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from polynya.lake.iceberg.deletion_vectors import Blob
-from polynya.model.contract.headers import Partition
+from polynya.model.headers import Partition
 
 #: The entry of a snapshot's summary that marks a step of the engine.
 COMMIT: Final = "polynya.commit"

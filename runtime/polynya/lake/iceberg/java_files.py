@@ -15,9 +15,9 @@ from typing import Any
 
 from polynya.lake.iceberg.deletion_vectors import Blob
 from polynya.lake.iceberg.files import DataFile, Slot, data_file
-from polynya.lake.iceberg.parting.specs import LAID_OUT, Parting, Spec
-from polynya.lake.iceberg.parting.wanted import SortOrder
-from polynya.model.contract.headers import PARTITION, Partition
+from polynya.lake.iceberg.partitions import LAID_OUT, Parting, Spec
+from polynya.lake.iceberg.wanted import SortOrder
+from polynya.model.headers import PARTITION, Partition
 
 _NAMES = ("0.parquet", "1.parquet")
 

@@ -1,21 +1,80 @@
-"""Read data files as Arrow, without Spark: columns by field id, one row group at a time.
+"""Read data files as Arrow without Spark: columns by field id, kept in memory.
 
 A data file never changes, so what its footer says stays known.
+
+Columns of data files that stay in memory after they were read. A data file never changes.
+
+A small table is read again in every apply: to open and decode its files costs more than all else
+that the apply does.
+
+Which files of a table Arrow reads and writes by itself, decided with the reason.
+
+What Iceberg's Java side was told about S3 must hold for Arrow too: an option that Arrow has no
+counterpart of leaves the files to Java. Nothing here holds a secret; one that a catalog was given
+is such an option.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import arrow_type, field_id, holds, typed
-from polynya.lake.iceberg.kept import KEPT, Columns
-from polynya.store.data_files import DataFiles, ReadFiles
+from polynya.store.aws.data_objects import S3Files
+from polynya.store.data_files import DataFiles, LocalFiles, ReadFiles
+
+#: Bytes of decoded columns in this process.
+LIMIT: Final = 128 * 2**20
+
+Columns: TypeAlias = dict[str, pa.ChunkedArray]
+
+
+class Kept:
+    """Columns by place (a file, or a part of one), up to `limit` bytes: the last used stay.
+
+    Threads share it.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._places: OrderedDict[Hashable, Columns] = OrderedDict()
+        self.size_bytes = 0
+
+    def of(self, place: Hashable, names: Iterable[str]) -> Columns:
+        """Those of the columns that are known."""
+        with self._lock:
+            known = self._places.get(place)
+            if known is None:
+                return {}
+            self._places.move_to_end(place)
+            return {name: known[name] for name in names if name in known}
+
+    def add(self, place: Hashable, columns: Mapping[str, pa.ChunkedArray]) -> None:
+        """Keep columns; places that were not used for the longest time are forgotten."""
+        with self._lock:
+            known = self._places.setdefault(place, {})
+            self._places.move_to_end(place)
+            for name, column in columns.items():
+                if name not in known:
+                    known[name] = column
+                    self.size_bytes += column.nbytes
+            while self.size_bytes > self._limit:
+                _, forgotten = self._places.popitem(last=False)
+                self.size_bytes -= sum(column.nbytes for column in forgotten.values())
+
+
+#: What this process keeps.
+KEPT: Final = Kept()
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -138,3 +197,68 @@ class StoredFile:
 def stored_file(files: DataFiles, location: str) -> StoredFile:
     """The file at a location, with its footer. Raises OSError."""
     return StoredFile(files, location)
+
+
+#: The FileIO whose options matter.
+S3_FILE_IO: Final = "org.apache.iceberg.aws.s3.S3FileIO"
+_REGION, _ENDPOINT, _PATH_STYLE = "client.region", "s3.endpoint", "s3.path-style-access"
+_ENCRYPTION: Final = "s3.sse."
+#: Names of the options that reach S3 begin like this.
+_OPTIONS: Final = ("client.", "http-client.", "s3.")
+#: Options that decide how fast Java is, not what S3 is asked for.
+_OF_JAVA: Final = ("s3.delete.", "s3.multipart.", "s3.retry.", "s3.staging-dir")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What reads and what writes the files of a table without the JVM; else the reason."""
+
+    reads: DataFiles | str
+    writes: DataFiles | str
+
+
+def reach_of(location: str, file_io: str, options: Mapping[str, str]) -> Reach:
+    """How files below a location are reached, whose table has a FileIO of this Java class.
+
+    `options` are those of the FileIO; for a local location nobody looks at them.
+    """
+    local = LocalFiles()
+    if local.holds(location):
+        return Reach(local, local)
+    why = _refusal(location, file_io, options)
+    if why is not None:
+        return Reach(why, why)
+    endpoint = options.get(_ENDPOINT)
+    path_style = options.get(_PATH_STYLE, "false").lower() == "true"
+    files = S3Files(options[_REGION], endpoint, endpoint is not None and not path_style)
+    encrypted = options.get(f"{_ENCRYPTION}type", "none")
+    if encrypted != "none":
+        return Reach(files, f"Arrow cannot ask S3 for encryption of the type {encrypted}")
+    return Reach(files, files)
+
+
+def _refusal(location: str, file_io: str, options: Mapping[str, str]) -> str | None:
+    """Why only Java reads the files, None when Arrow does too."""
+    if file_io != S3_FILE_IO:
+        return f"files of {file_io.rpartition('.')[2]} are not local"
+    if not options.get(_REGION):
+        return "the catalog names no region"
+    if options.get(f"{_ENCRYPTION}type") == "custom":
+        return "files are encrypted with a key that the catalog was given"
+    if not S3Files(options[_REGION]).holds(location):
+        return f"{location} is no place in S3 that Arrow can name"
+    other = _unknown(options)
+    return None if other is None else f"the catalog sets {other}, which Arrow does not know"
+
+
+def _unknown(options: Iterable[str]) -> str | None:
+    known = (_REGION, _ENDPOINT, _PATH_STYLE)
+    of_s3 = (name for name in sorted(options) if name.startswith(_OPTIONS))
+    return next(
+        (
+            name
+            for name in of_s3
+            if name not in known and not name.startswith((*_OF_JAVA, _ENCRYPTION))
+        ),
+        None,
+    )

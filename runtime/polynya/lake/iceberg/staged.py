@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import DataFrame
 
 

@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from polynya.lake.maintenance.base import ActionName, Limits, Outcome
-from polynya.lake.maintenance.expiry.choice import Keep
-from polynya.lake.maintenance.expiry.expire import expire_snapshots
-from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
-from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
-from polynya.lake.maintenance.look.rule import rule_of
-from polynya.lake.maintenance.retention.changes import expire_changes
-from polynya.lake.maintenance.retention.expire import expire_rows
-from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files, rewrite_layout
-from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
-from polynya.lake.maintenance.statistics.compute import compute_statistics
+from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.health import rule_of
+from polynya.lake.maintenance.manifests import rewrite_manifests
+from polynya.lake.maintenance.orphans import remove_orphan_files
+from polynya.lake.maintenance.retention import expire_changes, expire_rows
+from polynya.lake.maintenance.rewrite_data_files import rewrite_data_files, rewrite_layout
+from polynya.lake.maintenance.rewrite_deletes import rewrite_position_delete_files
+from polynya.lake.maintenance.snapshots import Keep, expire_snapshots
+from polynya.lake.maintenance.statistics import compute_statistics
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.warehouse.readers import Reading
+from polynya.model.config.maintenance import ActionName
 
 #: Tells who reads in the warehouse at the moment.
 Readers: TypeAlias = Callable[[], Iterable[Reading]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from polynya.model.config.maintenance.actions import ActionName
+from polynya.model.config.maintenance import ActionName
 
 __all__ = ["ActionName", "GiveWay", "Limits", "Outcome", "never"]
 

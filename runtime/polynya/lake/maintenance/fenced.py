@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from polynya.lake.iceberg.errors.catalog import is_refusal, refusal
+from polynya.lake.errors import is_refusal, refusal
 from polynya.lake.iceberg.files import listed
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.fence import refuse_overtaken
-from polynya.lake.table.stored_state import read_state
+from polynya.lake.table.state import read_state
 
 #: So often a change is made again when another commit was faster.
 TRIES: Final = 5

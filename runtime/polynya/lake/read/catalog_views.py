@@ -8,10 +8,10 @@ from typing import Any
 from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.naming import internal_path, view_catalog
+from polynya.lake.spark.session import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.contract.identifiers import quote_path
+from polynya.model.names import quote_path
 
 
 def publish_views(target: DatasetTable, shape: Shape) -> list[str]:

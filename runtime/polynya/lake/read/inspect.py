@@ -1,4 +1,4 @@
-"""Look into tables without a JVM: state, pending changes and quarantine, read with PyIceberg.
+"""Look into tables without a JVM: state, pending changes, quarantine, one record.
 
 Used by `status` and `quarantine list`, which should answer at once, also while another process
 works on the tables.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError
@@ -19,15 +19,81 @@ from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
 from polynya.lake.fold.shape import Shape
-from polynya.lake.spark.naming import internal_name
-from polynya.lake.table.copy_state import CopyState
+from polynya.lake.read.query import run_query
+from polynya.lake.spark.api import PySparkException, SparkSession
+from polynya.lake.spark.session import CATALOG, internal_name
 from polynya.lake.table.shaping import shape_of
-from polynya.lake.table.state import ApplyState
+from polynya.lake.table.state import ApplyState, CopyState
 from polynya.lake.warehouse.tables import Tables
+from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import WITH_DATA, Partition
-from polynya.model.datatypes import parse_type
+from polynya.model.errors import ConfigError
+from polynya.model.headers import WITH_DATA, Partition
+from polynya.model.names import literal, quote, quote_path
+from polynya.model.types import parse_type
+
+
+def see_newest(spark: SparkSession) -> None:
+    """Forget the commits of all tables that the session has read.
+
+    Iceberg's catalog keeps tables as they were when they were first read. That gives the parts of
+    one statement one commit, and would give later statements the same one.
+    """
+    jvm: Any = spark._jvm
+    for (schema,) in spark.sql(f"SHOW NAMESPACES IN {CATALOG}").collect():
+        for row in spark.sql(f"SHOW TABLES IN {quote_path(CATALOG, schema)}").collect():
+            place = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(
+                spark._jsparkSession, quote_path(CATALOG, schema, row["tableName"])
+            )
+            place.catalog().invalidateTable(place.identifier())
+
+
+def has_view(spark: SparkSession, view: str) -> bool:
+    """Whether a view can be read."""
+    try:
+        spark.sql(f"SELECT 1 FROM {view} LIMIT 0")
+    except PySparkException:
+        return False
+    return True
+
+
+def conditions(spark: SparkSession, view: str, key: Mapping[str, str]) -> str:
+    """SQL condition for the record with the given key, values as text.
+
+    Raises ConfigError for unknown columns.
+    """
+    types = {
+        field.name: field.dataType.simpleString()
+        for field in spark.sql(f"SELECT * FROM {view} LIMIT 0").schema
+    }
+    for name in key:
+        if name not in types:
+            raise ConfigError(
+                "POLYNYA-CLI-001",
+                f"{view} has no column `{name}`",
+                fix=f"columns: {', '.join(types)}",
+            )
+    return " AND ".join(
+        f"{quote(name)} = CAST({literal(value)} AS {types[name]})" for name, value in key.items()
+    )
+
+
+def versions_and_events(
+    spark: SparkSession, view: str, changes: str, where: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of the record in the History view (Current, without history) and in the Changes view."""
+    columns = spark.sql(f"SELECT * FROM {view} LIMIT 0").columns
+    order = (
+        f"ORDER BY {h.FROM_TIMESTAMP}, coalesce({h.TO_TIMESTAMP}, TIMESTAMP '9999-12-31')"
+        if h.FROM_TIMESTAMP in columns
+        else ""
+    )
+    versions = run_query(spark, f"SELECT * FROM {view} WHERE {where} {order}")
+    events = run_query(
+        spark, f"SELECT * FROM {changes} WHERE {where} ORDER BY {h.CHANGE_IDENTIFIER}"
+    )
+    return versions, events
+
 
 #: The rate of a dataset is that of so many copies.
 RATE_COPIES: Final = 10

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from polynya.lake.apply.from_events import base, differences
+from polynya.lake.apply.folding import base, differences
 from polynya.lake.apply.run import Run
-from polynya.lake.fold.figures import CHANGED, MISSING, SURPLUS
-from polynya.lake.fold.keys import key_hash, key_text
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, within
+from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, key_hash, key_text, within
+from polynya.lake.fold.stored import CHANGED, MISSING, SURPLUS
 from polynya.lake.table.books import pending_rows
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import quote
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.names import quote
 
 #: How stored versions may differ from the fold of their events.
 FOLD_RULES: dict[str, tuple[str, str]] = {

@@ -1,4 +1,4 @@
-"""Between Arrow and Spark: the schema of rows that go in, the rows of a query that come out."""
+"""Between Arrow and Spark: schemas and types of rows that go in and come out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,35 @@ import pyarrow as pa
 
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.spark.api import types as t
+from polynya.model.types import (
+    INT,
+    PRIMITIVE_NAMES,
+    Array,
+    DataType,
+    Decimal,
+    MapType,
+    Primitive,
+    Struct,
+    Void,
+)
 from polynya.observe.trace import span
+
+
+def kind_of(spark: t.DataType) -> DataType:
+    """One type of Spark; one that has no counterpart, such as an interval, counts as void."""
+    if isinstance(spark, t.ByteType | t.ShortType):
+        return INT
+    if isinstance(spark, t.DecimalType):
+        return Decimal(spark.precision, spark.scale)
+    if isinstance(spark, t.ArrayType):
+        return Array(kind_of(spark.elementType))
+    if isinstance(spark, t.MapType):
+        return MapType(kind_of(spark.keyType), kind_of(spark.valueType))
+    if isinstance(spark, t.StructType):
+        return Struct(tuple((field.name, kind_of(field.dataType)) for field in spark.fields))
+    name = spark.simpleString()
+    return Primitive(name) if name in PRIMITIVE_NAMES else Void()
+
 
 _ALL: Final = (1 << 63) - 1
 _PLAIN: Final[dict[pa.DataType, t.DataType]] = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from polynya.lake.spark.naming import CATALOG
-from polynya.lake.warehouse.catalog_file import SQLITE, CatalogEntry, catalog_file
+from polynya.lake.spark.session import CATALOG
+from polynya.lake.warehouse.catalogs import SQLITE, CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.contract.location import S3Location
 from polynya.model.errors import OperationError
+from polynya.model.names import S3Location
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

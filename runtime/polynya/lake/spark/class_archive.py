@@ -22,8 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polynya.lake.spark.cache import cache_root
-from polynya.lake.spark.ivy import spark_jars_directory
-from polynya.lake.spark.jars import CORE, jar_paths
+from polynya.lake.spark.jars import CORE, jar_paths, spark_jars_directory
 from polynya.lake.spark.java import JavaHome, find_java
 from polynya.model.errors import DependencyError, PolynyaError
 

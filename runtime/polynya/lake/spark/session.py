@@ -1,4 +1,4 @@
-"""Start the one Spark driver of a process, set up for small machines and small batches.
+"""Start the one Spark driver of a process: names, heap, settings for small machines.
 
 Knows Spark and the catalog settings; knows nothing of tables or tasks. Sources of the numbers:
 docs/adr/0002-spark-session.md.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,18 +17,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from polynya.lake.spark.api import Py4JError, SparkSession, java_gateway
 from polynya.lake.spark.cache import cache_root
-from polynya.lake.spark.naming import CATALOG, SESSION_VIEWS
-from polynya.lake.spark.standalone.conf import on_cluster
+from polynya.lake.spark.standalone import on_cluster
 from polynya.lake.spark.tracing import log_statements, trace_session
-from polynya.model.config.engines.standalone import SparkCluster
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.engines import SparkCluster
+from polynya.model.errors import ConfigError
+from polynya.model.names import quote_path, shown
 from polynya.observe.trace import span
 
 if TYPE_CHECKING:
     from polynya.lake.spark.java import JavaHome
+    from polynya.lake.warehouse.tables import Tables
 
 __all__ = [
     "SessionSettings",
@@ -37,6 +41,103 @@ __all__ = [
     "start_session",
     "use_in_this_thread",
 ]
+
+
+#: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers
+#: must use the same.
+CATALOG = "polynya"
+
+#: Spark's catalog of the views of one session, where the catalog itself can hold no Iceberg views.
+SESSION_VIEWS = "live"
+
+
+def view_catalog(spark: SparkSession) -> str:
+    """The catalog in which a session has the views: the one that queries look in first."""
+    return str(spark.conf.get("spark.sql.defaultCatalog"))
+
+
+def internal_path(spark: SparkSession, dataset: ResolvedDataset) -> str:
+    """The internal table of a dataset as Spark SQL names it."""
+    return quote_path(CATALOG, *_stored(dataset, lower=view_catalog(spark) == SESSION_VIEWS))
+
+
+def internal_name(catalog: Tables, dataset: ResolvedDataset) -> tuple[str, str]:
+    """The internal table of a dataset as PyIceberg names it."""
+    return _stored(dataset, lower=catalog.properties.get("type") == "glue")
+
+
+def _stored(dataset: ResolvedDataset, *, lower: bool) -> tuple[str, str]:
+    """Glue has no upper case. No two datasets differ in nothing else (`relations`)."""
+    name = (dataset.relations.internal_schema, dataset.relations.internal_table)
+    return (name[0].lower(), name[1].lower()) if lower else name
+
+
+#: The environment variable that names the heap of the driver.
+MEMORY_VARIABLE: Final = "POLYNYA_DRIVER_MEMORY"
+_GIB: Final = 1024
+_LEAST: Final = 1 * _GIB
+_SYSTEM: Final = 2 * _GIB
+_MOST_SHARED: Final = 4 * _GIB
+# From 32 GiB on, the JVM's references take eight bytes instead of four: less fits into more.
+_MOST: Final = 30 * _GIB
+_CONTAINER: Final = Path("/sys/fs/cgroup/memory.max")
+#: Spark refuses a JVM that says it has less than 450 MiB, and a JVM says less than it was given.
+_SPARK_LEAST: Final = 512
+_SIZE: Final = re.compile(r"(\d{1,12})([kmgtKMGT])[bB]?")
+#: Units in KiB.
+_KIB: Final = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
+
+
+def driver_heap(machine_mib: int, *, dedicated: bool) -> int:
+    """The heap of the driver in MiB, for a machine with so many MiB.
+
+    Everything runs in this one JVM, and beside it the Python process that reads batches, whose
+    memory Arrow takes outside of both heaps. A machine that does nothing else (`dedicated`, a
+    node) gives the JVM 60 % of what the system leaves: the rest is Python's, and what the JVM
+    takes beside its heap for threads, classes and compiled code, at least 1 GiB of it. On a laptop
+    somebody works: a quarter, and no more than 4 GiB. Never less than 1 GiB, below which Spark
+    does not start, and never so much that references grow.
+    """
+    if dedicated:
+        return max(_LEAST, min((machine_mib - _SYSTEM) * 6 // 10, _MOST))
+    return max(_LEAST, min(machine_mib // 4, _MOST_SHARED))
+
+
+def machine_memory(container: Path = _CONTAINER) -> int:
+    """The memory in MiB that this process may use: the machine's, or its container's if less."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = int(container.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        limit = machine  # no container, or one without a limit: `max`
+    return min(machine, limit) // 2**20
+
+
+def asked_heap(text: str, machine_mib: int) -> int:
+    """The heap in MiB that somebody asks for, as Spark writes it: `3g`, `800m`.
+
+    Raises ConfigError when it is no size, or one with which the JVM or Spark would not start.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    mib = int(match[1]) * _KIB[match[2].lower()] >> 10 if match else 0
+    if match is None:
+        raise _no_heap(text, "is no size")
+    if mib < _SPARK_LEAST:
+        raise _no_heap(text, f"is less than the {_SPARK_LEAST}m that Spark needs to start")
+    if mib > machine_mib:
+        raise _no_heap(text, f"is more than the {machine_mib}m of this machine")
+    return mib
+
+
+def _no_heap(text: str, why: str) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-CFG-031",
+        f"{MEMORY_VARIABLE} {why}: {shown(text)}",
+        where=f"the environment variable {MEMORY_VARIABLE}",
+        state="nothing was started",
+        fix="for example `2g` or `1500m`; without it a size that fits this machine is taken",
+    )
+
 
 #: One session is started at a time.
 _starting = threading.Lock()

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from polynya.lake.spark.api import JavaClient, Py4JError, SparkSession
 from polynya.observe import trace
-from polynya.observe.trace import span
-from polynya.observe.trace_file import TraceEvent, named
+from polynya.observe.trace import TraceEvent, named, span
 
 log = logging.getLogger(__name__)
 _here = threading.local()

@@ -12,11 +12,10 @@ from dataclasses import replace
 
 from polynya.formats.batch import Accounted
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.state import ApplyState
-from polynya.model.contract.headers import Partition
+from polynya.lake.table.state import ApplyState, CopyState
 from polynya.model.errors import InternalError
+from polynya.model.headers import Partition
 
 
 def rows_by_partition(files: Iterable[DataFile]) -> Counter[str]:

@@ -1,48 +1,77 @@
-"""One dataset's table as its owner holds it: opening, takeover, state, shape.
+"""One dataset's table as its owner holds it: opening, takeover, upgrade, columns.
 
 Two processes may both believe that they own a dataset. The newer one takes over with a higher epoch
 and a commit that replaces both state files; whatever the older one still commits is then refused
 (semantics section 11).
+
+Give a table back the state that it had before its first run, in one commit.
+
+Not by dropping it: to drop a table checks no owner, so a node that stood still for minutes could
+drop the one that its successor has filled. This commit is refused like any other.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
 
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.unsent import after_additions
+from polynya.lake.fold.sql import after_additions, after_renames
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.deletes.stage import stage_deletes
+from polynya.lake.iceberg.deletes import other_deletes, stage_deletes
 from polynya.lake.iceberg.files import DataFile, DeleteFile
-from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.layout import (
+    columns_in_use,
     create_namespaces,
     create_table,
     grow_columns,
     is_stored_as,
+    lay_out,
+    missing_bounds,
+    refuse_age,
+    without_columns,
 )
-from polynya.lake.iceberg.user_layout import lay_out, refuse_age
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.naming import internal_path, view_catalog
-from polynya.lake.table.copy_state import CopyState
+from polynya.lake.spark.session import internal_path, view_catalog
 from polynya.lake.table.fence import epoch_to_take, refuse_overtaken
 from polynya.lake.table.refused import refuse_fenced, refuse_stale
 from polynya.lake.table.shaping import data_columns, in_force, shape_of
-from polynya.lake.table.state import ApplyState, Ownership
-from polynya.lake.table.stored_state import TableState, read_state, stage_states
-from polynya.lake.table.upgrade import upgrade
-from polynya.model.config.dataset import Layout, ResolvedDataset
-from polynya.model.config.recorded import LAYOUT
-from polynya.model.contract.identifiers import quote_path
-from polynya.model.datatypes import DataType, parse_type
+from polynya.lake.table.state import (
+    ApplyState,
+    CopyState,
+    Ownership,
+    SourceColumns,
+    TableState,
+    read_state,
+    stage_states,
+)
+from polynya.model.config.dataset import LAYOUT, Layout, ResolvedDataset
 from polynya.model.errors import ConflictError
+from polynya.model.headers import Partition
+from polynya.model.names import quote_path
+from polynya.model.types import DataType, parse_type
+
+
+def upgrade(table: IcebergTable, snapshot: int | None, format_version: int) -> None:
+    """Raise the table to a version of the format, and bound its metadata.
+
+    `snapshot` is the current one. Raises OperationError where its deletes cannot become those of
+    that version.
+    """
+    lacking = missing_bounds(table.properties())
+    if table.format_version() < format_version:
+        if snapshot is not None and table.position_deletes(snapshot) is None:
+            raise other_deletes(table)
+        lacking["format-version"] = str(format_version)
+    if lacking:
+        table.set_properties(lacking)
 
 
 class BeingAppliedError(Exception):
@@ -394,3 +423,77 @@ class DatasetTable:
             schema if schema is not None else self.known_schema(),
             keys if keys is not None else tuple(copy.columns.keys),
         )
+
+
+#: The state files go with the new state.
+_EMPTIED: Final = tuple(one for one in Partition if one is not Partition.ASSET_STATE)
+
+
+def empty(target: DatasetTable, *, behind: bool = False) -> None:
+    """Remove all rows, columns of the source, positions and decisions of a table that was taken.
+
+    What was read is forgotten, so the next step reads all that has landed. Columns by which files
+    are, or were, parted or sorted stay with their types: Iceberg needs them to read those files.
+    Earlier snapshots keep what they had until they expire. `behind`: see `Position`.
+
+    Raises what `DatasetTable.commit` raises, and BeingAppliedError while an apply is at work. Then
+    nothing was changed.
+    """
+    with target.changing:
+        target.refuse_beside_apply()
+        target.take_layout_back()
+        snapshot = target.state.snapshot
+        files = [file for part in _EMPTIED for file in target.table.files(part, snapshot)]
+        deletes = target.table.position_deletes(snapshot) if snapshot is not None else None
+        known = target.state.copy.columns.schema
+        kept = columns_in_use(target.table)
+        columns = SourceColumns(schema={one: kind for one, kind in known.items() if one in kept})
+        target.commit(
+            copy=CopyState(columns=columns).with_behind(behind=behind),
+            apply=ApplyState(),
+            remove=files,
+            drop=list(deletes or ()),
+            summary={"polynya.step": "recreate", "polynya.removed-files": str(len(files))},
+            within=without_columns(target.table, known.keys() - kept),
+        )
+        target.reload()
+
+
+def change_columns(
+    target: DatasetTable,
+    renames: Mapping[str, str],
+    drops: Collection[str],
+    *,
+    of_empty: bool = False,
+) -> None:
+    """Rename columns (old name → new name), drop others, and commit the state that knows of it.
+
+    A crash in between leaves columns that the state knows by their old names: done again, the part
+    that was done is left out. None of the columns to drop is one that files are parted or sorted by
+    (`columns_in_use`), unless the table is empty, which `of_empty` says.
+    """
+    target.refuse_beside_apply()
+    if of_empty:
+        target.take_layout_back()
+    stored = target.table.column_names()
+    update = target.table.java.updateSchema()
+    for old, new in renames.items():
+        if old in stored and new not in stored:
+            update.renameColumn(old, new)
+    for name in drops:
+        if name in stored:
+            update.deleteColumn(name)
+    target.table.commit_change(update)
+    before = target.state.copy.columns
+    columns = replace(
+        before,
+        schema={renames.get(n, n): kind for n, kind in before.schema.items() if n not in drops},
+        keys=[renames.get(name, name) for name in before.keys],
+        unsent=sorted(renames.get(name, name) for name in before.unsent if name not in drops),
+        unsent_texts=after_renames(before.unsent_texts, renames),
+        declared=[renames.get(name, name) for name in before.declared if name not in drops],
+        former={renames.get(n, n): kinds for n, kinds in before.former.items() if n not in drops},
+        source=before.source
+        and {renames.get(n, n): kind for n, kind in before.source.items() if n not in drops},
+    )
+    target.commit_copy_state(replace(target.state.copy, columns=columns), "schema")

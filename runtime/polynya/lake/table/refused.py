@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.table.fence import refuse_overtaken
-from polynya.lake.table.stored_state import TableState, read_state
+from polynya.lake.table.state import TableState, read_state
 from polynya.model.errors import ConflictError, StaleStepError
 
 

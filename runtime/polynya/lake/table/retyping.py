@@ -12,22 +12,20 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from polynya.lake.fold.converting import converted, unconverted
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import within
+from polynya.lake.fold.sql import converted, unconverted, within
 from polynya.lake.iceberg.files import DataFile, DeleteFile
-from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.layout import with_types
-from polynya.lake.iceberg.staging import stage
-from polynya.lake.iceberg.user_layout import columns_in_use
+from polynya.lake.iceberg.layout import columns_in_use, with_types
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.iceberg.writing import stage
 from polynya.lake.spark.api import DataFrame
-from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.contract.headers import WITH_DATA
-from polynya.model.contract.identifiers import quote
-from polynya.model.datatypes import DataType
-from polynya.model.datatypes.rewriting import is_rewritable
+from polynya.lake.table.state import CopyState
 from polynya.model.errors import InternalError, OperationError
+from polynya.model.headers import WITH_DATA
+from polynya.model.names import quote
+from polynya.model.promotion import is_rewritable
+from polynya.model.types import DataType
 from polynya.observe.trace import span
 
 #: Values that an error names.

@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from polynya.lake.fold.shape import Shape
-from polynya.lake.table.copy_state import CopyState
+from polynya.lake.table.state import CopyState
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.contract.headers import ALL_BUT
-from polynya.model.datatypes import DataType
-from polynya.model.formats.registry import rules_of
+from polynya.model.formats import rules_of
+from polynya.model.headers import ALL_BUT
+from polynya.model.types import DataType
 
 
 def shape_of(

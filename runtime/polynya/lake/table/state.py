@@ -1,17 +1,42 @@
-"""The two one-row state files of an internal table: what has been copied and what has been applied.
+"""The state rows of an internal table: what was copied and what was applied.
 
 They are the fence (semantics section 11): every commit removes the state file that it was based on
 and adds its own. Position and totals live there and not in snapshot summaries, because those
 expire. What has been copied is in `copy_state.py`.
+
+What has been copied into a table, in parts with names; its JSON has all fields side by side.
+
+Times are ISO 8601 in UTC.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, astuple, dataclass, field, fields
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, Final, Self, TypeVar
 
-from polynya.lake.fold.truncates import Truncate
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polynya.formats.batch import FileProgress
+from polynya.formats.eras import Era
+from polynya.formats.files import ReadFiles, read, written
+from polynya.lake.fold.fold import Truncate
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.iceberg.writing import write_rows
+from polynya.model.config.dataset import ReloadMode
+from polynya.model.errors import InternalError
+from polynya.model.headers import (
+    APPLY_CHANGE_IDENTIFIER,
+    COPY_CHANGE_IDENTIFIER,
+    PARTITION,
+    STATE,
+    Partition,
+)
+from polynya.model.positions import DirectPosition, LandedUntil, Reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +103,394 @@ class ApplyState:
             values["retaining"] = Retaining(**values["retaining"])
         values["truncates"] = [Truncate(*one) for one in values.get("truncates", ())]
         return cls(**values)
+
+
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the source was read, and how fresh the table is.
+
+    `files` has every landed file that was read; those that left the landing zone are forgotten.
+    `copied_to` is the highest change identifier. `pending_since` is when the oldest change that may
+    still be pending was copied. `load_started` is the start of the first full load, `last_extract`
+    the full extract applied last. `behind` says that a shared capture was read on without this
+    dataset. `stream` is how far a stream was read that never landed: then there are no files.
+    `landed` is how far landed batches of a stream were copied, and how many were gone before that.
+    `eras` are those of the source's log.
+    """
+
+    files: dict[str, FileProgress] = field(default_factory=dict)
+    copied_to: str | None = None
+    copied_at: str | None = None
+    pending_since: str | None = None
+    newest_event: str | None = None
+    load_started: str | None = None
+    last_extract: str | None = None
+    behind: bool = False
+    stream: DirectPosition | None = None
+    landed: Reached | None = None
+    eras: list[Era] = field(default_factory=list)
+
+    @property
+    def load_started_at(self) -> datetime | None:
+        """When the first full load began, None when there was none."""
+        return None if self.load_started is None else datetime.fromisoformat(self.load_started)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumns:
+    """The columns of the source that were met.
+
+    `schema` maps each to its type, `void` while only NULLs were seen. `declared` are those of the
+    source's newest schema, empty where it declares none. `unsent` are columns that some event did
+    not carry; for `unsent_texts` see `unsent.py`. `named` are those that settings named when
+    records were copied, None in tables of older versions. `former` has the types of rewritten
+    columns before that, the oldest first. Where columns are mapped `schema` and `keys` are those of
+    the table, and `source` has the columns of the source; None where nothing is mapped.
+    `key_names` has the names that keys of events have had.
+    """
+
+    schema: dict[str, str] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    unsent: list[str] = field(default_factory=list)
+    has_old_keys: bool = False
+    declared: list[str] = field(default_factory=list)
+    unsent_texts: dict[str, list[str]] = field(default_factory=dict)
+    named: list[str] | None = None
+    former: dict[str, list[str]] = field(default_factory=dict)
+    source: dict[str, str] | None = None
+    key_names: list[list[str]] = field(default_factory=list)
+
+    @property
+    def of_source(self) -> dict[str, str]:
+        """The columns of the source with their types."""
+        return self.schema if self.source is None else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What became of the records since the table exists, in counts of records.
+
+    `totals`: rows_in = rows_out + rows_filtered + rows_quarantined. `counters` say why records were
+    filtered. `unparsed` of those in quarantine could not be parsed. `to_changes` counts the rows
+    that were ever written to the partition Changes, None where a version wrote that did not count
+    them.
+    """
+
+    totals: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    to_changes: int | None = None
+    unparsed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """Why a dataset is not copied until somebody decides; nothing of it is lost meanwhile.
+
+    `cause` is what was met (a kind of schema change, `bad_record`, `asked`), `reason` says it to
+    people, `where` is the object or file. `since` is ISO 8601 in UTC.
+    """
+
+    cause: str
+    reason: str
+    where: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What waits for a decision, and what was decided.
+
+    `suspended` says why the dataset is not copied; `accepted` maps a cause of suspension to the
+    policy that the next batch may use for it.
+    """
+
+    suspended: Suspension | None = None
+    accepted: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The task that fills the table, and what its source tables are called.
+
+    `called` is the name that the table's source has since it was renamed. The other two belong to
+    the position of a whole task: `members` are the source tables met so far; `settled` says that
+    its first run has ended, so that source tables which appear later are new ones; `refused` are
+    those whose events could not be copied, so that the shared files were read on without them.
+    """
+
+    task: str | None = None
+    members: list[str] = field(default_factory=list)
+    settled: bool = False
+    called: str | None = None
+    refused: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Reloading:
+    """A reload that has begun: its rows gather in the partition `reload` (semantics section 8).
+
+    Its place in the order of events is right after `place`, the change identifier that had been
+    copied when it began; `number` counts the reloads of the dataset. `files` is how far each file
+    was read; `rows` have been loaded, `quarantined` records not. `started` is ISO 8601 in UTC.
+    `extract` is the full extract that is loaded, None when a user asked for the reload.
+    Then `glob` names its files, None for those that the settings or the source say. `stream` is how
+    far a stream was read at its source; `until` is where that ends, None for one that never landed.
+    """
+
+    mode: ReloadMode
+    number: int
+    started: str
+    place: str
+    files: dict[str, FileProgress] = field(default_factory=dict)
+    rows: int = 0
+    quarantined: int = 0
+    extract: str | None = None
+    glob: str | None = None
+    stream: DirectPosition | None = None
+    until: LandedUntil | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds rows and all of them could be read, so far."""
+        return self.rows > 0 and not self.quarantined
+
+    @property
+    def tail(self) -> str:
+        """Sequence tail of its events: behind every tail of a source, which are hexadecimal."""
+        return f"~{self.number:06d}"
+
+    @property
+    def sequence(self) -> str:
+        """Sequence of its events."""
+        return self.place + self.tail
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began."""
+        return datetime.fromisoformat(self.started)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState:
+    """Source position and accounting of a dataset.
+
+    `reloading` is a reload that has not ended, `reloads` counts those that have begun. `settings`
+    are those that the rows were written with (`model.recorded`), empty in tables of older versions.
+    `expired` has the `column` by which rows have left, and the time `before` which, ISO 8601.
+    `soft_deletes`: deletes were soft at a time, so that Current may hold deleted records.
+    """
+
+    ownership: Ownership = field(default_factory=Ownership)
+    position: Position = field(default_factory=Position)
+    columns: SourceColumns = field(default_factory=SourceColumns)
+    books: Books = field(default_factory=Books)
+    decisions: Decisions = field(default_factory=Decisions)
+    membership: Membership = field(default_factory=Membership)
+    reloading: Reloading | None = None
+    reloads: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    soft_deletes: bool = False
+    expired: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def holds_deletes(self) -> bool:
+        """Whether Current may hold records that are deleted."""
+        return self.soft_deletes or self.settings.get("delete_mode") == "soft"
+
+    def with_settings(self, settings: dict[str, Any]) -> Self:
+        """The state of a table that is written with these settings from now on."""
+        return replace(self, settings=settings, soft_deletes=self.holds_deletes)
+
+    def with_members(self, members: Iterable[str], refused: Iterable[str] | None = None) -> Self:
+        """The state of a whole task that knows these source tables; None: as many are refused."""
+        known = replace(self.membership, members=sorted(set(members)))
+        if refused is not None:
+            known = replace(known, refused=sorted(set(refused)))
+        return replace(self, membership=known)
+
+    def with_behind(self, *, behind: bool) -> Self:
+        """The state of a dataset without which a shared capture was read on, or not any more."""
+        return replace(self, position=replace(self.position, behind=behind))
+
+    def pending_since(self, apply: ApplyState) -> datetime | None:
+        """When the oldest change that may still be pending was copied, None before the first.
+
+        An apply takes in all that was pending when it began.
+        """
+        told = self.position.pending_since
+        if told is None or apply.applied_at is None:
+            return None if told is None else datetime.fromisoformat(told)
+        return max(map(datetime.fromisoformat, (told, apply.applied_at)))
+
+    def to_json(self) -> str:
+        """The fields of all parts side by side, as every version has written them."""
+        # Thousands of files in a folder that nobody empties: `asdict` would copy each of them.
+        values = asdict(replace(self, position=replace(self.position, files={})))
+        for part in _PARTS:
+            values |= values.pop(part)
+        if self.reloading is not None:
+            values["reloading"]["files"] = written(self.reloading.files)
+            if begun := ReadFiles.of(self.reloading.files).begun():
+                values["reloading"]["begun"] = begun
+        del values["files"]
+        files = ReadFiles.of(self.position.files)
+        if begun := files.begun():
+            values["begun"] = begun
+        text = json.dumps(values, ensure_ascii=False).removesuffix("}")
+        return f'{text}, "files": {files.to_json()}}}'
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a state; fields of newer versions are ignored, missing ones get their default."""
+        values = json.loads(text)
+        values["files"] = ReadFiles(read(values.get("files", {}), values.get("begun", {})))
+        values["eras"] = [
+            _part(Era, {**one, "names": tuple(one["names"])}) for one in values.get("eras", ())
+        ]
+        for name, kind in (
+            ("ownership", Ownership),
+            ("suspended", Suspension),
+            ("stream", DirectPosition),
+            ("landed", Reached),
+        ):
+            if values.get(name) is not None:
+                values[name] = _part(kind, values[name])
+        if values.get("reloading") is not None:
+            reloading = values["reloading"]
+            files = read(reloading.get("files", {}), reloading.get("begun", {}))
+            stream = reloading.get("stream")
+            stream = None if stream is None else _part(DirectPosition, stream)
+            until = reloading.get("until")
+            until = None if until is None else _part(LandedUntil, until)
+            parts = {"files": files, "stream": stream, "until": until}
+            values["reloading"] = _part(Reloading, {**reloading, **parts})
+        values |= {name: _part(kind, values) for name, kind in _PARTS.items()}
+        return _part(cls, values)
+
+
+_PARTS: Final[Mapping[str, type]] = {
+    "position": Position,
+    "columns": SourceColumns,
+    "books": Books,
+    "decisions": Decisions,
+    "membership": Membership,
+}
+
+
+def _part(kind: type[_Part], values: Mapping[str, Any]) -> _Part:
+    """A dataclass out of those of the values that it knows."""
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in values.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """Both states of a table in one snapshot, and their files (None: not written yet)."""
+
+    snapshot: int | None
+    copy: CopyState
+    apply: ApplyState
+    copy_file: DataFile | None = None
+    apply_file: DataFile | None = None
+
+    @property
+    def epoch(self) -> int:
+        """Highest epoch that ever owned the table."""
+        return self.ownership.epoch
+
+    @property
+    def ownership(self) -> Ownership:
+        """Of the newest owner."""
+        return max(self.copy.ownership, self.apply.ownership, key=lambda one: one.epoch)
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether one file holds both: another engine's compaction has joined them."""
+        return self.copy_file is not None and self.copy_file == self.apply_file
+
+    def new_files(self, before: TableState) -> list[DataFile]:
+        """Files of states that `before` does not have."""
+        known = (before.copy_file, before.apply_file)
+        mine = dict.fromkeys((self.copy_file, self.apply_file))
+        return [file for file in mine if file is not None and file not in known]
+
+
+def read_state(table: IcebergTable) -> TableState:
+    """State rows of the current snapshot."""
+    snapshot = table.snapshot_id()
+    copy, apply = CopyState(), ApplyState()
+    copy_file = apply_file = None
+    found = table.files(Partition.ASSET_STATE, snapshot)
+    for file, (kind, text) in ((one, row) for one in found for row in _read_rows(table, one)):
+        if kind == "copy":
+            if copy_file is not None:
+                raise _doubled(table)
+            copy, copy_file = CopyState.from_json(text), file
+        else:
+            if apply_file is not None:
+                raise _doubled(table)
+            apply, apply_file = ApplyState.from_json(text), file
+    return TableState(snapshot, copy, apply, copy_file, apply_file)
+
+
+def stage_states(
+    table: IcebergTable,
+    before: TableState,
+    ownership: Ownership,
+    *,
+    copy: CopyState | None,
+    apply: ApplyState | None,
+) -> TableState:
+    """Stage the files of the states that change, in the name of their owner.
+
+    Returns the states after the commit, still with the snapshot of `before`. States that another
+    engine has joined get files of their own again.
+    """
+    if before.is_joined:
+        copy, apply = copy or before.copy, apply or before.apply
+    after = before
+    if copy is not None:
+        copy = replace(copy, ownership=ownership)
+        file = _write(table, COPY_CHANGE_IDENTIFIER, copy.position.copied_to, copy.to_json())
+        after = replace(after, copy=copy, copy_file=file)
+    if apply is not None:
+        apply = replace(apply, ownership=ownership)
+        file = _write(table, APPLY_CHANGE_IDENTIFIER, apply.applied_to, apply.to_json())
+        after = replace(after, apply=apply, apply_file=file)
+    return after
+
+
+def _write(table: IcebergTable, column: str, identifier: str | None, text: str) -> DataFile:
+    # An empty identifier and not NULL: which of the two columns is set tells the kind of the state.
+    partition = str(Partition.ASSET_STATE)
+    row = pa.table({PARTITION: [partition], column: [identifier or ""], STATE: [text]})
+    (file,) = write_rows(table, row)
+    return file
+
+
+def _read_rows(table: IcebergTable, file: DataFile) -> list[tuple[str, str]]:
+    """Kind and text of each state in a file; one of ours holds one."""
+    stream = table.java.io().newInputFile(file.path).newStream()
+    try:
+        content = bytes(stream.readAllBytes())
+    finally:
+        stream.close()
+    # Not `pq.read_table`: threads that it leaves may abort a process that exits right after.
+    rows = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False).to_pylist()
+    return [
+        ("copy" if row.get(COPY_CHANGE_IDENTIFIER) is not None else "apply", str(row[STATE]))
+        for row in rows
+    ]
+
+
+def _doubled(table: IcebergTable) -> InternalError:
+    return InternalError(
+        "POLYNYA-LAKE-006",
+        f"{table.name} holds two state rows of one kind",
+        where=table.name,
+        state="nothing was written; the table was changed by something that is not Polynya",
+        fix="roll the table back to the snapshot before that change",
+    )

@@ -1,20 +1,29 @@
-"""Datasets that may not be copied: suspended until somebody decides, or stopped by a bad record.
+"""Datasets that may not be copied, and quarantined records that are replayed.
 
 To suspend a dataset and to resume it is a commit of its state each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final
 
-from polynya.formats.batch import WHOLE_FILE, DatasetBatch
-from polynya.lake.table.copy_state import Decisions, Suspension
+import pyarrow as pa
+
+from polynya.formats.batch import UNPARSED, WHOLE_FILE, DatasetBatch, Rejected
+from polynya.lake.fold.sql import within
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.iceberg.writing import PLACES
+from polynya.lake.spark.api import SparkSession
+from polynya.lake.table.books import discounted
 from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import CopyState, Decisions, Suspension
+from polynya.model import headers as h
 from polynya.model.errors import OperationError, SuspendedError, TaskStoppedError
+from polynya.model.headers import Partition
 
 #: What `polynya dataset resume --accept` lets the next batch quarantine once.
 CAUSE = "bad_record"
@@ -156,3 +165,51 @@ def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
         state="the files before this one were copied; it and later ones stay where they are",
         fix="fix the file, or change `on_bad_record` of the dataset, and run again",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Rows of the quarantine that leave it.
+
+    `places` has the columns `staging.PLACES`, one row a record. `files` are landed files that were
+    quarantined whole: the position forgets them, so that the next run reads them again. `unparsed`
+    of the records could not be parsed.
+    """
+
+    places: pa.Table
+    files: tuple[str, ...] = ()
+    unparsed: int = 0
+
+    def discounted(self, state: CopyState) -> CopyState:
+        """Take the records out of the counters; the batch that reads them counts them again."""
+        position = state.position
+        files = {path: done for path, done in position.files.items() if path not in self.files}
+        state = replace(state, position=replace(position, files=files))
+        return discounted(state, self.places.num_rows, unparsed=self.unparsed)
+
+
+def quarantined(
+    spark: SparkSession,
+    table: IcebergTable,
+    snapshot: int,
+    identifiers: Sequence[str] | None,
+    *,
+    files: Collection[str] | None = None,
+) -> tuple[list[Rejected], Replayed]:
+    """Read quarantined records: all, or those with the given identifiers and out of these files."""
+    rows = spark.sql(
+        f"SELECT {h.QUARANTINE}.*, {h.PARTITION} AS part, _file AS file_path, _pos AS pos "
+        f"FROM {table.at(snapshot)} WHERE {within(Partition.QUARANTINE)}"
+    )
+    if identifiers is not None:
+        rows = rows.where(rows["id"].isin(list(identifiers)))
+    if files is not None:
+        rows = rows.where(rows["file"].isin(list(files)))
+    found = rows.orderBy("file", "offset").toArrow()
+    records = [
+        Rejected(row["file"], row["offset"], row["rule"], row["error"], row["raw"] or b"")
+        for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
+    ]
+    whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
+    unparsed = sum(one.rule in UNPARSED for one in records)
+    return records, Replayed(found.select(PLACES.names), whole, unparsed)

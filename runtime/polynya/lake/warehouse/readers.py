@@ -1,4 +1,4 @@
-"""Who reads in a warehouse for long says so there, so that no snapshot expires that it reads.
+"""Long readers register in the warehouse, so that no snapshot they read expires.
 
 A snapshot stays for hours after another one took its place, and most queries take seconds: they
 write nothing. One that goes on writes a small file into the warehouse and renews it. The file of a
@@ -22,9 +22,11 @@ from functools import cache, partial
 from typing import Final
 from uuid import uuid4
 
+from polynya.model.config.maintenance import SnapshotExpiry
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import PolynyaError
-from polynya.store.clock import Clock
+from polynya.model.loader import LoadedProject
+from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore
 from polynya.store.places import store_at
 
@@ -180,3 +182,21 @@ def _moment(text: str) -> datetime:
     if found.tzinfo is None:
         raise ValueError(text)
     return found
+
+
+@contextmanager
+def reading(project: LoadedProject, statements: str = "") -> Iterator[None]:
+    """Read tables inside: no expiry of ours takes away meanwhile what is read there.
+
+    `statements` is the SQL that is answered, "" for what reads the newest snapshots only.
+    """
+    readers = Readers.of(project.target, SystemClock())
+    with readers.reading(shortest=shortest_expiry(project), past=reads_the_past(statements)):
+        yield
+
+
+def shortest_expiry(project: LoadedProject) -> timedelta:
+    """The least time for which a table of the project keeps its snapshots."""
+    settings = [dataset.maintenance for dataset in project.datasets()]
+    settings += [task.defaults.maintenance for task in project.tasks if task.defaults.maintenance]
+    return min([SnapshotExpiry().age, *(one.snapshot_expiry.age for one in settings)])

@@ -11,7 +11,7 @@ from typing import Protocol
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import StaticTable, Table
 
-from polynya.lake.warehouse.catalog_file import CatalogEntry
+from polynya.lake.warehouse.catalogs import CatalogEntry
 
 
 class Tables(Protocol):

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import Frozen
-from polynya.model.contract.identifiers import shown
+from polynya.model.names import shown
 
 _REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d")
 _KMS_KEY: Final = re.compile(

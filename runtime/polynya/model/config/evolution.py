@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 from pydantic_core import PydanticKnownError
 
 from polynya.model.config.fields import Frozen, number_type
-from polynya.model.datatypes import DataType, Void
+from polynya.model.types import DataType, Void
 
 Policy: TypeAlias = Literal["apply", "ignore", "suspend", "stop"]
 #: What files call a policy → what it is here, in tables, and in events. `apply` is its former name.

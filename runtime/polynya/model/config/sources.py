@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import Dataset
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.contract.identifiers import is_name, shown
 from polynya.model.errors import ConfigError
-from polynya.model.formats.registry import rules_of
+from polynya.model.formats import rules_of
+from polynya.model.names import is_name, shown
 
 
 def included(task: StorageTask, source: str) -> bool:

@@ -1,28 +1,188 @@
-"""Choosing the target to run in, and where its folders and its catalog are."""
+"""The project file `polynya.yml`, its targets, and the target to run in.
+
+Which properties of an Iceberg catalog a project may set: those that name no class and no place.
+
+A property that names a class loads it on the node, and one that names a place sends data there. So
+this is a list of what is allowed.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-from pydantic import SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_core import CoreSchema
 
-from polynya.model.config.aws import AwsAccess
-from polynya.model.config.engines.engine import LOCAL, Engine, Submitted
-from polynya.model.config.engines.standalone import (
+from polynya.model.config.aws import Aws, AwsAccess
+from polynya.model.config.engines import (
+    LOCAL,
     UNREACHABLE,
+    Engine,
+    EngineSetting,
     SparkCluster,
     SparkEngine,
+    Submitted,
 )
-from polynya.model.config.project import Catalog, CatalogType, Project, Target
-from polynya.model.contract.catalog_properties import catalog_property_problem
-from polynya.model.contract.identifiers import shown
-from polynya.model.contract.location import Location, S3Location, overlap, parse_location
-from polynya.model.contract.postgresql import POSTGRESQL, PostgresAddress, postgres_address
+from polynya.model.config.fields import ClusterName, Frozen, Name
+from polynya.model.config.settings import DatasetSettings
 from polynya.model.documents.problems import suggest
 from polynya.model.errors import ConfigError
+from polynya.model.names import (
+    POSTGRESQL,
+    Location,
+    PostgresAddress,
+    S3Location,
+    overlap,
+    parse_location,
+    postgres_address,
+    shown,
+)
+
+#: Of each family: the end of the name.
+_FAMILIES: Final = (
+    r"cache-enabled|cache\.(case-sensitive|expiration-interval-ms)",
+    r"clients|jdbc\.(connectTimeout|loginTimeout|socketTimeout|tcpKeepAlive)",
+    r"jdbc\.(schema-version|strict-mode)",
+    r"io\.manifest\.cache-enabled",
+    r"io\.manifest\.cache\.(expiration-interval-ms|max-content-length|max-total-bytes)",
+    r"glue\.(lakeformation-enabled|skip-archive|skip-name-validation)",
+    r"http-client\.(apache|urlconnection)\.[a-z-]+(-ms|-enabled|-connections)",
+    r"s3\.(acl|checksum-enabled|chunked-encoding-enabled|storage-class|acceleration-enabled)",
+    r"s3\.(dualstack-enabled|preload-client-enabled|use-arn-region-enabled)",
+    r"s3\.(delete-enabled|delete\.(batch-size|num-threads))",
+    r"s3\.(multipart|retry|crt)\.[a-z0-9.-]+",
+    r"s3\.connection\.[a-z-]+",
+)
+_ALLOWED: Final = re.compile("|".join(_FAMILIES))
+
+
+def catalog_property_problem(name: str) -> tuple[str, str] | None:
+    """What is wrong with a property of a catalog, and what to do; None when it may be set."""
+    if _ALLOWED.fullmatch(name) is not None:
+        return None
+    return (
+        f"the catalog property {shown(name)} is not one that a project may set",
+        "leave it out; a project sets caches, timeouts and how S3 is used, no classes or places",
+    )
+
+
+CatalogType: TypeAlias = Literal["jdbc", "glue"]
+
+
+class Catalog(Frozen):
+    """The Iceberg catalog of a target."""
+
+    type: CatalogType = Field(
+        default="jdbc",
+        description="`jdbc`: an Iceberg JDBC catalog, on SQLite for one machine or on PostgreSQL. "
+        "`glue`: the AWS Glue Data Catalog.",
+    )
+    uri: str | None = Field(
+        default=None,
+        min_length=1,
+        description="JDBC address of an SQLite file, `jdbc:sqlite:FILE`, or of a PostgreSQL "
+        "database, `jdbc:postgresql://HOST:PORT/DATABASE`, with `?sslmode=verify-full` over a "
+        "network. Default: `catalog.db` inside the warehouse.",
+    )
+    user: str | None = Field(
+        default=None, min_length=1, description="User for PostgreSQL, as `${env:NAME}`."
+    )
+    password: SecretStr | None = Field(
+        default=None,
+        description="Password for PostgreSQL, always as `${env:NAME}`, never in the file.",
+    )
+    allow_unverified: bool = Field(
+        default=False,
+        description="Log in to PostgreSQL on another machine with an `sslmode` below "
+        "`verify-full`. Default: false.",
+    )
+    id: str | None = Field(
+        default=None,
+        pattern=r"^\d{12}$",
+        description="Account of a Glue catalog. Default: the account of the credentials.",
+    )
+    properties: dict[str, str] = Field(
+        default_factory=dict,
+        description="More Iceberg catalog properties for caches, timeouts and the use of S3. "
+        "Properties that name a class or a location are refused.",
+    )
+
+
+def _named(value: Any) -> Any:
+    """`catalog: glue` is short for `catalog: {type: glue}`."""
+    return {"type": value} if isinstance(value, str) else value
+
+
+class _CatalogSchema:
+    """The JSON Schema of a catalog with its short form."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(get_args(CatalogType))}, handler(core)]}
+
+
+CatalogOrType: TypeAlias = Annotated[Catalog, BeforeValidator(_named), _CatalogSchema]
+
+
+class Target(Frozen):
+    """One place to run in: where files land and where tables live."""
+
+    landing: str = Field(
+        min_length=1,
+        description="The landing zone: `s3://BUCKET/PREFIX`, or a folder, relative to the project"
+        " folder or absolute.",
+    )
+    warehouse: str = Field(
+        min_length=1,
+        description="The warehouse: a folder, or with a catalog on Glue or PostgreSQL "
+        "`s3://BUCKET/PREFIX`.",
+    )
+    catalog: CatalogOrType = Field(
+        default_factory=Catalog,
+        description="The Iceberg catalog; `catalog: glue` is short for `catalog: {type: glue}`.",
+    )
+    config: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The configuration bucket of running nodes: `s3://BUCKET/PREFIX`, or a folder.",
+    )
+    aws: Aws | None = Field(default=None, description="Access to AWS.")
+    engine: EngineSetting | None = Field(
+        default=None,
+        description="Engine of tasks that name none: `local`, a standalone Spark cluster "
+        "(`spark://HOST:PORT` is short for `{mode: spark, master: "
+        "spark://HOST:PORT}`), EMR Serverless or Glue. Default: `local`.",
+    )
+    maven_repository: str | None = Field(
+        default=None, description="Address of a Maven mirror from which jars are fetched."
+    )
+
+
+class Project(Frozen):
+    """The project file: a name, targets and defaults for all tasks."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
+    kind: Literal["project"] = Field(description="Always `project`.")
+    name: Name = Field(description="Name of the project.")
+    cluster: ClusterName | None = Field(
+        default=None,
+        description="Cluster whose agents run the tasks that name none. Required if a task names "
+        "one. Default: the project's only cluster.",
+    )
+    targets: dict[Name, Target] = Field(
+        min_length=1, description="Targets by name. The default target is `local`."
+    )
+    defaults: DatasetSettings = Field(
+        default_factory=DatasetSettings,
+        description="Settings of all datasets; a task's `defaults` win.",
+    )
+
 
 DEFAULT_TARGET: Final = "local"
 CATALOG_FILE: Final = "catalog.db"

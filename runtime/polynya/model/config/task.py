@@ -16,23 +16,23 @@ from polynya.model.config.dataset import (
     Relations,
     ResolvedDataset,
 )
-from polynya.model.config.engines.engine import EngineSetting
+from polynya.model.config.engines import EngineSetting
 from polynya.model.config.evolution import SchemaEvolution
-from polynya.model.config.extracts import Extracts
 from polynya.model.config.fields import ClusterName, Frozen, Name, Pattern, Prefix
-from polynya.model.config.maintenance.settings import Maintenance
-from polynya.model.config.mapping.columns import ColumnMapping, mapping_of
+from polynya.model.config.maintenance import Maintenance
+from polynya.model.config.mapping import ColumnMapping, mapping_of
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     ApplyPolicy,
     BatchSettings,
     Dataset,
     DatasetSettings,
+    Extracts,
     FormatName,
     Landing,
     ViewSettings,
 )
-from polynya.model.formats.registry import rules_of
+from polynya.model.formats import rules_of
 
 _TRACKING: Final = frozenset({"track_history_columns", "track_history_except"})
 

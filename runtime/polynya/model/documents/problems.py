@@ -1,9 +1,9 @@
-"""From what is wrong with a document to ConfigErrors with a place, a path and a way out."""
+"""Problems in documents as ConfigErrors with a place, a path and a fix."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, get_args
@@ -12,11 +12,137 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from polynya.model.contract.identifiers import shown
-from polynya.model.documents.cut_types import cut_types
-from polynya.model.documents.nodes import Node, Path, Plain, dotted, place_of
-from polynya.model.documents.wording import worded
+from polynya.model.documents.yaml import Node, NodePath, Plain, dotted, place_of
 from polynya.model.errors import ConfigError
+from polynya.model.names import shown
+
+_OPENING = {"(": 1, "<": 1, ")": -1, ">": -1}
+
+
+def cut_types(value: Plain) -> dict[NodePath, str]:
+    """Path of a setting `columns.NAME` in a document → its type as it was meant.
+
+    The paths of the pieces that came to stand beside it are there too, with an empty text.
+    """
+    found: dict[NodePath, str] = {}
+
+    def look(value: Plain, path: NodePath) -> None:
+        if isinstance(value, dict):
+            if path and path[-1] == "columns":
+                _rejoin(value, path, found)
+            for key, inner in value.items():
+                look(inner, (*path, key))
+        elif isinstance(value, list):
+            for index, inner in enumerate(value):
+                look(inner, (*path, index))
+
+    look(value, ())
+    return found
+
+
+def _rejoin(columns: Mapping[str, Plain], path: NodePath, found: dict[NodePath, str]) -> None:
+    entries = list(columns.items())
+    while entries:
+        name, text = entries.pop(0)
+        if not isinstance(text, str) or _open(text) <= 0:
+            continue
+        pieces = []
+        while entries and entries[0][1] is None and _open(text) > 0:
+            piece, _ = entries.pop(0)
+            pieces.append(piece)
+            text += f",{piece}"
+        if pieces and _open(text) == 0:
+            found[*path, name] = text
+            found |= {(*path, piece): "" for piece in pieces}
+
+
+def _open(text: str) -> int:
+    """Brackets that are open at the end of a text."""
+    return sum(_OPENING.get(character, 0) for character in text)
+
+
+#: What is expected, and an example, by how the validation library calls the error.
+_EXPECTED: Final[Mapping[str, tuple[str, str]]] = {
+    "string": ("text", "write one text"),
+    "int": ("a whole number", "write a whole number, such as `1000`"),
+    "float": ("a number", "write a number, such as `0.5`"),
+    "bool": ("true or false", "write `true` or `false`"),
+    "tuple": ("a list", "write a list, such as `[a, b]`"),
+    "list": ("a list", "write a list, such as `[a, b]`"),
+    "dict": ("a mapping of keys to values", "write `key: value` lines below it"),
+    "model": ("a mapping of keys to values", "write `key: value` lines below it"),
+    "dataclass": ("a mapping of keys to values", "write `key: value` lines below it"),
+}
+#: What to do about our own checks that do not say it themselves.
+_FIXES: Final[Mapping[str, str]] = {
+    "polynya_name": "choose another name",
+    "polynya_path": "write a path below the folder, such as `orders/2026`",
+}
+_BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+def worded(kind: str, value: Plain, facts: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The message for an error of this kind, and what to do if that follows from it.
+
+    `facts` are what the validation library says beside: limits, and the words of our own checks.
+    """
+    if "message" in facts:
+        return str(facts["message"]), facts.get("fix") or _FIXES.get(kind)
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        limit = facts[name]
+        limit = int(limit) if limit == int(limit) else limit
+        return f"{shown(str(value))} is out of range", f"write a number that is {words} {limit}"
+    if kind in {"literal_error", "enum"}:
+        return f"{of_kind(value)} is not one of the possible values", None
+    if kind in {"too_short", "string_too_short"}:
+        return "it is empty", "write a value, or leave the key out"
+    if kind in {"too_long", "string_too_long"}:
+        most = facts.get("max_length")
+        return "it is too long", f"at most {most} {_units(kind)}"
+    if kind == "string_pattern_mismatch":
+        return f"{of_kind(value)} does not have the right form", None
+    expected = _EXPECTED.get(kind.partition("_")[0])
+    if expected is None:
+        return f"{of_kind(value)} cannot be used here", None
+    what, fix = expected
+    return f"{what} is expected here, not {of_kind(value)}", _quoted(what, value) or fix
+
+
+def of_kind(value: Plain) -> str:
+    """A value with its kind, as a message names it."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case int() | float():
+            return f"the number {shown(str(value))}"
+        case str():
+            return f"the text {shown(value)}" if value else "an empty text"
+        case list():
+            return "a list"
+        case _:
+            return "a mapping"
+
+
+def _quoted(what: str, value: Plain) -> str | None:
+    """How a value that was meant otherwise is written."""
+    if what == "text" and isinstance(value, bool | int | float):
+        return f'write it in quotes: "{str(value).lower()[:60]}"'
+    if what == "a list" and isinstance(value, str) and value:
+        return f"write it as a list: `[{shown(value)[1:-1]}]`"
+    return None
+
+
+def _units(kind: str) -> str:
+    return "characters" if kind.startswith("string") else "entries"
+
 
 _CODES: Final = {
     "extra_forbidden": "POLYNYA-CFG-007",
@@ -37,7 +163,7 @@ _QUOTED: Final = re.compile(r"'([^']*)'")
 class Problem:
     """Something wrong at a path of a document."""
 
-    path: Path
+    path: NodePath
     code: str
     message: str
     fix: str | None = None
@@ -64,7 +190,7 @@ def shape_problems(
     error: ValidationError, model: type[BaseModel], value: Plain
 ) -> Iterator[Problem]:
     """Yield what the validation of a document by the given model found, once for each place."""
-    said: set[tuple[Path, str]] = set()
+    said: set[tuple[NodePath, str]] = set()
     cut = cut_types(value)
     details = error.errors(include_url=False)
     for detail in details:
@@ -82,7 +208,7 @@ def shape_problems(
             yield problem
 
 
-def _written(value: Plain, place: Sequence[int | str]) -> Path:
+def _written(value: Plain, place: Sequence[int | str]) -> NodePath:
     """The part of a place that is written in the document: the rest are kinds of a value."""
     path: list[str | int] = []
     for index, part in enumerate(place):
@@ -99,7 +225,7 @@ def _written(value: Plain, place: Sequence[int | str]) -> Path:
     return tuple(path)
 
 
-def _cut_type(path: Path, text: str) -> Problem:
+def _cut_type(path: NodePath, text: str) -> Problem:
     """A type with a comma that is not in quotes; nothing for the pieces that it fell into."""
     name = path[-1]
     return Problem(
@@ -110,7 +236,7 @@ def _cut_type(path: Path, text: str) -> Problem:
     )
 
 
-def _problem(detail: ErrorDetails, model: type[BaseModel], value: Plain, path: Path) -> Problem:
+def _problem(detail: ErrorDetails, model: type[BaseModel], value: Plain, path: NodePath) -> Problem:
     kind = detail["type"]
     code = _CODES.get(kind, _OTHER_CODE)
     if kind == "extra_forbidden":
@@ -137,7 +263,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], value: Plain, path: P
 
 
 def _unknown_kind(
-    detail: ErrorDetails, model: type[BaseModel], path: Path, written: Plain
+    detail: ErrorDetails, model: type[BaseModel], path: NodePath, written: Plain
 ) -> Problem:
     """A mapping whose kind is not said, or is none."""
     context = detail.get("ctx", {})
@@ -150,13 +276,13 @@ def _unknown_kind(
     return Problem(path, _CODES["missing"], f"missing key {shown(key)}", fix)
 
 
-def _value_at(value: Plain, path: Path) -> Plain:
+def _value_at(value: Plain, path: NodePath) -> Plain:
     for part in path:
         value = value[part]  # type: ignore[index]
     return value
 
 
-def _meaning(model: type[BaseModel], path: Path) -> str:
+def _meaning(model: type[BaseModel], path: NodePath) -> str:
     """What a setting is for, as the reference says it."""
     keys = [part for part in path if isinstance(part, str)]
     for end in range(len(keys), 0, -1):

@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import OperationError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
-from polynya.store.node_groups import Bounds, FailedLaunch, GroupFacts, Refresh, RefreshIs
-from polynya.store.retry import Retry
+from polynya.store.clock import Retry
+from polynya.store.jobs import Bounds, FailedLaunch, GroupFacts, Refresh, RefreshIs
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, OperationError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
-from polynya.store.retry import Retry
+from polynya.store.clock import Retry
 
 T = TypeVar("T")
 

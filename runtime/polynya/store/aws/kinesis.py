@@ -1,15 +1,24 @@
-"""A record stream in Amazon Kinesis, read by polling."""
+"""Amazon Kinesis: a record stream read by polling, and all records shard by shard."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import DependencyError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
-from polynya.store.record_stream import Page, Record, iterator_lost, throttled
-from polynya.store.retry import Retry
+from polynya.store.clock import Retry
+from polynya.store.shards import (
+    BusyError,
+    ExpiredError,
+    Shard,
+    ShardedStream,
+    ShardPage,
+    ShardRecord,
+)
+from polynya.store.streams import Page, Record, iterator_lost, throttled
 
 T = TypeVar("T")
 
@@ -130,4 +139,176 @@ def _no_stream(resource: str, said: str) -> DependencyError:
         why=said,
         state="nodes do not hear each other; no data and no ownership depends on it",
         fix="check `--stream` and the region; the node looks for the stream and goes on by itself",
+    )
+
+
+_EXPIRED: Final = "ExpiredIteratorException"
+_BUSY: Final = frozenset(
+    {
+        "KMSThrottlingException",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+    }
+)
+#: What one request gives at most; Kinesis has this limit too.
+_MOST_RECORDS: Final = 10_000
+
+
+class KinesisShards:
+    """Streams of one account and region."""
+
+    def __init__(
+        self, access: AwsAccess, *, retry: Retry | None = None, kinesis: Any | None = None
+    ) -> None:
+        self._kinesis: Any = kinesis or client("kinesis", access)
+        self._retry = retry or Retry(deadline=20.0)
+
+    def streams(self) -> tuple[str, ...]:
+        """The names of all streams."""
+        pages = self._pages("list the streams", "kinesis:ListStreams", "streams", "list_streams")
+        return tuple(str(name) for page in pages for name in page["StreamNames"])
+
+    def stream(self, name: str) -> ShardedStream | None:
+        """A stream as it is now; None also while it is being made or deleted."""
+        try:
+            found = self._asked(
+                "describe the stream",
+                "kinesis:DescribeStreamSummary",
+                name,
+                lambda: self._kinesis.describe_stream_summary(StreamName=name),
+            )["StreamDescriptionSummary"]
+            if found["StreamStatus"] in {"CREATING", "DELETING"}:
+                return None
+            pages = self._pages(
+                "list the shards", "kinesis:ListShards", name, "list_shards", StreamName=name
+            )
+            shards = tuple(_shard(one) for page in pages for one in page["Shards"])
+        except _MissingError:
+            return None
+        return ShardedStream(
+            found["StreamCreationTimestamp"],
+            timedelta(hours=float(found["RetentionPeriodHours"])),
+            shards,
+        )
+
+    def after(self, stream: str, shard: str, number: str) -> str:
+        """An iterator for what comes after a record."""
+        return self._iterator(
+            stream,
+            shard,
+            ShardIteratorType="AFTER_SEQUENCE_NUMBER",
+            StartingSequenceNumber=number,
+        )
+
+    def since(self, stream: str, shard: str, moment: datetime | None) -> str:
+        """An iterator for what arrived from a moment on."""
+        if moment is None:
+            return self._iterator(stream, shard, ShardIteratorType="TRIM_HORIZON")
+        return self._iterator(stream, shard, ShardIteratorType="AT_TIMESTAMP", Timestamp=moment)
+
+    def read(self, stream: str, iterator: str) -> ShardPage:
+        """What follows an iterator."""
+        answer = self._asked(
+            "read the records",
+            "kinesis:GetRecords",
+            stream,
+            lambda: self._kinesis.get_records(ShardIterator=iterator, Limit=_MOST_RECORDS),
+        )
+        records = tuple(
+            ShardRecord(
+                str(one["SequenceNumber"]),
+                str(one["PartitionKey"]),
+                bytes(one["Data"]),
+                one["ApproximateArrivalTimestamp"],
+            )
+            for one in answer["Records"]
+        )
+        behind = timedelta(milliseconds=int(answer.get("MillisBehindLatest") or 0))
+        return ShardPage(records, answer.get("NextShardIterator") or None, behind)
+
+    def _iterator(self, stream: str, shard: str, **start: Any) -> str:
+        answer = self._asked(
+            "begin to read a shard",
+            "kinesis:GetShardIterator",
+            stream,
+            lambda: self._kinesis.get_shard_iterator(StreamName=stream, ShardId=shard, **start),
+        )
+        return str(answer["ShardIterator"])
+
+    def _pages(
+        self, action: str, grant: str, resource: str, call: str, **asked: Any
+    ) -> Iterator[dict[str, Any]]:
+        while True:
+            page = self._asked(
+                action,
+                grant,
+                resource,
+                lambda asked=asked: getattr(self._kinesis, call)(**asked),  # type: ignore[misc]
+            )
+            yield page
+            if not page.get("NextToken"):
+                return
+            # The token stands for the name of the stream too, and Kinesis wants it alone.
+            asked = {"NextToken": page["NextToken"]}
+
+    def _asked(self, action: str, grant: str, stream: str, ask: Callable[[], T]) -> T:
+        resource = f"stream {stream}"
+        try:
+            return self._retry.run(ask, _passes)
+        except AWS_ERRORS as error:
+            code = code_of(error)
+            if code == _MISSING:
+                raise _MissingError from error
+            if code == _EXPIRED:
+                raise _expired(resource, str(error)) from error
+            if code in _BUSY:
+                raise _busy(resource, str(error)) from error
+            raise explained(
+                error, action=action, resource=resource, grant=f"{grant} on the {resource}"
+            ) from error
+
+
+class _MissingError(Exception):
+    """Raised when there is no such stream or shard."""
+
+
+def _passes(error: Exception) -> bool:
+    """Whether a call is to be made again here. Stand-ins call an old iterator a server's fault."""
+    return code_of(error) != _EXPIRED and (is_transient(error) or code_of(error) in _BUSY)
+
+
+def _shard(found: dict[str, Any]) -> Shard:
+    parents = (found.get("ParentShardId"), found.get("AdjacentParentShardId"))
+    closed = "EndingSequenceNumber" in found["SequenceNumberRange"]
+    keys = found.get("HashKeyRange")
+    return Shard(
+        str(found["ShardId"]),
+        tuple(str(one) for one in parents if one),
+        closed,
+        None if keys is None else (int(keys["StartingHashKey"]), int(keys["EndingHashKey"])),
+    )
+
+
+def _expired(resource: str, said: str) -> ExpiredError:
+    return ExpiredError(
+        "POLYNYA-STR-046",
+        "the place in a shard has expired again and again",
+        where=resource,
+        why=said,
+        state="nothing is lost: the stream is read on after the last landed batch",
+        fix="nothing if it passes; else check whether this machine is overloaded",
+    )
+
+
+def _busy(resource: str, said: str) -> BusyError:
+    return BusyError(
+        "POLYNYA-STR-047",
+        "the stream is read more often than it answers",
+        where=resource,
+        why=said,
+        state="nothing is lost: the records wait in the stream as long as it keeps them",
+        fix="nothing if it passes; else see who else reads the stream, or give it more shards",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from polynya.model.datatypes import (
+from polynya.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -23,7 +23,7 @@ from polynya.model.datatypes import (
     Struct,
     Void,
 )
-from polynya.transform.functions.base import Value, item, null
+from polynya.transform.functions.core import Value, item, null
 
 _INTEGRAL: Final = (INT, BIGINT)
 _TIMES: Final = (DATE, TIMESTAMP, TIMESTAMP_NTZ)

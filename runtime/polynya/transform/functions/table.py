@@ -6,37 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from polynya.transform.functions.base import Function
-from polynya.transform.functions.families import (
-    arrays,
-    comparison,
-    conditional,
-    conversion,
-    dates,
-    encoding,
-    numbers,
-    regex,
-    spatial,
-    strings,
-    structural,
-)
-from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
+from polynya.transform.functions import arrays, dates, logic, numbers, regex, spatial, strings
+from polynya.transform.functions.core import ALLOWED_FUNCTIONS, Function
 
 #: What stands before a name that also is one of Spark's.
 QUALIFIER: Final = "polynya"
 
 _FAMILIES: Final = {
-    "Array": arrays.FUNCTIONS,
-    "Comparison": comparison.FUNCTIONS,
-    "Conditional": conditional.FUNCTIONS,
-    "Date and time": dates.FUNCTIONS,
+    "Array": arrays.ARRAY_FUNCTIONS,
+    "Comparison": logic.COMPARISON_FUNCTIONS,
+    "Conditional": logic.CONDITIONAL_FUNCTIONS,
+    "Date and time": dates.DATE_FUNCTIONS,
     "Mathematical": numbers.FUNCTIONS,
     "Regular expression": regex.FUNCTIONS,
     "Spatial": spatial.FUNCTIONS,
     "String": strings.FUNCTIONS,
-    "Encoding and addresses": encoding.FUNCTIONS,
-    "Structural": structural.FUNCTIONS,
-    "Type conversion": conversion.FUNCTIONS,
+    "Encoding and addresses": dates.ENCODING_FUNCTIONS,
+    "Structural": arrays.STRUCTURAL_FUNCTIONS,
+    "Type conversion": logic.CONVERSION_FUNCTIONS,
 }
 
 

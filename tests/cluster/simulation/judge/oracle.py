@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from polynya.cluster.control.unit_wishes import Asked
+from polynya.cluster.control.wishes import Asked
 from polynya.cluster.coordination.standing import Standing
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from polynya.cluster.coordination.knowing import Knowing
-from polynya.cluster.coordination.leading.knowledge import Knowledge, Known, known
+from polynya.cluster.coordination.member import Knowing
+from polynya.cluster.coordination.planner import Knowledge, Known, known
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.planted.bug import Bug, Patch
 

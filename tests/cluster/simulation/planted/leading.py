@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from polynya.cluster.coordination.documents import LeaderLease
-from polynya.cluster.coordination.leading.leadership import Leadership
+from polynya.cluster.coordination.leases import Leadership
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.register import Found
-from polynya.cluster.coordination.shelf import Shelf
+from polynya.cluster.coordination.store import Found, Shelf
 from tests.cluster.simulation.planted.bug import Bug, Patch
 
 

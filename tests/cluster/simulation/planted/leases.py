@@ -8,13 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from polynya.cluster.coordination import member as member_module
-from polynya.cluster.coordination.census import Census
 from polynya.cluster.coordination.documents import Document, NodeLease, NodeState
+from polynya.cluster.coordination.leases import Census, Session
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.paths import incarnation_of, node_path
-from polynya.cluster.coordination.register import STORE_ERRORS, Register
-from polynya.cluster.coordination.session import Session
 from polynya.cluster.coordination.standing import Pace
+from polynya.cluster.coordination.store import STORE_ERRORS, Register, incarnation_of, node_path
 from tests.cluster.simulation.drill import Under
 from tests.cluster.simulation.parts.machine import MachineClock
 from tests.cluster.simulation.parts.store import Change, StoreLine

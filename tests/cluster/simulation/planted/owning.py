@@ -7,14 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from polynya.cluster.coordination import register
+from polynya.cluster.coordination import ownership, store
 from polynya.cluster.coordination.documents import D, Document, Ownership
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.owning import claiming
-from polynya.cluster.coordination.owning.decide import Claim, Decision, decide
-from polynya.cluster.coordination.owning.holdings import Holdings
-from polynya.cluster.coordination.shelf import GoOn
+from polynya.cluster.coordination.ownership import Claim, Decision, Holdings, decide
 from polynya.cluster.coordination.standing import Seen, Standing
+from polynya.cluster.coordination.store import GoOn
 from tests.cluster.simulation.drill import Under
 from tests.cluster.simulation.planted.bug import Bug, Patch
 from tests.cluster.simulation.planted.leases import paced
@@ -90,12 +88,12 @@ OWNING = (
     Bug(
         "a new owner has the epoch of the last one",
         "KIP-1251",
-        lambda: (Patch(claiming, "decide", claims(same_epoch)),),
+        lambda: (Patch(ownership, "decide", claims(same_epoch)),),
     ),
     Bug(
         "epochs begin again after a release",
         "a job id that changes: iceberg#14090",
-        lambda: (Patch(claiming, "decide", claims(first_epoch_again)),),
+        lambda: (Patch(ownership, "decide", claims(first_epoch_again)),),
     ),
     Bug(
         "a unit is claimed before its owner released it",
@@ -135,6 +133,6 @@ OWNING = (
     Bug(
         "a record of a later version is written over",
         "rolling upgrades",
-        lambda: (Patch(register, "parse", parsed_anyway),),
+        lambda: (Patch(store, "parse", parsed_anyway),),
     ),
 )

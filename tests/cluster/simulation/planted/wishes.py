@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from polynya.cluster.control.unit_wishes import Asked, Settled, UnitWishes
-from polynya.cluster.control.wishes import Wishes
-from polynya.cluster.coordination import paths
+from polynya.cluster.control.wishes import Asked, Settled, UnitWishes, Wishes
+from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import UnitOutcome, UnitWish
-from polynya.cluster.coordination.register import STORE_ERRORS, Found, Register
+from polynya.cluster.coordination.store import STORE_ERRORS, Found, Register
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.planted.bug import Bug, Patch
 
@@ -71,14 +70,14 @@ _write = UnitWishes._write
 
 def whatever_is_asked(self: UnitWishes, unit: JobKey, wish: str) -> None:
     """The wish that is there by now is deleted, whichever it is."""
-    found = self._register.read(UnitWish, paths.wish_path(unit))
+    found = self._register.read(UnitWish, store.wish_path(unit))
     if found is not None:
-        self._register.delete(paths.wish_path(unit), found.version)
+        self._register.delete(store.wish_path(unit), found.version)
 
 
 def written_over(self: Wishes, unit: JobKey, wish: UnitWish) -> str:
     """Who asks last is heard."""
-    self._write(paths.wish_path(unit), wish.model_copy(update={"by": self._by}))
+    self._write(store.wish_path(unit), wish.model_copy(update={"by": self._by}))
     return ""
 
 

@@ -1,0 +1,1 @@
+"""Captures of databases: a first load and then each change, into the landing zone."""

@@ -1,0 +1,1 @@
+"""Compares captured tables with their database: ranges of keys, rows, then proof."""

@@ -1,0 +1,688 @@
+"""Debezium in the capture process: its JVM, its engine, and its records as events.
+
+A Java cannot be started twice in a process; that, and its memory, is why each capture has one.
+
+Where a stream ends that would misread what follows, and where the next one begins. Pure.
+
+Debezium reads rows by the columns that it took from statements. Where it has misunderstood one, a
+new engine gets the history of schemas in words that it understands (`landing/statements.py`).
+
+How far a binlog was read, also where Debezium's offset stays behind.
+
+An offset is the place at which Debezium would begin again: until another event comes, that is the
+beginning of the last transaction, and behind a statement it does not move at all. What reads the
+binlog knows better. Its place moves after the records of an event are in the engine's queue, so a
+record of our own that is queued afterwards comes behind all of them.
+
+The history of schemas that binlog connectors need to read their log, kept beside the batches.
+
+It is a file of the engine that only grows. What has grown is put before the batch that came after
+it: a history ahead of the data does no harm, one behind would make the log unreadable.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import jpype
+import pyarrow as pa
+
+from polynya.capture.landing.log import HISTORY, CaptureLog
+from polynya.capture.landing.position import BINLOGS, Place
+from polynya.capture.landing.stream import StreamEvent, as_read, misread, mistyped
+from polynya.capture.postgresql.session import ASKED, PREFIX
+from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
+from polynya.capture.wire import UNREADABLE, TableError
+from polynya.formats.debezium.tables import table_of
+from polynya.model.errors import DependencyError, OperationError, PolynyaError
+
+#: Of an offset: how much of a transaction was read.
+_WITHIN: Final = frozenset({"event", "row"})
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What lands of some events.
+
+    Attributes:
+        ends: the engine has to end behind them.
+        begin: where the next one begins; None: behind the last of them.
+        replaced: tables whose rows were left out, and where: they have to be loaded.
+    """
+
+    events: Sequence[StreamEvent]
+    ends: bool = False
+    begin: Offset | None = None
+    replaced: tuple[tuple[str, Place], ...] = ()
+
+
+class Misreading:
+    """Watches the events of one engine."""
+
+    def __init__(self, is_captured: Callable[[str], bool], understood: Collection[Place]) -> None:
+        """Set up.
+
+        Args:
+            is_captured: whether rows of a table land.
+            understood: places of statements that Debezium has been told in other words. It brings
+                them once more.
+        """
+        self._is_captured, self._understood = is_captured, understood
+        #: The place of a statement that is told in other words from now on.
+        self.told: Place | None = None
+        #: After a statement with types that are misread: its offset, until the log goes on.
+        self._behind: Offset | None = None
+        self._tables: dict[str, Place] = {}
+
+    def take(self, events: Sequence[StreamEvent]) -> Taken:
+        """What lands of these."""
+        landing: list[StreamEvent] = []
+        left_out: dict[str, Place] = {}
+        for event in events:
+            if self._behind is not None and event.kind != "end":
+                offset = event.offset()
+                if _group(offset) != _group(self._behind):
+                    begin = {name: one for name, one in offset.items() if name not in _WITHIN}
+                    return Taken(landing, ends=True, begin=begin, replaced=tuple(left_out.items()))
+                if event.table in self._tables:
+                    # A table that was made with its rows, by `CREATE TABLE … SELECT`.
+                    left_out[event.table] = self._tables[event.table]
+                    continue
+            landing.append(event)
+            if event.kind == "statement" and self._is_misread(event):
+                return Taken(landing, ends=True)
+        return Taken(landing, replaced=tuple(left_out.items()))
+
+    def _is_misread(self, event: StreamEvent) -> bool:
+        """Whether to end at once; else what follows a statement is held up in `_behind`."""
+        found = misread(event.line)
+        is_new = found is not None and found.place not in self._understood
+        if found is not None and is_new and self._is_captured(found.table):
+            self.told = found.place
+            return True
+        tables = {
+            name: place for name, place in mistyped(event.line).items() if self._is_captured(name)
+        }
+        if tables:
+            self._behind = event.offset()
+            self._tables |= tables
+        return False
+
+
+def _group(offset: Offset) -> tuple[object, ...]:
+    """The transaction in which an offset is."""
+    return offset.get("gtids"), offset.get("file"), offset.get("pos")
+
+
+#: Topic of the records of our own; each has a number.
+REACHED: Final = f"{NAME}.reached"
+_NUMBER: Final = "number"
+
+
+def number_of(value: bytes) -> int:
+    """The number of a record of our own."""
+    return int(json.loads(value)[_NUMBER])
+
+
+class Reach:
+    """Asks one engine of a binlog. `look` is for one thread, `came` for that of the engine."""
+
+    def __init__(self, engine: Any, connector: str) -> None:
+        self._engine = engine
+        self._metrics = (
+            f"debezium.{connector}:type=connector-metrics,context=streaming,server={NAME}"
+        )
+        self._number = 0
+        #: The place that was read when the record of this number was queued.
+        self._asked: Offset | None = None
+        self._came = 0
+        self._known: Offset | None = None
+
+    def look(self) -> Offset | None:
+        """A place up to which all was taken, None: not known; asks for a newer one.
+
+        The place was read by the server's reader at the look before.
+        """
+        if self._asked is not None and self._came == self._number:
+            self._known, self._asked = self._asked, None
+        if self._asked is None:
+            # Before the connector has started there is nothing to ask.
+            with suppress(jpype.JException):
+                self._ask()
+        return self._known
+
+    def came(self, number: int) -> None:
+        """The record of a number has come, and everything before it was taken."""
+        self._came = number
+
+    def _ask(self) -> None:
+        place = self._place()
+        # File and position are two reads: a place that stays is a whole one.
+        if not place["file"] or place == self._known or place != self._place():
+            return
+        if self._queued(self._number + 1):
+            self._number += 1
+            self._asked = place
+
+    def _place(self) -> Offset:
+        server = jpype.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+        name = jpype.javax.management.ObjectName(self._metrics)
+        file, position = (
+            server.getAttribute(name, one) for one in ("BinlogFilename", "BinlogPosition")
+        )
+        return {"file": str(file or ""), "pos": int(position)}
+
+    def _queued(self, number: int) -> bool:
+        """Queue the record of a number, unless others wait: a full queue would hold us up."""
+        kafka = "org.apache.kafka.connect"
+        whole = jpype.JClass(f"{kafka}.data.Schema").INT64_SCHEMA
+        # Debezium looks for schemas of its own by their names, and sizes structs.
+        builder = jpype.JClass(f"{kafka}.data.SchemaBuilder")
+        schema = builder.struct().name(REACHED).field(_NUMBER, whole).build()
+        value = jpype.JClass(f"{kafka}.data.Struct")(schema)
+        value.put(_NUMBER, jpype.java.lang.Long(number))
+        nothing = jpype.JClass("java.util.HashMap")()
+        record = jpype.JClass(f"{kafka}.source.SourceRecord")(
+            nothing, nothing, REACHED, schema, value
+        )
+        event = jpype.JClass("io.debezium.pipeline.DataChangeEvent")(record)
+        tasks: list[Any] = []
+        consumer = jpype.JProxy("java.util.function.Consumer", {"accept": tasks.append})
+        self._engine.runWithTask(consumer)
+        for task in tasks:
+            field = task.getClass().getDeclaredField("queue")
+            field.setAccessible(True)
+            queue = field.get(task)
+            if queue.remainingCapacity() == queue.totalCapacity():
+                queue.enqueue(event)
+                return True
+        return False
+
+
+def start_java(jars: Sequence[str], java_home: str | None, heap_mb: int) -> None:
+    """Start it, if it does not run yet.
+
+    Args:
+        jars: the class path.
+        java_home: folder of the Java; None: JAVA_HOME, or what JPype finds.
+        heap_mb: its memory for objects, in MB.
+
+    Raises:
+        DependencyError: POLYNYA-GTW-005, it does not start.
+    """
+    if jpype.isJVMStarted():
+        return
+    if java_home:
+        os.environ["JAVA_HOME"] = java_home
+    options = [f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"]
+    try:
+        # Signals stay Python's: it has to end cleanly when it is asked to.
+        jpype.startJVM("-Xrs", *options, classpath=list(jars), convertStrings=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DependencyError(
+            "POLYNYA-GTW-005",
+            f"the Java of the capture does not start: {error}",
+            where=java_home,
+            state="nothing was captured since the newest batch; the database keeps its changes",
+            fix="set JAVA_HOME to a Java 17 or 21 whose memory this machine has",
+        ) from None
+
+
+def write_offset(path: Path, name: str, offset: Offset) -> None:
+    """Write an offset as the file from which the engine begins.
+
+    Args:
+        path: the file.
+        name: of the engine, and of the server in its offsets.
+        offset: as the connector has it.
+    """
+    # Connect's own writing of JSON, by which the key is compared.
+    key = f'["{name}",{{"server":"{name}"}}]'
+    entries = jpype.JClass("java.util.HashMap")()
+    entries.put(_bytes(key), _bytes(offset_text(offset)))
+    out = jpype.JClass("java.io.FileOutputStream")(str(path))
+    stream = jpype.JClass("java.io.ObjectOutputStream")(out)
+    try:
+        stream.writeObject(entries)
+    finally:
+        stream.close()
+
+
+def offset_text(offset: Offset) -> str:
+    """An offset as the JSON that Connect reads."""
+    return json.dumps(dict(offset), separators=(",", ":"))
+
+
+def python_offset(found: Any) -> dict[str, Any]:
+    """An offset out of Java: texts, numbers, truth values and nothing else."""
+    return {str(entry.getKey()): _plain(entry.getValue()) for entry in found.entrySet()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, jpype.JClass("java.lang.Boolean")):
+        return bool(value)
+    if isinstance(value, (jpype.JClass("java.lang.Float"), jpype.JClass("java.lang.Double"))):
+        return float(value)
+    if isinstance(value, jpype.JClass("java.lang.Number")):
+        return int(value)
+    if isinstance(value, jpype.JClass("java.util.Map")):
+        return python_offset(value)
+    return str(value)
+
+
+def java_properties(settings: Mapping[str, str]) -> Any:
+    """Settings as Java's Properties."""
+    properties = jpype.JClass("java.util.Properties")()
+    for name, value in settings.items():
+        properties.setProperty(name, value)
+    return properties
+
+
+def _bytes(text: str) -> Any:
+    return jpype.JArray(jpype.JByte)(text.encode())
+
+
+_NEW_KEY: Final = "__debezium.newkey"
+_KEY_HEADERS: Final = frozenset({_NEW_KEY, "__debezium.oldkey"})
+_HEARTBEATS: Final = f"__debezium-heartbeat.{NAME}"
+_MESSAGES: Final = f"{NAME}.message"
+_DELETE: Final = b'"op":"d"'
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The schema that a topic's records have now; `table` and `shape` are those of rows."""
+
+    java: Any
+    topic: str
+    table: str | None = None
+    shape: Mapping[str, Any] | None = None
+
+
+class RecordReader:
+    """Turns records into events; remembers the schemas that it has met.
+
+    Each call of Java takes about two microseconds, so a record is asked for as little as can be.
+    """
+
+    def __init__(self, *, heartbeats_move: bool) -> None:
+        """`heartbeats_move`: the connector's offset in a heartbeat is one to go on from."""
+        self._heartbeats_move = heartbeats_move
+        converter = jpype.JClass("org.apache.kafka.connect.json.JsonConverter")()
+        # Without it the schema of a column with a default says nothing of NULL.
+        own = {"schemas.enable": "false", "replace.null.with.default": "false"}
+        is_key = False
+        converter.configure(jpype.JClass("java.util.HashMap")(own), is_key)
+        self._converter = converter
+        self._known: dict[str, _Known] = {}
+        self._last: _Known | None = None
+        self._key_changes = False
+        self._is_awaited = False
+        #: Number of the newest record of our own.
+        self.reached = 0
+
+    def read(self, record: Any) -> StreamEvent | None:
+        """A record as an event; None for what neither lands nor moves anything."""
+        raw = record.value()
+        if raw is None:
+            return None
+        source = record.sourceRecord()
+        known = self._schema(record, source)
+        topic = known.topic
+        if topic == _MESSAGES:
+            self._is_awaited |= asks_for_position(bytes(raw))
+            return None
+        if topic == REACHED:
+            self.reached = number_of(bytes(raw))
+            return None
+        if topic == _HEARTBEATS:
+            return self._end(record, source) if self._heartbeats_move else None
+        value, offset = bytes(raw), _Offset(source)
+        if topic == TRANSACTIONS:
+            # The beginning has `BEGIN` in the same place.
+            is_end = b'"status":"END"' in value[:40]
+            return self._end(record, source) if is_end else None
+        key = record.key()
+        line = b'{"key":%b,"value":%b' % (b"null" if key is None else bytes(key), value)
+        if topic == NAME:
+            return StreamEvent("statement", line + b"}\n", offset, origin=record)
+        if known.shape is None:
+            known = self._of_rows(known, value)
+        line += self._headers(record, value)
+        return StreamEvent("row", line, offset, known.table, known.shape, record)
+
+    def _end(self, record: Any, source: Any) -> StreamEvent:
+        is_awaited, self._is_awaited = self._is_awaited, False
+        return StreamEvent("end", b"", _Offset(source), origin=record, is_awaited=is_awaited)
+
+    def _headers(self, record: Any, value: bytes) -> bytes:
+        """The end of a line: headers of a change of key, a delete with an insert right after it."""
+        if not self._key_changes and _DELETE not in value:
+            return b"}\n"
+        pairs = [
+            [name, str(header.getValue())]
+            for header in record.headers()
+            if (name := str(header.getKey())) in _KEY_HEADERS
+        ]
+        self._key_changes = any(name == _NEW_KEY for name, _ in pairs)
+        if not pairs:
+            return b"}\n"
+        return b',"headers":%b}\n' % json.dumps(pairs, separators=(",", ":")).encode()
+
+    def _schema(self, record: Any, source: Any) -> _Known:
+        """The schema of a record, which is that of the record before it as a rule.
+
+        PostgreSQL sends a table's columns anew whenever it has forgotten that it did, so that one
+        table has many equal schemas in time. Their names tell tables apart.
+        """
+        schema, last = source.valueSchema(), self._last
+        if last is not None and schema.equals(last.java):
+            return last
+        topic = str(record.destination())
+        known = self._known.get(topic)
+        if known is None or not schema.equals(known.java):
+            known = self._known[topic] = _Known(schema, topic)
+        self._last = known
+        return known
+
+    def _of_rows(self, known: _Known, value: bytes) -> _Known:
+        text = str(self._converter.asJsonSchema(known.java).toString())
+        table = table_of(json.loads(value)["source"])
+        full = replace(known, table=table, shape=json.loads(text))
+        self._known[known.topic] = self._last = full
+        return full
+
+
+def asks_for_position(message: bytes) -> bool:
+    """Whether a logical message of PostgreSQL is that of somebody who waits for the stream."""
+    try:
+        said = json.loads(message).get("message") or {}
+        content = base64.b64decode(said.get("content") or "", validate=True)
+    except (ValueError, AttributeError, TypeError):
+        return False
+    return said.get("prefix") == PREFIX and content == ASKED.encode()
+
+
+class _Offset:
+    """The connector's offset after a record, taken out of Java when it is asked for."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: Any) -> None:
+        self.record = record
+
+    def __call__(self) -> dict[str, Any]:
+        return python_offset(self.record.sourceOffset())
+
+
+_DIGITS: Final = 20
+
+
+class KeptHistory:
+    """The history of one run of an engine, and what of it is kept."""
+
+    def __init__(self, file: Path, log: CaptureLog) -> None:
+        self._file, self._log = file, log
+        self._size = 0
+
+    def restore(self, number: int) -> bool:
+        """Bring back the history of a number before the engine starts; whether there is one.
+
+        Raises:
+            OperationError: POLYNYA-GTW-009, it is not there.
+        """
+        if not number:
+            return False
+        path = self._path(number)
+        try:
+            packed = self._log.store.get(path)
+        except FileNotFoundError as error:
+            raise OperationError(
+                "POLYNYA-GTW-009",
+                "the history of schemas of the capture is not there",
+                where=path,
+                state="nothing was landed since the newest batch; the database keeps its changes",
+                fix="put the object back; if it is lost for ever, load all tables anew: "
+                "`polynya landing reload`",
+            ) from error
+        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as content:
+            text = content.read()
+        text = as_read(text)
+        self._file.write_bytes(text)
+        self._size = len(text)
+        return True
+
+    def kept(self, number: int) -> int:
+        """Put what has grown since a number; the number that has all of it."""
+        # Asked before each batch: a history of many tables is large.
+        if not self._file.is_file() or self._file.stat().st_size <= self._size:
+            return number
+        text = self._file.read_bytes()
+        kept = put_history(self._log, number + 1, text)
+        self._size = len(text)
+        return kept
+
+    def _path(self, number: int) -> str:
+        return _path(self._log, number)
+
+
+def put_history(log: CaptureLog, number: int, text: bytes) -> int:
+    """Keep a history, before the batch that names it; its number, `number` or the next free one.
+
+    One that no batch names may be there, after a kill or of a capture that loses the next number.
+    None is ever replaced: a batch may come to name it.
+    """
+    data: bytes = pa.compress(text, codec="zstd", asbytes=True)
+    while not log.store.put_if_absent(_path(log, number), data):
+        number += 1
+    return number
+
+
+def _path(log: CaptureLog, number: int) -> str:
+    return f"{log.folder}/{HISTORY}/{number:0{_DIGITS}d}.jsonl.zst"
+
+
+_STATEMENT: Final = re.compile(
+    # What is long is cut.
+    r"couldn't be parsed.*?with the statement '(.*?)(?:'\s*(?:\n|;|\Z)|\Z)",
+    re.DOTALL,
+)
+#: What Debezium says of a value, of a type that it does not know, and of rows that have other
+#: columns than the table had by all statements that it has read.
+_MARKS: Final = (
+    ("Error while deserializing binlog data", "a value that Debezium cannot read"),
+    ("ColumnType.byCode", "a column of a type that Debezium does not know, such as COMPRESSED"),
+    ("internal schema size", "rows that do not fit the table as the stream has told it"),
+    ("schema isn't known to this connector", "rows of a table that the stream has not told"),
+)
+#: The same of which Debezium names the table; of a row that does not fit it without its database.
+_OF_TABLE: Final = re.compile(
+    r"Error processing row in (?P<short>.+?), internal schema size"
+    r"|change event for table (?P<name>\S+) whose schema isn't known to this connector"
+)
+_VALUE: Final = re.compile(
+    r"Failed to properly convert (?:data|default) value for '(?P<table>[^']+)\.(?P<column>[^'.]+)' "
+    r"of type (?P<type>[^;\n]+)"
+)
+_SETTING: Final = "server is not configured to use a"
+_QUOTED: Final = re.compile(r"'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)")
+_LONGEST: Final = 300
+_STATE: Final = "all before it has landed; the stream stands there, and the database keeps its log"
+
+
+def failure_of(said: str) -> PolynyaError:
+    """The error of an engine that ended, from what it said."""
+    value = _VALUE.search(said)
+    if value is not None:
+        return _unconverted(value["table"], value["column"], value["type"].strip()[:_LONGEST])
+    statement = _STATEMENT.search(said)
+    if statement is not None:
+        # Its texts may be secrets.
+        shown = _QUOTED.sub("'…'", " ".join(statement[1].split()))[:_LONGEST]
+        return _unreadable(f"has a statement that Debezium cannot read: {shown}")
+    for mark, what in _MARKS:
+        if mark in said:
+            why = " ".join(said[said.index(mark) :].split())[:_LONGEST]
+            error, named = _unreadable(f"has {what}: {why}"), _OF_TABLE.search(said)
+            return error if named is None else TableError.of(named["name"] or named["short"], error)
+    if _SETTING in said:
+        return OperationError(
+            "POLYNYA-GTW-050",
+            f"the binlog does not have all changes: {said[:_LONGEST]}",
+            state="what has landed stays",
+            fix="set it back, then load all tables anew: `polynya landing reload`",
+        )
+    return DependencyError(
+        "POLYNYA-GTW-006",
+        f"the stream of changes has ended: {said}",
+        state="all that was read has landed up to a known place; the database keeps what "
+        "comes after it",
+        fix="look at the database and the way to it; the capture is started again by itself",
+    )
+
+
+def _unconverted(table: str, column: str, type_: str) -> TableError:
+    error = OperationError(
+        "POLYNYA-GTW-057",
+        f"a value of {table}.{column}, of type {type_}, has no form in which it could be captured",
+        where=table,
+        state="all before it has landed",
+        fix="change the value or the type of the column, give the table REPLICA IDENTITY FULL for "
+        "a long list, or exclude the table; `polynya landing resume` then loads it again",
+    )
+    return TableError.of(table, error)
+
+
+def _unreadable(what: str) -> OperationError:
+    return OperationError(
+        UNREADABLE,
+        f"the stream of changes {what}",
+        state=_STATE,
+        fix="load all tables anew, which begins behind it: `polynya landing reload`",
+    )
+
+
+_CLOSE_SECONDS: Final = 60.0
+_CLOSE_AGAIN_SECONDS: Final = 0.5
+_MAX_CAUSES: Final = 5
+_MAX_SAID: Final = 600
+_FORMAT: Final = "io.debezium.engine.format."
+
+Take = Callable[[Sequence[StreamEvent]], StreamEvent | None]
+"""Lands events; gives the one whose offset the database may be told, None for none yet."""
+
+
+class DebeziumEngine:
+    """One run of an engine, in a thread of its own."""
+
+    def __init__(
+        self, connector: str, settings: Mapping[str, str], take: Take, ended: Callable[[], None]
+    ) -> None:
+        """Set it up; nothing runs yet. Java has to run.
+
+        Args:
+            connector: `postgresql`, `mariadb` or another one.
+            settings: of the engine, whole.
+            take: is called with what came, again and again, one call at a time.
+            ended: is called once, when it has ended for whatever reason; `failure` says which.
+        """
+        self.failure: PolynyaError | None = None
+        self._stopping = False
+        self._ended = ended
+        self._reader = RecordReader(heartbeats_move=heartbeats_move(settings))
+        self._take = take
+        self._engine = self._built(settings)
+        self._reach = Reach(self._engine, connector) if connector in BINLOGS else None
+        self._thread = threading.Thread(target=self._run, name="debezium", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def read_to(self) -> Offset | None:
+        """A place in a binlog up to which all was taken; None: not known."""
+        return None if self._reach is None else self._reach.look()
+
+    def stop(self) -> None:
+        """End, after the batch that is landing. Waits for it."""
+        self._stopping = True
+        patience = _CLOSE_SECONDS
+        while self._thread.is_alive() and patience > 0:
+            # One that is just starting refuses, and one that ends by itself has nothing to close.
+            with suppress(jpype.JException):
+                self._engine.close()
+            self._thread.join(_CLOSE_AGAIN_SECONDS)
+            patience -= _CLOSE_AGAIN_SECONDS
+
+    def _built(self, settings: Mapping[str, str]) -> Any:
+        json_bytes = jpype.JClass(f"{_FORMAT}JsonByteArray")
+        form = jpype.JClass(f"{_FORMAT}KeyValueHeaderChangeEventFormat").of(
+            json_bytes, json_bytes, jpype.JClass(f"{_FORMAT}Json")
+        )
+        builder = jpype.JClass("io.debezium.engine.DebeziumEngine").create(form)
+        consumer = jpype.JProxy("io.debezium.engine.DebeziumEngine$ChangeConsumer", inst=self)
+        done = jpype.JProxy("io.debezium.engine.DebeziumEngine$CompletionCallback", inst=self)
+        builder.using(java_properties(settings)).notifying(consumer).using(done)
+        return builder.build()
+
+    def _run(self) -> None:
+        jpype.java.lang.Thread.attachAsDaemon()
+        try:
+            self._engine.run()
+        except jpype.JException as error:
+            self._fail(str(error.toString()))
+        finally:
+            self._ended()
+
+    # What Java calls: names are Debezium's.
+
+    def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
+        """Take a batch. An error ends the engine, and the database is told of nothing in it."""
+        try:
+            found = (self._reader.read(record) for record in records)
+            told = self._take([event for event in found if event is not None])
+        except PolynyaError as error:
+            self.failure = error
+            raise
+        if self._reach is not None:
+            self._reach.came(self._reader.reached)
+        if told is not None:
+            committer.markProcessed(told.origin)
+            committer.markBatchFinished()
+
+    def supportsTombstoneEvents(self) -> bool:  # noqa: N802
+        """Whether deletes are followed by tombstones: never asked for."""
+        return False
+
+    def handle(self, success: bool, message: Any, error: Any) -> None:  # noqa: FBT001
+        """The engine has ended."""
+        if not success:
+            self._fail(str(message) if error is None else _causes(error))
+
+    def _fail(self, why: str) -> None:
+        if self._stopping or self.failure is not None:
+            # One that is ended while it begins complains; nothing that it had read is lost.
+            return
+        self.failure = failure_of(why[:_MAX_SAID])
+
+
+def _causes(error: Any) -> str:
+    """What an exception of Java says, and its causes, each once."""
+    said: list[str] = []
+    while error is not None and len(said) < _MAX_CAUSES:
+        text = str(error.getMessage() or error.getClass().getName())
+        if not any(text in one for one in said):
+            said.append(text)
+        error = error.getCause()
+    return "; ".join(said)

@@ -1,0 +1,456 @@
+"""Where a capture continues: position in the stream, progress of loads, binlog epochs.
+
+It stands in the header of every landed batch and nowhere else: what has landed and what is known of
+it cannot differ. All values are immutable; what happens makes a new position.
+
+Epochs of a binlog: after a reset, or on another server, its files begin at 1 again. Pure.
+
+Tables order events by the number of the file and the place in it. So that what comes later stays
+later, the numbers that land are raised by the epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from polynya.capture.source import Chunk, Offset, Seen, SourceTable
+from polynya.model.errors import PolynyaError
+
+Place: TypeAlias = tuple[int, ...]
+
+#: Connectors whose places are files and bytes in them.
+BINLOGS: Final = frozenset({"mariadb", "mysql"})
+#: Of other connectors it is only known whether Debezium's own load is over.
+_AFTER_LOAD: Final = 1
+
+
+def place_of_offset(connector: str, offset: Offset) -> Place:
+    """How far a stream was read. Raises ValueError or LookupError."""
+    if connector == "postgresql":
+        return (int(offset["lsn"]),)
+    if connector in BINLOGS:
+        return (_file_number(offset["file"]), int(offset["pos"]))
+    return (_AFTER_LOAD if offset and "snapshot" not in offset else 0,)
+
+
+def place_of_rows(connector: str, source: Mapping[str, Any]) -> Place:
+    """Where the rows of a view stand. Raises ValueError or LookupError."""
+    if connector == "postgresql":
+        return (int(source["lsn"]),)
+    if connector in BINLOGS:
+        return (_file_number(source["file"]), int(source["pos"]))
+    return (_AFTER_LOAD,)
+
+
+def truncation(connector: str, table: str, source: Mapping[str, Any]) -> bytes:
+    """An event line that empties a table right before the rows of a view.
+
+    A table that is loaded anew may have rows that went while nobody followed the stream.
+
+    Args:
+        connector: of the database.
+        table: `SPACE.NAME`.
+        source: what the rows of the view carry.
+    """
+    space, _, name = table.partition(".")
+    before: dict[str, Any]
+    if connector == "postgresql":
+        lsn = int(source["lsn"])
+        before = {"schema": space, "sequence": json.dumps([str(lsn - 1), str(lsn)])}
+    else:
+        before = {"db": space, "pos": int(source["pos"]) - 1}
+    value = {
+        "before": None,
+        "after": None,
+        "source": {**source, **before, "table": name, "snapshot": "false"},
+        "transaction": None,
+        "op": "t",
+    }
+    event = {"key": None, "value": value}
+    return json.dumps(event, separators=(",", ":")).encode() + b"\n"
+
+
+def _file_number(name: Any) -> int:
+    """The number in the name of a binlog file."""
+    return int(str(name).rpartition(".")[2])
+
+
+TableState: TypeAlias = Literal["queued", "loading", "loaded", "suspended"]
+_STATES: Final = frozenset(get_args(TableState))
+_FILLED: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """How far a table is loaded.
+
+    Attributes:
+        after: key after which the next chunk begins; None: at the beginning.
+        rows: that have landed.
+        chunks: that have landed.
+        why: it is suspended.
+        identity: of the table that was loaded; None: nobody knows.
+        columns_made: how many columns it had had when its load began; None: nobody knows; below 0:
+            since then a statement filled a column, of which no row tells.
+        changes: events of the stream that landed before its load had ended.
+        ended: number of the batch with which its load ended; None: it did not, or nobody knows.
+        seen: of a table without key, what its rows have of the stream that is still to come; None:
+            nothing.
+        lacks_changes: it was suspended because of its changes, and none has landed since.
+        since: in a binlog, the place that all views of its load are behind; None: nobody knows.
+        is_replaced: since then its rows were exchanged for others, of which the stream has nothing.
+    """
+
+    state: TableState = "queued"
+    after: tuple[Any, ...] | None = None
+    rows: int = 0
+    chunks: int = 0
+    why: str | None = None
+    identity: str | None = None
+    columns_made: int | None = None
+    changes: int = 0
+    ended: int | None = None
+    seen: Seen | None = None
+    lacks_changes: bool = False
+    since: Place | None = None
+    is_replaced: bool = False
+
+    def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
+        """After a chunk has landed, in a batch of this number."""
+        return replace(
+            self,
+            state="loaded" if chunk.is_last else "loading",
+            after=self.after if chunk.last is None else chunk.last,
+            rows=self.rows + chunk.rows,
+            chunks=self.chunks + 1,
+            why=None,
+            ended=batch if chunk.is_last else None,
+        )
+
+    def with_whole(self, rows: int, seen: Seen, batch: int | None = None) -> TableProgress:
+        """After all of a table without key has landed at once, in a batch of this number."""
+        return replace(self, state="loaded", rows=rows, chunks=1, why=None, seen=seen, ended=batch)
+
+    def of_table(self, table: SourceTable) -> TableProgress:
+        """With what is known of the table, where nothing was."""
+        made = table.columns_made if self.columns_made is None else self.columns_made
+        return replace(self, identity=self.identity or table.identity, columns_made=made)
+
+    def suspended(self, why: PolynyaError) -> TableProgress:
+        """Given up, until a person resumes it."""
+        return replace(self, state="suspended", why=f"{why.code}: {why.message}")
+
+    def without_changes(self, why: PolynyaError) -> TableProgress:
+        """Given up because of a change: from now on none of its changes lands."""
+        return replace(self.suspended(why), lacks_changes=True)
+
+    def is_another(self, table: SourceTable) -> bool:
+        """Whether what was loaded is of another table."""
+        other = self.identity is not None and self.identity != table.identity
+        return other or self.is_replaced
+
+    def replaced(self, place: Place) -> TableProgress:
+        """After its rows were exchanged at a place of the binlog. Its load may be behind that."""
+        return replace(self, is_replaced=True) if self._began_before(place) else self
+
+    def filled(self, place: Place) -> TableProgress:
+        """After a column was filled in all of its rows at a place of the binlog."""
+        return replace(self, columns_made=_FILLED) if self._began_before(place) else self
+
+    @property
+    def is_other(self) -> bool:
+        """Whether its rows are others now, of which the stream does not tell."""
+        return self.is_replaced or self.columns_made == _FILLED
+
+    def _began_before(self, place: Place) -> bool:
+        return self.since is None or place >= self.since
+
+    def is_stale(self, table: SourceTable) -> bool:
+        """Whether what was loaded is of another table, or changes since then were not followed."""
+        return self.is_another(table) or (self.chunks > 0 and not table.is_followed)
+
+    def lacks_defaults(self, table: SourceTable) -> bool:
+        """Whether a column came since the load began that filled the rows that were there."""
+        return self.columns_made is not None and table.columns_filled > self.columns_made
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON; what is not there is left out."""
+        shown: dict[str, Any] = {"state": self.state, "rows": self.rows, "chunks": self.chunks}
+        if self.after is not None:
+            shown["after"] = list(self.after)
+        if self.why is not None:
+            shown["why"] = self.why
+        if self.identity is not None:
+            shown["identity"] = self.identity
+        if self.columns_made is not None:
+            shown["columns_made"] = self.columns_made
+        if self.changes:
+            shown["changes"] = self.changes
+        if self.ended is not None:
+            shown["ended"] = self.ended
+        if self.seen is not None:
+            shown["seen"] = dict(self.seen)
+        if self.lacks_changes:
+            shown["lacks_changes"] = True
+        if self.since is not None:
+            shown["since"] = list(self.since)
+        if self.is_replaced:
+            shown["is_replaced"] = True
+        return shown
+
+    @classmethod
+    def of(cls, says: Mapping[str, Any]) -> TableProgress:
+        """From its JSON. Raises ValueError or LookupError."""
+        if says["state"] not in _STATES:
+            raise ValueError(f"state {str(says['state'])[:40]!r}")
+        after = says.get("after")
+        return cls(
+            state=cast("TableState", says["state"]),
+            after=None if after is None else tuple(after),
+            rows=int(says["rows"]),
+            chunks=int(says["chunks"]),
+            why=says.get("why"),
+            identity=says.get("identity"),
+            columns_made=says.get("columns_made"),
+            changes=int(says.get("changes", 0)),
+            ended=says.get("ended"),
+            seen=says.get("seen"),
+            lacks_changes=bool(says.get("lacks_changes", False)),
+            since=tuple(says["since"]) if "since" in says else None,
+            is_replaced=bool(says.get("is_replaced", False)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Events beyond an offset that have landed: those of a transaction up to a place in the log.
+
+    The connector restarts exactly at the end of a transaction only, and a batch may end inside.
+    """
+
+    transaction: str
+    lsn: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """Where the stream goes on: from an offset of the connector, without what it has passed."""
+
+    offset: Offset
+    passed: Passed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a capture goes on.
+
+    Attributes:
+        stream: place in the stream.
+        tables: progress by table.
+        history: number of the newest history of schemas that was put, 0 for none.
+        epoch: how often the places of the stream began anew, see `epochs`.
+        left_out: of tables without key that are not loaded, the place of the newest event that did
+            not land: the view of their load has to have it.
+        gone: tables that are there no more, and of which rows have landed.
+        read_to: a place in a binlog up to which all has landed, where it is behind that of the
+            offset; None: that of the offset.
+    """
+
+    stream: StreamPosition
+    tables: Mapping[str, TableProgress] = field(default_factory=dict)
+    history: int = 0
+    epoch: int = 0
+    left_out: Mapping[str, Place] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+    read_to: Offset | None = None
+
+    def with_table(self, name: str, progress: TableProgress) -> Position:
+        """With another progress of one table."""
+        return replace(self, tables={**self.tables, name: progress})
+
+    @property
+    def lacking(self) -> frozenset[str]:
+        """The tables whose changes do not land."""
+        return frozenset(name for name, one in self.tables.items() if one.lacks_changes)
+
+    def with_changes(self, counts: Mapping[str, int]) -> Position:
+        """After events of the stream have landed, so many by table: tables in their load count."""
+        tables = {
+            name: replace(self.tables[name], changes=self.tables[name].changes + count)
+            for name, count in counts.items()
+            if name in self.tables and self.tables[name].state in {"queued", "loading"}
+        }
+        return replace(self, tables={**self.tables, **tables}) if tables else self
+
+    @property
+    def replaced(self) -> bool:
+        """Whether a table waits for being loaded again, since its rows are others now."""
+        return any(one.is_other and one.state != "suspended" for one in self.tables.values())
+
+    def with_replaced(self, places: Mapping[str, Place]) -> Position:
+        """After rows of tables were exchanged, each at a place of the binlog."""
+        known = self.tables
+        return self._with(
+            {one: known[one].replaced(at) for one, at in places.items() if one in known}
+        )
+
+    def with_filled(self, places: Mapping[str, Place]) -> Position:
+        """After a column was filled in the rows of tables, likewise."""
+        known = self.tables
+        return self._with(
+            {one: known[one].filled(at) for one, at in places.items() if one in known}
+        )
+
+    def _with(self, tables: Mapping[str, TableProgress]) -> Position:
+        return replace(self, tables={**self.tables, **tables}) if tables else self
+
+    def loaded_from(self, place: Place) -> Position:
+        """Before tables are loaded from views that do not begin before a place of the binlog."""
+        tables = {
+            name: replace(one, since=place)
+            if one.state in {"queued", "loading"} and one.chunks == 0
+            else one
+            for name, one in self.tables.items()
+        }
+        return replace(self, tables=tables)
+
+    def with_tables(self, names: Iterable[str], again: Iterable[str] = ()) -> Position:
+        """With the tables that there are now: new ones wait for their load, as do those `again`."""
+        renewed, found = frozenset(again), frozenset(names)
+        tables = {
+            name: TableProgress() if name in renewed else self.tables.get(name, TableProgress())
+            for name in sorted(found)
+        }
+        left = {name for name, one in self.tables.items() if one.chunks or one.changes}
+        return replace(self, tables=tables, gone=(self.gone | left) - found)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON, for the header of a batch."""
+        passed = self.stream.passed
+        stream: dict[str, Any] = {"offset": dict(self.stream.offset)}
+        if passed is not None:
+            stream["passed"] = {"transaction": passed.transaction, "lsn": passed.lsn}
+        shown: dict[str, Any] = {
+            "stream": stream,
+            "tables": {name: one.as_dict() for name, one in self.tables.items()},
+            "history": self.history,
+        }
+        if self.epoch:
+            shown["epoch"] = self.epoch
+        if self.left_out:
+            shown["left_out"] = {name: list(place) for name, place in self.left_out.items()}
+        if self.gone:
+            shown["gone"] = sorted(self.gone)
+        if self.read_to is not None:
+            shown["read_to"] = dict(self.read_to)
+        return shown
+
+    @classmethod
+    def of(cls, says: Mapping[str, Any]) -> Position:
+        """From its JSON. Raises ValueError, TypeError or LookupError when it is none."""
+        stream, passed = says["stream"], says["stream"].get("passed")
+        return cls(
+            stream=StreamPosition(
+                dict(stream["offset"]),
+                None if passed is None else Passed(str(passed["transaction"]), int(passed["lsn"])),
+            ),
+            tables={name: TableProgress.of(one) for name, one in says["tables"].items()},
+            history=int(says["history"]),
+            epoch=int(says.get("epoch", 0)),
+            left_out={name: tuple(one) for name, one in says.get("left_out", {}).items()},
+            gone=frozenset(says.get("gone", ())),
+            read_to=dict(says["read_to"]) if "read_to" in says else None,
+        )
+
+
+#: What a user may say of a table, in the order of loading.
+PRIORITIES: Final = ("highest", "high", "normal", "low", "lowest")
+_NORMAL: Final = PRIORITIES.index("normal")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """How tables are loaded.
+
+    Attributes:
+        parallel: at most so many at a time.
+        order: priority by table, for those that are not `normal`.
+        where: condition of the rows to load, by table.
+        chunk_rows: about so many rows land at once.
+        retries: so often a table is tried again before it is given up.
+        then: what giving it up means: `suspend` it, or `stop` the capture.
+    """
+
+    parallel: int = 5
+    order: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)
+    chunk_rows: int = 50_000
+    retries: int = 3
+    then: str = "suspend"
+
+    def next_table(self, position: Position, running: Collection[str]) -> str | None:
+        """The table that a free thread takes; None: there is none, or enough are loaded now.
+
+        One that was begun comes before those that were not, then priority decides, then the name.
+        """
+        if len(running) >= self.parallel:
+            return None
+        waiting = [name for name in unloaded(position) if name not in running]
+        return min(waiting, key=lambda name: self._rank(position, name), default=None)
+
+    def _rank(self, position: Position, name: str) -> tuple[int, int, str]:
+        is_begun = position.tables[name].state == "loading"
+        return (0 if is_begun else 1, priority(self.order.get(name)), name)
+
+
+def priority(word: str | None) -> int:
+    """The rank of a priority, 0 first."""
+    return PRIORITIES.index(word) if word in PRIORITIES else _NORMAL
+
+
+def unloaded(position: Position) -> list[str]:
+    """The tables that wait for their load, or are in it; suspended ones do neither."""
+    return [name for name, one in position.tables.items() if one.state in {"queued", "loading"}]
+
+
+#: Ten digits are read: so many files and a hundred epochs.
+_FILES: Final = 100_000_000
+_FILE: Final = re.compile(rb'"file":"([^"]*\.)(\d+)"')
+
+
+def next_epoch(connector: str, epoch: int, before: Offset, begins: Offset) -> int:
+    """The epoch of a capture that begins anew, after one that had come as far as `before`."""
+    if connector not in BINLOGS or not begins:
+        return epoch
+    is_later = place_of_offset(connector, begins) >= place_of_offset(connector, before)
+    return epoch if is_later else epoch + 1
+
+
+def source_in_epoch(source: Mapping[str, Any], epoch: int) -> Mapping[str, Any]:
+    """What the rows of a view carry, with the number of its file raised by the epoch."""
+    if not epoch or "file" not in source:
+        return source
+    base, dot, number = str(source["file"]).rpartition(".")
+    return {**source, "file": f"{base}{dot}{int(number) + epoch * _FILES}"}
+
+
+def in_epoch(lines: bytes, epoch: int) -> bytes:
+    """Event lines with the numbers of their files raised by the epoch."""
+    if not epoch:
+        return lines
+    return b"".join(_raised(line, epoch) for line in lines.splitlines(keepends=True))
+
+
+def _raised(line: bytes, epoch: int) -> bytes:
+    """Values of a row stand before `source`, and the text of a statement behind it."""
+    is_statement = b'"ddl":' in line and b'"op":' not in line
+    found = list(_FILE.finditer(line))
+    if not found:
+        return line
+    file = found[0] if is_statement else found[-1]
+    number = int(file[2]) + epoch * _FILES
+    return line[: file.start(2)] + b"%d" % number + line[file.end(2) :]

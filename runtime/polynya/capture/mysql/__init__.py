@@ -1,0 +1,1 @@
+"""Captures of MariaDB and MySQL."""

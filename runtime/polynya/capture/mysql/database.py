@@ -1,0 +1,370 @@
+"""MariaDB and MySQL as captured databases, with Debezium's settings for their binlog.
+
+The schemas that a stream begins with, as Debezium's history of schemas holds them. Pure.
+
+Debezium reads rows of the log by the definitions of tables that it knows from statements. They are
+written here from the catalog, so that it has to look at nothing itself and takes no lock, and so
+that types which it reads wrongly have the names of others.
+
+A store of trusted certificates for Java, from a PEM file: the format JKS, version 2. Pure.
+
+Java has no setting for a PEM file, and the tool that would make the store is not on all machines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import shutil
+import ssl
+import struct
+import tempfile
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from polynya.capture.mysql.catalog import (
+    Column,
+    Table,
+    matching,
+    read_tables,
+    refuse_later,
+    refuse_unfollowed,
+    refuse_unnumbered,
+    refuse_unread,
+)
+from polynya.capture.mysql.health import binlog_settings, findings_of, lag_of, lost_of, of_binlog
+from polynya.capture.mysql.rows import NAME
+from polynya.capture.mysql.session import Session, quoted
+from polynya.capture.mysql.snapshot import (
+    MysqlLook,
+    MysqlSnapshot,
+    end_view,
+    offset_at,
+    open_view,
+    place_of_load,
+)
+from polynya.capture.source import (
+    Access,
+    Beginning,
+    Finding,
+    Lag,
+    Offset,
+    SourceTable,
+    certificates_of,
+)
+from polynya.model.errors import DependencyError, OperationError, PolynyaError
+from polynya.model.patterns import joined
+
+
+def history_of(tables: Iterable[Table], offset: Mapping[str, Any]) -> bytes:
+    """The content of the history's file: a line for each table, at the place of an offset.
+
+    Views are not in it, since no row of the log is of one.
+    """
+    return b"".join(
+        json.dumps(
+            {
+                "source": {"server": NAME}, "position": dict(offset), "ts_ms": 0,
+                "databaseName": table.database, "ddl": definition(table), "tableChanges": [],
+            },
+            ensure_ascii=False,
+        ).encode() + b"\n"
+        for table in tables
+        if not table.is_view
+    )  # fmt: skip
+
+
+def definition(table: Table) -> str:
+    """The statement that makes a table with the columns and the key of another one."""
+    parts = [_column(column) for column in table.columns]
+    if table.key:
+        parts.append(f"PRIMARY KEY ({', '.join(quoted(name) for name in table.key)})")
+    return f"CREATE TABLE {quoted(table.database, table.name)} ({', '.join(parts)})"
+
+
+def _column(column: Column) -> str:
+    facts = column.facts
+    kind = (column.coding.history if column.coding else "longblob") or facts.plain
+    charset = f" CHARACTER SET {facts.charset}" if facts.charset else ""
+    return f"{quoted(facts.name)} {kind}{charset} {'NULL' if facts.nullable else 'NOT NULL'}"
+
+
+_CLASSES: Final = {
+    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
+    "mysql": "io.debezium.connector.mysql.MySqlConnector",
+}
+_TLS: Final = {
+    "mariadb": {"verify": "verify-full", "require": "trust", "disable": "disable"},
+    "mysql": {"verify": "verify_identity", "require": "required", "disable": "disabled"},
+}
+#: Numbers below are those of real servers.
+_FIRST_SERVER: Final = 1_000_000_000
+
+
+def properties(
+    access: Access,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    *,
+    without: Collection[str] = (),
+) -> dict[str, str]:
+    """All settings of the connector, but for a store of certificates. They have the password.
+
+    Args:
+        access: how the server is reached.
+        include: patterns of the tables' names; tables that come later are captured at once.
+        exclude: likewise.
+        without: names of tables that are not read either.
+    """
+    return {
+        "connector.class": _CLASSES[access.type],
+        "database.hostname": access.host,
+        "database.port": str(access.port),
+        "database.user": access.user,
+        "database.password": access.password,
+        "database.server.id": str(server_number(access.task)),
+        "database.ssl.mode": _TLS[access.type][access.tls],
+        "table.include.list": java_pattern(include, exclude, without),
+        # The years 0 to 99 are themselves.
+        "enable.time.adjuster": "false",
+        # A NULL stays NULL where the column has a default.
+        "converter.replace.null.with.default": "false",
+        "inconsistent.schema.handling.mode": "fail",
+        "snapshot.locking.mode": "none",
+    }
+
+
+def server_number(task: str) -> int:
+    """By which the server knows the reader: of two with one number the server ends the older."""
+    return _FIRST_SERVER + zlib.crc32(task.encode()) % _FIRST_SERVER
+
+
+def java_pattern(
+    include: Sequence[str], exclude: Sequence[str], without: Collection[str] = ()
+) -> str:
+    """Patterns of names as one regular expression of Java, in which there is no comma.
+
+    `without` has names that are not patterns.
+    """
+    wanted = "|".join(_java(one) for one in include)
+    refused = [*(_java(one) for one in exclude), *(_exactly(one) for one in sorted(without))]
+    if not refused:
+        return f"(?:{wanted})"
+    return f"(?!(?:{'|'.join(refused)})$)(?:{wanted})"
+
+
+def _java(pattern: str) -> str:
+    return joined([_exactly(part) for part in re.split("[%*]", pattern)])
+
+
+def _exactly(name: str) -> str:
+    return "".join(c if re.fullmatch(r"\w", c, re.ASCII) else f"\\x{{{ord(c):x}}}" for c in name)
+
+
+_MAGIC: Final = 0xFEEDFEED
+_VERSION: Final = 2
+_TRUSTED: Final = 2
+_SALT: Final = b"Mighty Aphrodite"
+
+
+def java_trust_store(pem: str, password: str) -> bytes:
+    """The store; the password only guards it against damage. Raises ValueError for a bad PEM."""
+    certificates = [ssl.PEM_cert_to_DER_cert(one) for one in certificates_of(pem)]
+    if not certificates:
+        raise ValueError("there is no certificate in it")
+    store = struct.pack(">III", _MAGIC, _VERSION, len(certificates))
+    for number, one in enumerate(certificates):
+        store += struct.pack(">I", _TRUSTED) + _text(f"authority-{number}") + struct.pack(">Q", 0)
+        store += _text("X.509") + struct.pack(">I", len(one)) + one
+    return store + hashlib.sha1(password.encode("utf-16-be") + _SALT + store).digest()  # noqa: S324
+
+
+def _text(value: str) -> bytes:
+    return struct.pack(">H", len(value)) + value.encode()
+
+
+#: So often the definitions of tables are read again when they change while a capture begins.
+_ATTEMPTS: Final = 20
+
+
+class MysqlDatabase:
+    """A server. It connects when it is first asked, and again after a failure."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._open: Session | None = None
+        self._include: Sequence[str] = ()
+        self._exclude: Sequence[str] = ()
+        self._scratch: Path | None = None
+
+    @property
+    def connector(self) -> str:
+        """`mariadb` or `mysql`."""
+        return self._access.type
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What a test of the connection says."""
+        return findings_of(self._access)
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
+        """The tables that patterns choose; a view only where its own name is written.
+
+        The stream follows the same patterns.
+        """
+        self._include, self._exclude = tuple(include), tuple(exclude)
+        found = self._tables()
+        names = sorted(
+            name
+            for name in matching(found, include, exclude)
+            if not found[name].is_view or name in include
+        )
+        return tuple(found[name].source_table() for name in names)
+
+    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+        """The moment at which the capture begins; nothing is made on the server.
+
+        Raises:
+            OperationError: POLYNYA-GTW-048, what would not be captured as it is.
+            DependencyError: POLYNYA-GTW-045, definitions change without end; what may pass.
+        """
+        session = self._session()
+        self._refuse_incomplete(session)
+        before = self._tables()
+        refuse_unfollowed(self._access, _of(tables, before))
+        for _ in range(_ATTEMPTS):
+            try:
+                place = open_view(session, self.connector)
+                offset = offset_at(session, self._access, place)
+            finally:
+                end_view(session)
+            after = self._tables()
+            if _definitions(before) == _definitions(after):
+                history = history_of(after.values(), offset)
+                return Beginning(offset, MysqlSnapshot(self._access, place), history)
+            before = after
+        raise DependencyError(
+            "POLYNYA-GTW-045", "definitions of tables change all the time",
+            where=self._access.task, state="nothing was captured",
+            fix="nothing to do: it is tried again",
+        )  # fmt: skip
+
+    def resume(self, tables: Sequence[SourceTable]) -> MysqlSnapshot:
+        """Views for what is still to be loaded.
+
+        Raises:
+            TableError: POLYNYA-GTW-048, a table would not be captured as it is.
+        """
+        session = self._session()
+        refuse_later(self._access, _of(tables, self._tables()))
+        place = open_view(session, self.connector)
+        end_view(session)
+        return MysqlSnapshot(self._access, place)
+
+    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
+        """Views without a binlog, by whoever may read. Each table is of a moment of its own.
+
+        Raises:
+            OperationError: POLYNYA-GTW-048, what would not be captured as it is.
+        """
+        chosen = _of(tables, self._tables())
+        refuse_unread(self._access, chosen)
+        refuse_unnumbered(self._access, chosen)
+        place = place_of_load(self._session(), self.connector, beyond)
+        offset = {"file": place.file, "pos": place.position}
+        return Beginning(offset, MysqlLook(self._access, place))
+
+    def engine_properties(
+        self, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
+        """Debezium's settings; a store with the authority's certificate is made for it.
+
+        Raises:
+            OperationError: POLYNYA-GTW-050, the binlog would not have all changes as whole rows.
+        """
+        self._refuse_incomplete(self._session())
+        include = self._include or tuple(one.name for one in tables)
+        given = properties(self._access, include, self._exclude, without=without)
+        if self._access.tls == "verify" and self._access.ca:
+            given |= self._trust(self._access.ca)
+        return given
+
+    def lag(self, offset: Offset) -> Lag:
+        """How far the binlog is beyond an offset. Raises POLYNYA-GTW-050, as it is asked often."""
+        session = self._session()
+        self._refuse_incomplete(session)
+        return lag_of(session, offset)
+
+    def lost(self, offset: Offset) -> str | None:
+        """Why the binlog does not go on from an offset. Any thread may ask, so it connects anew."""
+        session = Session(self._access)
+        try:
+            return lost_of(session, self.connector, offset)
+        finally:
+            session.close()
+
+    def drop(self) -> None:
+        """Nothing: a reader leaves nothing on the server."""
+
+    def close(self) -> None:
+        """End the session."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+
+    def _tables(self) -> dict[str, Table]:
+        return read_tables(self._session())
+
+    def _session(self) -> Session:
+        """The session, or a new one when it does not answer any more."""
+        if self._open is not None:
+            with suppress(PolynyaError):
+                self._open.run("DO 1")
+                return self._open
+            self._open.close()
+        self._open = Session(self._access)
+        return self._open
+
+    def _refuse_incomplete(self, session: Session) -> None:
+        wrong = [one.what for one in of_binlog(binlog_settings(session)) if not one.ok]
+        if wrong:
+            raise OperationError(
+                "POLYNYA-GTW-050", f"the binlog does not have all changes: {', '.join(wrong)}",
+                where=self._access.task,
+                state="what has landed stays; what was changed under this setting may be missing "
+                "or incomplete",
+                fix="set it back, in the configuration file too, then load all tables anew: "
+                "`polynya landing reload`; `polynya connection test` says what each has to be",
+            )  # fmt: skip
+
+    def _trust(self, pem: str) -> dict[str, str]:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="polynya-trust-"))
+        store, password = self._scratch / "authorities.jks", secrets.token_hex(8)
+        try:
+            store.write_bytes(java_trust_store(Path(pem).read_text("utf-8"), password))
+        except (OSError, ValueError) as error:
+            raise OperationError(
+                "POLYNYA-GTW-042", f"the certificates of `tls.ca` cannot be used: {error}",
+                where=pem, state="nothing was read", fix="give a file with certificates in PEM",
+            ) from error  # fmt: skip
+        return {
+            "database.ssl.truststore": str(store),
+            "database.ssl.truststore.password": password,
+        }
+
+
+def _of(tables: Sequence[SourceTable], found: Mapping[str, Table]) -> list[Table]:
+    """Those that are still there."""
+    return [found[one.name] for one in tables if one.name in found]
+
+
+def _definitions(tables: Mapping[str, Table]) -> dict[str, object]:
+    return {name: (one.columns, one.key) for name, one in tables.items()}

@@ -1,0 +1,226 @@
+"""Findings of a connection test, and whether the binlog still holds the position."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from polynya.capture.mysql.session import Session
+from polynya.capture.mysql.snapshot import LOAD_FILE, MARIADB, gtids_at, log_files
+from polynya.capture.source import Access, Finding, Lag, Offset
+from polynya.model.errors import PolynyaError
+
+_OLDEST: Final = {"mariadb": (10, 5), "mysql": (8, 0)}
+_DAY: Final = 86_400
+_RIGHTS: Final = {
+    # Each by the words of MariaDB and of MySQL.
+    "read the stream": ("REPLICATION SLAVE", "REPLICATION REPLICA"),
+    "see the binlog": ("BINLOG MONITOR", "REPLICATION CLIENT"),
+}
+_SETTINGS: Final = (
+    "version", "log_bin", "binlog_format", "binlog_row_image", "log_bin_compress",
+    "expire_logs_days", "binlog_expire_logs_seconds", "log_slave_updates", "gtid_slave_pos",
+    "gtid_binlog_pos",
+)  # fmt: skip
+
+
+def findings_of(access: Access) -> tuple[Finding, ...]:
+    """What is well, and what is not; a failure is the last finding."""
+    found: list[Finding] = []
+    try:
+        session = Session(access)
+        try:
+            found.append(
+                Finding(ok=True, what=f"{access.user} reaches {access.host}:{access.port}")
+            )
+            said = binlog_settings(session)
+            found += [*_of_tls(session, access), *_of_version(access.type, said)]
+            found += _of_changes(session, access.type, said) if access.follows else []
+            found.append(_of_reading(_granted(session)))
+        finally:
+            session.close()
+    except PolynyaError as error:
+        found.append(Finding(ok=False, what=error.message, fix=error.fix or ""))
+    return tuple(found)
+
+
+def binlog_settings(session: Session) -> dict[str, str]:
+    """What the server has set, as far as a capture depends on it."""
+    names = ", ".join(f"'{name}'" for name in _SETTINGS)
+    rows = session.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+    return {str(name): str(value) for name, value in rows}
+
+
+def of_binlog(said: Mapping[str, str]) -> Iterator[Finding]:
+    """Settings without which changes are missing from the binlog, or are not whole."""
+    yield _is(said, "log_bin", "ON", "start the server with log_bin")
+    yield _is(said, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', and in its settings")
+    full = "SET GLOBAL binlog_row_image = 'FULL', and in its settings"
+    yield _is(said, "binlog_row_image", "FULL", full)
+    if "log_bin_compress" in said:
+        plain = "SET GLOBAL log_bin_compress = OFF, and in its settings: Debezium passes over rows"
+        yield _is(said, "log_bin_compress", "OFF", f"{plain} that are compressed")
+
+
+def _of_filters(session: Session) -> Iterator[Finding]:
+    row = session.one("SHOW MASTER STATUS")
+    if row is not None and (row[2] or row[3]):
+        yield Finding(
+            ok=False, what=f"the binlog leaves databases out: only {row[2] or 'all'}, "
+            f"not {row[3] or 'none'}",
+            fix="take binlog_do_db and binlog_ignore_db out of the server's settings, or capture "
+            "no other database",
+        )  # fmt: skip
+
+
+def _of_tls(session: Session, access: Access) -> Iterator[Finding]:
+    row = session.one("SHOW STATUS LIKE 'Ssl_version'")
+    if row is not None and row[1]:
+        trust = "the certificate is verified" if access.tls == "verify" else "not verified"
+        yield Finding(ok=True, what=f"{row[1]}, {trust}")
+    else:
+        yield Finding(ok=True, what="no TLS, as the connection says")
+
+
+def _of_version(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+    version = said.get("version", "")
+    number = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
+    is_this = ("MariaDB" in version) == (kind == MARIADB)
+    oldest = ".".join(map(str, _OLDEST[kind]))
+    yield Finding(
+        is_this and number >= _OLDEST[kind], f"version {version}",
+        f"a connection of type {kind} needs that server, {oldest} or later",
+    )  # fmt: skip
+
+
+def _of_changes(session: Session, kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+    """What only a capture needs that follows the binlog."""
+    yield from _of_settings(kind, said)
+    rights = list(_of_rights(_granted(session)))
+    yield from rights
+    if kind == MARIADB and all(one.ok for one in rights):
+        yield from _of_filters(session)
+
+
+def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+    yield from of_binlog(said)
+    yield _of_retention(said)
+    if said.get("gtid_slave_pos"):
+        yield _is(said, "log_slave_updates", "ON", "a replica has to log what it replicates")
+    if kind == MARIADB:
+        there = said.get("gtid_binlog_pos", "")
+        what = f"the binlog is at {there}" if there else "the binlog has no transaction yet"
+        yield Finding(bool(there), what, "change a row")
+
+
+def _is(said: Mapping[str, str], name: str, wanted: str, fix: str) -> Finding:
+    value = said.get(name, "not there")
+    return Finding(value == wanted, f"{name} is {value}", fix)
+
+
+def _of_retention(said: Mapping[str, str]) -> Finding:
+    days = float(said.get("expire_logs_days") or 0)
+    seconds = float(said.get("binlog_expire_logs_seconds") or days * _DAY)
+    if seconds == 0:
+        return Finding(ok=True, what="the binlog is kept until somebody deletes it")
+    return Finding(
+        seconds >= _DAY, f"the binlog is kept for {seconds / 3600:.0f} hours",
+        "keep it for longer than a capture may stand still: binlog_expire_logs_seconds = 259200",
+    )  # fmt: skip
+
+
+def _granted(session: Session) -> str:
+    return " ".join(str(row[0]).upper() for row in session.rows("SHOW GRANTS"))
+
+
+def _of_rights(granted: str) -> Iterator[Finding]:
+    whole = re.search(r"\bALL PRIVILEGES ON \*\.\*", granted) is not None
+    for purpose, words in _RIGHTS.items():
+        has = whole or any(word in granted for word in words)
+        yield Finding(
+            has, f"the right {words[0]}, to {purpose}",
+            f"GRANT {words[0]} ON *.* TO the user of the connection",
+        )  # fmt: skip
+
+
+def _of_reading(granted: str) -> Finding:
+    may_read = re.search(r"\b(SELECT|ALL PRIVILEGES)\b[^;]*? ON ", granted) is not None
+    return Finding(
+        may_read, "the right SELECT, to load tables",
+        "GRANT SELECT ON the tables TO the user of the connection",
+    )  # fmt: skip
+
+
+#: With so many later files the oldest one is what the server deletes next.
+_MANY_FILES: Final = 3
+
+
+def lag_of(session: Session, offset: Offset) -> Lag:
+    """Bytes and seconds from an offset to the end of the binlog."""
+    files = log_files(session)
+    names = [name for name, _ in files]
+    if offset["file"] not in names:
+        return Lag(None, None, (f"{offset['file']} is not on the server any more",))
+    at = names.index(str(offset["file"]))
+    behind = sum(size for _, size in files[at:]) - int(offset["pos"])
+    notes: tuple[str, ...] = ()
+    if at == 0 and len(files) > _MANY_FILES:
+        notes = (f"the stream is in {names[0]}, which the server deletes next",)
+    return Lag(max(behind, 0), 0.0 if behind <= 0 else _age(session, offset), notes)
+
+
+def _age(session: Session, offset: Offset) -> float | None:
+    """How old the last event before an offset is, by the server's clock."""
+    if "ts_sec" not in offset:
+        return None
+    (now,) = session.rows("SELECT UNIX_TIMESTAMP()")[0]
+    return max(float(now or 0) - float(offset["ts_sec"]), 0.0)
+
+
+def lost_of(session: Session, connector: str, offset: Offset) -> str | None:
+    """Why the binlog does not go on from an offset; None: it does."""
+    files = dict(log_files(session))
+    file, position = str(offset["file"]), int(offset["pos"])
+    if file.startswith(LOAD_FILE):
+        return "what has landed last is a load without changes, and has no place in the binlog"
+    if file not in files:
+        first = min(files, default="none")
+        return f"the server has deleted {file} of its binlog; the oldest that it has is {first}"
+    if position > files[file]:
+        return f"{file} of the binlog ends before {position}: it was reset, or it is another server"
+    if connector == MARIADB and "gtids" in offset:
+        there = gtids_at(session, file, position)
+        if there is None or _numbers(there) != _numbers(str(offset["gtids"])):
+            return (
+                f"at {position} in {file} the binlog is after {there or 'nothing'}, not after "
+                f"{offset['gtids']}: it is the log of another server"
+            )
+        return _taken_over(session, str(offset["gtids"]))
+    return None
+
+
+def _taken_over(session: Session, gtids: str) -> str | None:
+    """Whether another server has written on where one was read, as after a switch of the primary.
+
+    Debezium does not go on there.
+    """
+    (now,) = session.rows("SELECT @@gtid_binlog_pos")[0]
+    servers = dict(_domain_and_server(one) for one in _numbers(str(now or "")))
+    for one in sorted(_numbers(gtids)):
+        domain, server = _domain_and_server(one)
+        if servers.get(domain, server) != server:
+            return (
+                f"after {one} the transactions of domain {domain} are those of server "
+                f"{servers[domain]}: another one has taken over"
+            )
+    return None
+
+
+def _domain_and_server(gtid: str) -> tuple[str, str]:
+    domain, server, _ = gtid.split("-")
+    return domain, server
+
+
+def _numbers(gtids: str) -> set[str]:
+    return {one.strip() for one in gtids.split(",") if one.strip()}

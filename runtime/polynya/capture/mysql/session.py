@@ -1,0 +1,220 @@
+"""Sessions of MariaDB and MySQL: TLS, quoting, and what their failures mean."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import pymysql
+from pymysql.cursors import SSCursor
+
+from polynya.capture.source import Access
+from polynya.model.errors import DependencyError, OperationError, PolynyaError
+
+_STATE: Final = "what has landed is whole, and the capture goes on from there"
+#: Who may log in: wrong password, no right to the database, plugin, expired, locked.
+_LOG_IN: Final = frozenset({1044, 1045, 1130, 1251, 1524, 1698, 1820, 1862, 4151})
+#: A right that is missing: for a command, a table, a column.
+_RIGHTS: Final = frozenset({1142, 1143, 1227, 1370, 1410})
+#: The table is another one than when it was listed, or is gone.
+_CHANGED: Final = frozenset({1054, 1146, 1412})
+_TOO_LARGE: Final = frozenset({1153, 1301})
+#: Too many sessions, shutting down, locks, killed, out of a limit, timeouts; lost connections.
+_PASSING: Final = frozenset(
+    {1040, 1053, 1077, 1079, 1105, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1213,
+     1226, 1317, 1927, 1969, 2002, 2003, 2006, 2013, 2055, 3024}
+)  # fmt: skip
+
+
+@contextmanager
+def explained(access: Access, doing: str) -> Iterator[None]:
+    """Raise failures of the driver in the block as Polynya's; `doing` is a noun phrase.
+
+    Raises:
+        DependencyError: POLYNYA-GTW-040 for what may pass by itself, -045 for a changed table.
+        OperationError: POLYNYA-GTW-041 log-in, -042 TLS, -043 a right, -046 too large, -044 else.
+    """
+    try:
+        yield
+    except pymysql.err.Error as error:
+        raise failure(error, access, doing) from error
+    except OSError as error:
+        raise _passing(str(error.strerror or error), access, doing) from error
+
+
+def failure(error: pymysql.err.Error, access: Access, doing: str) -> PolynyaError:
+    """The error as people read it."""
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    said = _told(str(error.args[-1]) if error.args else type(error).__name__, access)
+    if _of_tls(error, number):
+        return _tls_failure(said, access)
+    if number in _LOG_IN:
+        return _log_in(said, access)
+    if number in _RIGHTS:
+        return OperationError(
+            "POLYNYA-GTW-043", f"a right is missing for {doing}: {said}",
+            where=_where(access), state=_STATE,
+            fix="grant it; `polynya connection test` says what the user needs",
+        )  # fmt: skip
+    if number in _CHANGED:
+        return DependencyError(
+            "POLYNYA-GTW-045", f"a table changed meanwhile; {doing}: {said}",
+            where=_where(access), state=_STATE,
+            fix="nothing to do: it is looked at again",
+        )  # fmt: skip
+    if number in _TOO_LARGE:
+        return too_large(said, access, doing)
+    if number in _PASSING:
+        return _passing(said, access, doing)
+    return OperationError(
+        "POLYNYA-GTW-044", f"the database refused {doing}: {said} (error {number})",
+        where=_where(access), state=_STATE, fix="see the message of the database",
+    )  # fmt: skip
+
+
+def too_large(said: str, access: Access, doing: str) -> OperationError:
+    """A row is larger than the server lets anybody read."""
+    return OperationError(
+        "POLYNYA-GTW-046", f"a row is too large for {doing}: {said}",
+        where=_where(access), state=_STATE,
+        fix="raise max_allowed_packet of the server, or leave the table out",
+    )  # fmt: skip
+
+
+def _of_tls(error: pymysql.err.Error, number: int) -> bool:
+    """CR_SSL_CONNECTION_ERROR, or what the driver makes of a handshake that failed."""
+    cause = getattr(error, "original_exception", None)
+    return number == 2026 or isinstance(cause, ssl.SSLError)
+
+
+def _tls_failure(said: str, access: Access) -> OperationError:
+    return OperationError(
+        "POLYNYA-GTW-042", f"TLS to the database fails: {said}",
+        where=_where(access), state="no password was sent, nothing was read",
+        fix="give the certificate of its authority as `tls: {ca: PATH}`; the host of the connection"
+        " has to be the name in the server's certificate",
+    )  # fmt: skip
+
+
+def _log_in(said: str, access: Access) -> OperationError:
+    return OperationError(
+        "POLYNYA-GTW-041", f"the database does not let us in: {said}",
+        where=_where(access), state="nothing was read",
+        fix="look at user and password of the connection, and from where the user may come",
+    )  # fmt: skip
+
+
+def _passing(said: str, access: Access, doing: str) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-GTW-040", f"the database does not answer; {doing}: {_told(said, access)}",
+        where=_where(access), state=_STATE,
+        fix="nothing to do when it comes back; else look at host and port of the connection",
+    )  # fmt: skip
+
+
+def _told(said: str, access: Access) -> str:
+    """What the database said, on one line, bounded, and without the password."""
+    line = " ".join(said.split())[:400]
+    return line.replace(access.password, "***") if access.password else line
+
+
+def _where(access: Access) -> str:
+    return f"{access.task}: {access.host}:{access.port}"
+
+
+_CHARSET: Final = re.compile(r"[a-z0-9_]+", re.ASCII)
+
+
+def quoted(*names: str) -> str:
+    """A name as an identifier; several are the parts of one, as in `shop`.`orders`."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def literal(text: str) -> str:
+    """A text as a constant that no setting of the session reads in another way.
+
+    It takes the collation of what it is compared with.
+    """
+    return text_of_bytes(text.encode(), "utf8mb4")
+
+
+def text_of_bytes(content: bytes, charset: str) -> str:
+    """The same from the bytes of a text in a character set. Raises ValueError."""
+    if not _CHARSET.fullmatch(charset):
+        raise ValueError(f"{charset[:60]!r} is no character set")
+    return f"_{charset} X'{content.hex()}'"
+
+
+_CONNECT_SECONDS: Final = 20
+#: The longest silence of a server that reads rows; a dead connection is noticed after it.
+_READ_SECONDS: Final = 600
+#: Values come as these say, whatever the server's own settings are: times in UTC, zero dates as
+#: they are, no quotes of another meaning; a read waits for no lock of a table for hours.
+_SETTINGS: Final = (
+    "SET SESSION time_zone = '+00:00', sql_mode = '', lock_wait_timeout = 60,"
+    " net_write_timeout = 600"
+)
+
+
+class Session:
+    """One connection. Not for several threads at a time."""
+
+    def __init__(self, access: Access) -> None:
+        """Connect. Raises what `failures.explained` says."""
+        self._access = access
+        with explained(access, "connecting"):
+            self._link = pymysql.connect(
+                host=access.host, port=access.port, user=access.user,
+                password=access.password, charset="utf8mb4", use_unicode=True, conv={},
+                connect_timeout=_CONNECT_SECONDS, read_timeout=_READ_SECONDS,
+                write_timeout=_READ_SECONDS, autocommit=True, program_name="polynya",
+                local_infile=False, **_tls_options(access),
+            )  # fmt: skip
+        self.run(_SETTINGS)
+
+    def run(self, statement: str) -> None:
+        """Run a statement that has no rows."""
+        self.rows(statement)
+
+    def rows(self, statement: str, doing: str = "a question") -> list[tuple[str | None, ...]]:
+        """All rows of a query, each value as text (bytes for a binary one), NULL as None."""
+        with explained(self._access, doing), self._link.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def one(self, statement: str, doing: str = "a question") -> tuple[str | None, ...] | None:
+        """The first row, or None."""
+        return next(iter(self.rows(statement, doing)), None)
+
+    def stream(self, statement: str, doing: str) -> Iterator[Sequence[bytes | None]]:
+        """Rows as they come, each value as bytes; the session is busy until the last one."""
+        self._link.use_unicode = False
+        try:
+            with explained(self._access, doing), SSCursor(self._link) as cursor:
+                cursor.execute(statement)
+                yield from cursor.fetchall_unbuffered()
+        finally:
+            self._link.use_unicode = True
+
+    def close(self) -> None:
+        """End it; what was open on the server is rolled back, rows on their way are dropped."""
+        with suppress(pymysql.err.Error):  # closed already
+            self._link.close()
+        # Else the driver would read on where nothing comes any more.
+        result = self._link._result
+        if result is not None:
+            result.unbuffered_active = False
+
+
+def _tls_options(access: Access) -> dict[str, Any]:
+    if access.tls == "disable":
+        return {"ssl_disabled": True}
+    with explained(access, "the certificates of `tls.ca`"):
+        context = ssl.create_default_context(cafile=access.ca)
+    if access.tls == "require":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return {"ssl": context}

@@ -1,0 +1,412 @@
+"""The first load of a MariaDB or MySQL table: chunks, each from a consistent view.
+
+Views cost nothing and take no lock, and where the key can be followed none is held for longer than
+a chunk takes: the server keeps no old rows for us, and nothing is lost by a kill. It is exact
+because the place of each row decides between it and the changes of the stream, not the order in
+which they were read.
+
+Views that need no binlog, and no right but to read: for loads without changes.
+
+Each table is read by one query, as it was at one moment, and takes what has no changes in a binlog:
+views, tables without key, engines without transactions. The rows of all tables stand at one place
+in the order of events, so that an event right before it empties what an earlier load held.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from polynya.capture.mysql.catalog import Column, Table
+from polynya.capture.mysql.rows import (
+    Cursor,
+    Cursors,
+    Keyset,
+    Place,
+    as_now,
+    envelope,
+    given,
+    keyset_of,
+    line_of,
+    query,
+)
+from polynya.capture.mysql.session import Session, literal, quoted
+from polynya.capture.mysql.types import Coding, Facts, whole
+from polynya.capture.reading_order import KeyChangedError, another_key
+from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, Offset, SourceTable, Whole
+from polynya.model.errors import OperationError
+
+MARIADB: Final = "mariadb"
+
+
+def open_view(session: Session, connector: str) -> Place:
+    """Begin a transaction that sees one moment; no lock is taken.
+
+    MariaDB says where exactly that moment is in its binlog. MySQL does not: there it is a place
+    shortly before, after which the stream repeats some changes that the view has already.
+
+    Raises:
+        OperationError: POLYNYA-GTW-050, the server has no binlog.
+    """
+    place = None if connector == MARIADB else newest_place(session)
+    begin_view(session)
+    place = place or place_of_view(session)
+    if place is None:
+        raise OperationError(
+            "POLYNYA-GTW-050", "the server has no binlog", state="nothing was read",
+            fix="start it with log_bin, or load without changes: `update_method: reload`",
+        )  # fmt: skip
+    return Place(connector, *place, clock(session))
+
+
+def begin_view(session: Session) -> None:
+    """Begin a transaction that sees one moment, wherever that is in a binlog."""
+    session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+
+def place_of_view(session: Session) -> tuple[str, int] | None:
+    """Where the view of a session is in MariaDB's binlog; None: there is none."""
+    rows = session.rows("SHOW STATUS LIKE 'Binlog_snapshot_%'")
+    said = {str(name): str(value) for name, value in rows}
+    file = said.get("Binlog_snapshot_file")
+    return (file, int(said["Binlog_snapshot_position"])) if file else None
+
+
+def clock(session: Session) -> int:
+    """The server's clock, in milliseconds since 1970."""
+    (millis,) = session.rows("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)")[0]
+    return int(millis or 0)
+
+
+def end_view(session: Session) -> None:
+    """End the transaction of a view."""
+    session.run("ROLLBACK")
+
+
+def has_transactions(session: Session, engine: str) -> bool:
+    """Whether a view sees the tables of an engine as they were at its moment."""
+    found = session.rows(
+        f"SELECT TRANSACTIONS FROM information_schema.ENGINES WHERE ENGINE = {literal(engine)}"
+    )
+    return found == [("YES",)]
+
+
+def offset_at(session: Session, access: Access, place: Place) -> dict[str, Any]:
+    """A moment as Debezium's offset.
+
+    Raises:
+        OperationError: POLYNYA-GTW-048, the binlog is empty: without the number of a transaction
+            to begin after, a kill within the first one would lose the rest of it.
+    """
+    offset: dict[str, Any] = {"file": place.file, "pos": place.position}
+    if place.connector == MARIADB:
+        gtids = gtids_at(session, place.file, place.position)
+        if not gtids:
+            raise OperationError(
+                "POLYNYA-GTW-048", "the server's binlog has no transaction yet",
+                where=f"{access.task}: {access.host}:{access.port}",
+                state="nothing was captured", fix="change a row, then begin again",
+            )  # fmt: skip
+        return offset | {"gtids": gtids}
+    (gtids,) = session.rows("SELECT IF(@@gtid_mode = 'ON', @@gtid_executed, '')")[0]
+    return offset | ({"gtids": "".join(gtids.split())} if gtids else {})
+
+
+def gtids_at(session: Session, file: str, position: int) -> str | None:
+    """The last transactions before a place in MariaDB's binlog, one of each domain."""
+    (gtids,) = session.rows(f"SELECT BINLOG_GTID_POS({literal(file)}, {position})")[0]
+    return None if gtids is None else str(gtids)
+
+
+def log_files(session: Session) -> list[tuple[str, int]]:
+    """The files of the binlog that there are, oldest first, with their sizes in bytes."""
+    rows = session.rows("SHOW BINARY LOGS", "the list of binlogs")
+    return [(str(row[0]), int(row[1] or 0)) for row in rows]
+
+
+def newest_place(session: Session) -> tuple[str, int]:
+    """The end of the binlog."""
+    file, size = log_files(session)[-1]
+    return file, size
+
+
+#: The name of a file that no binlog has: nothing can be streamed from there on.
+LOAD_FILE: Final = "polynya_load."
+_FIRST: Final = (1, 4)
+_NUMBER: Final = Column(
+    Facts(ROW_NUMBER, "bigint", "bigint(20)", nullable=False), Coding({"type": "int64"}, whole)
+)
+
+
+def place_of_load(session: Session, connector: str, beyond: Offset | None) -> Place:
+    """A place for the rows of a load: behind the binlog, if there is one, and behind `beyond`."""
+    begin_view(session)
+    said = place_of_view(session)
+    end_view(session)
+    places = [_FIRST]
+    if said is not None:
+        places.append(_numbers(*said))
+    if beyond:
+        number, position = _numbers(beyond["file"], beyond["pos"])
+        # The event that empties a table stands between the rows of both loads.
+        places.append((number, position + 2))
+    number, position = max(places)
+    return Place(connector, f"{LOAD_FILE}{number:06d}", position, clock(session))
+
+
+def _numbers(file: Any, position: Any) -> tuple[int, int]:
+    """A place in a binlog as it is compared."""
+    return int(str(file).rpartition(".")[2]), int(position)
+
+
+class MysqlLook:
+    """Views of a server, each of one table; for several threads."""
+
+    def __init__(self, access: Access, place: Place) -> None:
+        """`place` is that of all rows."""
+        self._access, self._place = access, place
+        self._tables: dict[str, Table] = {}
+        self._cursors = Cursors()
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What the rows carry."""
+        return self._place.source()
+
+    def envelope(self, table: SourceTable) -> Mapping[str, Any]:
+        """The Connect schema of the rows that were read last of a table."""
+        return envelope(self._tables[table.name], self._place.connector)
+
+    def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
+        """The next rows of a table; those without key have their number as key.
+
+        Raises:
+            DependencyError: what may pass.
+            OperationError: POLYNYA-GTW-056, the view is gone that the rows before were of.
+        """
+        name = table.name
+        if after is not None and not self._cursors.stands_at(name, after):
+            raise self._cut(name, "the view that its first rows are of is gone")
+        try:
+            return self._cursors.read(name, after, rows, lambda: self._begun(name, where))
+        except OperationError as error:
+            if after is None:
+                raise
+            raise self._cut(name, error.message) from error
+
+    def whole(
+        self,
+        table: SourceTable,
+        rows: int,  # noqa: ARG002
+        where: str | None,  # noqa: ARG002
+    ) -> AbstractContextManager[Whole]:
+        """Nothing to tell rows from changes by. Raises ValueError."""
+        raise ValueError(f"{table.name}: a view without a place in the binlog")
+
+    def close(self) -> None:
+        """End the sessions."""
+        self._cursors.close()
+
+    def _begun(self, name: str, where: str | None) -> Cursor:
+        session = Session(self._access)
+        try:
+            begin_view(session)
+            known = as_now(session, self._access, name)
+            found = session.stream(
+                query(known, given(where, self._access, name)), f"reading {name}"
+            )
+        except BaseException:
+            session.close()
+            raise
+        if known.key:
+            self._tables[name] = known
+            line = line_of(known, self._place)
+            return Cursor(session, found, lambda _, row: line(row))
+        self._tables[name] = numbered = replace(
+            known, columns=(_NUMBER, *known.columns), key=(ROW_NUMBER,)
+        )
+        of_number = line_of(numbered, self._place)
+        return Cursor(session, found, lambda at, row: of_number((b"%d" % at, *row)))
+
+    def _cut(self, name: str, why: str) -> OperationError:
+        return OperationError(
+            "POLYNYA-GTW-056", f"{name} cannot be read on in the middle of its load: {why}",
+            where=self._access.task,
+            state="rows of this load have landed, beside those of the load before",
+            fix="remove the cause, and load it again: `polynya landing reload "
+            f"{self._access.task}`",
+        )  # fmt: skip
+
+
+class MysqlSnapshot:
+    """Views of a server, for several threads; each has a session of its own while it reads."""
+
+    def __init__(self, access: Access, first: Place) -> None:
+        """`first` is the moment at which the load begins."""
+        self._access, self._first = access, first
+        self._tables: dict[str, Table] = {}
+        self._idle: list[Session] = []
+        self._cursors = Cursors()
+        self._lock = threading.Lock()
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """Where the load begins; each chunk says its own place, which is not before it."""
+        return self._first.source()
+
+    def envelope(self, table: SourceTable) -> Mapping[str, Any]:
+        """The Connect schema of the chunk that was read last of a table."""
+        known = self._tables.get(table.name)
+        if known is None:
+            with self._session() as session:
+                known = self._look(session, table)
+        return envelope(known, self._first.connector)
+
+    def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
+        """The next rows of a table, in the order of its key.
+
+        With a key that cannot be followed they come by one query, from one view. When that has
+        ended in the middle they come from the beginning again, which their keys make harmless.
+
+        Raises:
+            DependencyError: what may pass; POLYNYA-GTW-045, the table changed meanwhile.
+            OperationError: POLYNYA-GTW-047, its key is another one since `after` was read.
+        """
+        chunk = None
+        if after is None or not self._cursors.stands_at(table.name, after):
+            chunk = self._page(table, after, rows, where)
+        begin = partial(self._begun, table, where)
+        return chunk or self._cursors.read(table.name, after, rows, begin)
+
+    def _page(
+        self, table: SourceTable, after: Key | None, rows: int, where: str | None
+    ) -> Chunk | None:
+        """The next rows in the order of the key; None: they are read in another way."""
+        with self._session() as session:
+            place = open_view(session, self._first.connector)
+            known = self._look(session, table)
+            key = keyset_of(known)
+            values = self._values(table, key, after)
+            chunk = None
+            if key is not None:
+                conditions = [] if values is None else [key.beyond(values)]
+                bound = _bound(session, known, key, conditions, rows)
+                if bound is not None:
+                    conditions.append(key.up_to(bound))
+                line, sql = (
+                    line_of(known, place),
+                    query(known, [*conditions, *given(where, self._access, table.name)]),
+                )
+                lines = [line(row) for row in session.stream(sql, f"reading {table.name}")]
+                last = None if bound is None else key.reading.place(bound)
+                chunk = Chunk(b"".join(lines), len(lines), last, bound is None)
+            end_view(session)
+        return chunk
+
+    def _begun(self, table: SourceTable, where: str | None) -> Cursor:
+        """A view of a table that stays open until all of it was read."""
+        session = Session(self._access)
+        try:
+            place = open_view(session, self._first.connector)
+            return self._cursor(session, self._look(session, table), place, where)
+        except BaseException:
+            session.close()
+            raise
+
+    def _cursor(self, session: Session, table: Table, place: Place, where: str | None) -> Cursor:
+        found = session.stream(
+            query(table, given(where, self._access, table.full_name)), f"reading {table.full_name}"
+        )
+        line = line_of(table, place)
+        return Cursor(session, found, lambda _, row: line(row))
+
+    @contextmanager
+    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Whole]:
+        """All rows of a table, and the place in the binlog up to which they have all.
+
+        Raises:
+            OperationError: POLYNYA-GTW-051, the server does not tell that place.
+        """
+        with self._session() as session:
+            place = open_view(session, self._first.connector)
+            known = self._look(session, table)
+            self._require_exact(session, known)
+            seen = {"file": place.file, "pos": place.position}
+            yield Whole(seen, self._cursor(session, known, place, where).chunks(rows))
+            end_view(session)
+
+    def _require_exact(self, session: Session, table: Table) -> None:
+        """See that the rows of a view are those of its place in the binlog, and no others."""
+        why = None
+        if self._first.connector != MARIADB:
+            why = "MySQL does not tell which changes a view of its tables has"
+        elif not has_transactions(session, table.engine):
+            why = f"its engine {table.engine} has no transactions"
+        if why is not None:
+            raise OperationError(
+                "POLYNYA-GTW-051",
+                f"{table.full_name} has no key, and its load and its changes cannot be told "
+                f"apart: {why}",
+                where=self._access.task,
+                state="nothing of the table has landed; the other tables go on",
+                fix="give the table a primary key, or load it in a task of its own with "
+                "`update_method: reload`",
+            )
+
+    def close(self) -> None:
+        """End the sessions."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+        self._cursors.close()
+
+    def _look(self, session: Session, table: SourceTable) -> Table:
+        """The table as it is now: rows and their schema have to fit."""
+        known = self._tables[table.name] = as_now(session, self._access, table.name)
+        return known
+
+    def _values(
+        self, table: SourceTable, key: Keyset | None, after: Key | None
+    ) -> tuple[str, ...] | None:
+        """The values of the key behind which it goes on; None: from the beginning."""
+        if key is None:
+            by_number = after is None or (len(after) == 1 and isinstance(after[0], int))
+            if not by_number:
+                raise another_key(self._access, table.name)
+            return None
+        try:
+            return key.reading.values(after)
+        except KeyChangedError:
+            raise another_key(self._access, table.name) from None
+
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        """A session; after an error it is not used again."""
+        with self._lock:
+            session = self._idle.pop() if self._idle else None
+        session = session or Session(self._access)
+        try:
+            yield session
+        except BaseException:
+            session.close()
+            raise
+        with self._lock:
+            self._idle.append(session)
+
+
+def _bound(
+    session: Session, table: Table, key: Keyset, conditions: list[str], rows: int
+) -> tuple[str, ...] | None:
+    """The last key of a chunk, found in the index alone; None: the rest is not more than it."""
+    where = f" WHERE {conditions[0]}" if conditions else ""
+    row = session.one(
+        f"SELECT {key.selected} FROM {quoted(table.database, table.name)}{where}"
+        f" ORDER BY {key.order} LIMIT {max(rows, 1) - 1}, 1",
+        f"reading {table.full_name}",
+    )
+    return None if row is None else tuple(str(value) for value in row)

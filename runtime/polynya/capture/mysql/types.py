@@ -1,0 +1,411 @@
+"""Column types of MariaDB and MySQL: Connect schemas and encoders of values.
+
+The schemas are those of Debezium 3.5 with the settings of a capture. Where Debezium reads a type
+wrongly or not at all, the history of schemas that it gets calls it another one: UUID and addresses
+are BINARY there, and come as bytes from the load as well.
+
+Values as a server sends them in text, into the JSON that Debezium writes of them.
+
+Each takes a value that is not NULL. What Debezium cannot give exactly, it gives as Debezium does,
+so that a row is the same whether it was loaded or streamed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import struct
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from json.encoder import encode_basestring
+from typing import Any, Final, TypeAlias
+
+Encoder: TypeAlias = Callable[[bytes], bytes]
+
+NULL: Final = b"null"
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the wall clock, as the type has it
+_EPOCH_DAY: Final = _EPOCH.toordinal()
+_MICRO: Final = timedelta(microseconds=1)
+_NO_REFERENCE: Final = 0
+#: Byte order of a point, its type, then its coordinates.
+_POINT: Final = {1: struct.Struct("<dd"), 0: struct.Struct(">dd")}
+
+
+def whole(value: bytes) -> bytes:
+    """A whole number; zeros before it are not of JSON."""
+    return value if value[:1] != b"0" else str(int(value)).encode()
+
+
+def decimal(value: bytes) -> bytes:
+    """The digits as one number, big-endian in two's complement, as few bytes as it takes."""
+    number = int(value.replace(b".", b""))
+    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return b'"' + b64encode(number.to_bytes(length, "big", signed=True)) + b'"'
+
+
+def double(value: bytes) -> bytes:
+    """A number of 64 bits."""
+    return repr(float(value)).encode()
+
+
+def single(value: bytes) -> bytes:
+    """A number of 32 bits, in the fewest digits that say which."""
+    number = float(value)
+    wanted = struct.pack("f", number)
+    for digits in range(6, 9):
+        text = f"{number:.{digits}g}"
+        # One that is near the largest may be beyond it in fewer digits.
+        if abs(float(text)) <= abs(number) * 1.001 and _packed(float(text)) == wanted:
+            return repr(float(text)).encode()
+    return repr(float(f"{number:.9g}")).encode()
+
+
+def _packed(number: float) -> bytes | None:
+    try:
+        return struct.pack("f", number)
+    except OverflowError:
+        return None
+
+
+def text(value: bytes) -> bytes:
+    """Text."""
+    return encode_basestring(value.decode("utf-8", "replace")).encode()
+
+
+def label(value: bytes) -> bytes:
+    """A label of an ENUM: Debezium writes a backslash before its commas."""
+    return text(value.replace(b",", b"\\,"))
+
+
+def binary(value: bytes) -> bytes:
+    """Bytes as base64."""
+    return b'"' + b64encode(value) + b'"'
+
+
+def uuid(value: bytes) -> bytes:
+    """The 16 bytes of a UUID."""
+    return binary(bytes.fromhex(value.replace(b"-", b"").decode("ascii")))
+
+
+def address(value: bytes) -> bytes:
+    """The bytes of an address of the Internet Protocol."""
+    return binary(ipaddress.ip_address(value.decode("ascii")).packed)
+
+
+def flag(value: bytes) -> bytes:
+    """BIT(1), which comes as a byte."""
+    return b"true" if value != b"\0" else b"false"
+
+
+def bits(value: bytes) -> bytes:
+    """BIT(n), the last byte first."""
+    return binary(value[::-1])
+
+
+def year(value: bytes) -> bytes:
+    """A year; of 0000 the log of changes says 1900."""
+    return b"1900" if value == b"0000" else value
+
+
+def days(empty: bytes) -> Encoder:
+    """Days since 1970; `empty` for a date that no calendar has, such as 2024-00-00."""
+
+    def encode(value: bytes) -> bytes:
+        try:
+            found = date.fromisoformat(value.decode("ascii"))
+        except ValueError:
+            return empty
+        return str(found.toordinal() - _EPOCH_DAY).encode()
+
+    return encode
+
+
+def wall_clock(unit_micros: int, empty: bytes) -> Encoder:
+    """A DATETIME in units since 1970; `empty` as for days."""
+
+    def encode(value: bytes) -> bytes:
+        try:
+            found = datetime.fromisoformat(value.decode("ascii"))
+        except ValueError:
+            return empty
+        return str((found - _EPOCH) // _MICRO // unit_micros).encode()
+
+    return encode
+
+
+def instant(value: bytes) -> bytes:
+    """A TIMESTAMP, which the session gives in UTC; that of no calendar is the beginning of 1970."""
+    if value.startswith(b"0000"):
+        value = b"1970-01-01" + value[10:]
+    return b'"' + value.replace(b" ", b"T") + b'Z"'
+
+
+def duration(value: bytes) -> bytes:
+    """A TIME in microseconds, also a negative one."""
+    sign, value = (-1, value[1:]) if value[:1] == b"-" else (1, value)
+    clock, _, fraction = value.partition(b".")
+    hours, minutes, seconds = (int(part) for part in clock.split(b":"))
+    micros = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + int(fraction.ljust(6, b"0"))
+    return str(sign * micros).encode()
+
+
+def geometry(value: bytes) -> bytes:
+    """Well-known bytes and the number of the reference system, which stands before them."""
+    return b'{"wkb":' + binary(value[4:]) + b',"srid":' + _reference(value) + b"}"
+
+
+def point(value: bytes) -> bytes:
+    """A point: its coordinates beside the same."""
+    order = _POINT[value[4]]
+    x, y = order.unpack_from(value, 9)
+    place = f'{{"x":{x!r},"y":{y!r},"wkb":'.encode()
+    return place + binary(value[4:]) + b',"srid":' + _reference(value) + b"}"
+
+
+def _reference(value: bytes) -> bytes:
+    number = int.from_bytes(value[:4], "little")
+    return NULL if number == _NO_REFERENCE else str(number).encode()
+
+
+_CONNECT: Final = "org.apache.kafka.connect.data."
+_DEBEZIUM: Final = "io.debezium."
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the catalog says of a column. `type` is its word, `full` the whole as in DDL."""
+
+    name: str
+    type: str
+    full: str
+    nullable: bool
+    charset: str | None = None
+    precision: int | None = None
+    scale: int | None = None
+    fraction: int | None = None
+    """Digits of the fraction of a second."""
+    collation: str | None = None
+
+    @property
+    def plain(self) -> str:
+        """The type in DDL, without the comments that versions of servers put there."""
+        return " ".join(_COMMENT.sub(" ", self.full).split())
+
+    @property
+    def told(self) -> str:
+        """The type with its character set, for people."""
+        return f"{self.full} CHARACTER SET {self.charset}" if self.charset else self.full
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """How values of a column are read and written.
+
+    Attributes:
+        connect: Connect schema of the field, without name and `optional`.
+        encode: from the text of the server to JSON.
+        expression: of SQL, in which `{}` is the column.
+        history: type in the schema history; None: the one that the catalog has.
+        key: how a value stands in a condition on the key: `number`, `bytes`, `collated` (text that
+            a collation orders), `text` (what the server reads from one, as a date); None: rows are
+            not read in the order of such a column.
+    """
+
+    connect: Mapping[str, Any]
+    encode: Encoder
+    expression: str = "{}"
+    history: str | None = None
+    key: str | None = None
+
+
+#: Character sets that Debezium takes for others, so that its texts are wrong.
+_WRONG_SETS: Final = frozenset({"cp932", "geostd8", "hp8", "keybcs2"})
+
+
+def coding_of(facts: Facts) -> Coding | None:
+    """The coding of a column; None for one that cannot be captured as it is."""
+    made = _KINDS.get(facts.type)
+    if made is None or "COMPRESSED" in facts.full or facts.charset in _WRONG_SETS:
+        return None
+    return made(facts)
+
+
+def _named(kind: str, name: str, **parameters: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": kind, "name": name, "version": 1}
+    return schema | ({"parameters": parameters} if parameters else {})
+
+
+def _whole(signed: str, unsigned: str) -> Callable[[Facts], Coding]:
+    def made(facts: Facts) -> Coding:
+        kind = unsigned if "unsigned" in facts.full else signed
+        return Coding({"type": kind}, whole, key="number")
+
+    return made
+
+
+def _bigint(facts: Facts) -> Coding:
+    if "unsigned" in facts.full:
+        return Coding(_decimal_schema(20, 0), decimal, key="number")
+    return Coding({"type": "int64"}, whole, key="number")
+
+
+def _decimal(facts: Facts) -> Coding:
+    schema = _decimal_schema(facts.precision or 10, facts.scale or 0)
+    return Coding(schema, decimal, key="number")
+
+
+def _decimal_schema(precision: int, scale: int) -> dict[str, Any]:
+    return {
+        "type": "bytes", "name": f"{_CONNECT}Decimal", "version": 1,
+        "parameters": {"scale": str(scale), "connect.decimal.precision": str(precision)},
+    }  # fmt: skip
+
+
+def _float(facts: Facts) -> Coding:
+    # FLOAT(7,3) is a double to Debezium, FLOAT is not.
+    kind, encode = ("double", double) if "," in facts.plain else ("float", single)
+    return Coding({"type": kind}, encode, "CAST({} AS DOUBLE)")
+
+
+def _double(_: Facts) -> Coding:
+    return Coding({"type": "double"}, double)
+
+
+def _bit(facts: Facts) -> Coding:
+    length = facts.precision or 1
+    if length == 1:
+        return Coding({"type": "boolean"}, flag)
+    return Coding(_named("bytes", f"{_DEBEZIUM}data.Bits", length=str(length)), bits)
+
+
+def _year(_: Facts) -> Coding:
+    return Coding(_named("int32", f"{_DEBEZIUM}time.Year"), year, key="number")
+
+
+def _empty(facts: Facts) -> bytes:
+    """What a date of no calendar becomes."""
+    return NULL if facts.nullable else b"0"
+
+
+def _date(facts: Facts) -> Coding:
+    schema = _named("int32", f"{_DEBEZIUM}time.Date")
+    return Coding(schema, days(_empty(facts)), key="text")
+
+
+def _datetime(facts: Facts) -> Coding:
+    is_fine = (facts.fraction or 0) > 3
+    name, unit = ("MicroTimestamp", 1) if is_fine else ("Timestamp", 1000)
+    encode = wall_clock(unit, _empty(facts))
+    return Coding(_named("int64", f"{_DEBEZIUM}time.{name}"), encode, key="text")
+
+
+def _timestamp(_: Facts) -> Coding:
+    schema = _named("string", f"{_DEBEZIUM}time.ZonedTimestamp")
+    return Coding(schema, instant, key="text")
+
+
+def _time(_: Facts) -> Coding:
+    return Coding(_named("int64", f"{_DEBEZIUM}time.MicroTime"), duration, key="text")
+
+
+def _text(_: Facts) -> Coding:
+    return Coding({"type": "string"}, text, key="collated")
+
+
+def _long_text(_: Facts) -> Coding:
+    return Coding({"type": "string"}, text)
+
+
+def _json(_: Facts) -> Coding:
+    return Coding(_named("string", f"{_DEBEZIUM}data.Json"), text)
+
+
+def _bytes(_: Facts) -> Coding:
+    return Coding({"type": "bytes"}, binary, key="bytes")
+
+
+def _long_bytes(_: Facts) -> Coding:
+    return Coding({"type": "bytes"}, binary)
+
+
+def _uuid(_: Facts) -> Coding:
+    return Coding({"type": "bytes"}, uuid, history="binary(16)", key="text")
+
+
+def _address(length: int) -> Callable[[Facts], Coding]:
+    def made(_: Facts) -> Coding:
+        kind = f"binary({length})"
+        return Coding({"type": "bytes"}, address, history=kind, key="text")
+
+    return made
+
+
+def _labels(name: str, encode: Encoder) -> Callable[[Facts], Coding]:
+    def made(facts: Facts) -> Coding:
+        labels = [one.replace(",", "\\,") for one in labels_of(facts.plain)]
+        schema = _named("string", f"{_DEBEZIUM}data.{name}", allowed=",".join(labels))
+        return Coding(schema, encode)
+
+    return made
+
+
+def labels_of(full: str) -> list[str]:
+    """The labels of `enum('a','b''c')` or `set(…)`."""
+    return [one.replace("''", "'") for one in re.findall(r"'((?:[^']|'')*)'", full)]
+
+
+def _geometry(_: Facts) -> Coding:
+    wkb = {"type": "bytes", "optional": False, "field": "wkb"}
+    schema = _shape("Geometry", "Geometry", [wkb])
+    return Coding(schema, geometry)
+
+
+def _point(_: Facts) -> Coding:
+    fields = [{"type": "double", "optional": False, "field": name} for name in ("x", "y")]
+    wkb = {"type": "bytes", "optional": True, "field": "wkb"}
+    return Coding(_shape("Point", "Geometry (POINT)", [*fields, wkb]), point)
+
+
+def _shape(name: str, doc: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+    srid = {"type": "int32", "optional": True, "field": "srid"}
+    return {
+        "type": "struct", "fields": [*fields, srid],
+        "name": f"{_DEBEZIUM}data.geometry.{name}", "version": 1, "doc": doc,
+    }  # fmt: skip
+
+
+_KINDS: Final[dict[str, Callable[[Facts], Coding]]] = {
+    "tinyint": _whole("int16", "int16"),
+    "smallint": _whole("int16", "int32"),
+    "mediumint": _whole("int32", "int32"),
+    "int": _whole("int32", "int64"),
+    "bigint": _bigint,
+    "decimal": _decimal,
+    "float": _float,
+    "double": _double,
+    "bit": _bit,
+    "year": _year,
+    "date": _date,
+    "datetime": _datetime,
+    "timestamp": _timestamp,
+    "time": _time,
+    **dict.fromkeys(("char", "varchar"), _text),
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), _long_text),
+    "json": _json,
+    **dict.fromkeys(("binary", "varbinary"), _bytes),
+    **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob"), _long_bytes),
+    "uuid": _uuid,
+    "inet4": _address(4),
+    "inet6": _address(16),
+    "enum": _labels("Enum", label),
+    "set": _labels("EnumSet", text),
+    "point": _point,
+    **dict.fromkeys(
+        ("geometry", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+         "geometrycollection", "geomcollection"),
+        _geometry,
+    ),
+}  # fmt: skip

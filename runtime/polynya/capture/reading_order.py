@@ -1,0 +1,59 @@
+"""The order in which a table is read, and where in it a load goes on: pure.
+
+The place after a chunk says by which columns the rows were read, and how those are ordered. A load
+that goes on later, perhaps by another process, sees that way when the table has another order now:
+behind the same values there would be other rows, and some would be passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polynya.capture.source import Access, Key
+from polynya.model.errors import OperationError
+
+
+class KeyChangedError(Exception):
+    """The rows so far were read by other columns than those of the key that a table has now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOrder:
+    """The columns of a key, each with what orders it: a collation, or the kind of its values."""
+
+    columns: tuple[tuple[str, str], ...]
+
+    def place(self, values: Sequence[str]) -> Key:
+        """The place behind the row that has these values in its key, as JSON has it."""
+        return ([list(one) for one in self.columns], *values)
+
+    def values(self, after: Key | None) -> tuple[str, ...] | None:
+        """The values of a place; None: the table is read from its beginning.
+
+        So it is where the same columns are ordered in another way now, and where an earlier version
+        did not say how. That rows come twice is harmless, since they have a key.
+
+        Raises KeyChangedError.
+        """
+        if after is None:
+            return None
+        said, values = after[0], after[1:]
+        if isinstance(said, list):
+            columns = tuple((str(name), str(by)) for name, by in said)
+            if [name for name, _ in columns] != [name for name, _ in self.columns]:
+                raise KeyChangedError
+            return tuple(values) if columns == self.columns else None
+        # An earlier version wrote values only, all of them as text.
+        if not isinstance(said, str) or len(after) != len(self.columns):
+            raise KeyChangedError
+        return None
+
+
+def another_key(access: Access, table: str) -> OperationError:
+    """What becomes of a load whose table has another key than its rows were read by."""
+    return OperationError(
+        "POLYNYA-GTW-047", f"the key of {table} was changed while the table was loaded",
+        where=access.task, state="what has landed of it stays",
+        fix=f"load it again: `polynya landing reload {access.task} {table}`",
+    )  # fmt: skip

@@ -1,0 +1,279 @@
+"""Messages between a task and its capture process: settings, requests, events, failures.
+
+The process (`python -m polynya.capture.worker`) reads lines of JSON from its standard input. The
+first are the settings; requests may follow. It ends when its input ends. It writes events as lines
+of JSON to its standard output, and nothing else.
+
+| event | fields |
+|---|---|
+| `tables` | `tables`: `{name: {state, rows, bytes, rows_estimate, bytes_estimate}}`, all of them |
+| `progress` | `table`, `rows`, `bytes`, `rows_estimate`, `bytes_estimate`, `seconds` |
+| `loaded` | `table`, `rows`, `bytes`, `seconds` |
+| `landed` | `number`, `events`, `bytes` of the events, `object_bytes`, `seconds` |
+| `lag` | `bytes`, `seconds`, either null where it is not known; `notes`: sentences for people |
+| `table_failed` | `table`, `error` as a mapping; `suspended`: given up; `refused`: it goes on |
+| `streaming` | none: the stream is connected |
+| `failed` | `error`; the last event of a process that ends by it |
+
+States of a table: `queued`, `loading`, `running`, `suspended`. Estimates are null where
+the database has none. A process that did what it was asked for ends with code 0.
+
+Errors of one table while the stream is read, and how often the table is tried again.
+
+The stream is one for all tables, and what cannot be read in it comes again with each try. So a
+table is tried again by reading the stream again from the newest landed batch; then it is given up,
+and the stream goes on without it.
+
+What a person asks of a capture, through the landing zone: whoever runs it finds it there.
+
+`_asked/hold.json` below the task's folder holds the capture as long as it is there. Other objects
+are requests: each is removed when a capture has begun with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from polynya.capture.lobs import Limit, Then
+from polynya.capture.source import Access
+from polynya.model.config.aws import AwsAccess
+from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
+from polynya.store.object_store import ObjectStore
+
+#: The stream cannot be read any further: as it was begun it brings no row of this table.
+UNREADABLE: Final = "POLYNYA-GTW-049"
+#: Seconds after which a failure is no longer one of a row of them.
+_LONG_AGO: Final = 3600.0
+
+
+class TableError(OperationError):
+    """Raised when a change of one table cannot land, whereas those of others can.
+
+    `table` is its name; of a binlog it may be the name without the database.
+    """
+
+    table: str = ""
+
+    @classmethod
+    def of(cls, table: str, error: OperationError) -> TableError:
+        """The same error as one of a table."""
+        made = cls(
+            error.code,
+            error.message,
+            where=error.where or table,
+            state=error.state,
+            fix=error.fix,
+            why=error.why,
+        )
+        made.table = table
+        return made
+
+
+@dataclass(slots=True)
+class TableFaults:
+    """How often changes of tables could not land in a row.
+
+    Attributes:
+        retries: so often a table is tried again.
+        monotonic: seconds of a clock.
+    """
+
+    retries: int
+    monotonic: Callable[[], float]
+    _failed: dict[str, list[float]] = field(default_factory=dict)
+
+    def gives_up(self, table: str) -> bool:
+        """Whether a table that has failed once more is to be given up; then it counts anew."""
+        now = self.monotonic()
+        failed = [at for at in self._failed.get(table, ()) if now - at < _LONG_AGO]
+        failed.append(now)
+        if len(failed) > self.retries:
+            self._failed.pop(table, None)
+            return True
+        self._failed[table] = failed
+        return False
+
+
+_FOLDER: Final = "_asked"
+_HOLD: Final = "hold.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Tables to take up again, or to load anew; none are all of them."""
+
+    tables: tuple[str, ...]
+    reload: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a capture now; wishes by the path of their object."""
+
+    held: bool
+    wishes: Mapping[str, Wish] = field(default_factory=dict)
+
+
+class Asking:
+    """The requests of one task. Names are unique, so that nobody overwrites another's."""
+
+    def __init__(self, store: ObjectStore, folder: str) -> None:
+        self._store, self._folder = store, f"{folder}/{_FOLDER}"
+
+    def hold(self) -> None:
+        """Let the capture end and stay so."""
+        self._store.put(f"{self._folder}/{_HOLD}", b"{}\n")
+
+    def release(self) -> None:
+        """Let it go on."""
+        self._store.delete(f"{self._folder}/{_HOLD}")
+
+    def ask(self, wish: Wish, name: str) -> None:
+        """Leave a request under a name that nobody else takes."""
+        said = {"tables": list(wish.tables), "reload": wish.reload}
+        self._store.put(f"{self._folder}/{name}.json", json.dumps(said).encode() + b"\n")
+
+    def is_held(self) -> bool:
+        """Whether somebody holds the capture."""
+        return any(path.endswith(f"/{_HOLD}") for path in self._paths())
+
+    def look(self) -> Asked:
+        """What is asked now. An object that is no request is removed."""
+        held, wishes = False, {}
+        for path in self._paths():
+            if path.endswith(f"/{_HOLD}"):
+                held = True
+                continue
+            wish = self._wish(path)
+            if wish is None:
+                self.done(path)
+            else:
+                wishes[path] = wish
+        return Asked(held, wishes)
+
+    def done(self, path: str) -> None:
+        """Remove a request: a capture has begun with it."""
+        self._store.delete(path)
+
+    def _paths(self) -> list[str]:
+        return sorted(info.path for info in self._store.list(self._folder))
+
+    def _wish(self, path: str) -> Wish | None:
+        try:
+            said = json.loads(self._store.get(path))
+            return Wish(tuple(map(str, said["tables"])), bool(said["reload"]))
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            return None
+
+
+#: `follow`: until it is told to end. `once`: load what is to be loaded, take the changes up to
+#: where the source was at the start, then end. `reload`: load everything again, then end.
+Mode: TypeAlias = Literal["follow", "once", "reload"]
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """All that a capture process is told. It has secrets, so it is never shown as a whole.
+
+    Attributes:
+        landing: place of the target's landing zone, a folder or `s3://BUCKET/PREFIX`.
+        folder: that of the task, below it.
+        maven_repository: from where jars are fetched; None: the usual one.
+        order: `highest` to `lowest` by table; those that are not named are `normal`.
+        filter: condition for the load by table, in the SQL of the database.
+        table_retries: how often a table that cannot be read is tried again,
+        table_then: and what follows then, `suspend` or `stop`.
+        masks: by table and column, as `polynya.capture.masks.mask_of` takes them.
+        lob_bytes: the longest value; None: any.
+        lob_then: what becomes of a longer one, see `polynya.capture.lobs`.
+        asked: requests that wait for the process, as those that follow on its input.
+    """
+
+    task: str
+    mode: Mode
+    access: Access = field(repr=False)
+    landing: str
+    folder: str
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    parallel: int = 5
+    chunk_rows: int = 50_000
+    order: Mapping[str, str] = field(default_factory=dict)
+    filter: Mapping[str, str] = field(default_factory=dict)
+    roll_bytes: int = 32 * 2**20
+    roll_seconds: float = 2.0
+    table_retries: int = 3
+    table_then: str = "suspend"
+    masks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    lob_bytes: int | None = None
+    lob_then: Then = "truncate"
+    aws: AwsAccess = field(default_factory=AwsAccess)
+    maven_repository: str | None = None
+    asked: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def limit(self) -> Limit | None:
+        """How long values may be; None: as long as the database gives them."""
+        return None if self.lob_bytes is None else Limit(self.lob_bytes, self.lob_then)
+
+    def line(self) -> bytes:
+        """The settings as the first line of the process's input."""
+        return _line({"version": VERSION, **asdict(self)})
+
+    @classmethod
+    def of_line(cls, line: bytes) -> WorkerSettings:
+        """The settings of a first line. Raises ValueError, which shows nothing of it."""
+        try:
+            given: dict[str, Any] = json.loads(line)
+            if given.pop("version") != VERSION:
+                raise ValueError("the settings are of another version")
+            access, aws = _access(given.pop("access")), AwsAccess(**given.pop("aws"))
+            given |= {name: tuple(given[name]) for name in ("include", "exclude", "asked")}
+            return cls(access=access, aws=aws, **given)
+        except (AttributeError, KeyError, TypeError, json.JSONDecodeError):
+            raise ValueError("the first line is no settings of a capture") from None
+
+
+def _access(given: dict[str, Any]) -> Access:
+    return Access(**{**given, "jars": tuple(given.get("jars", ()))})
+
+
+def request(tables: tuple[str, ...], *, reload: bool) -> Mapping[str, Any]:
+    """Asks the process to take suspended tables up again, or to load tables anew.
+
+    No tables are all of them.
+    """
+    return {"type": "reload" if reload else "resume", "tables": list(tables)}
+
+
+def request_line(tables: tuple[str, ...], *, reload: bool) -> bytes:
+    """A `request` as a line of the process's input."""
+    return _line(request(tables, reload=reload))
+
+
+def event_line(type_: str, **fields: Any) -> bytes:
+    """An event as a line of the process's output."""
+    return _line({"type": type_, **fields})
+
+
+def error_of(said: Mapping[str, Any]) -> PolynyaError:
+    """The error that an event has, of the kind that tells whether it may pass by itself."""
+    conflict = said.get("exit_code") == ConflictError.exit_code
+    retryable = bool(said.get("retryable"))
+    kind = ConflictError if conflict else DependencyError if retryable else OperationError
+    parts = {name: said.get(name) for name in ("where", "why", "state", "fix")}
+    return kind(str(said.get("code")), str(said.get("message")), **parts)
+
+
+def error_fields(error: PolynyaError) -> dict[str, object]:
+    """What `error_of` makes an error of again."""
+    return {**error.as_dict(), "exit_code": error.exit_code}
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"

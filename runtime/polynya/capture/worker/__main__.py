@@ -1,0 +1,26 @@
+"""`python -m polynya.capture.worker`: where the process of a capture begins.
+
+A SIGTERM that comes while its modules are loaded is held until there is a capture to end.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main() -> int:
+    """Capture; the exit code."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    # Start-up time: this is what takes a second.
+    from polynya.capture.worker.process import run
+
+    return run()
+
+
+if __name__ == "__main__":
+    # Threads of Java may live on; nothing is left to be written.
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)

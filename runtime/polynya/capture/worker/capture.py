@@ -1,0 +1,224 @@
+"""A capture from start to end: its rounds, its JVM, and what errors do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from polynya.capture.debezium import KeptHistory
+from polynya.capture.landing.log import CaptureLog, Lander
+from polynya.capture.landing.position import Position, TableProgress
+from polynya.capture.source import NAME, Access, Database, Scratch, SourceTable, engine_settings
+from polynya.capture.wire import UNREADABLE, TableError, TableFaults, WorkerSettings, error_fields
+from polynya.capture.worker.changes import History
+from polynya.capture.worker.context import CaptureContext
+from polynya.capture.worker.engines import Engine, Take
+from polynya.capture.worker.requests import is_for_all, taken
+from polynya.capture.worker.round import Round
+from polynya.lake.spark.jars import DEBEZIUM, jar_paths
+from polynya.lake.spark.java import find_java
+from polynya.model.errors import OperationError
+from polynya.store.node_folders import CONNECTORS
+
+_HEAP_MB: Final = 512
+_WITHOUT_HISTORY: Final = frozenset({"postgresql", "mongodb"})
+
+
+@dataclass(slots=True)
+class DebeziumEngines:
+    """Makes engines; starts Java with the first.
+
+    `unsent` is the text that they write for a column that the source did not send.
+    """
+
+    settings: WorkerSettings
+    folder: Path
+    unsent: str = ""
+    _history: KeptHistory | None = None
+    _runs: int = field(default=0)
+
+    def history(self, database: Database, log: CaptureLog) -> History | None:
+        """The history of schemas of the run that comes next."""
+        self._runs += 1
+        self._scratch.folder.mkdir(parents=True)
+        if database.connector in _WITHOUT_HISTORY:
+            return None
+        self._history = KeptHistory(self._scratch.history, log)
+        return self._history
+
+    def engine(
+        self,
+        database: Database,
+        tables: Sequence[SourceTable],
+        position: Position,
+        take: Take,
+        ended: Callable[[], None],
+    ) -> Engine:
+        """One that reads from a position on; `history` comes before it.
+
+        Raises:
+            DependencyError: the jars or Java cannot be had (POLYNYA-DEP-001 to -004), or Java does
+                not start (POLYNYA-GTW-005).
+            OperationError: POLYNYA-GTW-009, the history of schemas is not there;
+                POLYNYA-GTW-053, jars of the user are not there.
+        """
+        # Start-up time and memory of commands that capture nothing: JPype loads a library.
+        from polynya.capture.debezium import DebeziumEngine, start_java, write_offset
+
+        jars = jar_paths(groups=(DEBEZIUM,), repository=self.settings.maven_repository)
+        start_java([*jars, *own_jars(self.settings.access)], str(find_java().runtime), _HEAP_MB)
+        if position.stream.offset:
+            write_offset(self._scratch.offsets, NAME, position.stream.offset)
+        has_history = self._history is not None and self._history.restore(position.history)
+        settings = engine_settings(
+            database.connector,
+            database.engine_properties(tables, position.lacking),
+            self._scratch,
+            roll_bytes=self.settings.roll_bytes,
+            roll_seconds=self.settings.roll_seconds,
+            has_history=has_history,
+            unsent=self.unsent,
+        )
+        return DebeziumEngine(database.connector, settings, take, ended)
+
+    @property
+    def _scratch(self) -> Scratch:
+        return Scratch(self.folder / f"run-{self._runs}")
+
+
+def own_jars(access: Access) -> list[str]:
+    """The jars that a user names, those in folders too.
+
+    Raises:
+        OperationError: POLYNYA-GTW-053, they are not there, or not where this machine lets
+            connectors lie.
+    """
+    found: list[str] = []
+    for name in access.jars:
+        path = CONNECTORS.below(name)
+        if path is None:
+            raise OperationError(
+                "POLYNYA-GTW-053",
+                "a jar of the connection is not among the connectors of this machine",
+                where=name,
+                why=CONNECTORS.outside(),
+                state="nothing was captured",
+                fix=f"put it there, or start the process with another `{CONNECTORS.variable}`",
+            )
+        inside = sorted(str(one) for one in _below(path)) if path.is_dir() else [str(path)]
+        if not inside or not path.exists():
+            raise OperationError(
+                "POLYNYA-GTW-053",
+                "a jar of the connection is not there, or a folder has none",
+                where=name,
+                state="nothing was captured",
+                fix="put the connector of Debezium and the driver of the database there",
+            )
+        found += inside
+    return found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Jars in a folder; links that lead out of the machine's folder of connectors are not."""
+    return (one for one in folder.glob("*.jar") if CONNECTORS.below(one) is not None)
+
+
+#: Seconds until the stream is read again after a table's change could not land.
+_RETRY_SECONDS: Final = 5.0
+#: Where only a load of all tables helps: the stream is lost, or cannot be read any further.
+_BY_RELOAD: Final = frozenset({"POLYNYA-GTW-008", UNREADABLE})
+
+
+@dataclass(slots=True)
+class Capture(CaptureContext):
+    """One capture, from its start until it is told to end."""
+
+    def run(self) -> None:
+        """Capture until it is told to end, or has done what it was asked for.
+
+        Raises:
+            PolynyaError: it cannot go on; `retryable` says whether a new start may help. All that
+                has landed stays, and the next start goes on after it.
+        """
+        lander = Lander(
+            self.log,
+            self.settings.task,
+            self.now,
+            writer=self.writer,
+            unsent=self.unsent,
+            newest=self.log.newest(),
+            landed=lambda number, events, size: self.tell(
+                "landed", number=number, events=events, object_bytes=size
+            ),
+        )
+        faults = TableFaults(self.settings.table_retries, self.monotonic)
+        is_anew = False
+        while not self.stop.is_set():
+            try:
+                with Round(self, lander, is_anew=is_anew) as one:
+                    is_anew = self._ends_for_anew(one)
+            except TableError as error:
+                is_anew = False
+                self._take_out(_known_to(lander.position, error), lander, faults)
+
+    def _take_out(self, error: TableError, lander: Lander, faults: TableFaults) -> None:
+        """After a change of a table could not land: it is tried again, or goes on without it.
+
+        Raises the error where the task says so.
+        """
+        gives_up = faults.gives_up(error.table)
+        suspends = gives_up and self.settings.table_then == "suspend"
+        self.tell(
+            "table_failed", table=error.table, error=error_fields(error), suspended=suspends
+        )  # fmt: skip
+        if gives_up and not suspends:
+            raise error
+        if not suspends:
+            self.stop.wait(_RETRY_SECONDS)
+            return
+
+        def move(before: Position) -> Position:
+            progress = before.tables.get(error.table, TableProgress())
+            return before.with_table(error.table, progress.without_changes(error))
+
+        lander.land(b"", 0, {}, move)
+
+    def _ends_for_anew(self, one: Round) -> bool:
+        """Run a round; whether the next one has to begin the capture anew. Raises what it does."""
+        try:
+            one.run()
+        except OperationError as error:
+            if error.code not in _BY_RELOAD:
+                raise
+            waits = not isinstance(error, TableError)
+            if not (one.is_for_all or (waits and self._is_asked_for_all())):
+                raise
+            return True
+        return False
+
+    def _is_asked_for_all(self) -> bool:
+        """Wait for somebody to ask for a load of all tables; whether somebody does."""
+        until = self.monotonic() + self.patience
+        while not self.stop.is_set():
+            if is_for_all(taken(self.requests)):
+                return True
+            left = until - self.monotonic()
+            if left <= 0:
+                return False
+            self.wake.wait(left)
+            self.wake.clear()
+        return False
+
+
+def _known_to(position: Position, error: TableError) -> TableError:
+    """An error with the whole name of its table. Raises it as one of no table where that is open.
+
+    Where nothing has landed yet, no table is known.
+    """
+    found = [name for name in position.tables if name == error.table]
+    found = found or [name for name in position.tables if name.endswith(f".{error.table}")]
+    if len(found) == 1:
+        return TableError.of(found[0], error)
+    raise error

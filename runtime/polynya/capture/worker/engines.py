@@ -1,0 +1,59 @@
+"""What reads a stream, as a port: Debezium's engine, or one of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from polynya.capture.landing.log import CaptureLog
+from polynya.capture.landing.position import Position
+from polynya.capture.landing.stream import StreamEvent
+from polynya.capture.source import Database, Offset, SourceTable
+from polynya.capture.worker.changes import History
+from polynya.model.errors import PolynyaError
+
+Take: TypeAlias = Callable[[Sequence[StreamEvent]], StreamEvent | None]
+"""Lands events; gives the one whose offset the database may be told, None for none yet."""
+
+
+class Engine(Protocol):
+    """What reads the stream, in a thread of its own."""
+
+    @property
+    def failure(self) -> PolynyaError | None:
+        """Why it ended; None: it was stopped, or runs."""
+        ...
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def read_to(self) -> Offset | None:
+        """A place in the log up to which all was taken, also where no event moved the offset.
+
+        It is asked for again and again; None: not known.
+        """
+        ...
+
+    def stop(self) -> None:
+        """End, after the batch that is landing."""
+        ...
+
+
+class Engines(Protocol):
+    """Makes engines."""
+
+    def engine(
+        self,
+        database: Database,
+        tables: Sequence[SourceTable],
+        position: Position,
+        take: Take,
+        ended: Callable[[], None],
+    ) -> Engine:
+        """One that reads from a position on."""
+        ...
+
+    def history(self, database: Database, log: CaptureLog) -> History | None:
+        """What its connector needs of the past; None: nothing."""
+        ...

@@ -1,0 +1,534 @@
+"""Loading tables: several at once, chunk by chunk, with or without a key.
+
+The thread that lands the stream and those that load take turns, so that a load lands with exactly
+the events that have been held back for it. What is held back is lost with the process, and that is
+right: a load after it has a later view.
+
+Event lines that wait in a scratch file until they land as one batch.
+
+The file has no name, so that it goes with the process, however that ends.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any, BinaryIO, Final, cast
+
+import pyarrow as pa
+
+from polynya.capture.landing.log import Lander
+from polynya.capture.landing.position import LoadPlan, Position, StreamPosition, in_epoch
+from polynya.capture.landing.stream import (
+    Parted,
+    StreamEvent,
+    has_all,
+    is_seen,
+    is_settled,
+    moved,
+    parted,
+)
+from polynya.capture.source import Chunk, Key, Seen, Snapshot, SourceTable, Whole
+from polynya.capture.wire import error_fields
+from polynya.capture.worker.masks import TableMasks
+from polynya.capture.worker.telling import Tell
+from polynya.formats.debezium.captured import Shape, packed_lines
+from polynya.model.errors import DependencyError, OperationError, PolynyaError
+
+#: What S3 takes as one object, with room for a header.
+MOST_BYTES: Final = 5_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Lines that have one schema, as a frame of the file."""
+
+    first: int
+    size: int
+    events: int
+    shape: Mapping[str, Any]
+
+
+class Spool:
+    """Lines of one table. Not for several threads at a time.
+
+    Attributes:
+        events: how many lines it has.
+        size: their bytes, compressed.
+    """
+
+    def __init__(self, table: str, most_bytes: int = MOST_BYTES) -> None:
+        """An empty one, of at most so many compressed bytes. It takes a file when it has lines."""
+        self.events = self.size = 0
+        self._table, self._most = table, most_bytes
+        self._parts: list[_Part] = []
+
+    @cached_property
+    def file(self) -> BinaryIO:
+        """The lines, compressed."""
+        # Its end is that of the spool.
+        return cast("BinaryIO", tempfile.TemporaryFile(prefix="polynya-load-"))
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The schemas of the lines; 1 is the first line."""
+        found: list[Shape] = []
+        line = 1
+        for part in self._parts:
+            if not found or found[-1].schema is not part.shape:
+                found.append(Shape(line, part.shape))
+            line += part.events
+        return found
+
+    def add(self, lines: bytes, events: int, shape: Mapping[str, Any]) -> None:
+        """Add lines, each with its end.
+
+        Raises:
+            OperationError: POLYNYA-GTW-011, they do not fit into one object or the scratch folder.
+        """
+        if not events:
+            return
+        packed = packed_lines(lines)
+        if self.size + len(packed) > self._most:
+            raise self._too_large(f"they have more than {self._most:,} bytes, compressed")
+        try:
+            self.file.seek(self.size)
+            self.file.write(packed)
+            self.file.flush()
+        except OSError as error:
+            raise self._too_large(f"the scratch folder has no room: {error.strerror}") from error
+        self._parts.append(_Part(self.size, len(packed), events, shape))
+        self.size += len(packed)
+        self.events += events
+
+    def parts(self) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+        """What was added, again: lines and their schema."""
+        for part in self._parts:
+            self.file.seek(part.first)
+            packed = io.BytesIO(self.file.read(part.size))
+            with pa.CompressedInputStream(packed, "zstd") as content:
+                yield content.read(), part.shape
+
+    def close(self) -> None:
+        """Remove it."""
+        if self._parts:
+            self.file.close()
+
+    def _too_large(self, why: str) -> OperationError:
+        return OperationError(
+            "POLYNYA-GTW-011",
+            f"the rows of {self._table}, which has no key, cannot land at once: {why}",
+            state="nothing of the table has landed; the other tables go on",
+            fix="give the table a primary key, or load it in a task of its own with "
+            "`update_method: reload`; TMPDIR is where the scratch folder is",
+        )
+
+
+#: Connectors whose stream has a table as soon as it is made.
+_AT_ONCE: Final = frozenset({"mariadb", "mysql"})
+_WITHOUT_KEY: Final = b'{"key":null,'
+
+
+class Keyless:
+    """The tables without key of a round."""
+
+    def __init__(
+        self,
+        connector: str,
+        tables: Mapping[str, SourceTable],
+        position: Position,
+        *,
+        loads: bool,
+    ) -> None:
+        """Begin a round.
+
+        Args:
+            connector: of the database.
+            tables: that there are.
+            position: at which the round begins.
+            loads: what is not loaded is loaded in this round.
+        """
+        self.connector, self._known = connector, frozenset(tables)
+        self._turn, self._lock = threading.Lock(), threading.Lock()
+        names = [name for name, one in tables.items() if one.lacks_key]
+        self._watched = {name for name in names if not is_settled(position.tables.get(name))}
+        waiting = [name for name in self._watched if position.tables[name].state == "queued"]
+        self._held = {name: Spool(name) for name in waiting if loads}
+        self._failed: dict[str, OperationError] = {}
+
+    def are_apart(self, events: Sequence[StreamEvent]) -> Sequence[bool] | None:
+        """Which events are for `parted` to decide; None: none of them."""
+        if not self._watched and self.connector not in _AT_ONCE:
+            return None
+        apart = [event.table is not None and self._is_apart(event) for event in events]
+        return apart if any(apart) else None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Nobody else lands what concerns these tables meanwhile."""
+        with self._turn:
+            yield
+
+    def parted(self, events: Sequence[StreamEvent], position: Position) -> Parted:
+        """What becomes of events that are apart; those of tables to be loaded are held."""
+        found = parted(self.connector, events, position)
+        for _, group in groupby(found.kept, key=lambda one: (one.table, id(one.shape))):
+            self._hold(list(group))
+        return found
+
+    def moved(self, before: Position, stream: StreamPosition, found: Parted) -> Position:
+        """The position after events of the stream."""
+        return moved(self.connector, before, stream, found.left_out)
+
+    def look_again(self, position: Position) -> None:
+        """Let go of the tables whose events all land from now on."""
+        for name in [name for name in self._watched if is_settled(position.tables.get(name))]:
+            self._watched.discard(name)
+
+    def taken(self, table: str) -> Spool:
+        """What has been held of a table since it was taken last. The caller closes it.
+
+        Raises:
+            OperationError: POLYNYA-GTW-011, there was no room for all.
+        """
+        with self._lock:
+            if table in self._failed:
+                raise self._failed[table]
+            held, self._held[table] = self._held[table], Spool(table)
+            return held
+
+    def unseen(self, lines: bytes, seen: Seen) -> list[bytes]:
+        """Those of event lines that a view has not."""
+        every = lines.splitlines(keepends=True)
+        return [line for line in every if not is_seen(self.connector, seen, line)]
+
+    def drop(self, table: str) -> None:
+        """Hold nothing of a table any more."""
+        with self._lock:
+            held = self._held.pop(table, None)
+        if held is not None:
+            held.close()
+
+    def close(self) -> None:
+        """Remove what is held."""
+        for table in list(self._held):
+            self.drop(table)
+
+    def _is_apart(self, event: StreamEvent) -> bool:
+        if event.table in self._watched:
+            return True
+        # A new table is in a binlog before anybody has looked for it.
+        is_new = event.table not in self._known and self.connector in _AT_ONCE
+        return is_new and event.line.startswith(_WITHOUT_KEY) and not _is_truncation(event.line)
+
+    def _hold(self, events: Sequence[StreamEvent]) -> None:
+        """Hold events of one table and one schema."""
+        table, shape = str(events[0].table), events[0].shape or {}
+        with self._lock:
+            if table not in self._held or table in self._failed:
+                return
+            try:
+                self._held[table].add(b"".join(one.line for one in events), len(events), shape)
+            except OperationError as error:
+                self._failed[table] = error
+
+
+def _is_truncation(line: bytes) -> bool:
+    return bool(json.loads(line)["value"].get("op") == "t")
+
+
+#: How long a database may take to show what its stream has said already.
+_LONGEST_SECONDS: Final = 60.0
+_PAUSE_SECONDS: Final = 0.2
+
+
+class Stopped(Exception):  # noqa: N818 - it is none
+    """The load was told to end. Nothing of the table has landed."""
+
+
+@dataclass(slots=True)
+class WholeLoad:
+    """The load of one table.
+
+    Attributes:
+        table: without key.
+        stop: ends it.
+    """
+
+    table: SourceTable
+    snapshot: Snapshot
+    lander: Lander
+    masks: TableMasks
+    keyless: Keyless
+    stop: threading.Event
+
+    def land(self, rows: int, where: str | None, read: Callable[[Chunk], None]) -> None:
+        """Load it, as one batch.
+
+        Args:
+            rows: about so many are read at a time.
+            where: a condition of the user.
+            read: is told of what was read.
+
+        Raises:
+            Stopped: it was told to.
+            OperationError: it cannot be read, or POLYNYA-GTW-011. Nothing of it has landed.
+            DependencyError: POLYNYA-GTW-013, or what may pass.
+        """
+        with closing(Spool(self.table.name)) as spool, self._moment(rows, where) as whole:
+            shape = self.snapshot.envelope(self.table)
+            for chunk in whole.chunks:
+                if self.stop.is_set():
+                    raise Stopped
+                self._add(spool, shape, chunk)
+                read(chunk)
+            loaded = spool.events
+            # Most of what the stream brought meanwhile, while it goes on; then the rest.
+            self._add_held(spool, whole.seen)
+            with self.keyless.turn():
+                self._add_held(spool, whole.seen)
+                self._land(spool, loaded, whole.seen)
+
+    @contextmanager
+    def _moment(self, rows: int, where: str | None) -> Iterator[Whole]:
+        """A moment that has all events that were left out until now."""
+        name, waited = self.table.name, 0.0
+        place = self.lander.position.left_out.get(name)
+        while True:
+            with self.snapshot.whole(self.table, rows, where) as whole:
+                if place is None or has_all(self.keyless.connector, whole.seen, place):
+                    yield whole
+                    return
+            if self.stop.wait(_PAUSE_SECONDS):
+                raise Stopped
+            waited += _PAUSE_SECONDS
+            if waited > _LONGEST_SECONDS:
+                raise _behind(name)
+
+    def _add(self, spool: Spool, shape: Mapping[str, Any], chunk: Chunk) -> None:
+        masks, lines = self.masks.of_table(self.table.name, shape), chunk.lines
+        if masks is not None:
+            shape, lines = masks.schema, masks.lines(lines)
+        spool.add(in_epoch(lines, self.lander.position.epoch), chunk.rows, shape)
+
+    def _add_held(self, spool: Spool, seen: Seen) -> None:
+        with closing(self.keyless.taken(self.table.name)) as held:
+            for lines, shape in held.parts():
+                fresh = self.keyless.unseen(lines, seen)
+                spool.add(in_epoch(b"".join(fresh), self.lander.position.epoch), len(fresh), shape)
+
+    def _land(self, spool: Spool, rows: int, seen: Seen) -> None:
+        name = self.table.name
+
+        def move(before: Position) -> Position:
+            loaded = before.tables[name].with_whole(rows, seen, self.lander.number + 1)
+            after = before.with_table(name, loaded)
+            left_out = {one: place for one, place in before.left_out.items() if one != name}
+            return replace(after, left_out=left_out)
+
+        self.lander.land_file(spool.file, spool.events, {name: spool.shapes}, move)
+        self.keyless.drop(name)
+
+
+def _behind(table: str) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-GTW-013",
+        f"the database does not show rows of {table} that its binlog has said already",
+        state="nothing of the table has landed; all else goes on",
+        fix="nothing to do: it is tried again. A replica that the server waits for before it "
+        "commits (semi-synchronous replication) may be away",
+    )
+
+
+_RETRY_SECONDS: Final = 5.0
+#: What another try would meet again, after all rows were read.
+_LASTING: Final = frozenset({"POLYNYA-GTW-011", "POLYNYA-GTW-051", "POLYNYA-GTW-056"})
+
+
+@dataclass(slots=True)
+class _Table:
+    """A table that is being loaded now."""
+
+    table: SourceTable
+    began: float
+    after: Key | None
+    rows: int
+    bytes: int = 0
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class Loading:
+    """Threads that load until nothing is left, something fails or they are told to stop.
+
+    Attributes:
+        plan: which table is next, and how a table is read.
+        tables: those that there are, by name.
+        emptied: by table, a last event of its load.
+        keyless: tables without key, which land whole; None: they are read in parts as all others,
+            since nothing follows their changes.
+        failure: what ended the load; None as long as nothing did.
+    """
+
+    plan: LoadPlan
+    tables: Mapping[str, SourceTable]
+    snapshot: Snapshot
+    lander: Lander
+    masks: TableMasks
+    tell: Tell
+    monotonic: Callable[[], float]
+    ended: Callable[[], None]
+    emptied: Mapping[str, bytes] = field(default_factory=dict)
+    keyless: Keyless | None = None
+    failure: Exception | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _running: set[str] = field(default_factory=set)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Begin to load."""
+        for number in range(self.plan.parallel):
+            thread = threading.Thread(target=self._work, name=f"load-{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """End after the chunks that are being read. Waits for them."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether a table is being loaded that would begin anew after an end."""
+        with self._lock:
+            return any(self._is_whole(self.tables[name]) for name in self._running)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all threads have ended."""
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _work(self) -> None:
+        try:
+            while not self._stop.is_set() and (name := self._claimed()) is not None:
+                try:
+                    self._load(name)
+                finally:
+                    with self._lock:
+                        self._running.discard(name)
+        except Exception as error:  # noqa: BLE001 - a thread's error ends the process by name
+            self.failure = self.failure or error
+            self._stop.set()
+        finally:
+            self.ended()
+
+    def _claimed(self) -> str | None:
+        with self._lock:
+            name = self.plan.next_table(self.lander.position, self._running)
+            if name is not None:
+                self._running.add(name)
+            return name
+
+    def _load(self, name: str) -> None:
+        progress = self.lander.position.tables[name]
+        one = _Table(self.tables[name], self.monotonic(), progress.after, progress.rows)
+        while not self._stop.is_set():
+            try:
+                if self._land_next(one):
+                    return
+            except Stopped:
+                return
+            except OperationError as error:
+                one.failures += 1
+                if error.code in _LASTING:
+                    one.failures = self.plan.retries + 1
+                if self._gives_up(one, error):
+                    return
+                self._stop.wait(_RETRY_SECONDS)
+
+    def _land_next(self, one: _Table) -> bool:
+        """Land the next chunk; whether it was the last."""
+        name = one.table.name
+        where = self.plan.where.get(name)
+        if self._is_whole(one.table):
+            return self._land_whole(one, where)
+        chunk = self.snapshot.read(one.table, one.after, self.plan.chunk_rows, where)
+        shape, lines = self.snapshot.envelope(one.table), chunk.lines
+        masks, hides_key = self.masks.of_table(name, shape), False
+        if masks is not None:
+            shape, lines, hides_key = masks.schema, masks.lines(lines), masks.hides_key
+
+        def move(position: Position) -> Position:
+            moved = position.tables[name].with_chunk(chunk, self.lander.number + 1)
+            # A key that is masked must not be written here either: after a kill such a table
+            # begins anew, which its key makes harmless.
+            return position.with_table(name, replace(moved, after=None) if hides_key else moved)
+
+        end = self.emptied.get(name, b"") if chunk.is_last else b""
+        events = chunk.rows + bool(end)
+        self.lander.land(lines + end, events, {name: [Shape(1, shape)]} if events else {}, move)
+        one.failures = 0
+        one.after = one.after if chunk.last is None else chunk.last
+        self._read(one, chunk)
+        if chunk.is_last:
+            self._tell_loaded(one)
+        return chunk.is_last
+
+    def _is_whole(self, table: SourceTable) -> bool:
+        return self.keyless is not None and table.lacks_key
+
+    def _land_whole(self, one: _Table, where: str | None) -> bool:
+        """Land all of a table without key."""
+        assert self.keyless is not None
+        one.rows = one.bytes = 0
+        load = WholeLoad(
+            one.table, self.snapshot, self.lander, self.masks, self.keyless, self._stop
+        )
+        load.land(self.plan.chunk_rows, where, lambda chunk: self._read(one, chunk))
+        self._tell_loaded(one)
+        return True
+
+    def _tell_loaded(self, one: _Table) -> None:
+        seconds = round(self.monotonic() - one.began, 3)
+        self.tell("loaded", table=one.table.name, rows=one.rows, bytes=one.bytes, seconds=seconds)
+
+    def _read(self, one: _Table, chunk: Chunk) -> None:
+        one.rows += chunk.rows
+        one.bytes += len(chunk.lines)
+        if chunk.is_last:
+            return
+        seconds = round(self.monotonic() - one.began, 3)
+        table = one.table
+        self.tell(
+            "progress",
+            table=table.name,
+            rows=one.rows,
+            bytes=one.bytes,
+            rows_estimate=table.rows_estimate,
+            bytes_estimate=table.bytes_estimate,
+            seconds=seconds,
+        )
+
+    def _gives_up(self, one: _Table, error: PolynyaError) -> bool:
+        """Whether a table is given up. Raises the error when that ends the capture."""
+        name, gives_up = one.table.name, one.failures > self.plan.retries
+        suspends = gives_up and self.plan.then == "suspend"
+        self.tell("table_failed", table=name, error=error_fields(error), suspended=suspends)
+        if gives_up and not suspends:
+            raise error
+        if suspends and self.keyless is not None:
+            self.keyless.drop(name)
+        if suspends:
+            self.lander.land(
+                b"", 0, {}, lambda all_: all_.with_table(name, all_.tables[name].suspended(error))
+            )
+        return suspends

@@ -1,0 +1,342 @@
+"""A round of a capture: from one look at the tables to the next one.
+
+In a round the load and the stream run at the same time and land into one log. A round ends when
+the tables have changed or a request came; the next begins where the log says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from polynya.capture.debezium import Misreading
+from polynya.capture.landing.log import Lander
+from polynya.capture.landing.position import (
+    LoadPlan,
+    Place,
+    place_of_offset,
+    place_of_rows,
+    unloaded,
+)
+from polynya.capture.landing.stream import Roll, StreamEvent, cutter_of
+from polynya.capture.mysql.catalog import matching
+from polynya.capture.source import Offset, Snapshot
+from polynya.capture.wire import error_fields
+from polynya.capture.worker.changes import Changes
+from polynya.capture.worker.context import CaptureContext
+from polynya.capture.worker.engines import Engine
+from polynya.capture.worker.loads import Keyless, Loading
+from polynya.capture.worker.masks import TableMasks
+from polynya.capture.worker.requests import is_for_all, taken
+from polynya.capture.worker.starting import (
+    Start,
+    first_position,
+    goes_on,
+    has_begun,
+    has_changed,
+    loads_again,
+    require_stream,
+)
+from polynya.model.errors import PolynyaError
+
+_LOOK_SECONDS: Final = 30.0
+"""So often the database is asked for tables that are new."""
+_LAG_SECONDS: Final = 5.0
+#: Where nobody can say where the source is: a capture that is to end does after such a silence.
+_SILENCE: Final = 20.0
+
+
+class ReadAgainError(PolynyaError):
+    """Ends an engine, so that a new one begins behind a statement that this one has not understood.
+
+    The new one gets the statement in words that it understands.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "POLYNYA-GTW-049", "a statement is read again", state="nothing is lost",
+            fix="nothing to do: the stream begins again behind it",
+        )  # fmt: skip
+
+
+class Round:
+    """From one look at the tables to the next."""
+
+    def __init__(self, capture: CaptureContext, lander: Lander, *, is_anew: bool = False) -> None:
+        self._of, self._lander, self._is_anew = capture, lander, is_anew
+        #: Somebody asked for a load of all tables.
+        self.is_for_all = False
+        self._masks = TableMasks()
+        self._snapshot: Snapshot | None = None
+        self._loading: Loading | None = None
+        self._changes: Changes | None = None
+        self._engine: Engine | None = None
+        self._keyless: Keyless | None = None
+        self._target: Place | None = None
+        #: A place up to which the stream was read, and that of the look at the lag before.
+        self._read_to: Offset | None = None
+        self._rested_at: Offset | None = None
+        self._misreading: Misreading | None = None
+        self._heard_at = capture.monotonic()
+
+    def __enter__(self) -> Round:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the threads. What they had read and not landed is read again."""
+        if self._loading is not None:
+            self._loading.stop()
+        if self._changes is not None:
+            # An engine that waits for room is let go.
+            self._changes.close()
+        if self._engine is not None:
+            self._engine.stop()
+        if self._keyless is not None:
+            self._keyless.close()
+        self._leave_view()
+
+    def _leave_view(self) -> None:
+        """End the view that rows are loaded from, as soon as nothing is left to be read.
+
+        It holds locks on what was read, so that its columns could not be changed and it could not
+        be truncated, and keeps the database from cleaning up old rows.
+        """
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
+            snapshot.close()
+
+    def run(self) -> None:
+        """Load and follow until something asks for a new round."""
+        of = self._of
+        start = self._started()
+        self._tell_tables(start)
+        if self._has_landed_all():
+            # An engine that is ended while it starts may take a minute.
+            of.tell("streaming")
+            of.end()
+            return
+        self._masks = masks = TableMasks.of(
+            of.settings.masks, start.tables, of.settings.limit, unsent=of.unsent
+        )
+        if of.settings.mode != "reload":
+            self._follow(start, masks)
+        self._load(start, masks)
+        self._watch()
+        if self._engine is not None and self._changes is not None:
+            self._engine.stop()
+            self._raise_failures()
+            self._land_place(at_rest=False)
+            self._changes.finish()
+            if self._misreading is not None and self._misreading.told is not None:
+                self._of.understood.add(self._misreading.told)
+
+    def _load(self, start: Start, masks: TableMasks) -> None:
+        of, snapshot = self._of, self._snapshot
+        if snapshot is None or not unloaded(self._lander.position):
+            return
+        self._loading = Loading(
+            self._plan(), start.tables, snapshot, self._lander, masks, of.tell, of.monotonic,
+            of.wake.set, start.emptied, self._keyless,
+        )  # fmt: skip
+        self._loading.start()
+
+    def _started(self) -> Start:
+        of, asked = self._of, taken(self._of.requests)
+        self.is_for_all = is_for_all(asked)
+        if of.settings.mode == "reload":
+            start = loads_again(of.database, of.settings, self._lander, of.log)
+        elif self._is_anew or not has_begun(self._lander):
+            if self._is_anew:
+                # What is left of the old stream would be in the way of a new one.
+                of.database.drop()
+            start = first_position(of.database, of.settings, self._lander, of.log)
+        else:
+            start = goes_on(of.database, of.settings, self._lander, of.log, asked)
+        self._snapshot = start.snapshot
+        if of.settings.mode == "once" and start.snapshot is not None:
+            self._target = place_of_rows(of.database.connector, start.snapshot.source)
+        return start
+
+    def _follow(self, start: Start, masks: TableMasks) -> None:
+        of = self._of
+        position = self._lander.position
+        cutter = cutter_of(of.database.connector, position.stream)
+        has_view = self._snapshot is not None
+        keyless = Keyless(of.database.connector, start.tables, position, loads=has_view)
+        self._keyless = keyless
+        history = of.engines.history(of.database, of.log)
+        roll = Roll(of.settings.roll_bytes, of.settings.roll_seconds)
+        changes = Changes(
+            cutter, self._lander, masks, of.monotonic, keyless=keyless, roll=roll,
+            history=history, lacking=position.lacking, landed=of.wake.set,
+        )  # fmt: skip
+        tables = tuple(start.tables.values())
+
+        self._misreading = misreading = Misreading(self._is_captured, of.understood)
+        is_sure = False
+
+        def take(events: Sequence[StreamEvent]) -> StreamEvent | None:
+            nonlocal is_sure
+            if not is_sure:
+                # Until now another capture could have taken away what this one reads.
+                require_stream(of.database, of.settings, position)
+                is_sure = True
+            if any(event.kind != "end" for event in events):
+                self._heard_at = of.monotonic()
+            taken = misreading.take(events)
+            told = changes.take(taken.events, taken.replaced)
+            of.wake.set()
+            if taken.ends:
+                if taken.begin is not None:
+                    changes.begin_at(taken.begin)
+                raise ReadAgainError
+            return told
+
+        self._changes = changes
+        self._engine = of.engines.engine(of.database, tables, position, take, of.wake.set)
+        changes.start()
+        self._engine.start()
+        of.tell("streaming")
+
+    def _is_captured(self, table: str) -> bool:
+        settings = self._of.settings
+        return table in self._lander.position.tables or bool(
+            matching([table], settings.include, settings.exclude)
+        )
+
+    @property
+    def _reads_again(self) -> bool:
+        """Whether the stream has to begin again behind what it has brought, in a new round."""
+        return self._engine is not None and isinstance(self._engine.failure, ReadAgainError)
+
+    def _plan(self) -> LoadPlan:
+        settings = self._of.settings
+        return LoadPlan(
+            parallel=settings.parallel,
+            order=settings.order,
+            where=settings.filter,
+            chunk_rows=settings.chunk_rows,
+            retries=settings.table_retries,
+            then=settings.table_then,
+        )
+
+    def _watch(self) -> None:
+        of = self._of
+        looked = told = asked = of.monotonic()
+        while not of.stop.is_set():
+            of.wake.wait(1.0)
+            of.wake.clear()
+            self._raise_failures()
+            if self._loading is None or self._loading.is_done:
+                self._leave_view()
+            now = of.monotonic()
+            if now - told >= _LAG_SECONDS:
+                told = now
+                self._tell_lag()
+                self._land_place()
+            if now - asked >= 1.0:
+                asked = now
+                self._look_how_far()
+            if not of.requests.empty() or self._reads_again:
+                return
+            is_free = self._loading is None or not self._loading.has_whole
+            if is_free and self._changes is not None and self._lander.position.replaced:
+                return
+            if of.settings.mode == "follow" and is_free and now - looked >= _LOOK_SECONDS:
+                looked = now
+                if self._has_other_tables():
+                    return
+            if self._is_all():
+                of.end()
+
+    @property
+    def _is_blind(self) -> bool:
+        """Whether Debezium loads the rows, so that it is not known where the source is."""
+        return self._snapshot is not None and not self._snapshot.source
+
+    def _raise_failures(self) -> None:
+        if self._loading is not None and self._loading.failure is not None:
+            raise self._loading.failure
+        if self._changes is not None and self._changes.failure is not None:
+            raise self._changes.failure
+        failure = None if self._engine is None else self._engine.failure
+        if failure is not None and not self._reads_again:
+            raise failure
+
+    def _has_other_tables(self) -> bool:
+        settings = self._of.settings
+        found = self._of.database.tables(settings.include, settings.exclude)
+        return has_changed(self._lander.position, {one.name: one for one in found})
+
+    def _has_landed_all(self) -> bool:
+        """Whether there is nothing to be read: all up to the start has landed before it."""
+        position = self._lander.position
+        if self._target is None or unloaded(position):
+            return False
+        found = (position.stream.offset, position.read_to)
+        return max(self._place(one) for one in found if one is not None) >= self._target
+
+    def _is_all(self) -> bool:
+        """Whether what is not to go on for ever has done all it was asked for."""
+        if self._of.settings.mode == "follow" or unloaded(self._lander.position):
+            return False
+        if self._changes is None or self._target is None:
+            return True
+        if self._reads_again or self._changes.waits:
+            return False
+        if self._is_blind and self._of.monotonic() - self._heard_at < _SILENCE:
+            return False
+        return self._place(self._reached(self._changes)) >= self._target
+
+    def _look_how_far(self) -> None:
+        if self._engine is not None:
+            self._read_to = self._engine.read_to() or self._read_to
+
+    def _land_place(self, *, at_rest: bool = True) -> None:
+        """Let the place land up to which all was read, where no offset says it.
+
+        While the stream goes on its offsets say it soon enough.
+        """
+        found, before = self._read_to, self._rested_at
+        self._rested_at = found
+        if self._changes is None or found is None or (at_rest and found != before):
+            return
+        landed = self._lander.position
+        known = [self._changes.position.offset, *([landed.read_to] if landed.read_to else [])]
+        if all(self._place(found) > self._place(one) for one in known):
+            self._changes.has_read_to(found)
+
+    def _reached(self, changes: Changes) -> Offset:
+        """The place up to which all of the stream was taken."""
+        found = (changes.position.offset, self._read_to, self._lander.position.read_to)
+        return max((one for one in found if one is not None), key=self._place)
+
+    def _place(self, offset: Offset) -> Place:
+        return place_of_offset(self._of.database.connector, offset)
+
+    def _tell_lag(self) -> None:
+        if self._changes is None:
+            return
+        offset = self._changes.position.offset
+        lag = self._of.database.lag({**offset, **self._reached(self._changes)})
+        notes = [*lag.notes, *self._masks.notes]
+        self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=notes)
+
+    def _tell_tables(self, start: Start) -> None:
+        tables, shown = start.tables, dict[str, Any]()
+        of_tables = self._lander.position.tables
+        for name, one in of_tables.items():
+            shown[name] = {
+                "state": "running" if one.state == "loaded" else one.state,
+                "rows": one.rows,
+                "bytes": None,
+                "rows_estimate": tables[name].rows_estimate,
+                "bytes_estimate": tables[name].bytes_estimate,
+            }
+        self._of.tell("tables", tables=shown)
+        for name, error in start.refused.items():
+            is_out = of_tables[name].state == "suspended"
+            self._of.tell(
+                "table_failed", table=name, error=error_fields(error), suspended=is_out,
+                refused=not is_out,
+            )  # fmt: skip

@@ -1,0 +1,394 @@
+"""How a round starts: the position to continue from, and the tables to reload."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from polynya.capture.debezium import put_history
+from polynya.capture.landing.log import CaptureLog, Lander
+from polynya.capture.landing.position import (
+    BINLOGS,
+    Position,
+    StreamPosition,
+    TableProgress,
+    next_epoch,
+    place_of_rows,
+    truncation,
+    unloaded,
+)
+from polynya.capture.landing.stream import would_come_twice
+from polynya.capture.source import Beginning, Database, Snapshot, SourceTable
+from polynya.capture.wire import UNREADABLE, TableError, WorkerSettings
+from polynya.capture.worker.masks import TableMasks
+from polynya.capture.worker.requests import Request, is_for_all
+from polynya.formats.debezium.captured import Shape
+from polynya.model.errors import OperationError
+
+
+def asked_for(
+    before: Position, tables: Mapping[str, SourceTable], asked: Sequence[Request]
+) -> tuple[Position, list[str], dict[str, OperationError]]:
+    """The position after what was asked for and what has changed meanwhile.
+
+    With it the tables that are emptied and loaded again, and those that cannot be, with the reason.
+    """
+    stale = [name for name in tables if _is_stale(before, tables[name])]
+    resumed = _named(asked, "resume", tables)
+    lacking = before.lacking & set(resumed)
+    back = before.gone & set(tables)
+    wanted = {*_named(asked, "reload", tables), *stale, *back}
+    wanted |= {*_whole_again(before, tables, lacking)}
+    refused = {
+        name: twice(name)
+        for name in wanted
+        if would_come_twice(before.tables.get(name), tables[name])
+    }
+    again = sorted(wanted - set(refused))
+    filled = [name for name in tables if _lacks_defaults(before, tables[name])]
+    position = known_of(before.with_tables(tables, {*again, *filled}), tables)
+    for name in resumed:
+        position = position.with_table(name, _resumed(position.tables[name], tables[name]))
+    position, half = _without_twice(position, tables, stale)
+    refused |= half
+    return position, again, refused
+
+
+def has_changed(position: Position, tables: Mapping[str, SourceTable]) -> bool:
+    """Whether tables came, or were changed in a way that the stream does not tell."""
+    return any(
+        name not in position.tables or _is_stale(position, one) or _lacks_defaults(position, one)
+        for name, one in tables.items()
+    )
+
+
+def known_of(position: Position, tables: Mapping[str, SourceTable]) -> Position:
+    """With what is known of tables whose load is still to come, or began before this was kept."""
+    known = {name: one.of_table(tables[name]) for name, one in position.tables.items()}
+    return replace(position, tables=known)
+
+
+def twice(name: str) -> OperationError:
+    """What is said of a table without key that would have to be loaded again."""
+    return OperationError(
+        "POLYNYA-GTW-012",
+        f"{name} has no key and cannot be loaded again: its rows would come twice",
+        state="what has landed of it stays; changes that the stream did not bring are missing",
+        fix="give it a primary key, or capture it anew into another folder and table; "
+        "`polynya landing resume` goes on with the changes from then on",
+    )
+
+
+def _without_twice(
+    position: Position, tables: Mapping[str, SourceTable], stale: Collection[str]
+) -> tuple[Position, dict[str, OperationError]]:
+    """Tables without key suspended that would have to be loaded again, and why."""
+    refused = {}
+    for name in {*stale, *unloaded(position)}:
+        if would_come_twice(position.tables[name], tables[name]):
+            refused[name] = twice(name)
+            position = position.with_table(name, position.tables[name].suspended(refused[name]))
+    return position, refused
+
+
+def _whole_again(
+    position: Position, tables: Mapping[str, SourceTable], lacking: Collection[str]
+) -> list[str]:
+    """Of tables that lack changes those that are loaded anew when they are resumed."""
+    return [one for one in lacking if not would_come_twice(position.tables[one], tables[one])]
+
+
+def _is_stale(position: Position, table: SourceTable) -> bool:
+    progress = position.tables.get(table.name)
+    return progress is not None and _follows(progress) and progress.is_stale(table)
+
+
+def _lacks_defaults(position: Position, table: SourceTable) -> bool:
+    if table.lacks_key:
+        # Its rows would come twice.
+        return False
+    progress = position.tables.get(table.name)
+    return progress is not None and _follows(progress) and progress.lacks_defaults(table)
+
+
+def _follows(progress: TableProgress) -> bool:
+    """A table that was given up waits for a person, whatever becomes of it."""
+    return progress.state != "suspended"
+
+
+def _named(asked: Sequence[Request], type_: str, tables: Mapping[str, SourceTable]) -> list[str]:
+    """The tables that requests of a type name."""
+    wanted = [one for one in asked if one.type == type_]
+    if any(not one.tables for one in wanted):
+        return list(tables)
+    return sorted({name for one in wanted for name in one.tables if name in tables})
+
+
+def _resumed(progress: TableProgress, table: SourceTable) -> TableProgress:
+    """A suspended table in its load again; any other stays as it is.
+
+    One without key whose rows have landed is followed again, and lacks what came meanwhile.
+    """
+    if progress.state != "suspended":
+        return progress
+    if would_come_twice(progress, table):
+        return replace(progress, state="loaded", why=None, lacks_changes=False)
+    return replace(progress, state="loading" if progress.chunks else "queued", why=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a round begins.
+
+    Attributes:
+        tables: those that there are.
+        snapshot: the view that they are loaded from; None: none is needed.
+        emptied: by table, the event that ends its load: what was there before it goes.
+        refused: tables without key that are not loaded again, and why.
+    """
+
+    tables: Mapping[str, SourceTable]
+    snapshot: Snapshot | None
+    emptied: Mapping[str, bytes] = field(default_factory=dict)
+    refused: Mapping[str, OperationError] = field(default_factory=dict)
+
+
+def first_position(
+    database: Database, settings: WorkerSettings, lander: Lander, log: CaptureLog
+) -> Start:
+    """Begin a capture, and land where it begins before anything else.
+
+    Where something has landed before, all tables are emptied and loaded anew: nobody knows what
+    has changed in between. Tables without key are suspended then.
+    """
+    tables = _found(database, settings)
+    if not has_begun(lander):
+        # Of two captures that begin at once the other one stops here or at its own beginning,
+        # before it has taken the slot from this one and goes on all the same.
+        lander.begin(Position(StreamPosition({})))
+    known = lander.position.tables
+    beginning = database.begin(tuple(tables.values()))
+    refused = {
+        name: twice(name) for name in tables if would_come_twice(known.get(name), tables[name])
+    }
+    start = Start(tables, beginning.snapshot, refused=refused)
+    position = _anew(database.connector, beginning, tables, lander, log)
+    for name, error in refused.items():
+        position = position.with_table(name, known[name].suspended(error))
+    # Rows that Debezium loads are not emptied here: where they will stand is not known.
+    has_place = bool(beginning.snapshot.source)
+    landed = {*known, *lander.position.gone}
+    anew = [name for name in tables if name in landed and name not in refused and has_place]
+    _land_emptied(database, settings, start, anew, lander=lander, position=position)
+    return start
+
+
+def has_begun(lander: Lander) -> bool:
+    """Whether a place in the stream has landed: before it there may be a claim to begin."""
+    return bool(lander.number and lander.position.stream.offset)
+
+
+def loads_again(
+    database: Database, settings: WorkerSettings, lander: Lander, log: CaptureLog
+) -> Start:
+    """Load everything anew, of a capture that follows no changes.
+
+    A table is emptied by the last event of its load, which stands right before the load's rows in
+    the order of events: whoever reads meanwhile sees old rows or new ones, and never none.
+    """
+    tables = _found(database, settings)
+    before = lander.position if lander.number else None
+    beyond = None if before is None else before.stream.offset or None
+    beginning = database.look(tuple(tables.values()), beyond)
+    known = () if before is None else [name for name in tables if name in before.tables]
+    source = beginning.snapshot.source
+    emptied = {name: truncation(database.connector, name, source) for name in known}
+    lander.begin(_anew(database.connector, beginning, tables, lander, log))
+    return Start(tables, beginning.snapshot, emptied)
+
+
+def goes_on(
+    database: Database,
+    settings: WorkerSettings,
+    lander: Lander,
+    log: CaptureLog,
+    asked: Sequence[Request],
+) -> Start:
+    """Go on where the log says.
+
+    Raises:
+        OperationError: POLYNYA-GTW-008, the database has no more what the stream would need.
+    """
+    tables = _found(database, settings)
+    before = lander.position
+    is_over = database.lost(before.stream.offset) is not None or _is_unreadable(before)
+    if is_over and is_for_all(asked):
+        # What is left of the old stream is of no use, and would be in the way of a new one.
+        database.drop()
+        return first_position(database, settings, lander, log)
+    require_stream(database, settings, before)
+    position, again, refused = asked_for(before, tables, asked)
+    new = set(tables) - set(before.tables) - before.gone
+    is_needed = bool(unloaded(position)) or settings.mode == "once"
+    snapshot = None
+    if is_needed:
+        snapshot, outside = _joined(database, settings, tables, position)
+        for name, error in outside.items():
+            position = position.with_table(name, position.tables[name].without_changes(error))
+        refused |= outside
+        position = _loaded_from(database.connector, position, snapshot)
+        again = [name for name in again if name not in outside]
+    if snapshot is not None and again and not snapshot.source:
+        # What Debezium loads it loads as a whole.
+        return first_position(database, settings, lander, log)
+    start = Start(tables, snapshot, refused=refused)
+    if snapshot is not None and again:
+        emptied = {name for name in again if name not in new}
+        misfits = _misfits(settings, start, snapshot, emptied)
+        for name, error in misfits.items():
+            position = position.with_table(name, before.tables[name].without_changes(error))
+        refused |= misfits
+        emptied -= set(misfits)
+        _land_emptied(database, settings, start, sorted(emptied), lander=lander, position=position)
+    elif position != before:
+        lander.begin(position)
+    return start
+
+
+def _anew(
+    connector: str,
+    beginning: Beginning,
+    tables: Mapping[str, SourceTable],
+    lander: Lander,
+    log: CaptureLog,
+) -> Position:
+    """A position from which everything is loaded. What a history begins with is put before it."""
+    # A load by Debezium begins its history as well.
+    history = lander.position.history if lander.number and beginning.snapshot.source else 0
+    if beginning.history:
+        history = put_history(log, history + 1, beginning.history)
+    epoch = 0
+    if has_begun(lander):
+        before = lander.position
+        epoch = next_epoch(connector, before.epoch, before.stream.offset, beginning.offset)
+    position = Position(StreamPosition(beginning.offset), history=history, epoch=epoch)
+    position = known_of(position.with_tables(tables), tables)
+    return _loaded_from(connector, position, beginning.snapshot)
+
+
+def _loaded_from(connector: str, position: Position, snapshot: Snapshot) -> Position:
+    """With the place in the binlog that all views of the loads to come are behind."""
+    if connector not in BINLOGS or not snapshot.source:
+        return position
+    return position.loaded_from(place_of_rows(connector, snapshot.source))
+
+
+def _is_unreadable(position: Position) -> bool:
+    """Whether rows of a table would not be read after another load of it either."""
+    return any(
+        one.lacks_changes and str(one.why).startswith(f"{UNREADABLE}:")
+        for one in position.tables.values()
+    )
+
+
+def require_stream(database: Database, settings: WorkerSettings, position: Position) -> None:
+    """See that the stream can go on from a position.
+
+    Raises:
+        OperationError: POLYNYA-GTW-008, the database has no more what it would need.
+    """
+    lost = database.lost(position.stream.offset)
+    if lost is not None:
+        raise _lost(settings.task, lost)
+
+
+def _joined(
+    database: Database,
+    settings: WorkerSettings,
+    tables: Mapping[str, SourceTable],
+    position: Position,
+) -> tuple[Snapshot, dict[str, OperationError]]:
+    """A view of the tables whose changes land, and why some of them cannot be captured.
+
+    Raises the error of such a table where the task says so.
+    """
+    outside: dict[str, OperationError] = {}
+    while True:
+        left = [
+            one
+            for name, one in tables.items()
+            if name not in outside and name not in position.lacking
+        ]
+        try:
+            return database.resume(left), outside
+        except TableError as error:
+            if settings.table_then == "stop" or error.table not in {one.name for one in left}:
+                raise
+            outside[error.table] = error
+
+
+def _misfits(
+    settings: WorkerSettings, start: Start, snapshot: Snapshot, names: Collection[str]
+) -> dict[str, OperationError]:
+    """Tables that their masks do not fit, so that nothing of them can land, not even their end.
+
+    Raises the error where the task says so.
+    """
+    masks = TableMasks.of(settings.masks, start.tables, settings.limit)
+    found = {}
+    for name in names:
+        try:
+            masks.of_table(name, snapshot.envelope(start.tables[name]))
+        except OperationError as error:
+            if settings.table_then == "stop":
+                raise
+            found[name] = error
+    return found
+
+
+def _land_emptied(
+    database: Database,
+    settings: WorkerSettings,
+    start: Start,
+    names: Collection[str],
+    *,
+    lander: Lander,
+    position: Position,
+) -> None:
+    snapshot, tables = start.snapshot, start.tables
+    if snapshot is None:
+        raise ValueError("without a view nothing is loaded anew")
+    lines = [truncation(database.connector, name, snapshot.source) for name in names]
+    masks, shapes = TableMasks.of(settings.masks, tables, settings.limit), {}
+    for number, name in enumerate(names, 1):
+        schema = snapshot.envelope(tables[name])
+        # Columns that are left out are not named either.
+        hidden = masks.of_table(name, schema)
+        shapes[name] = [Shape(number, schema if hidden is None else hidden.schema)]
+    lander.land(b"".join(lines), len(lines), shapes, lambda _: position, epoch=position.epoch)
+
+
+def _found(database: Database, settings: WorkerSettings) -> dict[str, SourceTable]:
+    found = database.tables(settings.include, settings.exclude)
+    if not found:
+        raise OperationError(
+            "POLYNYA-GTW-007",
+            "the database has no table that the task includes, or the user may not see it",
+            where=settings.task,
+            state="nothing was captured",
+            fix="look at `tables` of the task and at the rights of the user: `polynya connection "
+            "test`",
+        )
+    return {table.name: table for table in sorted(found, key=lambda one: one.name)}
+
+
+def _lost(task: str, why: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-GTW-008",
+        f"the stream cannot go on where it was: {why}",
+        where=task,
+        state="all that has landed stays; changes since then are missing until the tables are "
+        "loaded anew",
+        fix="load all tables anew: `polynya landing reload`; see the page of this error for what "
+        "keeps a database from giving up its log",
+    )

@@ -1,0 +1,251 @@
+"""`polynya landing` and `polynya connection`: captures of databases, and connection tests."""
+
+from __future__ import annotations
+
+import threading
+from uuid import uuid4
+
+from polynya.capture.wire import Asking, Wish
+from polynya.cli.capture_choice import one_capture, preview_lines, some_captures, store_of
+from polynya.cli.context import CommandContext, Context, verb_app
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.held_signals import stopped_by_signals
+from polynya.cli.options import usage_error
+from polynya.cli.status import show_captures
+from polynya.cli.stopping import EndedEarly, Stopping
+from polynya.model.config.connected import ConnectedCapture
+from polynya.model.documents.problems import suggest
+from polynya.store.clock import SystemClock
+from polynya.store.object_store import ObjectStore
+
+landing_app = verb_app("landing", "Captures of databases: preview, run, stop, resume, reload.")
+
+
+@landing_app.command
+def preview(task: str, /, *, context: Context) -> int:
+    """Show the tables that a task would capture: key, size, columns, masks. Lands nothing.
+
+    For example: `polynya landing preview shop_db`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    chosen = one_capture(project, task)
+    # Start-up time: drivers of databases.
+    from polynya.engine.commands.capture_requests import captured_tables
+
+    tables = captured_tables(chosen)
+    for table in tables:
+        masks = chosen.mask.get(table.name, {})
+        columns = [
+            {"name": one.name, "type": one.type_name, "nullable": one.nullable,
+             "masked": one.name in masks}
+            for one in table.columns
+        ]  # fmt: skip
+        data = {
+            "task": task,
+            "table": table.name,
+            "key": list(table.key),
+            "columns": columns,
+            "rows_estimate": table.rows_estimate,
+            "bytes_estimate": table.bytes_estimate,
+        }
+        context.output.result("landing.table", data, "\n".join(preview_lines(table, masks)))
+    found = {"task": task, "tables": len(tables)}
+    text = f"{len(tables)} tables" if tables else "no table: look at `tables` and at the rights"
+    context.output.result("landing.preview", found, text)
+    return ExitCode.OK if tables else ExitCode.FAILED
+
+
+@landing_app.command
+@stopped_by_signals
+def run(*tasks: str, once: bool = False, context: Context) -> int:
+    """Capture databases only, without Spark and tables; another machine makes the tables.
+
+    `polynya run` also captures, and makes tables of what has landed.
+
+    For example: `polynya landing run shop_db --once`.
+
+    Args:
+        tasks: names or globs of tasks of kind `landing`. Default: all.
+        once: run the pending loads, capture the changes up to now, and return; otherwise run until
+            Ctrl-C or SIGTERM.
+        context: given by `main`.
+    """
+    try:
+        stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
+        project = context.load(tolerant=True)
+        chosen = some_captures(project, tasks)
+        for error in project.errors:
+            context.output.error(error)
+        # Start-up time: PyArrow.
+        from polynya.cli.capture_run import run_captures
+
+        return run_captures(context, project, chosen, stopping, once=once)
+    except EndedEarly:
+        context.output.note("ended before anything was begun")
+        return ExitCode.OK
+
+
+@landing_app.command
+def status(*tasks: str, offline: bool = False, context: Context) -> int:
+    """Show each captured table with its state, and how far the landing zone is behind the database.
+
+    States are as of the newest landed batch. `queued`: the load has not begun. `loading`: rows
+    land. `caching changes`: some changes landed before all rows have. `applying cached changes`:
+    all rows have landed, and the tables have not copied all of them. `running`: changes land.
+    `loaded`, with `update_method: reload`: the last load is complete. `error`: the table was left
+    out, with the reason.
+    Needs no Java, and answers while another process captures.
+
+    For example: `polynya landing status shop_db --offline`.
+
+    Args:
+        tasks: names or globs of tasks of kind `landing`. Default: all.
+        offline: do not ask the database for its position.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    chosen = some_captures(project, tasks)
+    show_captures(context, project, chosen, SystemClock().now(), ask_database=not offline)
+    return ExitCode.OK
+
+
+@landing_app.command
+def stop(task: str, /, *, context: Context) -> int:
+    """Stop a capture, on whichever machine it runs, until `resume`.
+
+    The database keeps the changes meanwhile, which takes disk space there.
+
+    For example: `polynya landing stop shop_db`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    _asking(one_capture(project, task), store_of(project)).hold()
+    data = {"task": task, "held": True}
+    context.output.result("landing.wish", data, f"{task} ends within some seconds, and stays so")
+    return ExitCode.OK
+
+
+@landing_app.command
+def resume(task: str, /, *tables: str, context: Context) -> int:
+    """Resume a stopped capture and its suspended tables.
+
+    For example: `polynya landing resume shop_db public.orders`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        tables: tables to resume, such as `public.orders`. Default: all suspended ones.
+        context: given by `main`.
+    """
+    return _ask(context, task, tables, reload=False)
+
+
+@landing_app.command
+def reload(task: str, /, *tables: str, context: Context) -> int:
+    """Load tables of a capture again; their changes continue to land.
+
+    For example: `polynya landing reload shop_db public.orders`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        tables: tables to load, such as `public.orders`. Default: all.
+        context: given by `main`.
+    """
+    return _ask(context, task, tables, reload=True)
+
+
+@landing_app.command
+def drop(task: str, /, *, yes: bool = False, context: Context) -> int:
+    """Remove what a capture created in the database: its replication slot and publication.
+
+    Landed data stays. A capture that starts afterwards loads all tables again.
+
+    For example: `polynya landing drop shop_db --yes`.
+
+    Args:
+        task: name of a task of kind `landing`, which must not run.
+        yes: do it. Nothing happens without it.
+        context: given by `main`.
+    """
+    chosen = one_capture(context.load(tolerant=True), task)
+    if not yes:
+        raise usage_error(
+            f"changes of `{chosen.connection}` that have not landed are lost to `{task}`",
+            "say `--yes` when that is meant",
+        )
+    from polynya.engine.commands.capture_requests import database_of
+
+    with database_of(chosen) as database:
+        database.drop()
+    context.output.result("landing.drop", {"task": task}, f"{task} has nothing in the database now")
+    return ExitCode.OK
+
+
+def _ask(context: CommandContext, task: str, tables: tuple[str, ...], *, reload: bool) -> int:
+    project = context.load(tolerant=True)
+    chosen = one_capture(project, task)
+    for table in tables:
+        if not chosen.tables.takes(table):
+            raise usage_error(f"`{task}` captures no table called `{table[:60]}`")
+    asking = _asking(chosen, store_of(project))
+    was_held = asking.is_held()
+    if not reload:
+        asking.release()
+    asking.ask(Wish(tables, reload), uuid4().hex)
+    data = {"task": task, "tables": list(tables), "reload": reload, "was_held": was_held}
+    what = ", ".join(tables) or "all tables"
+    text = f"{what} of {task} are loaded anew" if reload else f"{task} goes on"
+    context.output.result("landing.wish", data, f"{text}: as soon as it runs")
+    return ExitCode.OK
+
+
+def _asking(task: ConnectedCapture, store: ObjectStore) -> Asking:
+    return Asking(store, task.place)
+
+
+connection_app = verb_app("connection", "Connections to databases: test them.")
+
+
+@connection_app.command
+def test(name: str, /, *, context: Context) -> int:
+    """Check whether a database can be captured: network, TLS, rights, settings of the server.
+
+    Each line is one check, with a fix if it fails. The checks cover what the tasks with this
+    connection need, such as publication and slot, and less if all of them only load. Nothing
+    changes in the database. Exit code 1 when a check fails, also when the database does not answer.
+
+    For example: `polynya connection test shop_postgres`.
+
+    Args:
+        name: of a file in `connections/`, without its ending.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    for error in project.errors:
+        if (error.where or "").startswith(f"connections/{name}."):
+            context.output.error(error)
+    if name not in project.connections:
+        known = sorted(project.connections)
+        raise usage_error(
+            f"no connection is called `{name[:60]}`",
+            suggest(name, known) if known else "add a file to `connections/`",
+        )
+    # Start-up time: drivers of databases.
+    from polynya.engine.commands.capture_requests import findings_of
+
+    findings = findings_of(project, name)
+    for one in findings:
+        data = {"connection": name, "ok": one.ok, "what": one.what, "fix": one.fix}
+        fix = f"\n      fix: {one.fix}" if one.fix else ""
+        mark = "FAIL" if not one.ok else "note" if one.fix else "ok  "
+        context.output.result("connection.finding", data, f"{mark}  {one.what}{fix}")
+    wrong = sum(not one.ok for one in findings)
+    text = f"{name} can be captured" if not wrong else f"{wrong} of {len(findings)} are wrong"
+    context.output.result("connection", {"connection": name, "ok": not wrong}, text)
+    return ExitCode.FAILED if wrong else ExitCode.OK

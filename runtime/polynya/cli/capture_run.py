@@ -1,0 +1,58 @@
+"""`polynya landing run`: captures in this process's charge, without Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from polynya.cli.capture_choice import store_of
+from polynya.cli.context import CommandContext
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.run import RunReport
+from polynya.cli.stopping import Stopping, stop_with_parent
+from polynya.engine.tasks.alone import Captures
+from polynya.engine.tasks.unit import supervisor_of
+from polynya.model.config.connected import ConnectedCapture
+from polynya.model.loader import LoadedProject
+from polynya.observe.events import Event, RunStarted
+from polynya.store.clock import SystemClock
+
+
+def run_captures(
+    context: CommandContext,
+    project: LoadedProject,
+    tasks: Sequence[ConnectedCapture],
+    stopping: Stopping,
+    *,
+    once: bool,
+) -> int:
+    """Run captures until they are done or somebody stops them; the exit code."""
+    clock, stop, name = SystemClock(), stopping.stop, project.project.name
+    started, report = clock.monotonic(), RunReport(name)
+
+    def tell(event: Event) -> None:
+        report.take(event)
+        context.output.event(event)
+
+    store = store_of(project)
+    stop_with_parent(stop, os.environ)
+    with context.output.live():
+        names = tuple(task.name for task in tasks)
+        tell(RunStarted(subject=name, target=project.target.name, tasks=names))
+        supervisors = {
+            task.name: supervisor_of(task, project.target, store, clock=clock, sink=tell)
+            for task in tasks
+        }
+        stopping.starting = False
+        failures = Captures(supervisors, tell, stop).run(once=once)
+    for failure in failures.values():
+        if context.output.is_json or not once:
+            context.output.error(failure)
+    seconds = clock.monotonic() - started
+    data = {"ok": not failures, "failed": sorted(failures), "landed": report.landed}
+    text = f"{report.landed:,} events landed in {seconds:.1f} s"
+    context.output.note(f"{'done':8} {name}: {text}")
+    context.output.result("landing.run", {**data, "seconds": round(seconds, 3)})
+    if stopping.interrupted:
+        return ExitCode.INTERRUPTED
+    return max((failure.exit_code for failure in failures.values()), default=ExitCode.OK)

@@ -1,1 +1,0 @@
-"""Verbs of captures: connections to databases, and what is landed of them."""

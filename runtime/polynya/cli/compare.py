@@ -1,0 +1,162 @@
+"""`polynya compare`: a captured database against what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Final
+
+from cyclopts import Parameter
+
+from polynya.cli.capture_choice import one_capture, store_of
+from polynya.cli.context import CommandContext, Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import usage_error
+from polynya.cli.query import spark_for
+from polynya.observe.events import counted
+
+if TYPE_CHECKING:
+    from polynya.capture.compare.compare import Verdict
+    from polynya.engine.commands.compare import NotCompared
+
+#: Keys that are shown to people; JSON has all that were found.
+_SHOWN: Final = 10
+
+
+def compare(
+    task: str,
+    /,
+    *,
+    table: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    wait: float = 300.0,
+    context: Context,
+) -> int:
+    """Compare the tables of a captured database with their Current views.
+
+    Reads one moment of the database and waits until the tables have everything committed before it;
+    so `polynya run` has to be running, or must have copied everything. Both sides compute hashes of
+    key ranges; only ranges that differ are read as rows, and only as hashes. While changes
+    continue, a row that differs is checked again: it counts if the source had it unchanged before
+    and after Current was read. Rows that change each time are reported as undecided.
+
+    Masked columns, and columns whose type has no common text, are named and not compared. Writes
+    nothing on either side, except one message in PostgreSQL's log. Exit code 1 when rows differ, or
+    when a table that should be there could not be compared.
+
+    For example: `polynya compare shop_db --table "public.orders"`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        table: names or globs of tables as in the database. Default: all.
+        wait: seconds to wait for the tables to catch up with the source; 0 compares immediately, or
+            fails.
+        context: given by `main`.
+    """
+    if wait < 0:
+        raise usage_error("`--wait` is 0 or more")
+    project = context.load(tolerant=True)
+    capture = one_capture(project, task)
+    # Start-up time: PyIceberg, and the driver of the database.
+    from polynya.capture.compare.compare import compared_database
+    from polynya.engine.answers import Answers
+    from polynya.engine.commands.capture_requests import access_for, database_of
+    from polynya.engine.commands.compare import NotCompared, compare_capture
+    from polynya.lake.warehouse.readers import reading
+    from polynya.store.clock import SystemClock
+
+    answers = Answers(project, spark_for(context, project, ""), tell=context.output.detail)
+    seen: list[Verdict | NotCompared] = []
+    with reading(project), database_of(capture) as database:
+        for found in compare_capture(
+            project,
+            capture,
+            answers,
+            landing=store_of(project),
+            database=database,
+            compared=compared_database(access_for(capture)),
+            chosen=lambda name: not table or any(fnmatchcase(name, one) for one in table),
+            clock=SystemClock(),
+            patience=wait,
+        ):
+            seen.append(found)
+            if isinstance(found, NotCompared):
+                _show_not_compared(context, found)
+            else:
+                _show(context, found)
+        return _conclude(context, task, seen)
+
+
+def _conclude(context: CommandContext, task: str, seen: list[Verdict | NotCompared]) -> int:
+    # Start-up time: PyIceberg.
+    from polynya.capture.compare.compare import Verdict
+
+    verdicts = [one for one in seen if isinstance(one, Verdict)]
+    failed = [one.table for one in seen if not isinstance(one, Verdict) and one.fails]
+    differences = sum(len(one.differences) for one in verdicts)
+    is_whole = all(one.is_whole for one in verdicts)
+    ok = bool(verdicts) and not differences and is_whole and not failed
+    data = {
+        "task": task,
+        "ok": ok,
+        "tables": len(verdicts),
+        "differences": differences,
+        "complete": is_whole,
+        "failed": failed,
+    }
+    least = "" if is_whole else "at least "
+    found = counted(differences, "difference")
+    text = f"{counted(len(verdicts), 'table')} compared, {least}{found}"
+    if failed:
+        text += f"; could not be compared: {', '.join(failed)}"
+    context.output.result("compare", data, text)
+    return ExitCode.OK if ok else ExitCode.FAILED
+
+
+def _show(context: CommandContext, verdict: Verdict) -> None:
+    subject = verdict.subject
+    data = {
+        "table": subject.table,
+        "view": subject.view,
+        "position": verdict.position,
+        "source_rows": verdict.source_rows,
+        "current_rows": verdict.current_rows,
+        "key": list(verdict.key),
+        "compared": list(verdict.compared),
+        "not_compared": [asdict(one) for one in verdict.left_out],
+        "differences": [{**asdict(one), "fault": str(one.fault)} for one in verdict.differences],
+        "undecided": list(verdict.undecided),
+        "complete": verdict.is_whole,
+    }
+    context.output.result("table.compared", data, "\n".join(_lines(verdict)))
+
+
+def _lines(verdict: Verdict) -> list[str]:
+    subject, found = verdict.subject, len(verdict.differences)
+    least = "" if verdict.is_whole else "at least "
+    noun = "difference" if found == 1 else "differences"
+    rows = f"{verdict.source_rows:,} rows in the source, {verdict.current_rows:,} in Current"
+    names = f"{subject.table} and {subject.view}"
+    lines = [f"{names}: {least}{found:,} {noun} at {verdict.position}, {rows}"]
+    by = f"{', '.join(verdict.key)} = " if verdict.key else ""
+    lines += [
+        f"  {one.fault}: {by}{one.key}"
+        + ("" if verdict.key else f" ({one.source:,} times in the source, {one.current:,} here)")
+        for one in verdict.differences[:_SHOWN]
+    ]
+    if found > _SHOWN:
+        lines.append(f"  and {found - _SHOWN:,} more; `--json` has their keys")
+    if verdict.undecided:
+        lines.append(
+            f"  undecided, for they change all the time: {counted(len(verdict.undecided), 'row')}, "
+            f"for example {by}{verdict.undecided[0]}"
+        )
+    lines += [f"  not compared: {one.column}: {one.why}" for one in verdict.left_out]
+    return lines
+
+
+def _show_not_compared(context: CommandContext, found: NotCompared) -> None:
+    context.output.result(
+        "table.not_compared",
+        {"table": found.table, "view": found.view, "why": found.why, "failed": found.fails},
+        f"{found.table}: not compared: {found.why}",
+    )

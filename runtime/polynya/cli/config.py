@@ -1,0 +1,316 @@
+"""`polynya config`: push, pull and compare the project in its configuration bucket."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from polynya.cli.context import CommandContext, Context, verb_app
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.output import Output
+from polynya.cli.plan import project_errors
+from polynya.model.bundle import content_hash, homecoming
+from polynya.model.documents.yaml import MAX_FILE_BYTES
+from polynya.model.errors import ConfigError, ConfigErrors, ConflictError
+from polynya.model.loader import LoadedProject, load_project
+from polynya.model.names import S3Location
+from polynya.store.clock import Retry, SystemClock
+from polynya.store.config_bucket import (
+    ConfigBucket,
+    Origin,
+    commit_of,
+    recalled,
+    remember,
+    snapshot_of,
+)
+from polynya.store.configuration import FolderSource, Reading, Snapshot, write_to
+from polynya.store.object_store import LocalObjectStore
+from polynya.store.places import store_at
+
+Change: TypeAlias = Literal["changed", "added", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """How one file differs; `text` is a unified diff."""
+
+    path: str
+    change: Change
+    text: str
+
+
+def differences(
+    before: Mapping[str, bytes], after: Mapping[str, bytes], names: tuple[str, str]
+) -> Iterator[FileDifference]:
+    """How files change from `before` to `after`, which people call by `names`."""
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path), after.get(path)
+        if old == new:
+            continue
+        change: Change = "added" if old is None else "removed" if new is None else "changed"
+        here, there = (
+            f"{name}/{path}" if content is not None else "/dev/null"
+            for name, content in zip(names, (old, new), strict=True)
+        )
+        lines = unified_diff(_lines_of_file(old), _lines_of_file(new), here, there, lineterm="")
+        yield FileDifference(path, change, "\n".join(map(_plain, lines)))
+
+
+def _lines_of_file(content: bytes | None) -> list[str]:
+    if content is None:
+        return []
+    if len(content) > MAX_FILE_BYTES:
+        return [f"(larger than {MAX_FILE_BYTES} bytes)"]
+    # Lines end as they do in a file: form feeds and the like are part of a line.
+    lines = content.decode("utf-8", "backslashreplace").split("\n")
+    # A last line without its end is another one than with it.
+    return lines[:-1] if lines[-1] == "" else [*lines[:-1], f"{lines[-1]} (no end of line)"]
+
+
+def _plain(line: str) -> str:
+    return "".join(
+        c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in line
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A project folder and the configuration bucket of its target."""
+
+    project: LoadedProject
+    local: Snapshot
+    bucket: ConfigBucket
+
+    @property
+    def name(self) -> str:
+        """The bucket's place, as people write it."""
+        return self.bucket.name
+
+    @property
+    def met(self) -> Mapping[str, str] | None:
+        """See `model/bundle.py`."""
+        return recalled(self.project.directory, self.name)
+
+    def remember(self, files: Mapping[str, bytes]) -> None:
+        """The folder has seen that the bucket has these files."""
+        hashes = {path: content_hash(content) for path, content in files.items()}
+        remember(
+            self.project.directory, self.name, {path: one for path, one in hashes.items() if one}
+        )
+
+    def origin(self) -> Origin:
+        """Who we are. On AWS that is for AWS to say."""
+        place, access = self.project.target.config, self.project.target.aws
+        if isinstance(place, S3Location):
+            # Start-up time: the AWS SDK.
+            from polynya.store.aws.account import identity
+
+            who = identity(access, Retry())
+        else:
+            who = f"{getpass.getuser()}@{socket.gethostname()}"
+        return Origin(who, SystemClock().now(), commit_of(self.project.directory))
+
+
+def meet(context: CommandContext) -> Meeting:
+    """The project, whatever is wrong with its tasks, and its bucket.
+
+    Raises:
+        ConfigError: the target names no place for the configuration (POLYNYA-BKT-006).
+        ConfigErrors: the project file is broken.
+    """
+    project = context.load(tolerant=True)
+    place = project.target.config
+    if place is None:
+        raise ConfigError(
+            "POLYNYA-BKT-006",
+            f"the target {project.target.name} names no place for the configuration",
+            fix=f"set `targets.{project.target.name}.config` to `s3://BUCKET/PREFIX` or a folder",
+        )
+    store = store_at(place, project.target.aws)
+    local = FolderSource(project.directory).read()
+    return Meeting(project, local, ConfigBucket(store, str(place)))
+
+
+def errors_of(snapshot: Snapshot, target: str) -> list[ConfigError]:
+    """Everything that is wrong with files, as `polynya validate` says it.
+
+    The very bytes are checked, in a folder of their own: a file that somebody saves meanwhile is
+    not pushed unchecked.
+    """
+    with tempfile.TemporaryDirectory(prefix="polynya-") as scratch:
+        folder = Path(scratch) / "project"
+        write_to(snapshot, folder)
+        try:
+            return project_errors(load_project(folder, target, tolerant=True))[0]
+        except ConfigErrors as errors:
+            return list(errors.errors)
+
+
+def show_status(output: Output, name: str, reading: Reading, broken: Sequence[ConfigError]) -> None:
+    """Say a reading of the bucket `name`, and the errors in what is in force."""
+    bucket, pointer = reading.bucket, reading.pointer
+    files = [
+        {
+            "file": path,
+            "from": bucket.edits.get(path, "pushed"),
+            "size_bytes": len(bucket.files.get(path, b"")),
+            "sha256": content_hash(bucket.files.get(path)),
+        }
+        for path in sorted(bucket.files.keys() | bucket.edits.keys())
+    ]
+    data = {
+        "bucket": name,
+        "revision": pointer and pointer.revision,
+        "pushed_by": pointer and pointer.pushed_by,
+        "pushed_at": pointer and pointer.pushed_at,
+        "commit": pointer and pointer.commit,
+        "files": files,
+        "edited": dict(bucket.edits),
+        "left_over": bucket.left_over,
+        "broken": [error.as_dict() for error in broken],
+        "not_used": [error.as_dict() for error in reading.refused],
+    }
+    output.result("config.status", data, "\n".join(_status_lines(name, reading, broken)))
+
+
+def _status_lines(name: str, reading: Reading, broken: Sequence[ConfigError]) -> list[str]:
+    bucket, pointer = reading.bucket, reading.pointer
+    lines = [name]
+    if pointer is None:
+        lines.append("  revision  none: nothing was pushed, the files were put there by hand")
+    else:
+        commit = f", commit {pointer.commit}" if pointer.commit else ""
+        lines += [
+            f"  revision  {pointer.revision[:12]}{commit}",
+            f"  pushed    {pointer.pushed_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.pushed_by}",
+        ]
+    edited = f", {len(bucket.edits)} edited by hand" if bucket.edits else ""
+    lines.append(f"  in force  {len(bucket.files)} files{edited}")
+    lines += [f"  edited    {path}: {kind} by hand" for path, kind in bucket.edits.items()]
+    lines += [f"  pending   {path}: the next push writes it" for path in bucket.left_over]
+    lines += [f"  broken    {error}" for error in broken]
+    if broken:
+        lines.append("  nodes keep the last good content of what is broken")
+    lines += [f"  not used  {error}" for error in reading.refused]
+    return lines
+
+
+app = verb_app("config", "The project in its configuration bucket.")
+
+
+@app.command
+def push(*, overwrite_edits: bool = False, context: Context) -> int:
+    """Check the project and put it in force.
+
+    The bucket gets the whole project or nothing of it. Manual edits that this folder never pulled
+    are not overwritten.
+
+    For example: `polynya config push --target dev`.
+
+    Args:
+        overwrite_edits: overwrite manual edits, too.
+        context: given by `main`.
+    """
+    met = meet(context)
+    if errors := errors_of(met.local, met.project.target.name):
+        raise ConfigErrors(errors)
+    done = met.bucket.push(
+        met.local.files, met.origin(), met=met.met, overwrite_edits=overwrite_edits
+    )
+    met.remember(met.local.files)
+    text = f"{done.revision[:12]} is in force: {len(met.local.files)} files in {met.name}"
+    if done.overwritten:
+        text += f"; edits by hand were overwritten: {', '.join(done.overwritten)}"
+    data = {
+        "bucket": met.name,
+        "revision": done.revision,
+        "changed": done.changed,
+        "before": done.before,
+        "files": sorted(met.local.files),
+        "overwritten": done.overwritten,
+    }
+    context.output.result("config.pushed", data, text if done.changed else f"{text} already")
+    return ExitCode.OK
+
+
+@app.command
+def pull(*, overwrite_local: bool = False, context: Context) -> int:
+    """Fetch the configuration in force, including manual edits.
+
+    A file that only this folder changed since the last push or pull stays as it is.
+
+    For example: `polynya config pull --target dev`.
+
+    Args:
+        overwrite_local: use the bucket's files even if both sides changed.
+        context: given by `main`.
+    """
+    met = meet(context)
+    reading = met.bucket.read()
+    snapshot = snapshot_of(reading, met.name)
+    plan = homecoming(met.local.files, reading.bucket, reading.pushed, met.met)
+    if plan.conflicts and not overwrite_local:
+        raise ConflictError(
+            "POLYNYA-BKT-003",
+            f"changed here and in the bucket: {', '.join(plan.conflicts)}",
+            where=met.name,
+            state="nothing was written",
+            fix="`polynya config diff` shows both; `--overwrite-local` takes the bucket's",
+        )
+    folder = LocalObjectStore(met.project.directory)
+    writes = {**plan.writes, **{path: snapshot.files.get(path) for path in plan.conflicts}}
+    for path, content in sorted(writes.items()):
+        if content is None:
+            folder.delete(path)
+        else:
+            folder.put(path, content)
+        done = "removed" if content is None else "written"
+        context.output.result("config.file", {"file": path, "status": done}, f"{done}: {path}")
+    met.remember(snapshot.files)
+    data = {"bucket": met.name, "revision": snapshot.revision, "files": sorted(writes)}
+    context.output.result("config.pulled", data, None if writes else "everything is here already")
+    return ExitCode.OK
+
+
+@app.command
+def diff(*, context: Context) -> int:
+    """Show what a push would change: `-` is in force, `+` is here. Exit code 3 for differences.
+
+    For example: `polynya config diff --target dev`.
+    """
+    met = meet(context)
+    reading = met.bucket.read()
+    found = list(differences(reading.bucket.files, met.local.files, ("bucket", "here")))
+    for one in found:
+        data = {"file": one.path, "change": one.change, "diff": one.text}
+        context.output.result("config.difference", data, one.text)
+    edits = [path for path in reading.bucket.edits if any(one.path == path for one in found)]
+    if edits:
+        context.output.note(f"edited by hand in the bucket: {', '.join(edits)}")
+    context.output.result(
+        "config.diff",
+        {"bucket": met.name, "changes": len(found), "edited": edits},
+        None if found else "no difference",
+    )
+    return ExitCode.CHANGES if found else ExitCode.OK
+
+
+@app.command
+def status(*, context: Context) -> int:
+    """Show the revision in force, its author, manual edits and broken files.
+
+    Exit code 2 when a file in force is broken.
+
+    For example: `polynya config status --json`.
+    """
+    met = meet(context)
+    reading = met.bucket.read()
+    broken = errors_of(snapshot_of(reading, met.name), met.project.target.name)
+    show_status(context.output, met.name, reading, broken)
+    return ExitCode.USAGE if broken else ExitCode.OK

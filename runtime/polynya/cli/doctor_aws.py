@@ -1,0 +1,220 @@
+"""`polynya doctor` for a target on AWS: account, quotas, buckets, catalog, stream.
+
+What it writes to try it takes back; only a record in a stream stays until it expires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Final
+from uuid import uuid4
+
+from polynya.cli.checks import Check, guarded
+from polynya.model.config.aws import AwsAccess
+from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.loader import LoadedProject
+from polynya.model.names import S3Location
+from polynya.store.aws.account import (
+    ON_DEMAND_QUOTA,
+    SPOT_QUOTA,
+    database_state,
+    identity,
+    new_tables_open_to_iam,
+    try_catalog_writes,
+    try_stream_read,
+    try_stream_write,
+    vcpu_quota,
+)
+from polynya.store.aws.s3 import S3ObjectStore
+from polynya.store.clock import Retry
+
+_PATIENCE: Final = Retry(deadline=2.0)
+
+#: A node of the default types, and the one that takes its place in a deploy.
+_ONE_NODE, _TWO_NODES = 4, 8
+
+
+def account_checks(access: AwsAccess) -> Iterator[Check]:
+    """One check for each quota of nodes, and one for Lake Formation."""
+    for name, code in (("spot quota", SPOT_QUOTA), ("on-demand quota", ON_DEMAND_QUOTA)):
+        yield guarded(name, partial(_quota, name, code, access))
+    yield guarded("lake formation", partial(_lake_formation, access))
+
+
+def _quota(name: str, code: str, access: AwsAccess) -> Check:
+    has = vcpu_quota(access, code, _PATIENCE)
+    detail = f"{has} vCPU at once; a node of the default types has {_ONE_NODE}"
+    fix = f"ask for more in Service Quotas, Amazon EC2, {code}"
+    if has < _ONE_NODE:
+        return Check(name, "fail", f"{detail}, so none can start", fix)
+    if has < _TWO_NODES:
+        detail += f"; a cluster that always has a node needs {_TWO_NODES} while it is deployed"
+        return Check(name, "warn", detail, fix)
+    return Check(name, "ok", detail)
+
+
+def _lake_formation(access: AwsAccess) -> Check:
+    if new_tables_open_to_iam(access, _PATIENCE):
+        return Check("lake formation", "ok", "IAM decides who reads new tables")
+    return Check(
+        "lake formation",
+        "warn",
+        "new tables are closed to IAM: nodes make tables that nobody may read, themselves included",
+        "grant the roles of the nodes, in Lake Formation, ALL on their databases and tables and "
+        "DATA_LOCATION_ACCESS on the warehouse; or open the default to IAM_ALLOWED_PRINCIPALS",
+    )
+
+
+#: Somebody waits for the answer.
+#: Below it nobody lands anything: the reader of landed files leaves such names alone.
+_PROBE: Final = "_polynya-doctor"
+
+
+def aws_checks(project: LoadedProject, stream: str | None) -> Iterator[Check]:
+    """One check for each thing of the target that is on AWS, and for the workload stream."""
+    target = project.target
+    yield guarded("aws identity", partial(_identity, target.aws))
+    if isinstance(target.landing, S3Location):
+        yield guarded("landing", partial(_readable, "landing", target.landing, target.aws))
+    if isinstance(target.config, S3Location):
+        yield guarded("config", partial(_configuration, target.config, target.aws))
+    warehouse = target.warehouse
+    if isinstance(warehouse, S3Location):
+        yield guarded("warehouse", partial(_writable, warehouse, target.aws))
+    if target.on_glue:
+        schemas = {task.internal_schema or f"{task.schema_}_internal" for task in project.tasks}
+        readable = True
+        for schema in sorted({name.lower() for name in schemas}):
+            look = partial(_catalog, schema, target.aws, target.catalog_id)
+            catalog = guarded("catalog", look)
+            yield catalog
+            readable = readable and catalog.status != "fail"
+        if readable:
+            yield guarded("views", partial(_views, project))
+    if stream is not None:
+        yield guarded("workload stream", partial(stream_check, stream, target.aws))
+
+
+def _identity(access: AwsAccess) -> Check:
+    return Check("aws identity", "ok", identity(access, _PATIENCE))
+
+
+def _readable(name: str, place: S3Location, access: AwsAccess) -> Check:
+    store = S3ObjectStore(place, access, retry=_PATIENCE)
+    empty = next(store.list(), None) is None
+    # Who may read and list is told that an object is not there; who may not read, that it is
+    # forbidden.
+    with suppress(FileNotFoundError):
+        store.get(_PROBE)
+    return Check(name, "ok", f"{place}: can be listed and read{', empty so far' if empty else ''}")
+
+
+def _configuration(place: S3Location, access: AwsAccess) -> Check:
+    """Nodes only read; who pushes needs more, and a bucket that compares before it writes."""
+    readable = _readable("config", place, access)
+    store = S3ObjectStore(place, access, retry=_PATIENCE)
+    path = f"{_PROBE}/{uuid4().hex}"
+    try:
+        created = store.put_if_absent(path, b"1")
+    except DependencyError as error:
+        if error.code != "POLYNYA-AWS-002":
+            raise
+        detail = f"{readable.detail}; it cannot be written: {error.why}"
+        return Check("config", "warn", detail, f"to push, {error.fix}; nodes do not need it")
+    version = store.read(path, 1).version
+    compared = [
+        created,
+        not store.put_if_absent(path, b"2"),
+        store.put_if_unchanged(path, b"3", version),
+        not store.put_if_unchanged(path, b"4", version),
+    ]
+    store.delete(path)
+    if not all(compared):
+        return Check(
+            "config",
+            "fail",
+            f"{place}: writes are taken without the comparison that they ask for",
+            "use a store with conditional writes, such as Amazon S3: two pushes would mix here",
+        )
+    return Check("config", "ok", f"{readable.detail}; written, compared, deleted")
+
+
+def _views(project: LoadedProject) -> Check:
+    """Whether other engines see each dataset as its table is."""
+    # Start-up time: PyIceberg and sqlglot.
+    from polynya.engine.inventory import inventory
+    from polynya.lake.errors import aws_error
+    from polynya.lake.read.inspect import shape
+    from polynya.lake.spark.catalog import python_catalog
+    from polynya.query.glue import GlueMirror
+
+    mirror = GlueMirror(project.target)
+    seen, stale = 0, []
+    try:
+        for entry in inventory(project, python_catalog(project.target)):
+            if entry.table is None or entry.is_ledger:
+                continue
+            known = shape(entry.table, entry.dataset)
+            if known.data:
+                seen += 1
+                stale += mirror.stale(entry.dataset, known)
+    except PolynyaError:
+        raise
+    except Exception as error:
+        # PyIceberg has errors of its own for what AWS says.
+        if (outside := aws_error(error)) is not None:
+            raise outside from error
+        raise
+    if stale:
+        detail = f"not as their tables are, or missing: {', '.join(stale)}"
+        return Check("views", "warn", detail, "the next `polynya run` publishes them, or says why")
+    return Check("views", "ok", f"those of {seen} datasets are published for Athena and Trino")
+
+
+def stream_check(name: str, access: AwsAccess) -> Check:
+    """Do what nodes do with it: put a record, and read, as they do where they share work."""
+    try:
+        try_stream_write(access, name, _PATIENCE)
+    except DependencyError as error:
+        if error.code != "POLYNYA-AGT-042":
+            raise
+        fix = "`WorkloadStreamName` among the outputs of the stage's storage stack has its name"
+        return Check("workload stream", "fail", f"there is no stream {name} in this region", fix)
+    try:
+        shards = try_stream_read(access, name, _PATIENCE)
+    except DependencyError as error:
+        if error.code != "POLYNYA-AWS-002":
+            raise
+        detail = f"{name}: one record was put; it cannot be read: {error.why}"
+        fix = f"where nodes share work, {error.fix}; a node that works alone needs no more"
+        return Check("workload stream", "warn", detail, fix)
+    return Check("workload stream", "ok", f"{name}: one record was put; read, shards: {shards}")
+
+
+def _writable(place: S3Location, access: AwsAccess) -> Check:
+    """Really write: policies, keys and bucket settings cannot be judged from here."""
+    store = S3ObjectStore(place, access, retry=_PATIENCE)
+    path = f"{_PROBE}/{uuid4().hex}"
+    store.put(path, b"polynya")
+    store.get(path)
+    store.delete(path)
+    return Check("warehouse", "ok", f"{place}: written, read, deleted")
+
+
+def _catalog(schema: str, access: AwsAccess, catalog_id: str | None) -> Check:
+    tables = database_state(access, schema, catalog_id, _PATIENCE)
+    if tables is None:
+        return Check(
+            "catalog",
+            "warn",
+            f"Glue has no database {schema} yet; creating it was not tried",
+            "the first run needs glue:CreateDatabase, glue:CreateTable and glue:UpdateTable",
+        )
+    try_catalog_writes(access, schema, catalog_id, _PATIENCE)
+    return Check(
+        "catalog",
+        "ok",
+        f"Glue database {schema}: {tables} tables can be read; one was written, deleted",
+    )

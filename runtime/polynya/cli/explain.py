@@ -1,0 +1,224 @@
+"""`polynya explain`, `functions`, `schema` and `completion`: reference that works offline."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from cyclopts import Parameter
+
+from polynya.cli.context import Context, verb_app
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import FLAGS, Flag, usage_error
+from polynya.model.documents.problems import suggest
+from polynya.model.error_pages.codes import ERROR_PAGES
+from polynya.model.error_pages.page import ErrorPage
+from polynya.model.errors import OperationError
+from polynya.model.json_schema import SCHEMA_FILES, outdated_schemas, write_schemas
+
+if TYPE_CHECKING:
+    from polynya.transform.functions.core import Function
+
+
+def functions(name: str | None = None, *, snippets: bool = False, context: Context) -> None:
+    """Show the functions of Polynya that expressions may call; with a name, all about one.
+
+    For completion in an editor that knows the snippets of VS Code, send those of `--snippets` to
+    the file `.vscode/polynya.code-snippets`.
+
+    For example: `polynya functions substring`.
+
+    Args:
+        name: a function, with or without `polynya.` before it.
+        snippets: print them as snippets for an editor.
+        context: given by `main`.
+    """
+    found = _chosen(name)
+    if snippets:
+        content = _snippets([one for one in found if one.is_callable])
+        context.output.result("snippets", {"snippets": content}, json.dumps(content, indent=2))
+        return
+    for one in found:
+        data = {
+            "name": one.name,
+            "call": one.written,
+            "signature": one.signature,
+            "family": one.family,
+            "about": one.about,
+            "callable": one.is_callable,
+            "examples": [{"call": each.call, "gives": each.gives} for each in one.examples],
+        }
+        text = f"{one.signature}  {_first(one)}" if name is None else _function_text(one)
+        context.output.result("function", data, text)
+
+
+def _chosen(name: str | None) -> list[Function]:
+    # Start-up time.
+    from polynya.transform.functions.table import FUNCTIONS, QUALIFIER
+
+    if name is None:
+        return list(FUNCTIONS.values())
+    wanted = name.strip().lower().removeprefix(f"{QUALIFIER}.")
+    if wanted not in FUNCTIONS:
+        hint = (suggest(wanted, list(FUNCTIONS)) or "").partition(" allowed here:")[0]
+        raise usage_error(
+            f"Polynya has no function `{name[:60]}`",
+            hint if hint.startswith("did") else "`polynya functions` lists all",
+        )
+    return [FUNCTIONS[wanted]]
+
+
+def _snippets(found: list[Function]) -> dict[str, Any]:
+    """Snippets in the form of VS Code: the parameters are the places to fill in."""
+    return {
+        one.signature: {
+            "prefix": sorted({one.name, one.written}),
+            "scope": "yaml,json",
+            "body": f"{one.written}({_holes(one)})",
+            "description": one.about,
+        }
+        for one in found
+    }
+
+
+def _holes(one: Function) -> str:
+    needed = [each for each in one.parameters if not each.endswith("?")]
+    return ", ".join(f"${{{at}:{each.rstrip('+')}}}" for at, each in enumerate(needed, start=1))
+
+
+def _first(one: Function) -> str:
+    """The first sentence of what is told of a function."""
+    return one.about.partition(". ")[0].rstrip(".") + "."
+
+
+def _function_text(one: Function) -> str:
+    lines = [f"{one.signature}   ({one.family})", "", one.about]
+    if one.examples:
+        lines += ["", *(f"  {each.call} gives {each.gives}" for each in one.examples)]
+    return "\n".join(lines)
+
+
+DEFAULT_FOLDER = Path(".polynya") / "schema"
+
+app = verb_app("schema", "JSON Schema of project and task files.")
+
+
+@app.command
+def export(folder: Path | None = None, *, check: bool = False, context: Context) -> int:
+    """Write the JSON Schemas, for editors and other tools.
+
+    For example: `polynya schema export --check`.
+
+    Args:
+        folder: where to; default `.polynya/schema` in the project.
+        check: write nothing; fail when a file is missing or out of date.
+        context: given by `main`.
+    """
+    target = folder or context.options.project / DEFAULT_FOLDER
+    if check:
+        _check(target)
+        paths = [target / file for file in SCHEMA_FILES]
+    else:
+        paths = write_schemas(target)
+    for path in paths:
+        verb = "up to date" if check else "written"
+        context.output.result("schema", {"path": path, "status": verb}, f"{verb}: {path}")
+    return ExitCode.OK
+
+
+def _check(folder: Path) -> None:
+    outdated = outdated_schemas(folder)
+    if outdated:
+        raise OperationError(
+            "POLYNYA-CLI-003",
+            f"out of date or missing: {', '.join(path.name for path in outdated)}",
+            where=str(folder),
+            fix="run `polynya schema export` without `--check`",
+        )
+
+
+def explain(code: str | None = None, *, context: Context) -> None:
+    """Explain an error code; without one, list all.
+
+    For example: `polynya explain CFG-007`.
+
+    Args:
+        code: a code such as POLYNYA-CFG-007; its last two parts are enough.
+        context: given by `main`.
+    """
+    pages = list(ERROR_PAGES.values()) if code is None else [_page(code)]
+    for page in pages:
+        text = f"{page.code}  {page.title}" if code is None else _page_text(page)
+        data = {"code": page.code, "title": page.title, "text": page.text}
+        context.output.result("explanation", data, text)
+
+
+def _page_text(page: ErrorPage) -> str:
+    return f"{page.code}: {page.title}\n\n{page.text}"
+
+
+def _page(code: str) -> ErrorPage:
+    wanted = code.strip().strip("[]").upper()
+    full = f"POLYNYA-{wanted.removeprefix('POLYNYA-')}"
+    if full in ERROR_PAGES:
+        return ERROR_PAGES[full]
+    hint = suggest(full, list(ERROR_PAGES)) or ""
+    fix = hint.partition(" allowed here:")[0] if hint.startswith("did") else None
+    raise usage_error(
+        f"there is no error code `{wanted[:60]}`", fix or "`polynya explain` lists all"
+    )
+
+
+Shell: TypeAlias = Literal["bash", "zsh", "fish"]
+
+
+def completion(shell: Shell, /, *, context: Context) -> int:
+    """Print the script that lets a shell complete verbs, options and their values.
+
+    Options that all verbs take, such as `--project`, are among them.
+
+    For bash: `eval "$(polynya completion bash)"` in `~/.bashrc`. For zsh: write it to a file
+    `_polynya` in a folder of `$fpath`. For fish: write it to
+    `~/.config/fish/completions/polynya.fish`.
+
+    For example: `polynya completion bash`.
+
+    Args:
+        shell: `bash`, `zsh` or `fish`.
+        context: given by `main`.
+    """
+    # Start-up time: to know all options it loads every verb.
+    from polynya.cli.commands import COMMANDS, build_app
+
+    app = build_app([command.name for command in COMMANDS])
+    # `main` takes these out before a verb is parsed, so that no verb has them itself.
+    app.meta.default(_everywhere())
+    script = app.generate_completion(shell=shell)
+    context.output.result("completion", {"shell": shell, "script": script}, script)
+    return ExitCode.OK
+
+
+def _everywhere() -> Callable[..., None]:
+    """A function with the global flags as its parameters."""
+
+    def taken(**_: object) -> None:
+        """Nobody calls it."""
+
+    taken.__signature__ = inspect.Signature([_parameter(flag) for flag in FLAGS])  # type: ignore[attr-defined]
+    return taken
+
+
+def _parameter(flag: Flag) -> inspect.Parameter:
+    kind: Any = bool
+    default: object = False
+    if flag.value is not None:
+        kind, default = (Path if flag.value in {"DIR", "FILE"} else str), None
+    return inspect.Parameter(
+        flag.field,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, Parameter(name=flag.names, help=flag.help, negative=())],
+    )

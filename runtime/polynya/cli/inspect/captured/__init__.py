@@ -1,1 +1,0 @@
-"""Captures as `polynya status` and `polynya landing status` show them."""

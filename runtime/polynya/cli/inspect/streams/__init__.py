@@ -1,1 +1,0 @@
-"""Streams in what `polynya status` shows."""

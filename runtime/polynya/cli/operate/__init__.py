@@ -1,1 +1,0 @@
-"""Commands that run tasks or change tables."""

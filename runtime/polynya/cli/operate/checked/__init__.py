@@ -1,1 +1,0 @@
-"""What `polynya doctor` checks of parts that not every project has."""

@@ -1,0 +1,234 @@
+"""`polynya validate`, `plan` and `migrate`: what a changed configuration does to the tables."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rich.tree import Tree
+
+from polynya.cli.context import CommandContext, Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import usage_error
+from polynya.model.config.settings import DatasetSettings
+from polynya.model.errors import ConfigError, PolynyaError
+from polynya.model.loader import LoadedProject
+from polynya.model.task_tests import load_tests
+
+if TYPE_CHECKING:
+    from polynya.engine.commands.plan import DatasetPlan
+    from polynya.engine.commands.plan_project import Plan
+
+
+def validate(*, context: Context) -> int:
+    """Check all files of a project: shape, names, contradictions, expressions. Needs no Java.
+
+    For example: `polynya validate --project shop --json`.
+    """
+    project = context.load(tolerant=True)
+    errors, tests = project_errors(project)
+    for error in errors:
+        context.output.error(error)
+    if not project.works and not errors:
+        context.output.warning("the project has no tasks; add files to `tasks/`")
+    declared = sum(1 for _ in project.datasets())
+    context.output.result(
+        "validation",
+        {
+            "valid": not errors,
+            "errors": len(errors),
+            "project": project.project.name,
+            "target": project.target.name,
+            "tasks": [task.name for task in project.works],
+            "datasets": declared,
+            "tests": tests,
+        },
+        _summary(project, errors, declared),
+    )
+    return ExitCode.USAGE if errors else ExitCode.OK
+
+
+def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
+    """Everything that is wrong with a project that was loaded tolerantly; how many tests run."""
+    tests, test_errors = load_tests(project)
+    if project.errors:
+        # A test of a task that cannot be read would only say so once more.
+        test_errors = [error for error in test_errors if error.code != "POLYNYA-TEST-001"]
+    return [*project.errors, *_expression_errors(project), *test_errors], len(tests)
+
+
+def _expression_errors(project: LoadedProject) -> list[ConfigError]:
+    if not any(_has_expressions(task.defaults, *task.datasets) for task in project.tasks):
+        return []
+    # sqlglot takes a fifth of a second to load and many projects have no expression.
+    from polynya.transform.project import expression_errors
+
+    return expression_errors(project)
+
+
+def _has_expressions(*settings: DatasetSettings) -> bool:
+    return any(
+        one.apply_as_deletes
+        or one.apply_as_truncates
+        or one.where
+        or isinstance(one.columns, tuple)
+        for one in settings
+    )
+
+
+def _summary(project: LoadedProject, errors: list[ConfigError], datasets: int) -> str:
+    if errors:
+        return f"{len(errors)} error{'s' if len(errors) > 1 else ''}; nothing was written"
+    tasks = len(project.works)
+    return (
+        f"valid: project {project.project.name}, target {project.target.name}, "
+        f"{tasks} task{'' if tasks == 1 else 's'}, {datasets} declared dataset"
+        f"{'' if datasets == 1 else 's'}"
+    )
+
+
+_WHO = {
+    "apply": "polynya migrate",
+    "run": "next run",
+    "decide": "decide first",
+    "nobody": "nothing to do",
+}
+
+
+def plan(*, context: Context) -> int:
+    """Compare the configuration with the tables and show the consequences for the data.
+
+    Each change is shown with its consequence, and with the command that executes it: `polynya
+    migrate` if it needs no landed records, otherwise the next `polynya run`. Reads only the
+    catalog, and the pushed configuration if `polynya.yml` names a `cluster`, to show tasks that
+    move. Needs no Java, writes nothing. Exit code 3 when something changes, 0 when nothing does.
+
+    For example: `polynya plan --json`.
+    """
+    project, found = make_plan(context)
+    show_plan(context, project, found)
+    return ExitCode.CHANGES if found.has_changes else ExitCode.OK
+
+
+def make_plan(context: CommandContext) -> tuple[LoadedProject, Plan]:
+    """The project and its plan. Raises ConfigErrors for a project with any error."""
+    # Start-up time: PyIceberg.
+    from polynya.engine.commands.plan_project import plan_project
+    from polynya.lake.spark.catalog import has_tables, python_catalog
+
+    project = context.load()
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    return project, plan_project(project, catalog, _pushed(context, project))
+
+
+def _pushed(context: CommandContext, project: LoadedProject) -> LoadedProject | None:
+    """What was pushed; None where that says nothing about whose tasks are whose."""
+    place = project.target.config
+    if place is None or project.project.cluster is None:
+        return None
+    # Start-up time: the store.
+    from polynya.cluster.submit.entry import load_from
+
+    try:
+        return load_from(str(place), project.target.name, None)
+    except PolynyaError as error:
+        context.output.warning(f"what was pushed is not compared: {error.message}")
+        return None
+
+
+def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> None:
+    """Say a plan: a tree, or a JSON line for each dataset and one for the whole."""
+    tree = Tree(f"target {project.target.name}")
+    for planned in found.datasets:
+        _tell(context, tree, planned.plan)
+    new = dict.fromkeys(found.landings, "what it reads is looked up and landed by the next run")
+    text = "its tables are found in what has landed, by the next run"
+    new |= dict.fromkeys(found.undiscovered, text)
+    for task, means in new.items():
+        context.output.result("plan.task", {"task": task, "kind": "new_task", "means": means})
+        tree.add(f"new task {task}").add(means)
+    for moved in found.moved:
+        said = {
+            "task": moved.task,
+            "kind": "moved_task",
+            "from": moved.before,
+            "to": moved.after,
+            "means": moved.means,
+        }
+        context.output.result("plan.task", said)
+        what = f"task {moved.task} moves from cluster {moved.before} to {moved.after}"
+        tree.add(what).add(moved.means)
+    for one in found.unconfigured:
+        _tell(context, tree, one)
+    changes = list(found.changes())
+    data = {
+        "changes": found.has_changes,
+        "datasets": len(found.datasets),
+        "to_decide": sum(change.action == "decide" for change in changes),
+        "destructive": sum(change.destructive for change in changes),
+    }
+    context.output.result("plan", data, tree if tree.children else "nothing changes")
+
+
+def _tell(context: CommandContext, tree: Tree, one: DatasetPlan) -> None:
+    changes = [asdict(change) for change in one.changes]
+    context.output.result(
+        "plan.dataset", {"dataset": one.name, "task": one.task, "changes": changes}
+    )
+    branch = tree.add(f"{one.name}  (task {one.task})")
+    for change in one.changes:
+        mark = "DESTRUCTIVE  " if change.destructive else ""
+        leaf = branch.add(f"{mark}{change.what}")
+        leaf.add(f"{change.means}  [{_WHO[change.action]}]")
+
+
+def migrate(*, yes: bool = False, context: Context) -> int:
+    """Execute what `polynya plan` shows, except changes that need landed records.
+
+    Creates the tables of new datasets, columns that are no longer excluded, and views; drops views
+    that are no longer configured; rewrites columns that cannot get their declared type in place;
+    records the settings, and the new name of a renamed task. Reports what is left for the next
+    `polynya run`. Stop `polynya run` first: a running one waits, says so, and then continues with
+    its old settings. Exit code 1 when something needs a decision.
+
+    For example: `polynya migrate --yes`.
+
+    Args:
+        yes: do not ask.
+        context: given by `main`.
+    """
+    project, found = make_plan(context)
+    show_plan(context, project, found)
+    if not found.has_changes:
+        return ExitCode.OK
+    if not yes and not _agreed(context):
+        context.output.note("nothing was done")
+        return ExitCode.OK
+    # Start-up time: pyspark.
+    from polynya.engine.collaborators import start_engine
+    from polynya.engine.commands.errands import configure
+
+    with context.starting(project):
+        engine = start_engine(project, sink=context.output.event)
+    done = [one.plan.name for one in found.datasets if configure(engine, one)]
+    changes = list(found.changes())
+    to_decide = sum(change.action == "decide" for change in changes)
+    for_run = bool(found.undiscovered) or any(
+        change.action == "run" or change.kind == "new_dataset" for change in changes
+    )
+    text = f"brought in line: {', '.join(done) or 'nothing'}"
+    if for_run:
+        text += "\nthe next `polynya run` does the rest: see [next run] and new datasets above"
+    if to_decide:
+        text += f"\n{to_decide} left to decide: see [decide first] above"
+    data = {"datasets": done, "to_decide": to_decide, "for_next_run": for_run}
+    context.output.result("applied", data, text)
+    return ExitCode.FAILED if to_decide else ExitCode.OK
+
+
+def _agreed(context: CommandContext) -> bool:
+    if not sys.stdin.isatty() or context.output.is_json:
+        raise usage_error("nobody is there to ask", "look at `polynya plan`, then use `--yes`")
+    context.output.note("Migrate? [y/N]")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

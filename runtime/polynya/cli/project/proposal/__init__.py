@@ -1,1 +1,0 @@
-"""Settings of a task, proposed from a sample of its records."""

@@ -1,0 +1,323 @@
+"""`polynya query` and `polynya shell`: SQL over the live views."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+from cyclopts import Parameter
+
+from polynya.cli.context import CommandContext, Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.format import Format, as_table, write_csv, write_parquet
+from polynya.cli.options import as_typed, usage_error
+from polynya.engine.answers import Engine
+from polynya.model.errors import PolynyaError
+
+if TYPE_CHECKING:
+    from polynya.engine.answers import Answers
+    from polynya.lake.read.query import Statement
+    from polynya.lake.spark.api import SparkSession
+    from polynya.model.loader import LoadedProject
+
+
+#: Rows of a table on a terminal, unless `--limit` says otherwise.
+SHOWN: Final = 1000
+
+
+def query(
+    sql: str | None = None,
+    /,
+    *,
+    file: Path | None = None,
+    output: Annotated[Format | None, Parameter(name=["--output", "-o"])] = None,
+    limit: Annotated[int | None, Parameter(name="--limit")] = None,
+    engine: Engine = Engine.AUTO,
+    context: Context,
+) -> int:
+    """Answer SQL over the views.
+
+    Views are `<schema>.<name>`, `<schema>.<name>__history` and `<schema>.<name>__changes`. Rows are
+    written as they arrive; a table on a terminal ends after 1,000 rows, and says so.
+
+    With `--json` each row is one JSON object and nothing else is printed: instants are ISO 8601
+    in UTC with `Z`, wall-clock times the same without a zone, decimals strings, binary lower-case
+    hex. With `--file` each statement is one object
+    {"statement": n, "rows": [...]}.
+
+    An embedded engine answers plain questions over small and medium tables in about a second; for
+    all others Spark starts. Both return the same rows, without ORDER BY in any order. `--debug`
+    shows why a statement needs Spark.
+
+    For example: `polynya query "SELECT * FROM shop.users__history" --json`.
+
+    Args:
+        sql: one statement.
+        file: file of statements separated by semicolons.
+        output: `table` (default), `json` (as `--json`), `csv` or `parquet`, for one statement.
+        limit: maximum rows of a statement; 0 for all.
+        engine: `auto` (default), `spark`, or `embedded`, which fails if it cannot answer.
+        context: given by `main`.
+    """
+    written = output or (Format.JSON if context.output.is_json else Format.TABLE)
+    if context.output.is_json and written is not Format.JSON:
+        raise usage_error(f"`--json` and `--output {written}` exclude each other")
+    if limit is not None and limit < 0:
+        raise usage_error("`--limit` is 0 or more")
+    if (sql is None) == (file is None):
+        raise usage_error("give either one statement or `--file`")
+    # Start-up time: pyarrow and PyIceberg are only loaded when there is something to ask.
+    from polynya.engine.answers import Answers
+    from polynya.lake.read.values import json_rows
+    from polynya.lake.warehouse.readers import reading
+
+    context.output.only_rows()
+    project = context.load(tolerant=True)
+    statements = _statements(sql or "", file)
+    _check(context, written, len(statements))
+    text = "; ".join(one.text for one in statements)
+    answers = Answers(
+        project, spark_for(context, project, text), engine=engine, tell=context.output.detail
+    )
+    with reading(project, text):
+        for number, statement in enumerate(statements, 1):
+            if written is Format.TABLE:
+                show(context, answers, statement, limit)
+                continue
+            answer = answers.answer(statement, limit=limit or None)
+            if written is Format.CSV:
+                write_csv(answer, context.output.stdout)
+            elif written is Format.PARQUET:
+                write_parquet(answer, context.output.stdout.buffer)
+            elif file is not None:
+                rows = [row for batch in answer.batches for row in json_rows(batch)]
+                context.output.row({"statement": number, "rows": rows})
+            else:
+                for batch in answer.batches:
+                    for row in json_rows(batch):
+                        context.output.row(row)
+    return ExitCode.OK
+
+
+def show(
+    context: CommandContext, answers: Answers, statement: Statement, limit: int | None
+) -> None:
+    """Print the rows of a statement as a table, with a note when there are more than it shows."""
+    most = limit or (SHOWN if limit is None and context.output.is_screen else None)
+    table, has_more = as_table(answers.answer(statement, limit=most and most + 1), most)
+    context.output.result("rows", {}, table)
+    if has_more:
+        context.output.note(f"the first {most:,} rows; `--limit 0` shows all")
+
+
+def spark_for(
+    context: CommandContext, project: LoadedProject, statements: str
+) -> Callable[[], SparkSession]:
+    """What starts the Spark session for these statements, and shows people that it does."""
+
+    def start() -> SparkSession:
+        # Start-up time: pyspark.
+        from polynya.engine.session import start_reader
+
+        with context.starting(project):
+            return start_reader(project, statements)
+
+    return start
+
+
+def _statements(sql: str, file: Path | None) -> list[Statement]:
+    from polynya.lake.read.query import split_statements
+
+    if file is not None:
+        if not file.is_file():
+            raise usage_error(f"there is no file `{file}`")
+        return split_statements(file.read_text(encoding="utf-8"), str(file))
+    statements = split_statements(as_typed(sql))
+    if len(statements) != 1:
+        raise usage_error(
+            f"expected one statement, found {len(statements)}", "use `--file` for several"
+        )
+    return statements
+
+
+def _check(context: CommandContext, written: Format, statements: int) -> None:
+    if written in {Format.CSV, Format.PARQUET} and statements != 1:
+        raise usage_error(f"`--output {written}` writes the rows of one statement")
+    if written is Format.PARQUET and context.output.is_screen:
+        raise usage_error("Parquet is not for a terminal", "write it to a file: `> rows.parquet`")
+
+
+KEYWORDS: Final = (
+    "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "COUNT(", "DESC", "DESCRIBE", "DISTINCT", "ELSE",
+    "END", "EXPLAIN", "FROM", "GROUP", "HAVING", "IN", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "NOT",
+    "NULL", "ON", "OR", "ORDER", "SELECT", "SHOW", "THEN", "UNION", "USING", "WHEN", "WHERE",
+    "WITH",
+)  # fmt: skip
+_DELIMITERS: Final = " \t\n,()=<>+-*/;'\"`"
+
+
+class Words:
+    """What may stand in a statement; views and their columns are asked for once."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._views: list[str] | None = None
+        self._columns: dict[str, list[str]] = {}
+
+    def starting(self, prefix: str, line: str) -> list[str]:
+        """The words that begin with a prefix, where `line` is what was typed so far."""
+        words = [*self._named(line), *self._all_views(), *KEYWORDS]
+        start = prefix.lower()
+        return [one for one in words if one.isprintable() and one.lower().startswith(start)]
+
+    def _named(self, line: str) -> list[str]:
+        """Columns of the views that the line names."""
+        typed = set(re.findall(r"[\w.]+", line.lower()))
+        found: dict[str, None] = {}
+        for view in self._all_views():
+            if view.lower() in typed:
+                if view not in self._columns:
+                    self._columns[view] = self._answers.columns(view)
+                found |= dict.fromkeys(self._columns[view])
+        return list(found)
+
+    def _all_views(self) -> list[str]:
+        if self._views is None:
+            self._views = self._answers.views()
+        return self._views
+
+
+@contextmanager
+def completing(words: Words) -> Iterator[None]:
+    """Let Tab complete what is typed into `input`, where the system has readline."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+
+    def complete(prefix: str, state: int) -> str | None:
+        try:
+            found = words.starting(prefix, readline.get_line_buffer())
+        except Exception:  # noqa: BLE001 - a completion that fails must not end what is typed
+            return None
+        return found[state] if state < len(found) else None
+
+    kept = readline.get_completer(), readline.get_completer_delims()
+    readline.set_completer(complete)
+    readline.set_completer_delims(_DELIMITERS)
+    readline.parse_and_bind("tab: complete")
+    try:
+        yield
+    finally:
+        readline.set_completer(kept[0])
+        readline.set_completer_delims(kept[1])
+
+
+_ENDS = frozenset({"exit", "quit", "\\q"})
+_VIEWS = "\\d"
+_HELP = (
+    "a statement ends with a semicolon; `\\d` lists the views, `\\d schema.view` the columns of "
+    "one; Tab completes; `\\q` or Ctrl-D ends"
+)
+
+
+def shell(*, context: Context) -> int:
+    """Answer statements as they are typed, each over the newest commit.
+
+    Spark starts once, with the first statement that the embedded engine cannot answer (`polynya
+    query`). Statements end with a semicolon. Tab completes names of views and columns. Without a
+    terminal, statements are read from standard input, and the exit code is that of the last failed
+    one.
+
+    For example: `polynya shell`.
+    """
+    # Start-up time: pyarrow and PyIceberg.
+    from polynya.engine.answers import Answers
+    from polynya.lake.warehouse.readers import reading
+
+    context.output.only_rows()
+    project = context.load(tolerant=True)
+    # On Glue a session makes views for what is listed: all of them.
+    answers = Answers(
+        project, spark_for(context, project, "SHOW VIEWS"), tell=context.output.detail
+    )
+    answers.check()
+    if not sys.stdin.isatty():
+        typed = lines_of(lambda _: sys.stdin.readline())
+        return serve(context, answers, typed, partial(reading, project))
+    context.output.note(_HELP)
+    with completing(Words(answers)):
+        serve(context, answers, lines_of(_typed), partial(reading, project))
+    return ExitCode.OK
+
+
+def serve(
+    context: CommandContext,
+    answers: Answers,
+    statements: Iterator[str],
+    reading: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> int:
+    """Answer each of the texts; return the exit code of the last one that failed, else 0.
+
+    Each is answered inside of what `reading` makes of it.
+    """
+    from polynya.lake.read.query import split_statements
+
+    code: int = ExitCode.OK
+    for text in statements:
+        try:
+            if text.split() == [_VIEWS]:
+                context.output.result("views", {}, "\n".join(answers.views()) or "no views")
+                continue
+            with reading(text):
+                answers.see_newest()
+                for statement in split_statements(_meant(text)):
+                    show(context, answers, statement, None)
+        except PolynyaError as error:
+            context.output.error(error)
+            code = error.exit_code
+        except KeyboardInterrupt:
+            answers.cancel()
+            context.output.note("cancelled")
+    return code
+
+
+def lines_of(read: Callable[[str], str]) -> Iterator[str]:
+    """Texts that end with a semicolon, or commands; `read(prompt)` gives a line, "" at the end."""
+    text = ""
+    while True:
+        try:
+            line = read("polynya> " if not text else "      -> ")
+        except KeyboardInterrupt:
+            text = ""
+            continue
+        text += line
+        word = text.strip()
+        if not line or word.rstrip(";").lower() in _ENDS:
+            if word and word.rstrip(";").lower() not in _ENDS:
+                yield text
+            return
+        if word.endswith(";") or word.startswith("\\"):
+            yield text
+            text = ""
+        elif not word:
+            text = ""
+
+
+def _meant(text: str) -> str:
+    """The statement that a command stands for."""
+    words = text.strip().rstrip(";").split()
+    return f"DESCRIBE {words[1]}" if words[:1] == [_VIEWS] and len(words) > 1 else text
+
+
+def _typed(prompt: str) -> str:
+    try:
+        return input(prompt) + "\n"
+    except EOFError:
+        return ""

@@ -1,0 +1,351 @@
+"""`polynya run`: process what has landed, and report it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from polynya.cli.context import CommandContext, Context, select_tasks
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.held_signals import stopped_by_signals
+from polynya.cli.output import Output
+from polynya.cli.stopping import EndedEarly, Stopping, stop_with_parent
+from polynya.cli.visible import visible
+from polynya.model.config.engines import session_for
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import OperationError, PolynyaError, SuspendedError
+from polynya.model.loader import LoadedProject
+from polynya.model.names import shown
+from polynya.model.project import Task
+from polynya.observe.capture import CaptureLanded
+from polynya.observe.engine import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
+from polynya.observe.events import Event, RunStarted, StepProgress, line, under_way
+from polynya.observe.streams import StreamLanded
+from polynya.store.clock import SystemClock
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from polynya.engine.runner import Outcome
+
+
+#: Datasets of the table at the end; the log of a run has all of them.
+_MOST_ROWS: Final = 50
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Records of one dataset or landed table, and how often it was applied."""
+
+    landed: int = 0
+    records: int = 0
+    copied: int = 0
+    quarantined: int = 0
+    applies: int = 0
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What happened in a run of a project. Told by its threads, read at its end."""
+
+    project: str
+    _tallies: dict[str, _Tally] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, event: Event) -> None:
+        """Take note of what happened."""
+        with self._lock:
+            tally = self._tallies.setdefault(event.subject, _Tally())
+            match event:
+                case BatchCopied():
+                    tally.records += event.rows_in
+                    tally.copied += event.rows_out
+                    tally.quarantined += event.rows_quarantined
+                case ReloadLoaded():
+                    tally.records += event.rows_in
+                    tally.copied += event.rows_loaded
+                    tally.quarantined += event.rows_quarantined
+                case StreamLanded():
+                    tally.landed += event.records
+                case CaptureLanded():
+                    tally.landed += event.events
+                case DatasetApplied() | ExtractApplied():
+                    tally.applies += 1
+
+    @property
+    def landed(self) -> int:
+        """Records of streams and databases that were landed."""
+        return sum(one.landed for one in self._tallies.values())
+
+    @property
+    def records(self) -> int:
+        """Records that were read."""
+        return sum(one.records for one in self._tallies.values())
+
+    @property
+    def copied(self) -> int:
+        """Records that entered a table."""
+        return sum(one.copied for one in self._tallies.values())
+
+    @property
+    def quarantined(self) -> int:
+        """Records that were set aside."""
+        return sum(one.quarantined for one in self._tallies.values())
+
+    @property
+    def applied(self) -> int:
+        """Datasets whose pending changes were applied."""
+        return sum(one.applies > 0 for one in self._tallies.values())
+
+    @property
+    def nothing_new(self) -> bool:
+        """Whether no record was read or landed and nothing was applied."""
+        return not self.records and not self.applied and not self.landed
+
+    def figures(self) -> dict[str, int]:
+        """For programs."""
+        return {
+            **({"landed": self.landed} if self.landed else {}),
+            "records": self.records,
+            "copied": self.copied,
+            "quarantined": self.quarantined,
+            "applied": self.applied,
+        }
+
+    def line(self, seconds: float, *, failures: int) -> str:
+        """The last line of a run that took so long, the start of Spark included."""
+        if self.nothing_new:
+            what = "nothing was copied" if failures else "nothing new"
+            return line("done", self.project, f"{what}, in {seconds:.1f} s")
+        rate = self.records / seconds if seconds else 0
+        quarantined = f", {self.quarantined:,} quarantined" if self.quarantined else ""
+        landed = f"{self.landed:,} record{'' if self.landed == 1 else 's'} landed, "
+        applied = f", {self.applied:,} dataset{'' if self.applied == 1 else 's'} applied"
+        return line(
+            "done",
+            self.project,
+            f"{landed if self.landed else ''}"
+            f"{self.copied:,} of {self.records:,} records copied{quarantined}"
+            f"{applied if self.applied else ''} in {seconds:.1f} s ({rate:,.0f}/s)",
+        )
+
+    def table(self, failures: Mapping[str, PolynyaError]) -> Table | None:
+        """Datasets that somebody has to look at; None when there are none."""
+        rejecting = {name for name, one in self._tallies.items() if one.quarantined}
+        names = sorted(rejecting | set(failures))
+        if not names:
+            return None
+        from rich.table import Table
+
+        table = Table("dataset", "copied", "quarantined", "state", "what to do")
+        for name in names[:_MOST_ROWS]:
+            tally = self._tallies.get(name, _Tally())
+            state, advice = _state(name, tally, failures.get(name))
+            style = "red" if name in failures else "yellow"
+            table.add_row(
+                name, f"{tally.copied:,}", f"{tally.quarantined:,}", state, advice, style=style
+            )
+        if len(names) > _MOST_ROWS:
+            table.add_row(f"and {len(names) - _MOST_ROWS:,} more", "", "", "", "")
+        return table
+
+
+def _state(name: str, tally: _Tally, failure: PolynyaError | None) -> tuple[str, str]:
+    """How it is with a dataset, and what helps."""
+    if failure is not None:
+        word = "suspended" if isinstance(failure, SuspendedError) else "failed"
+        return f"{word} ({failure.code})", failure.fix or f"polynya explain {failure.code}"
+    state = "goes on" if tally.copied else "no record could be copied"
+    return state, f"polynya quarantine list {name}"
+
+
+#: What maintenance may take of a run that was submitted and ends: nobody waits for it, and no other
+#: process maintains its tables.
+SUBMITTED_SECONDS: Final = 600.0
+#: What else than an error may make a run fail.
+FailOn: TypeAlias = Literal["quarantine", "stale"]
+
+
+@stopped_by_signals
+def run(
+    *tasks: str,
+    once: bool = False,
+    apply: Literal["policy", "always", "never"] = "policy",
+    fail_on: tuple[FailOn, ...] = (),
+    unit: str | None = None,
+    owner: str | None = None,
+    epoch: int | None = None,
+    config: str | None = None,
+    base: Path | None = None,
+    context: Context,
+) -> int:
+    """Process what has landed: copy it, and apply it when that is worth its cost.
+
+    For example: `polynya run --once --apply always`.
+
+    Args:
+        tasks: names or globs of tasks. Default: all.
+        once: return when everything that has landed is processed; otherwise run until Ctrl-C or
+            SIGTERM.
+        apply: `policy` applies when the cost rule decides so, `always` at the end of every run,
+            `never` only changes that views could not show otherwise. Queries see the same rows in
+            each case.
+        fail_on: also exit with code 1 when a record went to `quarantine`, or when the run is
+            `stale`: no new record had landed. May be given twice.
+        unit: for agents that submit work: run only this unit, and with `--once` maintain it for up
+            to ten minutes. The following options are for them, too.
+        owner: identity under which tables are taken over.
+        epoch: granted epoch of the unit; the run ends when a table has a newer owner.
+        config: load the project from this folder or `s3://BUCKET/PREFIX`.
+        base: base folder of relative paths in its target.
+        context: given by `main`.
+    """
+    try:
+        stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
+        return _run(
+            _load(context, config, base), tasks, context, stopping, once=once, apply=apply,
+            fail_on=fail_on, unit=unit, owner=owner, epoch=epoch,
+        )  # fmt: skip
+    except EndedEarly:
+        context.output.note("ended before anything was begun")
+        return ExitCode.OK
+
+
+def _run(
+    project: LoadedProject,
+    tasks: Sequence[str],
+    context: CommandContext,
+    stopping: Stopping,
+    *,
+    once: bool,
+    apply: Literal["policy", "always", "never"],
+    fail_on: Sequence[FailOn],
+    unit: str | None,
+    owner: str | None,
+    epoch: int | None,
+) -> int:
+    clock = SystemClock()
+    started = clock.monotonic()
+    for error in project.errors:
+        context.output.error(error)
+    chosen = select_tasks(project, tasks)
+    project = _with_engine(project, chosen, context.output if unit is None else None)
+    name = project.project.name
+    report = RunReport(name)
+
+    def tell(event: Event) -> None:
+        report.take(event)
+        context.output.event(event)
+
+    with context.output.live():
+        # Spark takes seconds, on a busy machine a minute: people should know that it began.
+        names = tuple(task.name for task in chosen)
+        tell(RunStarted(subject=name, target=project.target.name, tasks=names))
+        with under_way(tell, StepProgress(subject=name, step="starting", detail="Spark")):
+            # Start-up time: pyspark is only loaded when a run begins.
+            from polynya.engine.collaborators import start_engine
+            from polynya.engine.runner import run_once, run_until_stopped, units
+
+            engine = start_engine(project, apply_mode=apply, sink=tell, long_lived=not once)
+            engine = replace(
+                engine,
+                owner=owner or engine.owner,
+                epoch=epoch,
+                stop=stopping.stop,
+                upkeep_seconds=None if unit is None else SUBMITTED_SECONDS,
+            )
+        stopping.starting = False
+        stop_with_parent(engine.stop, os.environ)
+        work = [one for one in units(engine, chosen) if unit in (None, one.name)]
+        if not work and unit is not None:
+            raise _no_unit(unit)
+        outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
+    if stopping.asked:
+        outcome = outcome.without_waiting()
+    _tell_failures(context, outcome, told=once)
+    seconds = clock.monotonic() - started
+    _tell_end(context, report, outcome, units=len(work), seconds=seconds)
+    if stopping.interrupted:
+        return ExitCode.INTERRUPTED
+    if outcome.failures:
+        return max(failure.exit_code for failure in outcome.failures.values())
+    # Who submits one unit has told of the files that are broken.
+    if project.errors and unit is None:
+        return ExitCode.USAGE
+    return ExitCode.FAILED if _is_refused(context, report, fail_on) else ExitCode.OK
+
+
+def _load(context: CommandContext, config: str | None, base: Path | None) -> LoadedProject:
+    if config is None:
+        return context.load(tolerant=True)
+    # Start-up time: the agent's room.
+    from polynya.cluster.submit.entry import load_from
+
+    return load_from(config, context.options.target, base)
+
+
+def _with_engine(
+    project: LoadedProject, chosen: Sequence[Task], output: Output | None
+) -> LoadedProject:
+    """The project with a session where its tasks want one; `output` is told what differs."""
+    target = project.target
+    named = {task.name: task.engine for task in chosen if isinstance(task, StorageTask)}
+    choice = session_for(target.engine, named)
+    if output is not None:
+        for note in choice.notes:
+            output.note(note)
+    return replace(project, target=replace(target, cluster=choice.cluster))
+
+
+def _no_unit(unit: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-AGT-074",
+        f"the configuration has no unit {shown(unit)} in this task",
+        state="nothing was read or written",
+        fix="nothing, if its file was just edited: the agent submits what is there now",
+    )
+
+
+def _tell_failures(context: CommandContext, outcome: Outcome, *, told: bool) -> None:
+    """The errors that the run ends with; `told`: people saw them when they happened."""
+    for failure in outcome.failures.values():
+        if context.output.is_json or not told:
+            context.output.error(failure)
+        if context.options.debug:
+            shown = "".join(traceback.format_exception(failure))
+            sys.stderr.write(visible(shown, sys.stderr.encoding))
+
+
+def _tell_end(
+    context: CommandContext, report: RunReport, outcome: Outcome, *, units: int, seconds: float
+) -> None:
+    table = report.table(outcome.failures)
+    if table is not None:
+        context.output.attention(table)
+    context.output.note(report.line(seconds, failures=len(outcome.failures)))
+    data = {
+        "ok": not outcome.failures,
+        "failed": sorted(outcome.failures),
+        "units": units,
+        **report.figures(),
+        "seconds": round(seconds, 3),
+    }
+    context.output.result("run", data)
+
+
+def _is_refused(context: CommandContext, report: RunReport, fail_on: Sequence[FailOn]) -> bool:
+    """Whether a run without an error is to fail, and say why."""
+    reasons = []
+    if "quarantine" in fail_on and report.quarantined:
+        reasons.append(f"{report.quarantined:,} records went to quarantine")
+    if "stale" in fail_on and not report.records:
+        reasons.append("no new record had landed")
+    for reason in reasons:
+        context.output.warning(f"{reason}, and `--fail-on` says that the run fails then")
+    return bool(reasons)

@@ -1,1 +1,0 @@
-"""The verbs for clusters of nodes that share work."""

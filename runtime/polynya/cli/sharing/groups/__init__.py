@@ -1,1 +1,0 @@
-"""Verbs about the machines of a cluster, carried out by its network agent."""

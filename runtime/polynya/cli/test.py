@@ -1,0 +1,190 @@
+"""`polynya test`: the project's own tests of its tasks, in tables of their own."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import usage_error
+from polynya.cli.output import Output
+from polynya.model.documents.problems import suggest
+from polynya.model.errors import ConfigErrors
+from polynya.model.task_tests import LoadedTest, load_tests
+from polynya.testing.rows import Difference, Row
+from polynya.testing.runner import Comparison, Verdict
+
+#: Differences of one relation that are shown to people.
+MOST_SHOWN = 20
+
+
+def tell(output: Output, verdict: Verdict) -> None:
+    """Say how a test went: one JSON line, or a line and what differs."""
+    test = verdict.test
+    seconds = round(verdict.seconds, 1)
+    data: dict[str, object] = {
+        "name": test.test.name,
+        "task": test.task.name,
+        "dataset": test.dataset.name,
+        "where": test.where(),
+        "ok": verdict.ok,
+        "seconds": seconds,
+        "relations": [_as_dict(verdict, one) for one in verdict.comparisons],
+    }
+    if verdict.error is not None:
+        data["error"] = verdict.error.as_dict()
+    head = f"{'ok  ' if verdict.ok else 'FAIL'}  {test.task.name}: {test.test.name} ({seconds} s)"
+    output.result("test", data, "\n".join([head, *_lines(verdict)]))
+
+
+def _as_dict(verdict: Verdict, one: Comparison) -> dict[str, object]:
+    return {
+        "relation": one.relation,
+        "ok": one.ok,
+        "rows": one.rows,
+        "problems": one.problems,
+        "differences": [
+            {
+                "kind": difference.kind,
+                "where": _where(verdict, one, difference),
+                "columns": difference.columns,
+                "expected": difference.expected,
+                "found": difference.found,
+            }
+            for difference in one.differences
+        ],
+    }
+
+
+def _lines(verdict: Verdict) -> Iterator[str]:
+    if verdict.ok:
+        return
+    yield f"  --> {verdict.test.where()}"
+    if verdict.error is not None:
+        yield "  the task failed:"
+        yield from (f"  {line}" for line in verdict.error.render().splitlines())
+    for one in verdict.comparisons:
+        if not one.ok:
+            yield from _comparison(verdict, one)
+
+
+def _comparison(verdict: Verdict, one: Comparison) -> Iterator[str]:
+    yield f"  {one.relation} ({one.rows} row{'' if one.rows == 1 else 's'}):"
+    yield from (f"    {problem}" for problem in one.problems)
+    for difference in one.differences[:MOST_SHOWN]:
+        yield from _difference(verdict, one, difference)
+    if len(one.differences) > MOST_SHOWN:
+        yield f"    and {len(one.differences) - MOST_SHOWN} more"
+
+
+def _difference(verdict: Verdict, one: Comparison, difference: Difference) -> Iterator[str]:
+    where = _where(verdict, one, difference)
+    expected, found = difference.expected, difference.found
+    if expected is None:
+        yield f"    unexpected  {_json(found or {})}"
+    elif found is None:
+        yield f"    missing     {_json(expected)}  ({where})"
+    else:
+        same = [name for name in expected if name not in difference.columns]
+        shown = [name for name in same if name in verdict.keys] or same
+        yield f"    different   {_json({name: expected[name] for name in shown})}  ({where})"
+        for name in difference.columns:
+            yield f"      {name}: expected {_json(expected[name])}, found {_json(found.get(name))}"
+
+
+def _where(verdict: Verdict, one: Comparison, difference: Difference) -> str | None:
+    if difference.number is None:
+        return None
+    return verdict.test.where("expect", one.relation, difference.number)
+
+
+def _json(value: Row | object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+Matching: TypeAlias = Annotated[str | None, Parameter(name=["--matching", "-k"])]
+
+
+def run_tests(
+    *tasks: str,
+    matching: Matching = None,
+    context: Context,
+) -> int:
+    """Run the tests in `tests/`: land their batches, copy them, compare the views.
+
+    All of them run in one start of Spark, each in tables of its own in a temporary warehouse: the
+    project's landing folder and tables are not touched. Exit code 1 when a test fails, 2 when a
+    file is wrong, or a setting names a column that no record of any test has.
+
+    For example: `polynya test users -k late`.
+
+    Args:
+        tasks: names or globs of tasks whose tests run. Default: all.
+        matching: only tests whose name contains this text, ignoring case.
+        context: given by `main`.
+    """
+    project = context.load()
+    tests, errors = load_tests(project)
+    if errors:
+        raise ConfigErrors(errors)
+    chosen = _chosen(tests, tasks, matching)
+    if not chosen:
+        context.output.warning("there are no tests to run; write some into `tests/`")
+        context.output.result("tests", {"ok": True, "passed": 0, "failed": 0})
+        return ExitCode.OK
+    # Start-up time: pyspark.
+    from polynya.engine.session import start_spark, throwaway
+    from polynya.testing.runner import run_test, unmet_columns
+
+    started = time.monotonic()
+    verdicts: list[Verdict] = []
+    with tempfile.TemporaryDirectory(prefix="polynya-test-", ignore_cleanup_errors=True) as folder:
+        spark = start_spark(throwaway(project, Path(folder)))
+        for one in chosen:
+            verdicts.append(run_test(spark, one, project.directory))
+            tell(context.output, verdicts[-1])
+    passed = sum(verdict.ok for verdict in verdicts)
+    failed, seconds = len(verdicts) - passed, round(time.monotonic() - started, 1)
+    # A choice of tests need not have every column.
+    unmet = list(unmet_columns(verdicts)) if matching is None else []
+    for error in unmet:
+        context.output.error(error)
+    context.output.result(
+        "tests",
+        {
+            "ok": not failed and not unmet,
+            "passed": passed,
+            "failed": failed,
+            "seconds": seconds,
+        },
+        f"{passed} passed, {failed} failed in {seconds} s",
+    )
+    if failed:
+        return ExitCode.FAILED
+    return ExitCode.USAGE if unmet else ExitCode.OK
+
+
+def _chosen(
+    tests: list[LoadedTest], patterns: tuple[str, ...], text: str | None
+) -> list[LoadedTest]:
+    tasks = sorted({one.task.name for one in tests})
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in tasks):
+            raise usage_error(f"no test is about a task `{pattern}`", suggest(pattern, tasks))
+    found = [
+        one
+        for one in tests
+        if (not patterns or any(fnmatchcase(one.task.name, p) for p in patterns))
+        and (text is None or text.casefold() in one.test.name.casefold())
+    ]
+    if text is not None and not found:
+        raise usage_error(f"no test has a name with `{text}` in it")
+    return found

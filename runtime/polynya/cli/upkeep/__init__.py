@@ -1,1 +1,0 @@
-"""The verb that keeps tables in shape, and its words."""

@@ -1,1 +1,0 @@
-"""The configuration that a node works by: which files are right, and which tasks are its own."""

@@ -1,1 +1,0 @@
-"""What a leader does: hold the lease, decide who has what, write the plans."""

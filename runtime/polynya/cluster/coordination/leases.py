@@ -1,0 +1,505 @@
+"""Leases: which processes are alive, and which member leads.
+
+Since when a lease was not renewed, by this machine's monotonic clock alone. Pure.
+
+A lease is dead when its version has not changed for the time to live since it was first seen here.
+No clock of another machine is ever looked at.
+
+Which processes there are: their leases, and which of them are dead.
+
+A listing shows the versions of all leases in one request, hence who renews. What a lease says is
+read only where it matters: all of them by the leader, that of an owner by who wants its unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal, TypeAlias
+
+from polynya.cluster.coordination.documents import LeaderLease, NodeLease, NodeState
+from polynya.cluster.coordination.standing import Me, Pace, Together
+from polynya.cluster.coordination.store import (
+    BATCH,
+    LEADER,
+    NODES,
+    Found,
+    GoOn,
+    Register,
+    StoreError,
+    attempted,
+    incarnation_of,
+    name_of,
+    node_of,
+    node_path,
+    told,
+)
+from polynya.model.errors import ConflictError, OperationError
+from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectInfo
+
+
+@dataclass(slots=True)
+class _Sighting:
+    """`counted_to`: the moment up to which `silent` was counted."""
+
+    version: str
+    counted_to: float
+    silent: float = 0.0
+
+
+class Sightings:
+    """What was seen of leases, look after look.
+
+    Args:
+        longest_gap: seconds between two looks that count as silence at most. While the store could
+            not be seen, by this node or by anybody, no owner could be seen to renew either: after
+            an outage nobody is dead at once.
+    """
+
+    def __init__(self, longest_gap: float) -> None:
+        self._longest_gap = longest_gap
+        self._seen: dict[str, _Sighting] = {}
+
+    def look(self, versions: Mapping[str, str], *, asked: float, answered: float) -> None:
+        """Take note of all leases that there are, by their versions.
+
+        What is in an answer was written before it came; what is the same in a later answer was the
+        same when that one was asked for. So silence counts from an answer to the last question.
+        """
+        seen: dict[str, _Sighting] = {}
+        for path, version in versions.items():
+            sighting = self._seen.get(path)
+            if sighting is None:
+                sighting = _Sighting(version, counted_to=answered)
+            elif sighting.version != version:
+                sighting.version, sighting.counted_to, sighting.silent = version, answered, 0.0
+            elif asked > sighting.counted_to:
+                sighting.silent += min(asked - sighting.counted_to, self._longest_gap)
+                sighting.counted_to = asked
+            seen[path] = sighting
+        self._seen = seen
+
+    def silent(self, path: str) -> float | None:
+        """Seconds of silence of a lease, None when there is none."""
+        sighting = self._seen.get(path)
+        return None if sighting is None else sighting.silent
+
+
+#: `gone` is also who has no lease; `unknown`: the store did not say.
+Verdict: TypeAlias = Literal["ready", "draining", "gone", "dead", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A lease as it was read, None when it could not be; `size` as it was listed then."""
+
+    size: int
+    at: float
+    lease: NodeLease | None
+
+
+class Census:
+    """What one node knows of all processes with a lease."""
+
+    def __init__(self, register: Register, clock: Clock, pace: Pace, together: Together) -> None:
+        self._register, self._clock = register, clock
+        self.pace, self._together = pace, together
+        self._sightings = Sightings(longest_gap=1.5 * pace.renew)
+        self._looked = -math.inf
+        self._listed: dict[str, ObjectInfo] = {}
+        self._known: dict[str, _Known] = {}
+        self._first_seen: dict[str, float] = {}
+        self._troubles: dict[str, str] = {}
+        self._heard: Mapping[str, str] = {}
+        self._late, self._renewing = False, 1
+
+    def look(self) -> None:
+        """See who renewed. Raises what the store raises."""
+        asked = self._clock.monotonic()
+        found = self._register.list(NODES)
+        self._looked = asked
+        answered = self._clock.monotonic()
+        listed = {name_of(path.removeprefix(f"{NODES}/")): info for path, info in found.items()}
+        versions = {one: info.version for one, info in listed.items()}
+        self._sightings.look(versions, asked=asked, answered=answered)
+        self._listed = listed
+        # Silence grows with a look and in no other way.
+        late, ttl = 1.5 * self.pace.renew, self.pace.ttl
+        self._late = any(late <= self.silent(one) < ttl for one in listed)
+        self._renewing = max(1, sum(not self.dead(one) for one in listed))
+        self._first_seen = {one: self._first_seen.get(one, asked) for one in listed}
+        self._known = {one: known for one, known in self._known.items() if one in listed}
+        self._troubles = {one: why for one, why in self._troubles.items() if one in listed}
+
+    @property
+    def due(self) -> bool:
+        """Whether to look even if nothing here depends on it: who leads next has to know.
+
+        As often as leases are renewed; in every turn while one is late.
+        """
+        pace, now = self.pace, self._clock.monotonic()
+        return self._late or now >= self._looked + pace.renew - pace.turn / 2
+
+    @property
+    def listed(self) -> Mapping[str, ObjectInfo]:
+        """The leases as they were listed last, by incarnation."""
+        return self._listed
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """Leases that cannot be understood."""
+        return tuple(self._troubles.values())
+
+    def silent(self, incarnation: str) -> float:
+        """Seconds for which nobody renewed it; 0 when it was never seen."""
+        return self._sightings.silent(incarnation) or 0.0
+
+    def age(self, incarnation: str) -> float:
+        """Seconds since this node saw it first."""
+        now = self._clock.monotonic()
+        return now - self._first_seen.get(incarnation, now)
+
+    def dead(self, incarnation: str) -> bool:
+        """Whether it has a lease that was not renewed in time."""
+        return self.silent(incarnation) >= self.pace.ttl
+
+    def dead_leases(self) -> dict[str, str]:
+        """The leases that were not renewed in time, each in the version in which it was seen."""
+        return {
+            one: info.version
+            for one, info in self._listed.items()
+            if self.dead(one) and ((lease := self.lease(one)) is None or lease.state != "gone")
+        }
+
+    def hear(self, dead: Mapping[str, str]) -> None:
+        """Another member has watched these leases for long enough, in these versions."""
+        self._heard = dead
+
+    def renewing(self) -> int:
+        """How many processes renew their leases, at least 1."""
+        return self._renewing
+
+    def processes(self, node: str) -> list[str]:
+        """The incarnations of a node."""
+        begins = incarnation_of(node, "")
+        return [one for one in self._listed if one.startswith(begins) and node_of(one) == node]
+
+    def lease(self, incarnation: str) -> NodeLease | None:
+        """What its lease said when it was read last."""
+        known = self._known.get(incarnation)
+        return None if known is None else known.lease
+
+    def study(self, go_on: GoOn) -> bool:
+        """Read leases that say something new. True when each was read. Raises store errors.
+
+        A renewal changes nothing but the nonce, so the size of a lease tells that its state is
+        another one. That is only a hint: some others are read again in each turn, in rotation.
+        """
+        new = [one for one, info in self._listed.items() if self._size(one) != info.size]
+        others = sorted(
+            (known.at, one)
+            for one, known in self._known.items()
+            if known.size == self._listed[one].size and not self._over(known)
+        )
+        wanted = new + [one for _, one in others[: self.pace.audits]]
+        for start in range(0, len(wanted), BATCH):
+            if start and not go_on():
+                return False
+            for result in self._read(wanted[start : start + BATCH]).values():
+                if isinstance(result, Exception) and not isinstance(result, OperationError):
+                    raise result
+        return True
+
+    def verdicts(self, owners: Set[str]) -> dict[str, Verdict]:
+        """What the owners are, as they are now."""
+        return {one: self._verdict(one, found) for one, found in self._read(sorted(owners)).items()}
+
+    def _verdict(self, owner: str, found: Found[NodeLease] | StoreError | None) -> Verdict:
+        if found is None:
+            return "gone"
+        if not isinstance(found, Found):
+            # What it says is of no matter once nobody renews it.
+            return "dead" if self.dead(owner) else "unknown"
+        # One that was renewed since then is alive again.
+        watched = self._listed[owner].version if self.dead(owner) else self._heard.get(owner)
+        if found.document.state != "gone" and found.version == watched:
+            return "dead"
+        return found.document.state
+
+    def _size(self, incarnation: str) -> int | None:
+        known = self._known.get(incarnation)
+        return None if known is None else known.size
+
+    @staticmethod
+    def _over(known: _Known) -> bool:
+        return known.lease is not None and known.lease.state == "gone"
+
+    def _read(self, incarnations: Sequence[str]) -> dict[str, Found[NodeLease] | StoreError | None]:
+        calls: list[Callable[[], Found[NodeLease] | StoreError | None]] = [
+            attempted(partial(self._register.read, NodeLease, node_path(one)))
+            for one in incarnations
+        ]
+        found = dict(zip(incarnations, self._together(calls), strict=True))
+        for one, result in found.items():
+            if one not in self._listed:
+                continue
+            size, now = self._listed[one].size, self._clock.monotonic()
+            if isinstance(result, Found):
+                self._known[one] = _Known(size, now, result.document)
+                self._troubles.pop(one, None)
+            elif isinstance(result, OperationError):
+                self._known[one] = _Known(size, now, None)
+                self._troubles[one] = told(result)
+        return found
+
+
+#: An earlier process that still renews its lease gets between a read and a write at times.
+_ATTEMPTS: Final = 3
+
+
+class Session:
+    """The lease of this process.
+
+    Attributes:
+        incarnation: this process; another one when the lease was lost and a new one is needed.
+        state: what the lease says, None while there is none.
+        until: monotonic seconds until which this node trusts its lease.
+        lapses: how often the lease was not trusted for a while and then renewed.
+        before: earlier incarnations of this node, which this one marked gone.
+        attempts: incarnations of this process. The lease of one that got no answer may come late.
+    """
+
+    def __init__(self, register: Register, me: Me, clock: Clock, pace: Pace) -> None:
+        self._register, self._me, self._clock, self._pace = register, me, clock, pace
+        self.before: set[str] = set()
+        self.attempts: set[str] = set()
+        self.lapses = 0
+        self._leaving = False
+        self.incarnation = ""
+        self.state: NodeState | None = None
+        self.until = self._sent = -math.inf
+        self._be_new()
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no other node can take this one for dead yet."""
+        return self._clock.monotonic() < self.until
+
+    def begin(self, listed: Iterable[str]) -> None:
+        """Mark earlier incarnations of this node gone, then create the lease.
+
+        The caller holds the lock of the work folder, so that an earlier process is no more.
+        Raises what the store raises; then the next attempt is another incarnation.
+        """
+        for one in listed:
+            if node_of(one) == self._me.node and one != self.incarnation:
+                self.mark_gone(one)
+        lease = NodeLease(
+            node=self._me.node,
+            incarnation=self.incarnation,
+            state="ready",
+            on_demand=self._me.on_demand,
+            capacity=self._me.capacity,
+            since=self._clock.now(),
+            version=self._me.version,
+            renewed_at=self._clock.now(),
+        )
+        attempt, sent = self.incarnation, self._clock.monotonic()
+        self.attempts.add(attempt)
+        self._be_new()
+        if self._register.write(node_path(attempt), lease, None):
+            self.incarnation = attempt
+            self._renewed("ready", sent)
+
+    def keep(self, state: NodeState) -> None:
+        """Renew the lease when that is due or it has to say something else.
+
+        Raises:
+            ConflictError: somebody else marked it gone (POLYNYA-AGT-011).
+            DependencyError: what the store raises.
+        """
+        due = self._clock.monotonic() >= self._sent + self._pace.renew
+        if state == self.state and not due:
+            return
+        found = self._read()
+        if found is None:
+            # Deleted, or damaged: nobody can tell what it said, so this is another process now.
+            self._be_new()
+            return
+        lease = found.document
+        if lease.state == "gone":
+            if not self._leaving:
+                raise _replaced(self.incarnation)
+            # Written by us, although the answer was lost.
+            self.state = "gone"
+            return
+        now = self._clock.now()
+        since = lease.since if lease.state == state else now
+        update = {"state": state, "since": since, "renewed_at": now}
+        renewed = lease.model_copy(update=update)
+        self._leaving = self._leaving or state == "gone"
+        sent = self._clock.monotonic()
+        if self._register.write(node_path(self.incarnation), renewed, found.version):
+            self.lapses += sent >= self.until
+            self._renewed(state, sent)
+
+    def mark_gone(self, other: str) -> None:
+        """Let nobody wait for a process that is no more. Raises what the store raises."""
+        for _ in range(_ATTEMPTS):
+            found = self._register.read(NodeLease, node_path(other))
+            if found is None or found.document.state == "gone":
+                break
+            update = {"state": "gone", "since": self._clock.now()}
+            gone = found.document.model_copy(update=update)
+            if self._register.write(node_path(other), gone, found.version):
+                break
+        else:
+            # It is waited for as any other process is: until its lease ends.
+            return
+        self.before.add(other)
+
+    def _read(self) -> Found[NodeLease] | None:
+        try:
+            return self._register.read(NodeLease, node_path(self.incarnation))
+        except OperationError:
+            return None
+
+    def _renewed(self, state: NodeState, sent: float) -> None:
+        self.state, self._sent = state, sent
+        self.until = sent + self._pace.trust * self._pace.ttl
+
+    def _be_new(self) -> None:
+        self.incarnation = incarnation_of(self._me.node, self._register.token())
+        self.state = None
+        self.until = self._sent = -math.inf
+
+
+def _replaced(incarnation: str) -> ConflictError:
+    return ConflictError(
+        "POLYNYA-AGT-011",
+        "another process with the id of this node took its place in the cluster",
+        where=incarnation,
+        state="this process works no more; what it had not committed, the other repeats",
+        fix="give each node an id of its own with `--node-id`; the process that began last goes on",
+    )
+
+
+#: Turns for which a process that has just begun leaves the lead to others. With three a unit is
+#: owned again within two leases, whenever the process of the leader comes back (ADR 43).
+_LEFT: Final = 3
+
+
+class Leadership:
+    """The leader's lease, as this member sees it.
+
+    Attributes:
+        holder: the incarnation that leads, as far as known.
+        term: of the holder.
+        configuration: fingerprint of the units that the holder knows, empty when it does not say.
+    """
+
+    def __init__(self, register: Register, me: Me, clock: Clock, pace: Pace) -> None:
+        self._register, self._me, self._clock, self._pace = register, me, clock, pace
+        self._sightings = Sightings(longest_gap=1.5 * pace.renew)
+        self._sent = self._until = -math.inf
+        # Since when we have watched, and since when nobody leads, as we saw it.
+        self._began = self._vacant_since = math.inf
+        self.holder: str | None = None
+        self.term = 0
+        self.configuration = ""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this member leads, and no other can take it for dead yet."""
+        return self._clock.monotonic() < self._until
+
+    def turn(
+        self,
+        me: str,
+        *,
+        willing: bool,
+        alone: bool,
+        configuration: str,
+        over: Callable[[str], bool],
+    ) -> None:
+        """Look who leads; renew or resign when it is us, follow on when nobody does.
+
+        Args:
+            me: our incarnation.
+            willing: we may lead.
+            alone: no other node has a lease.
+            configuration: fingerprint of the units that we know.
+            over: whether an incarnation is known to be dead or to have no lease.
+
+        Raises what the store raises.
+        """
+        asked = self._clock.monotonic()
+        found = self._register.read(LeaderLease, LEADER)
+        answered = self._clock.monotonic()
+        versions = {LEADER: found.version} if found else {}
+        self._sightings.look(versions, asked=asked, answered=answered)
+        self._began = min(self._began, answered)
+        self.holder = found.document.incarnation if found else None
+        self.term = found.document.term if found else 0
+        self.configuration = found.document.configuration if found and self.holder else ""
+        if found is not None and self.holder == me:
+            self._vacant_since = math.inf
+            self._hold(found, configuration, willing=willing)
+            return
+        self._until = -math.inf
+        silent = self._sightings.silent(LEADER) or 0.0
+        vacant = self.holder is None or silent >= self._pace.ttl or over(self.holder)
+        if not vacant:
+            self._vacant_since = math.inf
+        elif willing:
+            self._vacant_since = min(self._vacant_since, answered)
+            if found is None or alone or self._may_follow(answered):
+                self._follow(me, found, configuration)
+            elif self.holder is not None:
+                # The others would see only half a minute later that it leads no more.
+                self._vacate(found)
+
+    def _may_follow(self, now: float) -> bool:
+        """Whether we have watched for a lease, and so know who is dead, or nobody has who lives.
+
+        Until then we leave the lead to one that knows more.
+        """
+        knows = now - self._began >= self._pace.ttl
+        return knows or now - self._vacant_since >= _LEFT * self._pace.turn
+
+    def _hold(self, found: Found[LeaderLease], configuration: str, *, willing: bool) -> None:
+        if not willing:
+            self._until = -math.inf
+            self._vacate(found)
+            return
+        due = self._clock.monotonic() >= self._sent + self._pace.renew
+        if due or self.configuration != configuration:
+            lease = found.document.model_copy(update={"configuration": configuration})
+            if self._write(lease, found.version):
+                self.configuration = configuration
+
+    def _vacate(self, found: Found[LeaderLease]) -> None:
+        nobody = found.document.model_copy(update={"node": None, "incarnation": None})
+        if self._register.write(LEADER, nobody, found.version):
+            self.holder = None
+
+    def _follow(self, me: str, found: Found[LeaderLease] | None, configuration: str) -> None:
+        ours = {
+            "node": self._me.node,
+            "incarnation": me,
+            "term": self.term + 1,
+            "configuration": configuration,
+        }
+        before = found.document if found is not None else LeaderLease(term=0)
+        if self._write(before.model_copy(update=ours), found.version if found else None):
+            self.holder, self.term, self.configuration = me, self.term + 1, configuration
+
+    def _write(self, lease: LeaderLease, version: str | None) -> bool:
+        sent = self._clock.monotonic()
+        if not self._register.write(LEADER, lease, version):
+            return False
+        self._sent, self._until = sent, sent + self._pace.trust * self._pace.ttl
+        return True

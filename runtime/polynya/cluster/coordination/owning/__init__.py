@@ -1,1 +1,0 @@
-"""What a node does with its plan: claim units, keep them, release them."""

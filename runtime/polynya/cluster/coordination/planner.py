@@ -1,0 +1,445 @@
+"""The leader's turn: learn of nodes and requests, place units, write the plans."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeAlias
+
+from polynya.cluster.coordination.documents import (
+    Difference,
+    DrainWish,
+    MoveWish,
+    Plan,
+    Wanted,
+    keys_of,
+)
+from polynya.cluster.coordination.leases import Census
+from polynya.cluster.coordination.standing import Decided, Seen, Together
+from polynya.cluster.coordination.store import (
+    BATCH,
+    DIFFERENCES,
+    DRAINS,
+    MOVES,
+    PLANS,
+    WANTED,
+    WANTED_UNITS,
+    GoOn,
+    Register,
+    Shelf,
+    attempted,
+    difference_path,
+    name_of,
+    node_of,
+    node_path,
+    plan_path,
+    told,
+    unit_at,
+)
+from polynya.cluster.placement import Loads, NodeFacts, Proposal, UnitFacts
+from polynya.cluster.unit import JobKey
+from polynya.store.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The units that some living node knows; of those that not all know, who does not."""
+
+    units: frozenset[JobKey]
+    unknown_to: Mapping[JobKey, frozenset[str]] = field(default_factory=dict)
+
+
+def known(
+    units: frozenset[JobKey], living: Collection[str], told: Mapping[str, Difference]
+) -> Known:
+    """What is known where.
+
+    Args:
+        units: that the leader knows.
+        living: all incarnations that live.
+        told: how they differ; who tells nothing knows what the leader knows.
+    """
+    having: dict[JobKey, set[str]] = {}
+    lacking: dict[JobKey, set[str]] = {}
+    for one in sorted(told.keys() & set(living)):
+        for unit in keys_of(told[one].more) - units:
+            having.setdefault(unit, set()).add(one)
+        for unit in keys_of(told[one].less) & units:
+            lacking.setdefault(unit, set()).add(one)
+    # Few different sets, of many units.
+    made: dict[frozenset[str], frozenset[str]] = {}
+    everybody = frozenset(living)
+    unknown_to = {unit: frozenset(nodes) for unit, nodes in lacking.items()}
+    for unit, nodes in having.items():
+        who = frozenset(nodes)
+        unknown_to[unit] = made.setdefault(who, everybody - who)
+    # The same set as long as nobody knows more: who compares it does not look at each unit.
+    return Known(units | having.keys() if having else units, unknown_to)
+
+
+class Knowledge:
+    """What nodes tell of the units that they know; tells them what the leader knows."""
+
+    def __init__(self, register: Register, together: Together) -> None:
+        self._register = register
+        self._wanted = Shelf(register, Wanted, WANTED, together)
+        self._differences = Shelf(register, Difference, DIFFERENCES, together)
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What cannot be understood, and which nodes differ."""
+        differ = [
+            f"POLYNYA-AGT-055: {node_of(one)} has another configuration than the leader: it knows "
+            f"{len(told.more)} units more and lacks {len(told.less)}"
+            for one, told in sorted(self._told().items())
+        ]
+        return (*self._wanted.troubles, *self._differences.troubles, *differ)
+
+    def refresh(self, go_on: GoOn) -> bool:
+        """Read what changed. True when everything is read. Raises what the store raises."""
+        return all([self._wanted.refresh(go_on), self._differences.refresh(go_on)])
+
+    def publish(self, units: frozenset[JobKey], configuration: str) -> None:
+        """Let all nodes know which units the leader knows. Raises what the store raises."""
+        if self._wanted.newer(WANTED_UNITS):
+            return
+        found = self._wanted.documents.get(WANTED_UNITS)
+        if found is not None and found.document.configuration == configuration:
+            return
+        before = found.document if found is not None else Wanted(configuration="")
+        update = {"configuration": configuration, "units": tuple(sorted(units))}
+        wanted = before.model_copy(update=update)
+        # What somebody destroyed is written over: it is the leader's own.
+        version = found.version if found is not None else self._wanted.damaged(WANTED_UNITS)
+        if self._register.write(WANTED_UNITS, wanted, version):
+            self._wanted.wrote(WANTED_UNITS, wanted)
+
+    def known(self, units: frozenset[JobKey], living: Collection[str]) -> Known:
+        """What is known where; see `known`."""
+        return known(units, living, self._told())
+
+    def tidy(self, listed: Set[str]) -> list[tuple[str, str]]:
+        """What processes without a lease told: each object with its version."""
+        here = {difference_path(one) for one in listed}
+        documents = self._differences.documents.items()
+        return [(path, found.version) for path, found in documents if path not in here]
+
+    def _told(self) -> dict[str, Difference]:
+        return {
+            name_of(path.removeprefix(f"{DIFFERENCES}/")): found.document
+            for path, found in self._differences.documents.items()
+        }
+
+
+#: The units of each incarnation, each unit with its reason.
+Plans = Mapping[str, Mapping[JobKey, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The plan of one incarnation is to have these units. `loses`: some that it has now go."""
+
+    incarnation: str
+    units: Mapping[JobKey, str]
+    loses: bool
+
+
+def changes(stored: Plans, desired: Plans) -> list[Change]:
+    """The plans to write now; first those that lose units.
+
+    A plan gets a unit only when no other one has it: what moves is taken out of its old plan, and
+    put into the new one once that is known to be written. Reasons alone are no cause to write.
+    """
+    holders: dict[JobKey, set[str]] = {}
+    for incarnation, units in stored.items():
+        for unit in units:
+            holders.setdefault(unit, set()).add(incarnation)
+    found = []
+    for incarnation in sorted(stored.keys() | desired.keys()):
+        now, then = stored.get(incarnation, {}), desired.get(incarnation, {})
+        if now.keys() == then.keys():
+            continue
+        units = {
+            unit: reason
+            for unit, reason in then.items()
+            if holders.get(unit, set()) <= {incarnation}
+        }
+        if units.keys() != now.keys():
+            found.append(Change(incarnation, units, loses=not now.keys() <= units.keys()))
+    return sorted(found, key=lambda change: not change.loses)
+
+
+def assignment(plans: Iterable[tuple[str, Plan]], living: frozenset[str]) -> dict[JobKey, str]:
+    """Which incarnation has each unit by the plans that were found.
+
+    Two plans name one unit when a leader that had lost its term wrote once more: then the one of a
+    living node counts, and of those the newest.
+    """
+    ranked = sorted(plans, key=lambda one: (one[0] in living, one[1].term, one[1].number, one[0]))
+    return {unit: incarnation for incarnation, plan in ranked for unit in plan.reasons()}
+
+
+def by_incarnation(
+    placed: Mapping[JobKey, str], reasons: Mapping[JobKey, str]
+) -> dict[str, dict[JobKey, str]]:
+    """The same turned around, each unit with its reason."""
+    plans: dict[str, dict[JobKey, str]] = {}
+    for unit, incarnation in placed.items():
+        plans.setdefault(incarnation, {})[unit] = reasons.get(unit, "")
+    return plans
+
+
+#: `placement.propose` with its rules.
+Propose: TypeAlias = Callable[
+    [Sequence[NodeFacts], Sequence[UnitFacts], Mapping[JobKey, str]], Proposal
+]
+
+#: Leases that are deleted in one turn at most.
+_TIDIED: Final = 20
+_NOBODY: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a leader did in a turn. `unfinished`: there is more to write or to read."""
+
+    decided: tuple[Decided, ...] = ()
+    troubles: tuple[str, ...] = ()
+    unfinished: bool = False
+
+
+class Planner:
+    """The plans of a cluster, while this member leads."""
+
+    def __init__(
+        self,
+        register: Register,
+        census: Census,
+        propose: Propose,
+        *,
+        clock: Clock,
+        together: Together,
+    ) -> None:
+        self._register, self._census, self._propose = register, census, propose
+        self._clock, self._pace, self._together = clock, census.pace, together
+        self._plans = Shelf(register, Plan, PLANS, together)
+        self._drains = Shelf(register, DrainWish, DRAINS, together)
+        self._moves = Shelf(register, MoveWish, MOVES, together)
+        self._knowledge = Knowledge(register, together)
+        self._placed: dict[JobKey, str] | None = None
+        self._reasons: dict[JobKey, str] = {}
+        self._moved_at: dict[JobKey, float] = {}
+        self._loads, self._loads_at = Loads(), clock.monotonic()
+        self._facts: object = None
+        self._proposed_at = -math.inf
+        #: Edition of the plans in which they were as they should be.
+        self._settled: int | None = None
+        self._parsed: dict[str, tuple[Plan, Mapping[JobKey, str]]] = {}
+
+    def resign(self) -> None:
+        """Another one leads: what this member wanted counts no more."""
+        self._placed, self._facts, self._settled, self._moved_at = None, None, None, {}
+        self._loads = Loads()
+
+    @property
+    def drained(self) -> Mapping[str, str]:
+        """The nodes that a person drains, and who."""
+        documents = self._drains.documents.items()
+        return {name_of(path.rpartition("/")[2]): found.document.by for path, found in documents}
+
+    def planned(self) -> dict[str, int]:
+        """How many units each plan has."""
+        return {one: len(plan.units) for one, plan in self._stored().items()}
+
+    def turn(self, term: int, seen: Seen, configuration: str, go_on: GoOn) -> Planned:
+        """Plan once. Raises what the store raises.
+
+        Args:
+            term: of this leader.
+            seen: what it was told.
+            configuration: fingerprint of the units that it knows.
+            go_on: whether there is time for more.
+        """
+        complete = [
+            self._census.study(go_on),
+            self._plans.refresh(go_on),
+            self._drains.refresh(go_on),
+            self._moves.refresh(go_on),
+            self._knowledge.refresh(go_on),
+        ]
+        troubles = (
+            *self._census.troubles,
+            *self._plans.troubles,
+            *self._drains.troubles,
+            *self._moves.troubles,
+            *self._knowledge.troubles,
+        )
+        if not all(complete) or seen.wanted is None:
+            return Planned(troubles=troubles, unfinished=seen.wanted is not None)
+        self._knowledge.publish(seen.wanted, configuration)
+        nodes = self._nodes()
+        known = self._knowledge.known(seen.wanted, [one.incarnation for one in nodes])
+        decided = self._place(nodes, seen, known)
+        wrong, unfinished = self._write(term, go_on)
+        self._tidy()
+        return Planned(tuple(decided), (*troubles, *wrong), unfinished)
+
+    def _nodes(self) -> list[NodeFacts]:
+        drained, facts = self.drained, []
+        for incarnation in sorted(self._census.listed):
+            lease = self._census.lease(incarnation)
+            if lease is None or lease.state == "gone" or self._census.dead(incarnation):
+                continue
+            # It would never hear of what is planned for it if its plan cannot be written.
+            hears = self._understood(incarnation)
+            ready = lease.state == "ready" and lease.node not in drained and hears
+            facts.append(
+                NodeFacts(
+                    incarnation=incarnation,
+                    node=lease.node,
+                    state="ready" if ready else "draining",
+                    on_demand=lease.on_demand,
+                    capacity=lease.capacity,
+                    age_seconds=self._census.age(incarnation),
+                )
+            )
+        return facts
+
+    def _place(self, nodes: list[NodeFacts], seen: Seen, known: Known) -> list[Decided]:
+        """Have units placed: at once if nodes, units or wishes changed, else now and then."""
+        wanted = known.units
+        pins = {
+            unit: found.document.to
+            for path, found in self._moves.documents.items()
+            if (unit := unit_at(path)) is not None
+        }
+        now = self._clock.monotonic()
+        who = [(one.incarnation, one.state, one.on_demand, one.capacity) for one in nodes]
+        facts = (who, known, pins)
+        due = now >= self._proposed_at + self._pace.balance
+        if self._placed is not None and facts == self._facts and not due:
+            return []
+        if self._placed is None:
+            living = frozenset(one.incarnation for one in nodes)
+            self._placed = assignment(self._stored().items(), living)
+            self._reasons = {u: why for plan in self._units().values() for u, why in plan.items()}
+        self._loads = self._loads.after(now - self._loads_at, seen.loads, wanted)
+        self._loads_at = now
+        typical = self._loads.typical
+        units = [
+            UnitFacts(
+                unit=unit,
+                load=self._loads.values.get(unit, typical),
+                heavy=unit in seen.heavy,
+                moved_seconds_ago=self._moved_seconds_ago(unit, now),
+                pinned_to=pins.get(unit),
+                unknown_to=known.unknown_to.get(unit, _NOBODY),
+            )
+            for unit in wanted
+        ]
+        proposal = self._propose(nodes, units, self._placed)
+        self._facts, self._proposed_at = facts, now
+        self._settled = None
+        self._placed = dict(proposal.assignment)
+        for move in proposal.moves:
+            self._reasons[move.unit] = move.reason
+            if move.source is not None:
+                self._moved_at[move.unit] = now
+        return [
+            Decided("planned", move.unit, move.reason, node=move.target) for move in proposal.moves
+        ]
+
+    def _moved_seconds_ago(self, unit: JobKey, now: float) -> float | None:
+        moved = self._moved_at.get(unit)
+        return None if moved is None else now - moved
+
+    def _stored(self) -> dict[str, Plan]:
+        return {
+            name_of(path.removeprefix(f"{PLANS}/")): found.document
+            for path, found in self._plans.documents.items()
+        }
+
+    def _units(self) -> dict[str, Mapping[JobKey, str]]:
+        """The units of each stored plan; of a plan that is as it was they are not made again."""
+        found = {}
+        for incarnation, plan in self._stored().items():
+            known = self._parsed.get(incarnation)
+            units = plan.reasons() if known is None or known[0] is not plan else known[1]
+            found[incarnation] = (plan, units)
+        self._parsed = found
+        return {incarnation: units for incarnation, (_, units) in found.items()}
+
+    def _write(self, term: int, go_on: GoOn) -> tuple[list[str], bool]:
+        """Write what differs, what loses units first. What failed, and whether there is more."""
+        if self._settled == self._plans.edition:
+            return [], False
+        desired = by_incarnation(self._placed or {}, self._reasons)
+        wrong: list[str] = []
+        for loses in (True, False):
+            now = [one for one in changes(self._units(), desired) if one.loses == loses]
+            for start in range(0, len(now), BATCH):
+                if not go_on():
+                    return wrong, True
+                wrong += self._write_batch(now[start : start + BATCH], term)
+        left = [one for one in changes(self._units(), desired) if self._understood(one.incarnation)]
+        self._settled = None if left else self._plans.edition
+        return wrong, bool(left)
+
+    def _write_batch(self, batch: Sequence[Change], term: int) -> list[str]:
+        known, dead = self._plans.documents, tuple(sorted(self._census.dead_leases().items()))
+        batch = [one for one in batch if self._writable(one.incarnation, term)]
+        plans, calls = [], []
+        for change in batch:
+            path = plan_path(change.incarnation)
+            before = known[path].document if path in known else Plan(term=term, number=0)
+            update = {"term": term, "number": before.number + 1, "dead": dead}
+            plan = before.with_units(change.units).model_copy(update=update)
+            # What somebody destroyed is written over: a plan is the leader's own.
+            version = known[path].version if path in known else self._plans.damaged(path)
+            plans.append((path, plan))
+            calls.append(attempted(partial(self._register.write, path, plan, version)))
+        wrong = []
+        for (path, plan), result in zip(plans, self._together(calls), strict=True):
+            if result is True:
+                self._plans.wrote(path, plan)
+                continue
+            # Read again in the next turn: until then its units count as those of this node.
+            self._plans.doubt(path)
+            if isinstance(result, Exception):
+                wrong.append(told(result))
+        return wrong
+
+    def _understood(self, incarnation: str) -> bool:
+        """Whether its plan is not of a newer version, which is not written over."""
+        return not self._plans.newer(plan_path(incarnation))
+
+    def _writable(self, incarnation: str, term: int) -> bool:
+        """A plan of which the version is known, that there is not yet, or that is damaged.
+
+        Not one of a later term: then another one leads, and this member has not heard of it yet.
+        """
+        found = self._plans.documents.get(plan_path(incarnation))
+        if found is None:
+            return self._understood(incarnation)
+        return bool(found.version) and found.document.term <= term
+
+    def _tidy(self) -> None:
+        """Delete what is dead for long: leases that nobody renews, and plans without a lease."""
+        old = [
+            (node_path(one), info.version)
+            for one, info in self._census.listed.items()
+            if self._census.silent(one) >= self._pace.forget
+        ]
+        old += self._knowledge.tidy(self._census.listed.keys())
+        old += [
+            (path, found.version)
+            for path, found in self._plans.documents.items()
+            if not found.document.units
+            and found.version
+            and name_of(path.removeprefix(f"{PLANS}/")) not in self._census.listed
+        ]
+        for path, version in old[:_TIDIED]:
+            if self._register.delete(path, version):
+                self._plans.deleted(path)

@@ -1,0 +1,571 @@
+"""Gossip over a record stream: heartbeats and hints, sent and received at their pace.
+
+How often a node tells and asks: pure decisions, each with its reason.
+
+A shard of Kinesis answers five reads a second, of all readers together, with 2 MB a second (AWS,
+"Quotas and limits" of Kinesis Data Streams). All nodes read all shards, so they share that.
+
+Reads all shards of a stream from now on, each at its pace.
+
+The stream is advisory and the store has the truth. So whatever goes wrong with an iterator, reading
+goes on with the newest records, and whoever wants to know is told that there was a gap.
+
+The picture of the others, from messages that come late, twice, in any order or not at all.
+
+Lives in one thread; times are in monotonic seconds of this process, never a sender's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from polynya.cluster.gossip.messages import (
+    Busy,
+    Heard,
+    Heartbeat,
+    Hint,
+    HintKind,
+    Host,
+    Picture,
+    Report,
+    Sender,
+    Skipped,
+    UnitHeard,
+    heartbeat_records,
+    hint_record,
+    read_record,
+)
+from polynya.cluster.unit import JobKey
+from polynya.model.errors import PolynyaError
+from polynya.store.clock import Clock
+from polynya.store.streams import IteratorLostError, Record, RecordStream, ThrottledError
+
+#: Half of what a shard answers: the other half is for whoever else reads it, and for restarts.
+READS_PER_SECOND: Final = 2.5
+BYTES_PER_SECOND: Final = 1_000_000.0
+#: Least time between two reads of a shard.
+READ_SECONDS: Final = 2.0
+#: Longest, before it is spread: an iterator of Kinesis is good for five minutes.
+LONGEST_READ_SECONDS: Final = 220.0
+#: Least and longest time between two heartbeats.
+BEAT_SECONDS: Final = 10.0
+LONGEST_BEAT_SECONDS: Final = 300.0
+#: Longest pause after failures.
+LONGEST_PAUSE_SECONDS: Final = 60.0
+#: A pause is spread by so much of itself, so that nodes do not ask in step.
+_SPREAD: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How many seconds to wait, and why."""
+
+    seconds: float
+    reason: str
+
+
+def read_wait(nodes: int, refusals: int, draw: float) -> Wait:
+    """Time between two reads of one shard.
+
+    Args:
+        nodes: those that read the shard, this one included.
+        refusals: how often in a row the stream refused or failed.
+        draw: in [0, 1), spreads the pause.
+    """
+    share = max(nodes, 1) / READS_PER_SECOND
+    usual = min(max(share, READ_SECONDS), LONGEST_READ_SECONDS)
+    # What is drawn only lengthens the wait: all nodes together stay below their share.
+    spread = 1 + _SPREAD * draw
+    if refusals:
+        longest = max(usual, LONGEST_PAUSE_SECONDS)
+        pause = min(usual * 2 ** min(refusals, 16), longest)
+        return Wait(pause * spread, f"refused {refusals} times")
+    return Wait(usual * spread, f"{nodes} nodes share {READS_PER_SECOND:g} reads a second")
+
+
+def beat_wait(nodes: int, shards: int, size_bytes: int, refusals: int, draw: float) -> Wait:
+    """Time between two heartbeats.
+
+    Args:
+        nodes: those that tell and read, this one included.
+        shards: those of the stream.
+        size_bytes: of the last heartbeat.
+        refusals: how often in a row the stream refused or failed.
+        draw: in [0, 1), spreads the pause.
+    """
+    spread = 1 + _SPREAD * draw
+    # Each heartbeat is read by each node.
+    share = max(nodes, 1) ** 2 * size_bytes / (BYTES_PER_SECOND * max(shards, 1))
+    usual = min(max(share, BEAT_SECONDS), LONGEST_BEAT_SECONDS)
+    if refusals:
+        longest = max(usual, LONGEST_PAUSE_SECONDS)
+        pause = min(usual * 2 ** min(refusals, 16), longest)
+        return Wait(pause * spread, f"refused {refusals} times")
+    return Wait(usual * spread, f"{nodes} nodes read {size_bytes} bytes of each")
+
+
+#: After so many failures in a row a shard is begun again.
+_PATIENCE: Final = 3
+#: Records that are older than this are passed over, in seconds.
+_OLD_SECONDS: Final = 120.0
+#: Shards are listed again after so many seconds, although no known one has ended.
+_LIST_SECONDS: Final = 300.0
+#: What stands for the list of shards where failures are counted by shard.
+_LIST: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Records of one read, and the earliest moment at which they were put, in monotonic seconds.
+
+    `gap`: there may have been others before them that were not read.
+    """
+
+    records: tuple[Record, ...] = ()
+    at: float = 0.0
+    gap: bool = False
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a shard is read next, and when, in monotonic seconds."""
+
+    iterator: str
+    due: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """How often in a row something failed; `trouble` when somebody should know why."""
+
+    times: int
+    trouble: str | None
+
+
+class StreamReader:
+    """Reads the shards of a stream; lives in one thread.
+
+    `draw` gives numbers in [0, 1) that spread what nodes ask.
+    """
+
+    def __init__(self, stream: RecordStream, clock: Clock, draw: Callable[[], float]) -> None:
+        self._stream, self._clock, self._draw = stream, clock, draw
+        self._places: dict[str, _Place] = {}
+        self._list_at = clock.monotonic()
+        self._failed: dict[str, _Failed] = {}
+
+    @property
+    def trouble(self) -> str | None:
+        """Why something is not heard at present, None when all is well."""
+        said = (one.trouble for one in list(self._failed.values()))
+        return next((trouble for trouble in said if trouble is not None), None)
+
+    @property
+    def shards(self) -> int:
+        """How many shards are read."""
+        return len(self._places)
+
+    @property
+    def due(self) -> float:
+        """When the next turn is, in monotonic seconds."""
+        return min([self._list_at, *(place.due for place in self._places.values())])
+
+    def turn(self, nodes: int) -> list[News]:
+        """Read what is due; `nodes` share the stream, this one included."""
+        now = self._clock.monotonic()
+        found = []
+        if now >= self._list_at:
+            found.append(News(gap=self._list(now, nodes)))
+        for shard, place in list(self._places.items()):
+            if now >= place.due:
+                found.append(self._read(shard, place, nodes))
+        return found
+
+    def _list(self, now: float, nodes: int) -> bool:
+        """Begin with shards that are new; returns whether there were any."""
+        begun = False
+        try:
+            shards = self._stream.shards()
+            for shard in shards:
+                if shard not in self._places:
+                    # Spread over the time between two reads, as the nodes are too.
+                    due = now + read_wait(nodes, 0, 0.0).seconds * self._draw()
+                    self._places[shard] = _Place(self._stream.newest(shard), due)
+                    begun = True
+        except PolynyaError as error:
+            self._list_at = now + self._pause(_LIST, error, nodes)
+            return begun
+        # A shard that failed is well when it was read, or is there no longer.
+        self._failed = {one: why for one, why in self._failed.items() if one in self._places}
+        self._list_at = now + (_LIST_SECONDS if shards else read_wait(nodes, 1, 0.0).seconds)
+        return begun
+
+    def _read(self, shard: str, place: _Place, nodes: int) -> News:
+        now = self._clock.monotonic()
+        try:
+            page = self._stream.read(place.iterator)
+        except PolynyaError as error:
+            pause = self._pause(shard, error, nodes)
+            place.due = now + pause
+            known_to_be_there = isinstance(error, ThrottledError)
+            tired = self._failed[shard].times % _PATIENCE == 0
+            if isinstance(error, IteratorLostError) or (tired and not known_to_be_there):
+                self._begin_again(shard, now + pause)
+            return News()
+        self._failed.pop(shard, None)
+        behind = page.behind_seconds or 0.0
+        if page.following is None or behind > _OLD_SECONDS:
+            self._begin_again(shard, now)
+        else:
+            place.iterator = page.following
+            place.due = now + read_wait(nodes, 0, self._draw()).seconds
+        return News(page.records, now - behind)
+
+    def _begin_again(self, shard: str, at: float) -> None:
+        """Its place is of no use any more: look soon which shards there are."""
+        del self._places[shard]
+        self._list_at = min(self._list_at, at)
+
+    def _pause(self, what: str, error: PolynyaError, nodes: int) -> float:
+        """Take note of a failure; returns the pause that follows it."""
+        before = self._failed.get(what)
+        times = before.times + 1 if before is not None else 1
+        # One refusal among many readers is no trouble, nor is a place that has grown old.
+        passing = isinstance(error, IteratorLostError | ThrottledError) and times < _PATIENCE
+        trouble = None if passing else f"{error.code}: {error.message}"
+        self._failed[what] = _Failed(times, trouble)
+        return read_wait(nodes, times, self._draw()).seconds
+
+
+#: A process that was not heard for so long is no longer in the picture.
+FORGET_SECONDS: Final = 600.0
+#: So many processes are remembered; a stream full of inventions does not fill the memory.
+MOST_PROCESSES: Final = 2000
+#: Hints of one process are told apart by so many of their numbers.
+_MOST_HINTS_KEPT: Final = 64
+
+
+@dataclass(slots=True)
+class _Process:
+    """What one process told.
+
+    Attributes:
+        newest: the part that was heard last of its newest heartbeat; heard `at`.
+        before: number of the heartbeat before that one.
+        parts: those that were heard of the newest one.
+        units: with the number of the heartbeat that named them last.
+        whole: all that is known, None until somebody asks.
+    """
+
+    newest: Heartbeat
+    at: float
+    before: int = 0
+    parts: set[int] = field(default_factory=set)
+    units: dict[JobKey, tuple[int, UnitHeard]] = field(default_factory=dict)
+    whole: Heartbeat | None = None
+
+    def add(self, heartbeat: Heartbeat, at: float) -> Skipped | None:
+        """Take in a part of a heartbeat; returns why not."""
+        if heartbeat.seq < self.newest.seq:
+            return Skipped.LATE
+        if heartbeat.seq == self.newest.seq and heartbeat.part in self.parts:
+            return Skipped.REPEATED
+        if heartbeat.seq > self.newest.seq:
+            self.before, self.parts = self.newest.seq, set()
+        self.newest, self.at, self.whole = heartbeat, at, None
+        self.parts.add(heartbeat.part)
+        self.units.update((one.unit, (heartbeat.seq, one)) for one in heartbeat.units)
+        # What a missing part would say is as the heartbeat before had it.
+        complete = len(self.parts) == heartbeat.parts
+        oldest = heartbeat.seq if complete else self.before
+        self.units = {key: told for key, told in self.units.items() if told[0] >= oldest}
+        return None
+
+    def heard(self, now: float) -> Heard:
+        """The newest heartbeat, put together from its parts."""
+        if self.whole is None:
+            units = tuple(one for _, one in self.units.values())
+            self.whole = replace(self.newest, units=units, part=1, parts=1)
+        return Heard(self.whole, max(now - self.at, 0.0))
+
+
+class Listener:
+    """Takes records of a stream for a process of a cluster."""
+
+    def __init__(self, me: Sender) -> None:
+        self._me = me
+        self._processes: dict[str, _Process] = {}
+        self._hints: dict[str, list[int]] = {}
+        self.skipped: Counter[str] = Counter()
+
+    def take(self, data: bytes, at: float) -> bool:
+        """Take in a record that was put at this moment; returns whether it is a reason to look."""
+        message = read_record(data, self._me.cluster)
+        if isinstance(message, Skipped):
+            self.skipped[message.value] += 1
+            return False
+        if message.sender.incarnation == self._me.incarnation:
+            return False
+        if isinstance(message, Hint):
+            why = self._take_hint(message)
+            wakes = why is None and (not message.to or self._me.incarnation in message.to)
+        else:
+            why, wakes = self._take_heartbeat(message, at), False
+        if why is not None:
+            self.skipped[why.value] += 1
+        return wakes
+
+    def heard(self, now: float) -> dict[str, Heard]:
+        """What is known of each process, without those that were not heard for long."""
+        for name, one in list(self._processes.items()):
+            if now - one.at > FORGET_SECONDS:
+                del self._processes[name]
+                self._hints.pop(name, None)
+        return {name: one.heard(now) for name, one in self._processes.items()}
+
+    def _take_heartbeat(self, heartbeat: Heartbeat, at: float) -> Skipped | None:
+        name = heartbeat.sender.incarnation
+        known = self._processes.get(name)
+        if known is None:
+            if len(self._processes) >= MOST_PROCESSES:
+                return Skipped.CROWDED
+            known = self._processes[name] = _Process(replace(heartbeat, seq=0), at)
+        return known.add(heartbeat, at)
+
+    def _take_hint(self, hint: Hint) -> Skipped | None:
+        name = hint.sender.incarnation
+        if name not in self._hints and len(self._hints) >= MOST_PROCESSES:
+            # All that is lost is that old hints are not told from new ones.
+            self._hints.clear()
+        numbers = self._hints.setdefault(name, [])
+        if hint.seq in numbers:
+            return Skipped.REPEATED
+        if len(numbers) >= _MOST_HINTS_KEPT and hint.seq < numbers[0]:
+            return Skipped.LATE
+        numbers.append(hint.seq)
+        numbers.sort()
+        del numbers[:-_MOST_HINTS_KEPT]
+        return None
+
+
+#: A heartbeat out of turn, of a node whose state is another one now, waits so long at least.
+_NEWS_SECONDS: Final = 1.0
+#: So many refusals in a row are worth a word.
+
+
+class Teller:
+    """Tells for one process; lives in one thread.
+
+    `trouble` is why nothing is told at present, None when all is well. `look` says how busy the
+    machine is.
+    """
+
+    def __init__(
+        self,
+        me: Sender,
+        stream: RecordStream,
+        clock: Clock,
+        draw: Callable[[], float],
+        look: Callable[[], Busy],
+    ) -> None:
+        self._me, self._stream, self._clock, self._draw = me, stream, clock, draw
+        self._look = look
+        self._numbers = itertools.count(1)
+        self._told: Report | None = None
+        self._told_at = float("-inf")
+        self._wait = 0.0
+        self._failures = 0
+        self.trouble: str | None = None
+
+    def due(self, report: Report | None) -> float:
+        """When the next heartbeat is, in monotonic seconds."""
+        if report is None:
+            return float("inf")
+        news = self._told is not None and self._told.state != report.state
+        return self._told_at + (min(_NEWS_SECONDS, self._wait) if news else self._wait)
+
+    def beat(self, report: Report, nodes: int, shards: int) -> None:
+        """Put a heartbeat; `nodes` share the stream, this one included."""
+        busy = self._look()
+        heartbeat = Heartbeat(
+            sender=self._me,
+            seq=next(self._numbers),
+            at=self._clock.now(),
+            state=report.state,
+            cpu=busy.cpu,
+            memory=busy.memory,
+            units=report.units,
+        )
+        records = heartbeat_records(heartbeat)
+        self._put(records)
+        self._told, self._told_at = report, self._clock.monotonic()
+        size = sum(map(len, records))
+        self._wait = beat_wait(nodes, shards, size, self._failures, self._draw()).seconds
+
+    def hint(self, kind: HintKind, to: Iterable[str]) -> None:
+        """Put a hint; one that is lost is not told again."""
+        hint = Hint(kind, self._me, next(self._numbers), self._clock.now(), tuple(to))
+        self._put([hint_record(hint)])
+
+    def _put(self, records: Iterable[bytes]) -> None:
+        try:
+            for record in records:
+                self._stream.put(self._me.incarnation, record)
+        except PolynyaError as error:
+            self._failures += 1
+            # One refusal among many writers is no trouble.
+            if not isinstance(error, ThrottledError) or self._failures >= _PATIENCE:
+                self.trouble = f"{error.code}: {error.message}"
+            return
+        self._failures, self.trouble = 0, None
+
+
+#: So many hints wait to be told; more of them say the same.
+_MOST_HINTS_SENT: Final = 32
+#: Longest pause of the thread: `tell` does not interrupt it.
+_LONGEST_PAUSE: Final = 1.0
+
+
+class StreamGossip:
+    """See `Gossip`. `turn` does the work, on a thread or where a simulation wants it.
+
+    Args:
+        me: who tells.
+        stream: where.
+        clock: of this machine.
+        draw: numbers in [0, 1) that spread what nodes ask.
+        wake: called in a turn when the store should be looked at before its time; None for a
+            process that only tells and reads nothing.
+        look: how busy the machine is, by default its own figures.
+    """
+
+    def __init__(
+        self,
+        me: Sender,
+        stream: RecordStream,
+        *,
+        clock: Clock,
+        draw: Callable[[], float],
+        wake: Callable[[], None] | None,
+        look: Callable[[], Busy] | None = None,
+    ) -> None:
+        self._clock, self._wake = clock, wake
+        self._teller = Teller(me, stream, clock, draw, look or Host().look)
+        self._reader = None if wake is None else StreamReader(stream, clock, draw)
+        self._listener = Listener(me)
+        self._lock = threading.Lock()
+        self._changed = threading.Event()
+        self._report: Report | None = None
+        self._hints: deque[tuple[HintKind, tuple[str, ...]]] = deque(maxlen=_MOST_HINTS_SENT)
+        self._nodes = 1
+        self._broken: str | None = None
+        self._stopped = False
+
+    def tell(self, report: Report) -> None:
+        """See `Gossip`."""
+        self._report = report
+
+    def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
+        """See `Gossip`."""
+        self._hints.append((kind, tuple(to)))
+        self._changed.set()
+
+    def heard(self) -> Picture:
+        """See `Gossip`."""
+        with self._lock:
+            nodes = self._listener.heard(self._clock.monotonic())
+            skipped = dict(self._listener.skipped)
+        return Picture(nodes, skipped, self.trouble)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is told or heard at present, None when all is well."""
+        unheard = self._reader.trouble if self._reader is not None else None
+        return self._broken or self._teller.trouble or unheard
+
+    def turn(self) -> float:
+        """Tell and read what is due; returns the seconds until something else is."""
+        while self._hints:
+            self._teller.hint(*self._hints.popleft())
+        report, reader = self._report, self._reader
+        if report is not None and self._teller.due(report) <= self._clock.monotonic():
+            self._teller.beat(report, self._nodes, reader.shards if reader is not None else 1)
+        due = self._teller.due(self._report)
+        if reader is not None:
+            self._read(reader)
+            due = min(due, reader.due)
+        return max(due - self._clock.monotonic(), 0.0)
+
+    def _read(self, reader: StreamReader) -> None:
+        """Read what is due, and wake who waits when there is a reason to look at the store."""
+        news = reader.turn(self._nodes)
+        if not news:
+            return
+        with self._lock:
+            woken = [
+                self._listener.take(record.data, one.at) for one in news for record in one.records
+            ]
+            self._nodes = 1 + len(self._listener.heard(self._clock.monotonic()))
+        if self._wake is not None and (any(woken) or any(one.gap for one in news)):
+            self._wake()
+
+    def start(self) -> None:
+        """Take turns on a thread of its own until the process ends."""
+        threading.Thread(target=self._go, name="gossip", daemon=True).start()
+
+    def stop(self) -> None:
+        """See `Gossip`."""
+        self._stopped = True
+        self._changed.set()
+
+    def _go(self) -> None:
+        while not self._stopped:
+            self._changed.clear()
+            try:
+                pause = self.turn()
+                self._broken = None
+            except Exception as error:  # noqa: BLE001 - the edge of the thread
+                pause, self._broken = _LONGEST_PAUSE, f"{type(error).__name__}: {error}"
+            self._changed.wait(min(pause, _LONGEST_PAUSE))
+
+
+class Gossip(Protocol):
+    """What a node tells the others and hears of them. Usable from many threads; nothing waits."""
+
+    def tell(self, report: Report) -> None:
+        """Tell this from now on, with every heartbeat."""
+        ...
+
+    def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
+        """Let these incarnations look at the store soon; all of them when none is named."""
+        ...
+
+    def heard(self) -> Picture:
+        """What is known of the others now."""
+        ...
+
+    def stop(self) -> None:
+        """Tell and hear nothing from now on."""
+        ...
+
+
+class Silence:
+    """A node without a stream: nobody hears what it tells."""
+
+    def tell(self, report: Report) -> None:
+        """See `Gossip`."""
+
+    def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
+        """See `Gossip`."""
+
+    def heard(self) -> Picture:
+        """Nothing."""
+        return Picture()
+
+    def stop(self) -> None:
+        """See `Gossip`."""

@@ -1,0 +1,314 @@
+"""Makes a node a member of its cluster, on a thread of its own."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from polynya import __version__
+from polynya.cluster.control.status import HeardWriter
+from polynya.cluster.control.wishes import (
+    AskedOfTasks,
+    Leaving,
+    Settled,
+    Wishes,
+    WorkWishes,
+    coordination_store,
+)
+from polynya.cluster.coordination.member import Member
+from polynya.cluster.coordination.standing import Me, Seen, Standing
+from polynya.cluster.coordination.store import Register
+from polynya.cluster.gossip.messages import Picture, Report, Sender
+from polynya.cluster.gossip.stream import Gossip, Silence, StreamGossip
+from polynya.cluster.membership import Part
+from polynya.cluster.messages import (
+    DrainAsked,
+    Inbox,
+    LeaveAdvised,
+    Noticed,
+    SharingEnded,
+    TurnTaken,
+)
+from polynya.cluster.placement import Rules, propose
+from polynya.cluster.spot import Advice, Imds, SpotWatcher, Wish
+from polynya.cluster.unit import JobKey
+from polynya.engine.errors import as_polynya
+from polynya.model.config.aws import AwsAccess
+from polynya.model.errors import PolynyaError
+from polynya.observe.cluster import SpotAdvised, SpotUnheard
+from polynya.observe.events import EventSink
+from polynya.store.clock import BootClock
+from polynya.store.places import stream_at
+
+
+def watch_spot(imds: Imds, node: str, inbox: Inbox) -> None:
+    """Ask for notices from now on."""
+
+    def advised(advice: Advice) -> None:
+        inbox.put(Noticed(SpotAdvised(subject=node, wish=advice.wish, reason=advice.reason)))
+        if advice.wish is Wish.DRAIN:
+            inbox.put(DrainAsked(advice.reason, advice.within_seconds))
+        else:
+            inbox.put(LeaveAdvised(advice.reason))
+
+    def unheard(error: PolynyaError) -> None:
+        inbox.put(Noticed(SpotUnheard(subject=node, error=error)))
+
+    SpotWatcher(imds, advised, unheard).start()
+
+
+class Turns(Protocol):
+    """A member of a cluster."""
+
+    def turn(self, seen: Seen) -> Standing:
+        """Take one turn. Raises PolynyaError when there can be no other."""
+        ...
+
+
+class ReadTaskWishes(Protocol):
+    """What a person asks of tasks and of their units."""
+
+    def __call__(self) -> AskedOfTasks:
+        """What is asked now."""
+        ...
+
+    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+        """What is still asked of these units of this node."""
+        ...
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know what became of a wish."""
+        ...
+
+
+class Leave(Protocol):
+    """Gives the work of this node to others, if there are any and somebody prefers that."""
+
+    def prefer(self, reason: str) -> None:
+        """Prefer it from now on."""
+        ...
+
+    def __call__(self, standing: Standing) -> None:
+        """Do what can be done before a turn."""
+        ...
+
+
+class Watcher(Protocol):
+    """Is told what comes of each turn, for people."""
+
+    def __call__(self, standing: Standing, own: Report | None, picture: Picture) -> None:
+        """Take note. Raises nothing."""
+        ...
+
+
+class MemberThread:
+    """Takes turns until the member has left. What it offers to other threads waits for nothing.
+
+    Args:
+        member: whose turns they are.
+        opened: begins to tell and to hear, once it is known as which incarnation; what it is given
+            wakes the member.
+        asked: what a person asks.
+        leave: asked before each turn but the first.
+        inbox: takes what comes of each turn.
+        watcher: is told after each turn what this node tells, and what the others told.
+    """
+
+    def __init__(
+        self,
+        member: Turns,
+        opened: Callable[[str, Callable[[], None]], Gossip],
+        asked: ReadTaskWishes,
+        leave: Leave,
+        inbox: Inbox,
+        *,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self._watcher = watcher
+        self._told: Report | None = None
+        self._member, self._opened, self._inbox = member, opened, inbox
+        self._asked, self._leave = asked, leave
+        self._gossip: Gossip | None = None
+        self._known_as = ""
+        self._seen = Seen(wanted=None)
+        self._early = threading.Event()
+
+    def start(self) -> None:
+        """Begin. A process that is told to end waits for nobody."""
+        threading.Thread(target=self._run, name="member", daemon=True).start()
+
+    def see(self, seen: Seen) -> None:
+        """Let the next turns know this; the next one is taken at once when it matters."""
+        before, self._seen = self._seen, seen
+        if _is_urgent(before, seen):
+            self._early.set()
+
+    def tell(self, report: Report) -> None:
+        """Let the other nodes know this."""
+        self._told = report
+        if self._gossip is not None:
+            self._gossip.tell(report)
+
+    def prefer_to_leave(self, reason: str) -> None:
+        """Give the units of this node to others, if there are any."""
+        self._leave.prefer(reason)
+        self._early.set()
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know what became of a wish, in a turn at once."""
+        self._asked.settle(settled)
+        self._early.set()
+
+    def _run(self) -> None:
+        standing: Standing | None = None
+        while standing is None or not standing.left:
+            if standing is not None:
+                self._early.wait(standing.next_turn_seconds)
+            self._early.clear()
+            try:
+                standing = self._turn(standing)
+            except Exception as error:  # noqa: BLE001 - the edge of a thread
+                self._inbox.put(SharingEnded(as_polynya(error)))
+                return
+
+    def _turn(self, before: Standing | None) -> Standing:
+        if before is not None:
+            self._leave(before)
+        asked, seen = self._asked(), self._seen
+        picture = self._gossip.heard() if self._gossip is not None else Picture()
+        fenced = _unresolved(seen.fenced, before)
+        loads = {**picture.loads(), **seen.loads}
+        standing = self._member.turn(replace(seen, loads=loads, fenced=fenced))
+        asked = self._asked.confirmed(asked, standing.grants)
+        self._inbox.put(TurnTaken(standing, asked, picture))
+        self._hint(standing)
+        if self._watcher is not None:
+            self._watcher(standing, self._told, picture)
+        return standing
+
+    def _hint(self, standing: Standing) -> None:
+        if standing.state is None:
+            return
+        if self._gossip is None or self._known_as != standing.incarnation:
+            # Another one after its lease was lost: who told in the name of the one before is done.
+            if self._gossip is not None:
+                self._gossip.stop()
+            self._gossip = self._opened(standing.incarnation, self._early.set)
+            self._known_as = standing.incarnation
+        done = {one.what for one in standing.decided}
+        if "released" in done:
+            self._gossip.hint("released")
+        if "planned" in done:
+            self._gossip.hint("planned")
+
+
+def _unresolved(fenced: Mapping[JobKey, int], standing: Standing | None) -> Mapping[JobKey, int]:
+    """The fenced units without the ones that have a higher epoch already.
+
+    The agent tells of a fence until it has heard of that epoch, so that an answer that fails is
+    asked for again.
+    """
+    grants = standing.grants if standing is not None else {}
+    return {unit: epoch for unit, epoch in fenced.items() if grants.get(unit, epoch) <= epoch}
+
+
+def _is_urgent(before: Seen, seen: Seen) -> bool:
+    """Whether others wait for what a member would do about this."""
+    return (
+        seen.draining != before.draining
+        or any(before.fenced.get(unit) != epoch for unit, epoch in seen.fenced.items())
+        or (seen.wanted is None) != (before.wanted is None)
+        or bool(before.working - seen.working)
+    )
+
+
+T = TypeVar("T")
+
+#: Who asks for the drain of a node that AWS recommends to leave.
+BY_AWS: Final = "AWS"
+#: So many requests of one turn are under way at a time.
+_THREADS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How a node takes part.
+
+    Attributes:
+        place: the coordination place, a folder or `s3://BUCKET/PREFIX`.
+        cluster: its name.
+        node: id of this node.
+        stream: the workload stream, None when nodes do not tell each other anything.
+        on_demand: AWS does not take this machine back.
+    """
+
+    place: str
+    cluster: str
+    node: str
+    stream: str | None
+    on_demand: bool
+
+
+def join(sharing: Sharing, access: AwsAccess, inbox: Inbox, tell: EventSink) -> Part:
+    """Begin to take turns; what comes of them goes to the inbox.
+
+    Raises:
+        ConfigError: a place or a stream that cannot be.
+    """
+    clock, source = BootClock(), random.SystemRandom()
+    store = coordination_store(sharing.place, access)
+    me = Me(sharing.node, sharing.on_demand, float(os.cpu_count() or 1), __version__)
+    member = Member(
+        store,
+        sharing.cluster,
+        me,
+        partial(propose, rules=Rules()),
+        clock=clock,
+        random=source,
+        together=_InThreads(),
+    )
+    register = Register(store, sharing.cluster, source)
+    thread = MemberThread(
+        member,
+        lambda incarnation, wake: _gossip(sharing, incarnation, access, clock, wake),
+        WorkWishes(register, sharing.node, clock),
+        Leaving(Wishes(register, BY_AWS, clock.now), sharing.node),
+        inbox,
+        watcher=HeardWriter(register, clock, stream=sharing.stream is not None),
+    )
+    thread.start()
+    return Part(sharing.node, thread, tell, clock.monotonic)
+
+
+def _gossip(
+    sharing: Sharing,
+    incarnation: str,
+    access: AwsAccess,
+    clock: BootClock,
+    wake: Callable[[], None],
+) -> Gossip:
+    if sharing.stream is None:
+        return Silence()
+    sender = Sender(sharing.cluster, sharing.node, incarnation)
+    stream = stream_at(sharing.stream, access, clock)
+    gossip = StreamGossip(sender, stream, clock=clock, draw=random.random, wake=wake)
+    gossip.start()
+    return gossip
+
+
+class _InThreads:
+    """Does several requests at the same time; see `Together`."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="coordination")
+
+    def __call__(self, calls: Sequence[Callable[[], T]], /) -> list[T]:
+        if len(calls) == 1:
+            return [calls[0]()]
+        return list(self._pool.map(lambda call: call(), calls))

@@ -1,0 +1,533 @@
+"""This node's membership as its agent sees it: rights to run jobs, loads, idle nodes.
+
+Work that waits in units which no node has, so that somebody counts it, and once: the leader.
+
+A node counts what waits for its own units. Those of a node that died have no owner until others
+claim them, and in a frozen cluster for as long as that lasts. What waited in them is what their
+last owner told; nobody looks at the landing zone of a unit that nobody has.
+
+This node's part in its cluster, as the agent's own thread knows it.
+
+The member takes its turns on another thread; what it says comes as messages, and what it has to
+know goes to it as `Seen`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from polynya.cluster.control.wishes import Asked, AskedOfTasks, Settled
+from polynya.cluster.coordination.documents import Freeze
+from polynya.cluster.coordination.standing import Decided, Deed, NodeSeen, Seen, Standing
+from polynya.cluster.gossip.messages import Picture, Report, UnitHeard
+from polynya.cluster.messages import LeaveAdvised, TurnTaken
+from polynya.cluster.unit import JobKey
+from polynya.engine.backlog import Waiting
+from polynya.engine.scheduler import THREADS
+from polynya.observe import cluster as events
+from polynya.observe.events import Event, EventSink
+
+#: Nodes that are replaced run beside those that replace them for some minutes.
+_LASTING_SECONDS: Final = 900.0
+
+
+class IdleNodes:
+    """Says it when it lasts; `now` in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def trouble(self, nodes: Mapping[str, NodeSeen], units: int, now: float) -> str | None:
+        """What is wrong with `units` of work for these nodes, None when nothing is."""
+        ready = sum(
+            not one.dead and one.state == "ready" and one.drained_by is None
+            for one in nodes.values()
+        )
+        if ready <= max(units, 1):
+            self._since = None
+            return None
+        if self._since is None:
+            self._since = now
+        if now - self._since < _LASTING_SECONDS:
+            return None
+        return (
+            f"POLYNYA-AGT-050: {units} units of work for {ready} nodes, and one node at a time "
+            "works on a unit: the others idle. Nothing is wrong with the data. fix: lower the "
+            "`maximum` of the cluster, or its `minimum`"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unowned:
+    """Units that no node has. `seconds` is the work in them for one node, as its own is counted."""
+
+    units: int
+    seconds: float
+    oldest_seconds: float
+
+    def as_json(self) -> dict[str, float]:
+        """The figures, rounded."""
+        return {
+            "units": self.units,
+            "seconds": round(self.seconds, 3),
+            "oldest_seconds": round(self.oldest_seconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    seconds: float
+    lag_seconds: float
+    at: float
+
+
+class LastFigures:
+    """What was told of each unit last; `now` in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._last: dict[JobKey, _Last] = {}
+
+    def told(self, units: Iterable[UnitHeard], now: float, *, age_seconds: float = 0.0) -> None:
+        """Take note of what was told `age_seconds` ago."""
+        at = now - age_seconds
+        for one in units:
+            known = self._last.get(one.unit)
+            if known is None or known.at < at:
+                self._last[one.unit] = _Last(one.backlog_seconds, one.lag_seconds, at)
+
+    def keep(self, wanted: Collection[JobKey]) -> None:
+        """Forget units that nobody wants."""
+        self._last = {unit: last for unit, last in self._last.items() if unit in wanted}
+
+    def waiting(self, units: Collection[JobKey], now: float) -> Unowned:
+        """What waits in these units. What waited when it was told has waited longer since."""
+        waiting = [
+            last
+            for unit in units
+            if (last := self._last.get(unit)) is not None and last.lag_seconds > 0
+        ]
+        seconds = sum(last.seconds for last in waiting)
+        return Unowned(
+            units=len(units),
+            seconds=seconds / min(THREADS, len(waiting) or 1),
+            oldest_seconds=max((last.lag_seconds + now - last.at for last in waiting), default=0.0),
+        )
+
+
+def without_owner(
+    wanted: Collection[JobKey],
+    own: Collection[JobKey],
+    picture: Picture,
+    nodes: Mapping[str, NodeSeen],
+    me: str,
+) -> frozenset[JobKey] | None:
+    """The units that no living node has; None when this node cannot know.
+
+    It knows when every other living node told all that it has. A unit that changes hands is among
+    them until its new owner tells of it, at its next heartbeat.
+    """
+    had = set(own)
+    for incarnation, node in nodes.items():
+        if node.dead or node.state == "gone" or incarnation == me:
+            continue
+        heard = picture.nodes.get(incarnation)
+        if heard is None or heard.heartbeat.left_out:
+            return None
+        had |= {one.unit for one in heard.heartbeat.units}
+    return frozenset(wanted) - had
+
+
+#: `elsewhere`: another node has the job, or will have; `stopped`: a person stopped its task;
+#: `waiting`: this node does not know.
+Where: TypeAlias = Literal["here", "elsewhere", "stopped", "waiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Whether a job may run here: in `epoch`, or not at all (None); and why."""
+
+    where: Where
+    reason: str
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The rights of all jobs of a node.
+
+    Attributes:
+        grants: epoch by unit.
+        reasons: why a unit was given to this node, or what it waits for.
+        owners: the node that has a unit, as far as the others told.
+        stopped: why a task stands still, by task.
+        lapsed: why there are no grants at all, None when they hold.
+    """
+
+    grants: Mapping[JobKey, int] = field(default_factory=dict)
+    reasons: Mapping[JobKey, str] = field(default_factory=dict)
+    owners: Mapping[JobKey, str] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    lapsed: str | None = None
+
+    def of(self, job: JobKey) -> Right:
+        """The right of one job."""
+        if job.task in self.stopped:
+            return Right("stopped", self.stopped[job.task])
+        if self.lapsed is not None:
+            return Right("waiting", self.lapsed)
+        reason = self.reasons.get(job)
+        if job in self.grants:
+            return Right("here", reason or "the cluster gave it to this node", self.grants[job])
+        if job in self.owners:
+            return Right("elsewhere", f"node {self.owners[job]} has it")
+        return Right("elsewhere", reason or "another node has it, or will have it")
+
+
+_NOT_YET: Final = "this node has no place in the cluster yet"
+_LAPSED: Final = "the lease of this node could not be renewed: others may have its units"
+
+
+def rights(
+    standing: Standing | None,
+    now: float,
+    *,
+    reasons: Mapping[JobKey, str],
+    owners: Mapping[JobKey, str],
+    stopped: Mapping[str, str],
+) -> Rights:
+    """The rights that follow from what the member knew last; `now` in seconds of its clock.
+
+    A node that could not renew its lease for too long must believe that others have its units.
+    """
+    if standing is None or standing.state is None:
+        return Rights(stopped=stopped, lapsed=_NOT_YET)
+    if now >= standing.grants_until:
+        return Rights(stopped=stopped, lapsed=_LAPSED)
+    return Rights(
+        grants=standing.grants,
+        reasons={**reasons, **standing.waiting},
+        owners=owners,
+        stopped=stopped,
+    )
+
+
+#: Figures of so many seconds make one measurement; shorter ones jump between 0 and 1.
+_WINDOW_SECONDS: Final = 10.0
+#: What was measured so many seconds ago counts half.
+_HALF_LIFE_SECONDS: Final = 60.0
+
+
+class LoadMeter:
+    """Measures from totals."""
+
+    def __init__(self) -> None:
+        self._totals: dict[JobKey, float] = {}
+        self._loads: dict[JobKey, float] = {}
+        self._at: float | None = None
+
+    def measured(self, totals: Mapping[JobKey, float], now: float) -> Mapping[JobKey, float]:
+        """The load of units by the seconds that each has worked in total, at monotonic `now`.
+
+        A unit that is not in `totals` is forgotten.
+        """
+        if self._at is None:
+            self._at, self._totals = now, dict(totals)
+            return {}
+        passed = now - self._at
+        if passed < _WINDOW_SECONDS:
+            return {unit: load for unit, load in self._loads.items() if unit in totals}
+        kept = 0.5 ** (passed / _HALF_LIFE_SECONDS)
+        loads = {}
+        for unit, total in totals.items():
+            figure = max(total - self._totals.get(unit, 0.0), 0.0) / passed
+            loads[unit] = self._loads.get(unit, figure) * kept + figure * (1 - kept)
+        self._at, self._totals, self._loads = now, dict(totals), loads
+        return loads
+
+
+#: A node that was not heard of for longer may have nothing any more, in seconds.
+_HEARD_SECONDS: Final = 60.0
+
+
+class Shown(Protocol):
+    """What a part has to know of a job; see `Job`."""
+
+    key: JobKey
+    wanted: str | None
+    running: str | None
+    epoch: int | None
+    fenced: int | None
+    busy_seconds: float
+    held: str | None
+
+    @property
+    def failures(self) -> Sequence[object]:
+        """What went wrong since it last went well."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """Its state, in a word."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why it is in that state."""
+        ...
+
+    def waiting(self, now: float) -> Waiting:
+        """What waits for it."""
+        ...
+
+
+class Others(Protocol):
+    """What goes from the agent to its member and to the other nodes. Nothing waits."""
+
+    def see(self, seen: Seen) -> None:
+        """Let the member know this in its next turn."""
+        ...
+
+    def tell(self, report: Report) -> None:
+        """Let the other nodes know this."""
+        ...
+
+    def prefer_to_leave(self, reason: str) -> None:
+        """Give the units of this node to others, if there are any."""
+        ...
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know what became of a wish for a unit."""
+        ...
+
+
+class Part:
+    """What this node knows of the cluster. `tell` takes what happens.
+
+    `now` is always in monotonic seconds of the member's clock.
+    """
+
+    def __init__(
+        self, node: str, others: Others, tell: EventSink, now: Callable[[], float]
+    ) -> None:
+        self._node, self._others, self._tell, self._now = node, others, tell, now
+        self._standing: Standing | None = None
+        self._asked = AskedOfTasks()
+        self._picture = Picture()
+        self._reasons: dict[JobKey, str] = {}
+        self._troubles: tuple[str, ...] = ()
+        self._loads = LoadMeter()
+        self._figures, self._idle = LastFigures(), IdleNodes()
+        self._wanted: frozenset[JobKey] = frozenset()
+
+    @property
+    def left(self) -> bool:
+        """Whether all is handed over, so that the process may end."""
+        return self._standing is not None and self._standing.left
+
+    def leave(self, advice: LeaveAdvised) -> None:
+        """AWS recommends to leave this instance: give the work to others, if there are any."""
+        self._others.prefer_to_leave(advice.reason)
+
+    def taken(self, message: TurnTaken) -> frozenset[str]:
+        """Take note of a turn of the member; the tasks whose suspended jobs are to be tried again.
+
+        Who has just begun has suspended none.
+        """
+        before, self._standing = self._standing, message.standing
+        asked, self._asked = self._asked, message.asked
+        self._picture = message.picture
+        for heard in message.picture.nodes.values():
+            self._figures.told(heard.heartbeat.units, self._now(), age_seconds=heard.age_seconds)
+        for one in message.standing.decided:
+            self._remember(one)
+        for event in self._news(before, message.standing):
+            self._tell(event)
+        again = message.asked.resumed.items() - asked.resumed.items()
+        return frozenset(task for task, _ in again)
+
+    def rights(self) -> Rights:
+        """Which jobs may run here now."""
+        owners = {
+            one.unit: heard.heartbeat.sender.node
+            for heard in self._picture.nodes.values()
+            if heard.age_seconds < _HEARD_SECONDS
+            for one in heard.heartbeat.units
+        }
+        return rights(
+            self._standing,
+            self._now(),
+            reasons=self._reasons,
+            owners=owners,
+            stopped=self._asked.stopped,
+        )
+
+    def asked(self) -> Mapping[JobKey, Asked]:
+        """What is to be done with units before their work goes on."""
+        return self._asked.units
+
+    @property
+    def held(self) -> str | None:
+        """Why nothing that is asked of units is begun; None when it may be."""
+        if self._standing is None or not self._standing.held:
+            return None
+        frozen = self._standing.frozen is not None
+        return "the cluster is frozen" if frozen else "nobody knows whether the cluster is frozen"
+
+    def settle(self, settled: Settled) -> None:
+        """Say what became of a wish for a unit."""
+        asked = settled.asked
+        self._tell(
+            events.UnitWishEnded(
+                subject=settled.unit.name,
+                task=settled.unit.task,
+                kind=asked.errand.kind,
+                by=asked.by,
+                done=settled.done,
+                outcome=settled.text,
+            )
+        )
+        self._others.settle(settled)
+
+    def show(self, jobs: Mapping[JobKey, Shown], *, state: str, draining: bool) -> None:
+        """Let the member and the other nodes know how the jobs are."""
+        now = self._now()
+        granted = self.rights().grants
+        working = {key: job for key, job in jobs.items() if job.running is not None}
+        # What may start any moment counts as working: a unit is released only after the turn that
+        # revoked it has arrived here.
+        able = {key for key, job in jobs.items() if key in granted and job.wanted is not None}
+        loads = self._loads.measured({key: job.busy_seconds for key, job in working.items()}, now)
+        self._wanted = _wanted(jobs.values(), self._asked.stopped)
+        self._others.see(
+            Seen(
+                wanted=self._wanted,
+                working=frozenset(working) if draining else frozenset(working) | able,
+                draining=draining,
+                loads=loads,
+                heavy=frozenset(key for key in jobs if key.name == key.task),
+                fenced={key: job.fenced for key, job in jobs.items() if job.fenced is not None},
+            )
+        )
+        # What is this node's is told of, also while it waits after a failure: it has an owner.
+        told = tuple(
+            _heard(job, granted.get(key, job.epoch or 0), loads.get(key, 0.0), now)
+            for key, job in jobs.items()
+            if key in granted or key in working
+        )
+        self._figures.told(told, now)
+        self._others.tell(Report(state, told))
+
+    def report(self) -> dict[str, Any]:
+        """What the state of the node says of sharing."""
+        standing = self._standing or Standing("")
+        frozen = standing.frozen
+        return {
+            "incarnation": standing.incarnation or None,
+            "state": standing.state,
+            "leader": standing.leader,
+            "leading": standing.leading,
+            "frozen": None if frozen is None else _freeze(frozen),
+            "units": len(standing.grants),
+            "nodes": len([one for one in standing.nodes.values() if not one.dead]),
+            "stopped_tasks": dict(sorted(self._asked.stopped.items())),
+            "troubles": list(standing.troubles),
+            "stream_trouble": self._picture.trouble,
+            "unowned": unowned.as_json() if (unowned := self._unowned()) is not None else None,
+        }
+
+    def _unowned(self) -> Unowned | None:
+        """What waits in units that no node has; None when another node leads, or nobody knows."""
+        standing, picture = self._standing, self._picture
+        if standing is None or not standing.leading or picture.trouble is not None:
+            return None
+        me, own = standing.incarnation, standing.grants
+        units = without_owner(self._wanted, own, picture, standing.nodes, me)
+        self._figures.keep(self._wanted)
+        return self._figures.waiting(units, self._now()) if units is not None else None
+
+    def _remember(self, one: Decided) -> None:
+        if one.what in ("claimed", "raised", "revoked"):
+            self._reasons[one.unit] = one.reason
+        elif one.what in ("lost", "released"):
+            self._reasons.pop(one.unit, None)
+
+    def _news(self, before: Standing | None, now: Standing) -> Iterable[Event]:
+        for one in now.decided:
+            yield _DECIDED[one.what](
+                subject=one.unit.name,
+                task=one.unit.task,
+                reason=one.reason,
+                epoch=one.epoch,
+                node=one.node,
+            )
+        if now.leader != (before.leader if before is not None else None):
+            yield events.LeaderChanged(subject=self._node, leader=now.leader)
+        was = before.frozen if before is not None else None
+        if (now.frozen is None) != (was is None):
+            freeze = now.frozen or was
+            reason = f"{freeze.by}: {freeze.reason}" if freeze is not None else ""
+            yield events.ClusterFrozen(
+                subject=self._node, frozen=now.frozen is not None, reason=reason
+            )
+        yield from self._trouble_news(now)
+
+    def _trouble_news(self, now: Standing) -> Iterable[Event]:
+        stream = self._picture.trouble
+        idle = (
+            self._idle.trouble(now.nodes, len(self._wanted), self._now()) if now.leading else None
+        )
+        troubles = (
+            *now.troubles,
+            *([f"workload stream: {stream}"] if stream else []),
+            *([idle] if idle else []),
+        )
+        for text in troubles:
+            # What lasts is said once.
+            if text not in self._troubles:
+                yield events.SharingTrouble(subject=self._node, message=text)
+        if self._troubles and not troubles:
+            yield events.SharingRecovered(subject=self._node)
+        self._troubles = troubles
+
+
+def _wanted(jobs: Iterable[Shown], stopped: Mapping[str, str]) -> frozenset[JobKey]:
+    return frozenset(
+        job.key for job in jobs if job.wanted is not None and job.key.task not in stopped
+    )
+
+
+def _heard(job: Shown, epoch: int, load: float, now: float) -> UnitHeard:
+    waiting = job.waiting(now)
+    return UnitHeard(
+        unit=job.key,
+        epoch=epoch,
+        load=load,
+        lag_seconds=round(waiting.oldest_seconds, 1),
+        backlog_seconds=round(waiting.node_seconds, 1),
+        state=job.state,
+        reason=job.reason if _is_ill(job) else "",
+    )
+
+
+def _is_ill(job: Shown) -> bool:
+    """Whether its work waits after a failure, or for somebody; not that it is about to begin."""
+    after_failure = bool(job.failures) and job.state == "waiting"
+    return after_failure or job.state == "suspended" or job.held is not None
+
+
+_DECIDED: Final[Mapping[Deed, type[events.UnitDecided]]] = {
+    "claimed": events.UnitClaimed,
+    "released": events.UnitReleased,
+    "revoked": events.UnitRevoked,
+    "lost": events.UnitLost,
+    "raised": events.UnitRaised,
+    "planned": events.UnitPlanned,
+    "alarm": events.UnitAlarm,
+}
+
+
+def _freeze(freeze: Freeze) -> dict[str, str]:
+    """Who let nothing move, since when and why."""
+    return {"by": freeze.by, "since": freeze.since.isoformat(), "reason": freeze.reason}

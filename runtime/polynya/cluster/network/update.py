@@ -1,0 +1,325 @@
+"""Keeps a network agent running in the pinned version, or the last one that worked.
+
+A new version is fetched, verified and started beside the one that serves. It reaches the clusters,
+carries nothing out and says so; then it takes over. One that ends or says nothing is ended, and the
+former one has served all the time. One that fails after it took over makes place for the former.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from threading import Event as Flag
+from typing import Final
+
+from polynya.cluster.coordination.store import STORE_ERRORS, told
+from polynya.cluster.network.decide import Accept, Facts, GoBack, Limits, Reject, Try, decide
+from polynya.cluster.network.update_process import Child, Pin, Pulse, Start, fetch, forget, wanted
+from polynya.cluster.systemd import Notify
+from polynya.model.errors import OperationError
+from polynya.observe.cluster import AgentUpdate, UpdateIs
+from polynya.observe.events import EventSink
+from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectStore
+
+_FILE: Final = "versions.json"
+#: Versions that failed are remembered, so that none is tried twice.
+_REMEMBERED: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """Versions by the digest of their packages; None is the one that is installed.
+
+    Attributes:
+        serving: carries commands out.
+        former: the one before.
+        doubted: whether the serving one has not come through its probation.
+        failed: versions that did not work: the nonce of the pin of that time, and why. Who pins one
+            again wants it tried again.
+    """
+
+    serving: str | None = None
+    former: str | None = None
+    doubted: bool = False
+    failed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def with_failed(self, version: str, pin: str, reason: str) -> dict[str, tuple[str, str]]:
+        """The versions that failed, with one more."""
+        found = {**self.failed, version: (pin, reason)}
+        return dict(list(found.items())[-_REMEMBERED:])
+
+
+def read_book(folder: Path) -> Book:
+    """What was remembered; nothing when that cannot be read: then the installed version serves."""
+    try:
+        found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        return Book(
+            serving=_version(found["serving"]),
+            former=_version(found["former"]),
+            doubted=bool(found["doubted"]),
+            failed={str(one): (str(pin), str(why)) for one, (pin, why) in found["failed"].items()},
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return Book()
+
+
+def write_book(folder: Path, book: Book) -> None:
+    """Remember it; whole at every moment."""
+    partial = folder / f"{_FILE}.partial"
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump(asdict(book), file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(folder / _FILE)
+
+
+def _version(value: object) -> str | None:
+    if value is None or (isinstance(value, str) and len(value) == 64 and value.isalnum()):
+        return value
+    raise ValueError("no version")
+
+
+STEP_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 30.0
+_AGAIN_SECONDS: Final = 10.0
+_VERSIONS: Final = "versions"
+_PROCESSES: Final = "processes"
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a keeper reaches the world by: `start` starts a version, `tell` takes events."""
+
+    store: ObjectStore
+    start: Start
+    notify: Notify
+    tell: EventSink
+
+
+class Keeper:
+    """The versions of one network agent.
+
+    Args:
+        name: of the network agent, for its events.
+        folder: its own; what it remembers is there.
+        ports: see there.
+        clock: its monotonic time.
+        limits: see there.
+    """
+
+    def __init__(
+        self, name: str, folder: Path, ports: Ports, *, clock: Clock, limits: Limits | None = None
+    ) -> None:
+        self._name, self._folder, self._ports, self._clock = name, folder, ports, clock
+        self._limits = limits or Limits()
+        (folder / _VERSIONS).mkdir(parents=True, exist_ok=True)
+        forget(folder / _PROCESSES, set())
+        self._book = read_book(folder)
+        if not self._is_here(self._book.serving):
+            # Its folder is gone: what is installed can be started in any case.
+            self._book = Book(failed=self._book.failed)
+        self._pin: Pin | None = None
+        self._pin_known = False
+        self._trouble = ""
+        self._deaths, self._doubted = 0, self._limits.probation_seconds
+        self._ready = False
+        self._looked = self._died = float("-inf")
+        self._number = 0
+        self._trial: Child | None = None
+        self._serving = self._started(self._book.serving)
+        self._serving.pulse.serve()
+        self._at = clock.monotonic()
+
+    def run(self, stop: Flag) -> None:
+        """Keep it running until `stop` is set; then end it."""
+        while not stop.is_set():
+            self.turn()
+            stop.wait(STEP_SECONDS)
+        if self._trial is not None:
+            self._trial.kill()
+        self._serving.end(self._clock)
+
+    def turn(self) -> None:
+        """Look once, and do what is next."""
+        now = self._clock.monotonic()
+        passed, self._at = now - self._at, now
+        self._watch(passed)
+        self._revive(now)
+        if now - self._looked >= _LOOK_SECONDS:
+            self._looked = now
+            self._look()
+        self._act()
+
+    def _watch(self, passed: float) -> None:
+        serving = self._serving
+        beaten, connected = serving.watch(passed, on_trial=False), serving.connected
+        if beaten:
+            self._ports.notify("WATCHDOG=1")
+        if connected and not self._ready:
+            self._ready = True
+            self._ports.notify("READY=1")
+        if self._trial is not None:
+            # While the network is cut nobody can show that it works.
+            self._trial.watch(passed if connected else 0.0, on_trial=True)
+        if self._book.doubted and connected:
+            self._doubted -= passed
+            if self._doubted <= 0:
+                self._note(replace(self._book, doubted=False))
+
+    def _revive(self, now: float) -> None:
+        """Start the one that serves again when it has ended, after a pause."""
+        if self._serving.known().ended is None:
+            self._died = float("-inf")
+            return
+        if self._died == float("-inf"):
+            self._died = now
+            self._deaths += 1
+        elif now - self._died >= _AGAIN_SECONDS:
+            self._serve(self._book.serving)
+
+    def _look(self) -> None:
+        """See which version is pinned; what was known stays so while the store does not answer."""
+        try:
+            self._pin = wanted(self._ports.store)
+            self._pin_known = True
+        except STORE_ERRORS as error:
+            self._say(told(error))
+
+    def _act(self) -> None:
+        if not self._pin_known:
+            return
+        match decide(self._facts(), self._limits):
+            case Try():
+                self._try()
+            case Accept():
+                self._accept()
+            case Reject(reason, failed):
+                self._reject(reason, failed=failed)
+            case GoBack(reason):
+                self._go_back(reason)
+            case _:
+                why = self._failed.get(self._wanted or "")
+                said = f"the pinned version {_short(self._wanted)} failed: {why}"
+                self._say(said if why is not None else "")
+
+    def _facts(self) -> Facts:
+        book = self._book
+        return Facts(
+            wanted=self._wanted,
+            serving=self._serving.known(),
+            former=book.former,
+            doubted=self._doubted if book.doubted else 0.0,
+            deaths=self._deaths,
+            trial=self._trial.known() if self._trial is not None else None,
+            failed=self._failed,
+        )
+
+    @property
+    def _failed(self) -> dict[str, str]:
+        """The versions that failed since somebody pinned what is pinned now, and why."""
+        now = self._pin.nonce if self._pin is not None else ""
+        return {one: why for one, (pin, why) in self._book.failed.items() if pin == now}
+
+    def _with_failed(self, version: str, reason: str) -> dict[str, tuple[str, str]]:
+        pin = self._pin.nonce if self._pin is not None else ""
+        return self._book.with_failed(version, pin, reason)
+
+    @property
+    def _wanted(self) -> str | None:
+        return self._pin.sha256 if self._pin is not None else None
+
+    def _try(self) -> None:
+        """Start the wanted version beside the one that serves."""
+        version = self._wanted
+        try:
+            if self._pin is not None:
+                fetch(self._ports.store, self._pin, self._folder / _VERSIONS)
+        except FileNotFoundError:
+            self._say("the pinned package is not there yet")
+            self._pin_known = False
+            return
+        except OperationError as error:
+            assert version is not None
+            self._note(replace(self._book, failed=self._with_failed(version, told(error))))
+            self._tell("refused", version, told(error))
+            return
+        except STORE_ERRORS as error:
+            # With the next look.
+            self._say(told(error))
+            self._pin_known = False
+            return
+        self._tell("tried", version, "it was pinned" if version is not None else "no pin is left")
+        self._trial = self._started(version)
+
+    def _accept(self) -> None:
+        trial = self._trial
+        assert trial is not None
+        book = self._book
+        # Before the other one ends: who starts after a crash in between starts the new one.
+        self._note(replace(book, serving=trial.version, former=book.serving, doubted=True))
+        self._serving.end(self._clock)
+        trial.pulse.serve()
+        self._serving, self._trial = trial, None
+        self._deaths, self._doubted = 0, self._limits.probation_seconds
+        self._at = self._clock.monotonic()
+        self._tell("serves", trial.version, "it has shown that it works")
+        kept = {one for one in (trial.version, book.serving) if one is not None}
+        forget(self._folder / _VERSIONS, kept)
+
+    def _reject(self, reason: str, *, failed: bool) -> None:
+        trial, self._trial = self._trial, None
+        assert trial is not None
+        trial.kill()
+        if failed and trial.version is not None:
+            self._note(replace(self._book, failed=self._with_failed(trial.version, reason)))
+        elif failed:
+            # What is installed is tried again: nothing else is there that somebody wants.
+            self._pin_known = False
+        self._tell("failed" if failed else "given up", trial.version, reason)
+
+    def _go_back(self, reason: str) -> None:
+        book = self._book
+        bad, former = book.serving, book.former if self._is_here(book.former) else None
+        failed = self._with_failed(bad, reason) if bad is not None else book.failed
+        self._note(Book(serving=former, failed=failed))
+        self._serving.kill()
+        self._serve(former)
+        self._tell("went back", bad, reason)
+
+    def _serve(self, version: str | None) -> None:
+        self._serving = self._started(version)
+        self._serving.pulse.serve()
+        self._died = float("-inf")
+
+    def _started(self, version: str | None) -> Child:
+        self._number += 1
+        pulse = Pulse(self._folder / _PROCESSES / str(self._number))
+        code = None if version is None else self._folder / _VERSIONS / version
+        pulse.say(self._trouble)
+        return Child(version, code, pulse, self._ports.start)
+
+    def _is_here(self, version: str | None) -> bool:
+        return version is None or (self._folder / _VERSIONS / version).is_dir()
+
+    def _note(self, book: Book) -> None:
+        self._book = book
+        write_book(self._folder, book)
+
+    def _say(self, trouble: str) -> None:
+        """Let people know by the sign of life of the one that serves."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._serving.pulse.say(trouble)
+
+    def _tell(self, state: UpdateIs, version: str | None, reason: str) -> None:
+        self._ports.tell(
+            AgentUpdate(subject=self._name, state=state, version=_short(version), reason=reason)
+        )
+
+
+def _short(version: str | None) -> str:
+    return "as installed" if version is None else version[:12]

@@ -1,0 +1,278 @@
+"""Spot notices: the instance metadata service, what it means, and who watches it.
+
+The instance metadata service of EC2, version 2: a token, then plain GET requests.
+
+The service is on a link-local address, so no proxy is asked and no redirect is followed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+from polynya.model.errors import ConfigError, DependencyError, PolynyaError
+
+#: Where the service is on every EC2 instance.
+ADDRESS: Final = "http://169.254.169.254"
+
+_TOKEN_SECONDS: Final = 21_600
+_TIMEOUT_SECONDS: Final = 2.0
+_MOST_BYTES: Final = 65_536
+#: Files of the firmware that name the maker of the machine.
+_MAKERS: Final = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/board_vendor")
+
+
+def imds_at(choice: str, *, root: Path = Path("/")) -> Imds | None:
+    """The service that a choice of the command line means, None when there is none to ask.
+
+    Args:
+        choice: `auto` asks it on an EC2 instance only, `off` never; a URL on a loopback address is
+            one that stands in for it.
+        root: of the file system that tells whether this is an EC2 instance.
+
+    Raises:
+        ConfigError: it is something else (POLYNYA-AGT-020).
+    """
+    if choice == "off":
+        return None
+    if choice == "auto":
+        return Imds(ADDRESS) if _is_ec2(root) else None
+    address = urlsplit(choice)
+    if address.scheme != "http" or not _is_loopback(address.hostname):
+        raise ConfigError(
+            "POLYNYA-AGT-020",
+            f"`--imds {choice}` is no place to ask for Spot notices",
+            state="nothing was started",
+            fix="`auto`, `off`, or the URL of a stand-in on this machine, such as "
+            "http://127.0.0.1:1338",
+        )
+    return Imds(choice.rstrip("/"))
+
+
+class Imds:
+    """Asks the service; renews its token when need be."""
+
+    def __init__(self, address: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
+        self._address, self._timeout_seconds = address, timeout_seconds
+        self._opener = build_opener(ProxyHandler({}), _NoRedirect())
+        self._token: str | None = None
+
+    def get(self, path: str) -> str | None:
+        """The text at a path of the metadata, None when there is nothing.
+
+        Raises:
+            DependencyError: the service does not answer (POLYNYA-AGT-021).
+        """
+        try:
+            return self._asked_again(path)
+        except (OSError, HTTPException) as error:
+            raise self._unheard(error) from error
+
+    def _asked_again(self, path: str) -> str | None:
+        try:
+            return self._asked(path)
+        except HTTPError as error:
+            if error.code != 401:
+                raise
+        # The token expired.
+        self._token = None
+        return self._asked(path)
+
+    def _asked(self, path: str) -> str | None:
+        headers = {"X-aws-ec2-metadata-token": self._fresh_token()}
+        try:
+            return self._sent(f"/latest/meta-data/{path}", headers)
+        except HTTPError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def _fresh_token(self) -> str:
+        if self._token is None:
+            wanted = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_SECONDS)}
+            self._token = self._sent("/latest/api/token", wanted, method="PUT")
+        return self._token
+
+    def _sent(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
+        # The scheme is http: `imds_at` takes no other.
+        request = Request(  # noqa: S310
+            f"{self._address}{path}", headers=dict(headers), method=method
+        )
+        with self._opener.open(request, timeout=self._timeout_seconds) as answer:
+            data: bytes = answer.read(_MOST_BYTES)
+        return data.decode("utf-8", "replace").strip()
+
+    def _unheard(self, error: Exception) -> DependencyError:
+        return DependencyError(
+            "POLYNYA-AGT-021",
+            f"the instance metadata service does not answer: {error}",
+            where=self._address,
+            state="the node works on; without the service a Spot notice is not seen",
+            fix="let this process reach the service, or start the agent with `--imds off`",
+        )
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_given: Any, **_named: Any) -> None:
+        """Follow none."""
+        return
+
+
+def _is_ec2(root: Path) -> bool:
+    for name in _MAKERS:
+        try:
+            if (root / name).read_text("utf-8").startswith("Amazon EC2"):
+                return True
+        except (OSError, UnicodeDecodeError):
+            continue
+    return False
+
+
+def _is_loopback(host: str | None) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+#: A node is gone so many seconds after its notice was seen, at the latest: AWS gives two minutes,
+#: and up to `EVERY_SECONDS` pass before it is seen.
+NOTICE_SECONDS: Final = 90.0
+
+
+class Wish(StrEnum):
+    """What the node is to do."""
+
+    DRAIN = "drain"
+    LEAVE = "leave"
+    """Give its work to others if there are any, and go on living."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The texts that the service had, None where it had none.
+
+    Attributes:
+        action: `spot/instance-action`.
+        recommendation: `events/recommendations/rebalance`.
+        lifecycle: `autoscaling/target-lifecycle-state`.
+    """
+
+    action: str | None = None
+    recommendation: str | None = None
+    lifecycle: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A wish, why, and for DRAIN how many seconds it may take at most (None: as configured)."""
+
+    wish: Wish
+    reason: str
+    within_seconds: float | None = None
+
+
+def advise(said: Said) -> Advice | None:
+    """What to do; None as long as there is nothing to do.
+
+    A notice counts also when its text cannot be read: that there is one says enough.
+    """
+    if said.action is not None:
+        action, at = _field(said.action, "action"), _field(said.action, "time")
+        reason = f"Spot interruption notice: {action or 'the end of the instance'}"
+        return Advice(Wish.DRAIN, f"{reason} at {at}" if at else reason, NOTICE_SECONDS)
+    if said.lifecycle is not None and said.lifecycle.rpartition(":")[2] == "Terminated":
+        return Advice(Wish.DRAIN, "the Auto Scaling group ends this instance")
+    if said.recommendation is not None:
+        at = _field(said.recommendation, "noticeTime")
+        reason = "rebalance recommendation: an interruption is more likely"
+        return Advice(Wish.LEAVE, f"{reason}, said at {at}" if at else reason)
+    return None
+
+
+def _field(text: str, name: str) -> str | None:
+    """A short text of a JSON object; None when it is not there, whatever else is."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    found = value.get(name) if isinstance(value, dict) else None
+    return found[:40] if isinstance(found, str) and found[:40].isprintable() else None
+
+
+#: AWS recommends to look for a notice every five seconds.
+EVERY_SECONDS: Final = 5.0
+
+
+class SpotWatcher:
+    """Tells each advice once, and once why the service cannot be asked, as long as that lasts.
+
+    `advised` and `unheard` are called on the thread of the watcher.
+    """
+
+    def __init__(
+        self,
+        imds: Imds,
+        advised: Callable[[Advice], None],
+        unheard: Callable[[PolynyaError], None],
+    ) -> None:
+        self._imds, self._advised, self._unheard = imds, advised, unheard
+        self._before: Advice | None = None
+        self._silent: str | None = None
+
+    def start(self, every_seconds: float = EVERY_SECONDS) -> None:
+        """Look from now on, until the process ends."""
+
+        def watch() -> None:
+            pause = threading.Event()
+            while not pause.wait(every_seconds):
+                self.look()
+
+        threading.Thread(target=watch, name="spot", daemon=True).start()
+
+    def look(self) -> None:
+        """Ask once, and tell what is new."""
+        try:
+            advice = advise(self._said())
+        except PolynyaError as error:
+            if str(error) != self._silent:
+                self._silent = str(error)
+                self._unheard(error)
+            return
+        self._silent = None
+        before, self._before = self._before, advice
+        if advice is not None and advice != before:
+            self._advised(advice)
+
+    def _said(self) -> Said:
+        action = self._imds.get("spot/instance-action")
+        if action is not None:
+            # Nothing else matters, and whatever else is asked could fail.
+            return Said(action=action)
+        return Said(
+            recommendation=self._imds.get("events/recommendations/rebalance"),
+            lifecycle=self._imds.get("autoscaling/target-lifecycle-state"),
+        )
+
+
+def is_on_demand(imds: Imds | None) -> bool:
+    """Whether this instance is one that AWS does not take back; also where there is no instance.
+
+    Without an answer it counts as Spot: then nothing is put on it because it lasts.
+    """
+    if imds is None:
+        return True
+    try:
+        return imds.get("instance-life-cycle") == "on-demand"
+    except PolynyaError:
+        return False

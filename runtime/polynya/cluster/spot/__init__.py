@@ -1,1 +1,0 @@
-"""What AWS says to an instance about its end: notices, recommendations, lifecycle states."""

@@ -1,0 +1,1 @@
+"""Work done outside the agent: EMR Serverless, Glue, or another process."""

@@ -1,0 +1,97 @@
+"""The script that starts a job in EMR Serverless or Glue: it becomes `polynya`.
+
+It is copied to S3 by itself and needs nothing but Python. The service has a Spark of its own,
+another version than the package was tested with, so nothing of it is handed on: the package starts
+the Spark that it brings.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from polynya.model.config.aws import AwsAccess
+from polynya.model.loader import LoadedProject, load_project
+from polynya.model.names import S3Location, parse_location
+from polynya.store.config_bucket import BucketSource
+from polynya.store.configuration import POINTER, ConfigurationSource, FolderSource, write_to
+from polynya.store.places import store_at
+
+
+def source_of(config: str, work: Path) -> tuple[ConfigurationSource, Path]:
+    """The source that a text names, and what relative places of its targets are relative to.
+
+    A folder into which configuration is pushed is one as a bucket is.
+    """
+    place = parse_location(config, Path.cwd(), "--config")
+    if isinstance(place, Path) and not (place / POINTER).exists():
+        return FolderSource(place), place
+    # The target says how AWS is reached, and it is still to be read: what the SDK finds has to do.
+    store = store_at(place, AwsAccess())
+    return BucketSource(store, config), work if isinstance(place, S3Location) else place
+
+
+def load_from(config: str, target: str | None, base: Path | None) -> LoadedProject:
+    """Load the project that is kept at a place; broken task files are left out.
+
+    Args:
+        config: a folder, or `s3://BUCKET/PREFIX`.
+        target: its name, None for the default.
+        base: what relative places of the target are relative to; default: the folder, with a bucket
+            the current one.
+
+    Raises:
+        PolynyaError: the place cannot be read, or its project file is wrong.
+    """
+    source, own = source_of(config, Path.cwd())
+    with tempfile.TemporaryDirectory(prefix="polynya-") as scratch:
+        folder = Path(scratch) / "project"
+        write_to(source.read(), folder)
+        return load_project(folder, target, tolerant=True, base=base or own)
+
+
+#: Glue has named arguments only: the list is in one of them, as base64 of JSON.
+ARGUMENTS = "--polynya-arguments"
+#: What `spark-submit` sets for the Python of its own Spark.
+_OF_SPARK = ("PYSPARK_", "PYTHONPATH", "SPARK_")
+
+
+def arguments_in(given: Sequence[str]) -> list[str]:
+    """The arguments of `polynya` in those of the script."""
+    if ARGUMENTS not in given:
+        return list(given)
+    text = given[given.index(ARGUMENTS) + 1]
+    return [str(one) for one in json.loads(base64.b64decode(text))]
+
+
+def environment_of(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what belongs to the Spark of the service."""
+    return {name: text for name, text in inherited.items() if not name.startswith(_OF_SPARK)}
+
+
+def python_in(folder: Path) -> str:
+    """Python with Polynya: of the environment that came with the job, else the one that runs."""
+    packed, unpacked = folder / "polynya.tar.gz", folder / "environment"
+    if packed.is_file() and not unpacked.is_dir():
+        with tarfile.open(packed) as archive:
+            archive.extractall(unpacked, filter="tar")
+    python = unpacked / "bin" / "python"
+    return str(python) if python.exists() else sys.executable
+
+
+def main() -> None:
+    """Become `polynya`."""
+    python = python_in(Path.cwd())
+    command = [python, "-m", "polynya", *arguments_in(sys.argv[1:])]
+    sys.stdout.flush()
+    os.execve(python, command, environment_of(os.environ))  # noqa: S606
+
+
+if __name__ == "__main__":
+    main()

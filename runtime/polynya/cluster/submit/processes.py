@@ -1,0 +1,178 @@
+"""What is submitted for a unit, and runs as processes of this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from polynya.cluster.unit import JobKey
+from polynya.engine.commands.unread import Unread
+from polynya.model.errors import DependencyError
+from polynya.store.jobs import JobRuns, Label, Order, RunSeen, RunState
+from polynya.store.node_folders import own
+
+#: Without news a unit is run all the same after so many seconds: maintenance, retention.
+IDLE_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The work of one unit for one owner.
+
+    Attributes:
+        job: the unit.
+        runs: the service.
+        service: its name for people.
+        arguments: of `polynya`.
+        warehouse: where its tables are: with the unit's name it says what a run works on.
+        owner: who submits; different processes have different ones.
+        epoch: that was granted, None where nodes share nothing.
+        number: of this start of the job in the process.
+        every_seconds: pause between two runs.
+        look_seconds: time between two looks at a run.
+        landed: something that changes when files land; None where each run is wanted.
+        unread: the unread files of its datasets; None where nobody can tell.
+        away: a service does the work, and more nodes make it no faster.
+    """
+
+    job: JobKey
+    runs: JobRuns
+    service: str
+    arguments: tuple[str, ...]
+    warehouse: str
+    owner: str
+    epoch: int | None
+    number: int
+    every_seconds: float
+    look_seconds: float
+    landed: Callable[[], str] | None = None
+    unread: Callable[[], Unread] | None = None
+    away: bool = False
+
+    def label(self, ordinal: int) -> Label:
+        """The label of the run with this ordinal: the same one whenever it is submitted again."""
+        scope = _digest(self.warehouse, self.job.task, self.job.name)
+        token = _digest(self.owner, str(self.number), str(ordinal), scope)
+        return Label(scope[:12], self.epoch or 0, token[:16])
+
+    def order(self, ordinal: int) -> Order:
+        """What the service is asked for."""
+        return Order(self.label(ordinal), f"{self.job.task}/{self.job.name}", self.arguments)
+
+
+def arguments_of(
+    job: JobKey, *, config: str, target: str, owner: str, epoch: int | None
+) -> tuple[str, ...]:
+    """The arguments by which `polynya` does the work of one unit."""
+    granted = () if epoch is None else ("--epoch", str(epoch))
+    where = ("--config", config, "--target", target)
+    return ("run", job.task, "--unit", job.name, "--owner", owner, *granted, *where, "--json")
+
+
+def _digest(*parts: str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part)} {part}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+#: The process that a run ends with, by its number.
+PARENT: Final = "POLYNYA_PARENT"
+_LOGS: Final = "jobs"
+#: Bytes at the end of a log in which the error is looked for.
+_TAIL_BYTES: Final = 65_536
+
+
+class ProcessRuns:
+    """See `JobRuns`. A run that is cancelled ends after its step.
+
+    Each is a process whose output goes to `jobs/SCOPE.log` in the work folder, and which ends when
+    this one does.
+    """
+
+    def __init__(
+        self, work: Path, command: Sequence[str] = (sys.executable, "-m", "polynya")
+    ) -> None:
+        self._work, self._command = work, tuple(command)
+        self._processes: dict[str, tuple[Label, subprocess.Popen[bytes]]] = {}
+
+    def submit(self, order: Order) -> str:
+        """See `JobRuns`."""
+        log = self._log(order.label)
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with open(log, "wb", opener=own) as sink:
+                process = subprocess.Popen(
+                    [*self._command, *order.arguments],
+                    cwd=self._work,
+                    env={**os.environ, PARENT: str(os.getpid())},
+                    stdin=subprocess.DEVNULL,
+                    stdout=sink,
+                    stderr=sink,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise DependencyError(
+                "POLYNYA-AGT-073",
+                f"a process for the job cannot be started: {error.strerror}",
+                where=order.title,
+                state="nothing was started, no data was touched",
+                fix="the machine is short of memory or processes; the agent tries again",
+            ) from error
+        self._forget(order.label.scope)
+        self._processes[str(process.pid)] = order.label, process
+        return str(process.pid)
+
+    def look(self, run: str) -> RunSeen:
+        """See `JobRuns`."""
+        label, process = self._processes[run]
+        code = process.poll()
+        if code is None:
+            return RunSeen(run, label, RunState.ACTIVE)
+        if code == 0:
+            return RunSeen(run, label, RunState.SUCCEEDED, exit_code=0)
+        return RunSeen(run, label, RunState.FAILED, self._error(label, code), code)
+
+    def recent(self, scope: str) -> Sequence[RunSeen]:
+        """See `JobRuns`: those of this process; no other leaves one."""
+        found = [run for run, (label, _) in self._processes.items() if label.scope == scope]
+        return [self.look(run) for run in found]
+
+    def cancel(self, run: str) -> None:
+        """See `JobRuns`."""
+        _, process = self._processes[run]
+        with suppress(ProcessLookupError):
+            process.terminate()
+
+    def _forget(self, scope: str) -> None:
+        """Forget what has ended; at most one of a scope has not."""
+        for run, (label, process) in list(self._processes.items()):
+            if label.scope == scope and process.poll() is not None:
+                del self._processes[run]
+
+    def _log(self, label: Label) -> Path:
+        return self._work / _LOGS / f"{label.scope}.log"
+
+    def _error(self, label: Label, code: int) -> str:
+        """The last error that a process told of, else how it ended."""
+        log = self._log(label)
+        for line in reversed(_tail(log).splitlines()):
+            with suppress(ValueError):
+                said = json.loads(line)
+                if isinstance(said, dict) and said.get("type") == "error":
+                    return f"{said.get('code')}: {said.get('message')}"[:500]
+        return f"exit code {code}; its log is {log}"
+
+
+def _tail(file: Path) -> str:
+    with file.open("rb") as log:
+        log.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+        return log.read().decode("utf-8", "replace")

@@ -1,0 +1,233 @@
+"""Jobs where their task wants them: in the session of this process, beside it, or in AWS."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from polynya.cluster.messages import Inbox, Run, RunEnded, Workers
+from polynya.cluster.submit.following import SeenBacklog, SubmittedRun
+from polynya.cluster.submit.processes import ProcessRuns, Submission, arguments_of
+from polynya.cluster.unit import JobKey
+from polynya.engine.backlog import Backlog
+from polynya.engine.commands.errand import Errand
+from polynya.engine.commands.unread import Unread, unread_files
+from polynya.model.config.aws import AwsAccess
+from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.engines import EmrServerlessEngine, Engine, Submitted, cluster_of
+from polynya.model.config.stream_landing import DirectTask, StreamingLanding
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import ConfigError
+from polynya.model.names import S3Location, shown
+from polynya.model.project import Task
+from polynya.store.clock import Clock
+from polynya.store.jobs import JobRuns
+from polynya.store.node_folders import JOB_CODE
+from polynya.store.object_store import ObjectStore
+from polynya.store.places import store_at
+
+IN_FORCE: Final = "in-force"
+#: How often a process and a job of AWS are looked at, and a process that ended is started again, in
+#: seconds.
+_LOOK_HERE: Final = 0.5
+_LOOK_AWS: Final = 15.0
+_AGAIN_HERE: Final = 2.0
+
+#: Makes the runs of an engine of AWS.
+Services = Callable[[Submitted, AwsAccess], JobRuns]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an agent is.
+
+    Attributes:
+        config: of its configuration: a folder or `s3://BUCKET/PREFIX`.
+        work: its own folder.
+        base: what relative places of a target are relative to.
+        owner: the identity under which its jobs take tables over.
+    """
+
+    config: str
+    work: Path
+    base: Path
+    owner: str
+
+
+def service_of(engine: Submitted, access: AwsAccess) -> JobRuns:
+    """The runs of an engine in AWS."""
+    # Start-up time: the AWS SDK.
+    from polynya.store.aws.jobs import EmrServerlessRuns, GlueRuns
+
+    if isinstance(engine, EmrServerlessEngine):
+        return EmrServerlessRuns(engine, access)
+    return GlueRuns(engine, access)
+
+
+class RoutedWorkers:
+    """See `Workers`: jobs of the engine here, and those that are submitted."""
+
+    def __init__(
+        self,
+        here: Workers,
+        target: ResolvedTarget,
+        place: Place,
+        inbox: Inbox,
+        clock: Clock,
+        *,
+        services: Services = service_of,
+    ) -> None:
+        self._here, self._target, self._place = here, target, place
+        self._inbox, self._clock, self._services = inbox, clock, services
+        self._processes = ProcessRuns(place.work)
+
+    def know(self, tasks: Sequence[Task] | None) -> None:
+        """See `Workers`: streams are landed here."""
+        self._here.know(tasks)
+
+    def jobs(self, task: Task) -> list[str]:
+        """See `Workers`."""
+        return self._here.jobs(task)
+
+    def busy_seconds(self) -> float:
+        """See `Workers`: what is submitted keeps no thread of this process busy."""
+        return self._here.busy_seconds()
+
+    def alive(self) -> bool:
+        """See `Workers`."""
+        return self._here.alive()
+
+    def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
+        """See `Workers`.
+
+        Streams and databases are landed here: that takes little work and goes on all the time.
+        Tables that read their stream themselves are here and not in a job of AWS, which ends when
+        all is done and is begun again when files land.
+        """
+        if isinstance(task, StreamingLanding | ConnectedCapture):
+            return self._here.start(job, task, run, backlog, epoch)
+        engine = task.engine or self._target.engine
+        if isinstance(task, DirectTask) and isinstance(engine, Submitted):
+            return self._here.start(job, task, run, backlog, epoch)
+        if not isinstance(engine, Submitted) and cluster_of(engine) == self._target.cluster:
+            return self._here.start(job, task, run, backlog, epoch)
+        try:
+            submission = self._submission(engine, job, task, run, epoch)
+        except ConfigError as error:
+            self._inbox.put(RunEnded(job, run, error))
+            return _Nothing()
+        seen = SeenBacklog(submission, backlog, self._clock)
+        started = SubmittedRun(submission, run, self._inbox, self._clock, seen)
+        started.start()
+        return started
+
+    def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> Run:
+        """See `Workers`: what is asked is done here, whatever engine the task has."""
+        return self._here.send(job, task, run, errand, epoch)
+
+    def _submission(
+        self, engine: Engine, job: JobKey, task: StorageTask, run: int, epoch: int | None
+    ) -> Submission:
+        target, place = self._target, self._place
+        in_aws = isinstance(engine, Submitted)
+        every = engine.every.total_seconds() if isinstance(engine, Submitted) else _AGAIN_HERE
+        config = place.config if in_aws else str(place.work / IN_FORCE)
+        arguments = arguments_of(
+            job, config=config, target=target.name, owner=place.owner, epoch=epoch
+        )
+        # What a job in AWS costs it costs while it waits, so it ends when all is done.
+        arguments += ("--once",) if in_aws else ("--base", str(place.base))
+        if isinstance(engine, Submitted):
+            _refuse_unreachable(engine, job, target, place)
+            _refuse_unnamed(engine, job)
+            runs = self._services(engine, target.aws)
+        else:
+            runs = self._processes
+        return Submission(
+            job=job,
+            runs=runs,
+            service=engine.mode,
+            arguments=arguments,
+            warehouse=str(target.warehouse),
+            owner=place.owner,
+            epoch=epoch,
+            number=run,
+            every_seconds=every,
+            look_seconds=_LOOK_AWS if in_aws else _LOOK_HERE,
+            landed=_digest_of(target, task) if in_aws else None,
+            unread=_unread_of(target, task, job),
+            away=in_aws,
+        )
+
+
+def _refuse_unnamed(engine: Submitted, job: JobKey) -> None:
+    """Raise ConfigError for code that the machine does not name: a job runs it with its role."""
+    if not isinstance(engine, EmrServerlessEngine):
+        # A Glue job has its script and its environment by itself.
+        return
+    named = {"entry_point": engine.entry_point, "environment": engine.environment}
+    for setting, place in named.items():
+        if place is not None and not JOB_CODE.holds(place):
+            raise ConfigError(
+                "POLYNYA-AGT-076",
+                f"`engine.{setting}` is {shown(place)}, which this node does not name",
+                where=f"task {job.task}",
+                state="nothing was submitted; what was committed stays",
+                fix="name its place as `code` of `emr_serverless` in the stage file, or in the "
+                f"environment variable `{JOB_CODE.variable}` of the agent",
+            )
+
+
+class _Nothing:
+    """A job that could not be submitted."""
+
+    def stop(self) -> None:
+        """See `Run`."""
+
+
+def _refuse_unreachable(
+    engine: Submitted, job: JobKey, target: ResolvedTarget, place: Place
+) -> None:
+    """Raise ConfigError when a job in AWS could not reach what it works on."""
+    places = {"landing": target.landing, "warehouse": target.warehouse}
+    here = [name for name, one in places.items() if not isinstance(one, S3Location)]
+    if not place.config.startswith("s3://"):
+        here.append("the configuration")
+    if here:
+        raise ConfigError(
+            "POLYNYA-AGT-070",
+            f"`engine` {engine.mode} cannot reach folders of this machine: {', '.join(here)}",
+            where=job.name,
+            state="nothing was submitted, no data was touched",
+            fix="landing and warehouse on S3, and an agent with `--config s3://BUCKET/PREFIX`",
+        )
+
+
+def _unread_of(
+    target: ResolvedTarget, task: StorageTask, job: JobKey
+) -> Callable[[], Unread] | None:
+    """What tells the unread files of a job; None of a table that reads its stream itself."""
+    if isinstance(task, DirectTask):
+        return None
+    return partial(unread_files, target, task, job.name)
+
+
+def _digest_of(target: ResolvedTarget, task: StorageTask) -> Callable[[], str]:
+    """Makes a text that changes when files land in the folder of a task."""
+    stores: list[ObjectStore] = []
+
+    def digest() -> str:
+        if not stores:
+            # On the thread that asks, once: a client costs a tenth of a second.
+            stores.append(store_at(target.landing, target.aws))
+        found = hashlib.sha256()
+        for one in stores[0].list(task.landing.path):
+            found.update(f"{one.path}\0{one.size}\0{one.version}\n".encode())
+        return found.hexdigest()
+
+    return digest

@@ -1,0 +1,334 @@
+"""The backlog of tables and streams, and which tables read a folder of landed batches.
+
+Every look at the landing zone is reported here. What was unread at one look and no longer is at
+the next was copied in between: that gives the speed. Of a stream each landed batch gives it.
+
+Which tables of a project read a folder of landed batches, how far each has, and what lands it.
+
+What lands a stream asks before it removes batches, or lands more of them. It is told by the tables
+themselves, so that it is right whoever copies them, on whichever node.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from polynya.engine.ledger import ledger_dataset
+from polynya.formats.batch import FilePart
+from polynya.formats.files import glob_pattern, relative_to
+from polynya.formats.landed import batch_name, next_unread
+from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.session import internal_path
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import CopyState, Membership
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.sources import named_datasets
+from polynya.model.config.stream_landing import DirectTask, StreamingLanding
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.formats import rules_of
+from polynya.model.project import Task
+
+#: Speed of a dataset that was not measured yet, in bytes per second.
+FIRST_GUESS: Final = 1_000_000.0
+#: Size of a record of a stream of which none was landed yet, in bytes.
+_FIRST_RECORD_BYTES: Final = 1000.0
+#: Weight of what was measured before, each time something is added to it.
+_FADING: Final = 0.8
+#: What a node has to do in any case while a service works for it, in seconds. More than a group may
+#: have when its last node is ended, less than for two nodes, and far from what adds one.
+ELSEWHERE_SECONDS: Final = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits. `seconds` is the work in it, `oldest_seconds` how long the oldest file waits.
+
+    A file waits from the moment at which it was first seen. It counts whole until it is read whole.
+    What a stream has beyond its landed batches counts as a file, which waits since the stream was
+    landed to its end. `elsewhere`: a service does it, which more nodes make no faster; and while a
+    run of that is under way, or wanted, it `keeps_node`.
+    """
+
+    files: int = 0
+    size_bytes: int = 0
+    seconds: float = 0.0
+    oldest_seconds: float = 0.0
+    elsewhere: bool = False
+    keeps_node: bool = False
+
+    @property
+    def node_seconds(self) -> float:
+        """What of the work is a node's: all of it, or to follow the service that does it."""
+        if self.elsewhere:
+            return ELSEWHERE_SECONDS if self.keeps_node else 0.0
+        return self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was taken of a stream since the job began: messages, and their bytes.
+
+    `behind_seconds` is the age of what the source has beyond that, 0 when it has nothing.
+    """
+
+    records: int = 0
+    size_bytes: int = 0
+    behind_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Subject:
+    """One dataset: its unread files with their size and since when, and what was measured."""
+
+    files: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    looked_at: float = 0.0
+    done_bytes: float = 0.0
+    busy_seconds: float = 0.0
+
+    def rate(self) -> float:
+        if self.done_bytes <= 0 or self.busy_seconds <= 0:
+            return FIRST_GUESS
+        return self.done_bytes / self.busy_seconds
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One landed table: records beyond it and since when there are any, and what was measured.
+
+    `unread_since` is when the oldest of these came, as far as the source tells.
+    """
+
+    records: int = 0
+    since: float = 0.0
+    unread_since: float | None = None
+    done_records: float = 0.0
+    done_bytes: float = 0.0
+    busy_seconds: float = 0.0
+    taken: Taken = field(default_factory=Taken)
+
+    def behind_seconds(self, now: float) -> float:
+        if not self.records:
+            return 0.0
+        told = self.since if self.unread_since is None else self.unread_since
+        return max(now - told, 0.0)
+
+    def waiting(self, now: float) -> Waiting:
+        if not self.records:
+            return Waiting()
+        known = self.done_records > 0 and self.done_bytes > 0
+        record = self.done_bytes / self.done_records if known else _FIRST_RECORD_BYTES
+        measured = self.done_bytes > 0 and self.busy_seconds > 0
+        rate = self.done_bytes / self.busy_seconds if measured else FIRST_GUESS
+        size = self.records * record
+        return Waiting(1, int(size), size / rate, max(now - self.since, 0.0))
+
+
+class Backlog:
+    """The backlog of one job. Told by the threads of the job, read by others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._subjects: dict[str, _Subject] = {}
+        self._streams: dict[str, _Stream] = {}
+        self._away: bool | None = None
+
+    def elsewhere(self, *, wanted: bool) -> None:
+        """A service does the work of this job; whether a run is under way, or wanted."""
+        self._away = wanted
+
+    def found(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
+        """Take note of the unread files of a dataset; `now` in monotonic seconds."""
+        with self._lock:
+            before = self._subjects.setdefault(subject, _Subject())
+            files = {
+                part.path: (part.size, before.files.get(part.path, (0, now))[1]) for part in parts
+            }
+            if before.files:
+                gone = sum(size for path, (size, _) in before.files.items() if path not in files)
+                before.done_bytes = _FADING * before.done_bytes + gone
+                before.busy_seconds = _FADING * before.busy_seconds + now - before.looked_at
+            before.files, before.looked_at = files, now
+
+    def beyond(
+        self, subject: str, records: int, now: float, behind_seconds: float | None = None
+    ) -> None:
+        """Take note of the records that a stream has beyond a landed table.
+
+        `behind_seconds` is their age, None where it was not asked for.
+        """
+        with self._lock:
+            stream = self._streams.setdefault(subject, _Stream())
+            if records and not stream.records:
+                stream.since, stream.unread_since = now, None
+            stream.records = records
+            if behind_seconds is not None:
+                stream.unread_since = now - behind_seconds
+
+    def landed(self, subject: str, records: int, size_bytes: int, seconds: float) -> None:
+        """Learn from a batch that was landed how large records are, and how fast it goes."""
+        with self._lock:
+            stream = self._streams.setdefault(subject, _Stream())
+            stream.done_records = _FADING * stream.done_records + records
+            stream.done_bytes = _FADING * stream.done_bytes + size_bytes
+            stream.busy_seconds = _FADING * stream.busy_seconds + seconds
+            taken = stream.taken
+            stream.taken = Taken(taken.records + records, taken.size_bytes + size_bytes)
+
+    def streams(self, now: float) -> dict[str, Taken]:
+        """What was taken of each stream, and how old what is beyond it is by now."""
+        with self._lock:
+            return {
+                name: replace(one.taken, behind_seconds=one.behind_seconds(now))
+                for name, one in self._streams.items()
+            }
+
+    def resume(self, now: float) -> None:
+        """The job goes on; the time since it last looked was not spent on its work."""
+        with self._lock:
+            for subject in self._subjects.values():
+                subject.looked_at = now
+
+    def seconds_left(self, subject: str) -> float | None:
+        """Time that the rest of a dataset takes, None before its speed was measured."""
+        with self._lock:
+            one = self._subjects.get(subject)
+            if one is None or one.done_bytes <= 0 or one.busy_seconds <= 0:
+                return None
+            return sum(size for size, _ in one.files.values()) / one.rate()
+
+    def waiting(self, now: float) -> Waiting:
+        """What waits in all datasets and streams together."""
+        with self._lock:
+            found = [(one.files.values(), one.rate()) for one in self._subjects.values()]
+            streams = [one.waiting(now) for one in self._streams.values()]
+        sizes = [sum(size for size, _ in files) for files, _ in found]
+        since = [moment for files, _ in found for _, moment in files]
+        ages = [max(now - min(since), 0.0)] if since else []
+        return Waiting(
+            files=len(since) + sum(one.files for one in streams),
+            size_bytes=sum(sizes) + sum(one.size_bytes for one in streams),
+            seconds=sum(size / rate for size, (_, rate) in zip(sizes, found, strict=True))
+            + sum(one.seconds for one in streams),
+            oldest_seconds=max([*ages, *(one.oldest_seconds for one in streams)], default=0.0),
+            elsewhere=self._away is not None,
+            keeps_node=self._away is True,
+        )
+
+
+log = logging.getLogger(__name__)
+
+#: What a table has copied, None for one that does not exist yet.
+StateOf: TypeAlias = Callable[[ResolvedDataset], CopyState | None]
+
+#: The formats that read landed batches of streams.
+_READ_STREAMS: Final = frozenset({"stream", "debezium"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A table, `schema.view`, and the number of the first landed batch that it has not copied."""
+
+    name: str
+    next_unread: int
+
+
+def first_unread_of(readers: Sequence[Reader] | None) -> int | None:
+    """The first landed batch that some table has not copied; None: there is none to wait for.
+
+    Where nobody knows who reads, nothing counts as copied.
+    """
+    if readers is None:
+        return 1
+    return min((one.next_unread for one in readers), default=None)
+
+
+def late_of(readers: Sequence[Reader] | None, number: int) -> tuple[str, ...]:
+    """The tables that have not copied a landed batch; none where nobody knows them."""
+    return tuple(one.name for one in readers or () if one.next_unread <= number)
+
+
+class LandedReaders:
+    """Looks the readers up. It knows none, and says so, before it was told the project's tasks."""
+
+    def __init__(self, state_of: StateOf | None = None) -> None:
+        self._state_of = state_of
+        self._tasks: tuple[StorageTask, ...] | None = None
+        self._landings: tuple[StreamingLanding, ...] = ()
+
+    def know(self, tasks: Sequence[Task] | None) -> None:
+        """These are all tasks of the project now; None: nobody knows all of them."""
+        found = None if tasks is None else (one for one in tasks if isinstance(one, StorageTask))
+        self._tasks = None if found is None else tuple(found)
+        self._landings = tuple(one for one in tasks or () if isinstance(one, StreamingLanding))
+
+    def landing_of(self, folder: str) -> StreamingLanding | None:
+        """What lands into a folder of landed batches; None: nothing of the project, or who knows.
+
+        One with `direct: true` lands nothing.
+        """
+        parent = folder.rpartition("/")[0]
+        return next((one for one in self._landings if one.place == parent and not one.direct), None)
+
+    def of(self, folder: str) -> tuple[Reader, ...] | None:
+        """The tables that read a folder; None where that cannot be told now."""
+        tasks, look = self._tasks, self._state_of
+        if tasks is None or look is None:
+            return None
+        try:
+            return tuple(one for task in tasks for one in _readers(task, folder, look))
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from knowing
+            log.debug("who reads %s cannot be told: %s", folder, error)
+            return None
+
+
+def state_in(spark: SparkSession) -> StateOf:
+    """Reads the states of tables in the catalog of a session. Takes nothing over."""
+
+    def state_of(dataset: ResolvedDataset) -> CopyState | None:
+        if not spark.catalog.tableExists(internal_path(spark, dataset)):
+            return None
+        return DatasetTable.existing(spark, dataset).state.copy
+
+    return state_of
+
+
+def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[Reader]:
+    if task.landing.format not in _READ_STREAMS or isinstance(task, DirectTask):
+        return
+    if rules_of(task.landing.format).finds_tables:
+        yield from _of_shared(task, folder, look)
+        return
+    for dataset in (resolved(task, one) for one in task.datasets):
+        if _is_read(folder, dataset.landing.folder, dataset.landing.glob):
+            yield _reader(dataset.relations.current, look(dataset), folder)
+
+
+def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[Reader]:
+    """The position of the whole task, and of each table without which the files were read on.
+
+    One that was refused is given a table later, which begins with the first batch that is left.
+    """
+    path = task.landing.path
+    if folder != path and not folder.startswith(f"{path}/"):
+        return
+    ledger = look(ledger_dataset(task))
+    yield _reader(f"the tables of {task.name}", ledger, folder)
+    known = Membership() if ledger is None else ledger.membership
+    yield from (Reader(source, 1) for source in known.refused)
+    for dataset in named_datasets(task, known.members).values():
+        state = look(dataset)
+        if state is not None and state.position.behind:
+            yield _reader(dataset.relations.current, state, folder)
+
+
+def _is_read(folder: str, root: str, glob: str) -> bool:
+    return bool(glob_pattern(glob).fullmatch(relative_to(root, f"{folder}/{batch_name(1)}")))
+
+
+def _reader(name: str, state: CopyState | None, folder: str) -> Reader:
+    files = {} if state is None else state.position.files
+    return Reader(name, next_unread(files, folder))

@@ -1,0 +1,1 @@
+"""What commands ask for: plan, preview, compare, reload, replay, rebuild."""

@@ -1,0 +1,86 @@
+"""What state a captured table is in, as people see it: from its place in line to its live view."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from polynya.capture.landing.log import CaptureLog
+from polynya.capture.landing.position import TableProgress
+from polynya.engine.ledger import ledger_dataset
+from polynya.lake.read import inspect
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.lake.warehouse.readers import reading
+from polynya.lake.warehouse.tables import Tables
+from polynya.model.config.capture import CaptureLanding
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import PolynyaError
+from polynya.model.loader import LoadedProject
+
+State: TypeAlias = Literal[
+    "queued", "loading", "caching changes", "applying cached changes", "running", "loaded", "error"
+]
+#: As what a capture is that has tables in several: the first of these that one is in.
+WORST_FIRST: Final[tuple[State, ...]] = (
+    "error", "queued", "loading", "caching changes", "applying cached changes", "running", "loaded"
+)  # fmt: skip
+
+
+def readers_of(project: LoadedProject, capture: CaptureLanding) -> list[StorageTask]:
+    """The storage tasks that make tables of what a capture lands."""
+    return [
+        task
+        for task in project.tasks
+        if task.landing.format == "debezium" and task.landing.path.strip("/") == capture.place
+    ]
+
+
+def state_of(one: TableProgress, capture: CaptureLanding, copied: int | None) -> State:
+    """The state of a table.
+
+    Args:
+        one: how far it is loaded.
+        capture: its task.
+        copied: number of the batch up to which all landed ones are in the tables; None: nobody
+            makes tables of them, or nobody knows.
+    """
+    match one.state:
+        case "suspended":
+            return "error"
+        case "queued":
+            return "queued"
+        case "loading":
+            return "caching changes" if one.changes else "loading"
+    if copied is not None and one.ended is not None and copied < one.ended:
+        return "applying cached changes"
+    return "running" if capture.update_method == "cdc" else "loaded"
+
+
+def copied_batches(project: LoadedProject, capture: CaptureLanding, log: CaptureLog) -> int | None:
+    """Number of the batch up to which every landed one is in the tables; None: nobody knows."""
+    readers = readers_of(project, capture)
+    if not readers:
+        return None
+    try:
+        with reading(project):
+            if not has_tables(project.target):
+                return 0
+            catalog = python_catalog(project.target)
+            return min(_copied(catalog, task, log) for task in readers)
+    except PolynyaError:
+        # A capture near its database need not reach the tables.
+        return None
+
+
+def _copied(catalog: Tables, task: StorageTask, log: CaptureLog) -> int:
+    table = inspect.load(catalog, ledger_dataset(task))
+    if table is None:
+        return 0
+    files = inspect.states(table)[0].position.files
+    # Batches that were removed after their time were copied, or are lost whatever is said here.
+    copied = 0
+    for number in log.numbers():
+        path = log.path(number)
+        if path not in files or not files[path].complete:
+            return copied or number - 1
+        copied = number
+    return copied

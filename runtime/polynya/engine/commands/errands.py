@@ -1,0 +1,157 @@
+"""Configure, recreate or rebuild datasets: what a plan does without landed records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from polynya.engine.commands.plan import rewritten
+from polynya.engine.commands.plan_project import PlannedDataset
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import WorkingDataset
+from polynya.engine.ledger import ledger_dataset
+from polynya.lake.fold.stored import RebuildFigures
+from polynya.lake.read.catalog_views import drop_views
+from polynya.lake.table.dataset import DatasetTable, empty
+from polynya.lake.table.ownership import has_rows, refuse_second_task
+from polynya.model.config.dataset import ResolvedDataset, recorded
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import OperationError
+from polynya.model.formats import rules_of
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """What a rebuild found and corrected.
+
+    `kept` events and `pending` ones made the versions; `since` is the time up to which versions are
+    the base, None when all events are kept. `restored` versions were missing (those of pending
+    events are among them), `corrected` ones were stored otherwise, `surplus` ones had no event.
+    """
+
+    kept: int
+    pending: int
+    since: str | None
+    restored: int
+    corrected: int
+    surplus: int
+    seconds: float
+
+
+def rebuild(context: EngineContext, dataset: ResolvedDataset) -> RebuildResult:
+    """Write every version that the events make otherwise than it is stored, remove the surplus.
+
+    Raises OperationError, and changes nothing, when the dataset keeps no events, or a reload of it
+    is under way.
+    """
+    working = WorkingDataset.existing(context, dataset)
+    _refuse(working.table)
+    done = working.apply("rebuild", anew=True)
+    working.publish()
+    working.tell_applied(done)
+    retaining, figures = working.table.state.apply.retaining, done.figures
+    assert retaining is not None, "the rebuild would have been refused"
+    assert isinstance(figures, RebuildFigures)
+    return RebuildResult(
+        kept=retaining.rows - figures.events,
+        pending=figures.events,
+        since=retaining.since,
+        restored=figures.restored,
+        corrected=figures.corrected,
+        surplus=figures.surplus,
+        seconds=done.seconds,
+    )
+
+
+def _refuse(table: DatasetTable) -> None:
+    """Refuse what cannot be rebuilt; what can be is in our hands."""
+    refuse_second_task(table)
+    table.take_over()
+    if table.dataset.kept.changes_retention is None or table.state.apply.retaining is None:
+        raise _nothing_kept(table)
+    if table.state.copy.reloading is not None:
+        raise OperationError(
+            "POLYNYA-LAKE-031",
+            f"a reload of {table.table.name} is under way",
+            where=table.table.name,
+            state="nothing was changed",
+            fix="end the reload with `polynya reload`, or give it up with `--abandon`",
+        )
+
+
+def _nothing_kept(table: DatasetTable) -> OperationError:
+    if table.dataset.kept.changes_retention is None:
+        why, fix = "keeps no events", "set `changes_retention`; events are kept from then on"
+    elif table.shape().append_only:
+        why, fix = "has no keys, so each of its events is a row", "there is nothing to do"
+    else:
+        why, fix = "has kept no event yet", "run the task; events are kept once they are applied"
+    return OperationError(
+        "POLYNYA-LAKE-030",
+        f"{table.dataset.relations.current} {why}: there is nothing to derive it from",
+        where=table.table.name,
+        state="nothing was changed",
+        fix=fix,
+    )
+
+
+def recreate(
+    context: EngineContext,
+    task: StorageTask,
+    datasets: Sequence[ResolvedDataset],
+    *,
+    whole_task: bool,
+) -> None:
+    """Empty the tables of datasets; one commit for each, so who was interrupted does it again.
+
+    `whole_task` says that they are all that a task has found by itself: it forgets them, too. Of
+    files that feed several tables, a single one of these reads them again beside the others.
+    """
+    rules = rules_of(task.landing.format)
+    shared = rules.finds_tables and rules.shares_files
+    for dataset in datasets:
+        table = WorkingDataset.open(context, dataset).table
+        table.take_over()
+        empty(table, behind=shared and not whole_task)
+        drop_views(context.spark, _views(dataset))
+    if rules.finds_tables and whole_task:
+        # Last: without it nobody knows which tables a recreation that was killed has to empty.
+        ledger = WorkingDataset.open(context, ledger_dataset(task)).table
+        ledger.take_over()
+        empty(ledger)
+
+
+def _views(dataset: ResolvedDataset) -> list[str]:
+    """The views that show columns which are gone; the first copy makes them again."""
+    names = dataset.relations
+    views = [names.view, names.history_view, names.changes_view, names.headers_view]
+    return [f"{names.schema}.{view}" for view in views if view is not None]
+
+
+def configure(context: EngineContext, planned: PlannedDataset) -> bool:
+    """Bring one dataset in line with its settings, as far as no record has to be read for it.
+
+    The table is taken over: a run that fills it meanwhile is refused at its next step. Returns
+    False, and does nothing, when another task of the project owns the table. Raises OperationError,
+    and changes nothing, when a column cannot be rewritten in its declared type.
+    """
+    dataset, plan = planned.entry.dataset, planned.plan
+    if any(change.kind == "task" and change.action == "decide" for change in plan.changes):
+        return False
+    working = WorkingDataset.open(context, dataset)
+    table = working.table
+    table.take_over()
+    # First: it may be refused, and then nothing is to be changed.
+    working.retype(rewritten(dataset, table.state.copy))
+    before = table.state.copy
+    settings = recorded(dataset, before.settings, has_rows=has_rows(table))
+    following = replace(
+        before.with_settings(settings),
+        membership=replace(before.membership, task=dataset.task),
+    )
+    table.commit_copy_state(following, "configure")
+    if before.columns.schema:
+        table.grow(table.known_schema())
+        working.publish()
+    drop_views(context.spark, plan.stale_views)
+    return True

@@ -1,0 +1,457 @@
+"""What a changed configuration does to a table: settings, layout, types. Pure.
+
+What a changed configuration does to tables: a pure function from facts to changes.
+
+Each change says what differs, what that means for the data, and who has to act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from polynya.lake.fold.live_views import definitions
+from polynya.lake.fold.shape import Shape
+from polynya.lake.table.shaping import data_columns, shape_of
+from polynya.lake.table.state import CopyState
+from polynya.model.config.dataset import (
+    LATER,
+    LAYOUT,
+    ResolvedDataset,
+    contradicted,
+    format_before,
+    recorded,
+    shown_before,
+)
+from polynya.model.config.layout import PartitionTerm, SortTerm
+from polynya.model.formats import rules_of
+from polynya.model.promotion import is_rewritable, widen
+from polynya.model.types import DataType, parse_type
+from polynya.observe.events import counted
+from polynya.transform.named_columns import UnknownColumn, unknown_columns
+
+#: Who has to act: `polynya migrate` ("apply", its former name), only the next run, or somebody who
+#: decides; "nobody" needs to.
+Action: TypeAlias = Literal["apply", "run", "decide", "nobody"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One consequence. `kind` is a stable name, `what` differs, `means` says it for the data.
+
+    `destructive`: something that can be queried now will be gone.
+    """
+
+    kind: str
+    what: str
+    means: str
+    action: Action
+    destructive: bool = False
+
+
+_LATER: Final = "files that are there keep theirs until maintenance writes them again"
+_LAYOUT_MEANS: Final = {
+    "partition_by": f"files of Current and Prior that are written from now on are parted so; "
+    f"{_LATER}, and no query gives another result",
+    "sort_by": f"full loads, and files that maintenance writes again, are sorted so; {_LATER}",
+    "target_file_size": f"files that are written from now on get about this size; {_LATER}",
+}
+
+
+def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    """The changes that the settings of the layout bring."""
+    after = recorded(dataset, {}, has_rows=False)
+    for name in LAYOUT:
+        before, now = copy.settings.get(name) or None, after[name] or None
+        if before == now:
+            continue
+        what = f"{name}: {_layout_text(before)} → {_layout_text(now)}"
+        why = _refusal(dataset, copy, name)
+        if why is None:
+            yield Change("layout", what, _LAYOUT_MEANS[name], "apply")
+        else:
+            means = f"refused (POLYNYA-CFG-042): {why}; name another column or transform"
+            yield Change("layout", what, means, "decide")
+
+
+def _refusal(dataset: ResolvedDataset, copy: CopyState, name: str) -> str | None:
+    """Why a column of the table cannot be used so."""
+    terms: dict[str, list[tuple[PartitionTerm | SortTerm, str]]] = {
+        "partition_by": [(one, one.column) for one in dataset.layout.partition_by],
+        "sort_by": [(one, column) for one in dataset.layout.sort_by for column in one.columns],
+    }
+    for term, column in terms.get(name, ()):
+        known = copy.columns.schema.get(column)
+        if known is not None and known != "void" and (why := term.refusal(parse_type(known))):
+            return f"`{column}`: {why}"
+    return None
+
+
+def _layout_text(value: object) -> str:
+    if value is None:
+        return "not set"
+    return f"[{', '.join(value)}]" if isinstance(value, list) else f"{value:,} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """The rows of a table in its files, with those that are deleted and not yet removed."""
+
+    rows: int
+    size_bytes: int
+    files: int
+
+
+def rewritten(dataset: ResolvedDataset, copy: CopyState) -> dict[str, DataType]:
+    """Columns that get their declared type only by writing every row again."""
+    fixed = {*copy.columns.keys, *dataset.events.sequence_by, *dataset.events.except_columns}
+    return {
+        name: declared
+        for name, (known, declared) in _declared(dataset, copy).items()
+        if name not in fixed and is_rewritable(known, declared)
+    }
+
+
+def type_changes(
+    dataset: ResolvedDataset, copy: CopyState, stored: StoredRows | None
+) -> Iterator[Change]:
+    """Declared types that the columns of the table do not have, and cannot get in place."""
+    again = rewritten(dataset, copy)
+    recorded: Mapping[str, str] = copy.settings.get("columns", {})
+    for name, (known, declared) in _declared(dataset, copy).items():
+        what = f"columns: {name} is {known}, {declared} is declared"
+        if name in again:
+            yield Change("type_rewritten", what, _rewrite(declared, stored), "apply")
+        elif widen(known, declared) is None and recorded.get(name) != str(declared):
+            yield Change(
+                "type_out_of_reach",
+                what,
+                f"a table cannot change {known} to {declared}: {name} stays {known}, and values "
+                "that do not fit go to quarantine. Take the declaration back, or give the dataset "
+                "a new `name`, which reads all that has landed with the declared types",
+                "decide",
+            )
+
+
+def _declared(dataset: ResolvedDataset, copy: CopyState) -> dict[str, tuple[DataType, DataType]]:
+    """Columns of the table with the type that they have and the one that is declared."""
+    return {
+        name: (parse_type(copy.columns.schema[name]), declared)
+        for name, declared in dataset.events.columns.items()
+        if name in copy.columns.schema
+    }
+
+
+def _rewrite(declared: DataType, stored: StoredRows | None) -> str:
+    much = "every row"
+    if stored is not None:
+        rows, files = counted(stored.rows, "row"), counted(stored.files, "file")
+        much = f"{rows} in {files} ({stored.size_bytes / 2**20:,.1f} MiB)"
+    return (
+        f"writes {much} again with {declared}, in one commit; refused (POLYNYA-LAKE-024) if a "
+        "value would not stay the same; earlier snapshots keep the old column. Then `polynya "
+        "quarantine replay` reads again what did not fit"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One configured dataset and its table: `copy` is None before there is one.
+
+    `included` is false for a table that `include` and `exclude` leave out by now. `tasks` are the
+    names of all tasks of the project. `stored` is what a rewrite would write again, None where none
+    is asked for.
+    """
+
+    dataset: ResolvedDataset
+    copy: CopyState | None
+    included: bool = True
+    tasks: frozenset[str] = frozenset()
+    stored: StoredRows | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any record was ever written."""
+        return self.copy is not None and bool(self.copy.books.totals.get("rows_out"))
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlan:
+    """All changes of one dataset; `stale_views` are those that `apply` drops, as `schema.view`."""
+
+    name: str
+    task: str
+    changes: tuple[Change, ...]
+    stale_views: tuple[str, ...] = ()
+
+
+_SETTING_MEANS: Final = {
+    "landing_path": "files are looked for there; what was copied stays",
+    "path": "files that match are read if they were not read before; what was copied stays",
+    "initial_load": "its files are read if they were not read before",
+    "source": "events of this source table are taken from now on; what was copied stays",
+    "timestamp": "times of later events come from it; versions that are there keep theirs",
+    "apply_as_deletes": "decides for later events; what was copied keeps its operation",
+    "apply_as_truncates": "decides for later events; what was copied keeps its operation",
+    "ignore_null_updates": "decides for later events; what was copied keeps its NULLs",
+    "extracts": "decides for later extracts; what was compared stays",
+    "numbers": "columns that are inferred from now on have it; those that are there keep theirs",
+    "columns": "later records are read with these types; rows that are there are not read again",
+    "mapping": "columns of later records are made like this; rows that are there stay as they are",
+    "nested": "structs of later records are taken like this; columns that are there stay",
+    "where": "decides for later events; what was copied, or left out, stays so",
+    "tombstone_retention": "holds from the next apply on",
+    "changes_retention": "events that are applied from now on are kept for so long; without it, "
+    "and beyond that time, the next apply forgets those that are kept",
+    "retention": "rows that are older leave Current and history with the next maintenance; those "
+    "that have left do not come back when it is longer",
+    "on_bad_record": "decides for later bad records; what is in quarantine stays there",
+    "schema_evolution": "decides for later changes of the source",
+}
+#: Settings, and whether they are taken out, with which something goes that can be queried.
+_FORGETTING: Final = frozenset({("changes_retention", True), ("retention", False)})
+_ORDER: Final = (
+    "refused (POLYNYA-LAKE-020): what was copied and what comes next cannot be put into one order; "
+    "give the dataset a new `name`, which builds a new table from what has landed, or take it back"
+)
+
+
+def plan_dataset(facts: Facts) -> DatasetPlan:
+    """Decide what the configuration does to one dataset."""
+    dataset, copy = facts.dataset, facts.copy
+    name = dataset.relations.current
+    if copy is None:
+        return DatasetPlan(name, dataset.task, (_new(dataset),))
+    views = _views(dataset, copy)
+    changes = [
+        *_task(facts, copy),
+        *_keys(facts, copy),
+        *_lasting(facts, copy),
+        *_format(dataset, copy),
+        *_columns(dataset, copy),
+        *_history(dataset, copy),
+        *_deletes(dataset, copy),
+        *views.changes(),
+        *type_changes(dataset, copy, facts.stored),
+        *layout_changes(dataset, copy),
+        *_later(dataset, copy),
+        *_unknown(facts, copy),
+    ]
+    return DatasetPlan(name, dataset.task, tuple(changes), views.gone)
+
+
+def _new(dataset: ResolvedDataset) -> Change:
+    what = f"new dataset: {dataset.relations.internal}"
+    return Change("new_dataset", what, "the next run copies all that has landed for it", "apply")
+
+
+def _task(facts: Facts, copy: CopyState) -> Iterator[Change]:
+    dataset = facts.dataset
+    if not facts.included:
+        yield Change(
+            "excluded",
+            f"the source table {dataset.landing.source} is left out",
+            "its tables and views stay as they are; nothing is copied to them",
+            "nobody",
+        )
+    if copy.membership.task is None or copy.membership.task == dataset.task:
+        return
+    what = f"filled by the task {copy.membership.task} until now, by {dataset.task} from now on"
+    if copy.membership.task in facts.tasks:
+        yield Change(
+            "task",
+            what,
+            "refused (POLYNYA-LAKE-009): both tasks are there; give one a `prefix` or a `schema`",
+            "decide",
+        )
+    else:
+        yield Change("task", what, "the task was renamed; its tables go on under it", "apply")
+
+
+def _keys(facts: Facts, copy: CopyState) -> Iterator[Change]:
+    before, now = copy.columns.keys, list(facts.dataset.events.keys)
+    if facts.has_rows and now and before != now:
+        yield Change(
+            "keys",
+            f"keys: {_setting_text(before)} → {_setting_text(now)}",
+            "refused (POLYNYA-LAKE-010): versions are matched by the keys that the table was made "
+            "with; set the old ones again, or give the dataset a new `name`",
+            "decide",
+        )
+
+
+def _lasting(facts: Facts, copy: CopyState) -> Iterator[Change]:
+    after = recorded(facts.dataset, {}, has_rows=False)
+    for name in contradicted(facts.dataset, copy.settings) if facts.has_rows else ():
+        what = f"{name}: {_setting_text(copy.settings[name])} → {_setting_text(after[name])}"
+        yield Change("full_reload", what, _ORDER, "decide")
+
+
+def _format(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    before, now = format_before(copy.settings), dataset.kept.format_version
+    if before == now:
+        return
+    what = f"format_version: {before} → {now}"
+    if now > before:
+        means = "the table is upgraded, its files stay; from then on only readers that know "
+        means += "the format can read it"
+        yield Change("format_version", what, means, "apply")
+    else:
+        means = "refused (POLYNYA-LAKE-022): a table does not go back; set the old one again, or "
+        means += "give the dataset a new `name`, which builds a new table from what has landed"
+        yield Change("format_version", what, means, "decide")
+
+
+def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    if "except_columns" not in copy.settings:
+        return
+    before, now = set(copy.settings["except_columns"]), set(dataset.events.except_columns)
+    known = set(copy.columns.schema)
+    if gone := sorted((now - before) & known):
+        means = "the views lose it, later rows hold NULL in it; what is stored stays stored"
+        yield Change(
+            "columns_excluded", f"excluded: {', '.join(gone)}", means, "apply", destructive=True
+        )
+    if back := sorted((before - now) & known):
+        means = "the views show it; rows that were copied without it hold NULL"
+        yield Change("columns_included", f"no longer excluded: {', '.join(back)}", means, "apply")
+
+
+def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    before = copy.settings.get("history")
+    if before is None or before == dataset.kept.history:
+        return
+    if dataset.kept.history:
+        means = "versions are kept from now on; those before the last apply are not there"
+        if dataset.kept.changes_retention is not None:
+            means += ", until `polynya rebuild` makes them from the events that are kept"
+        yield Change("history_on", "history: false → true", means, "apply")
+    else:
+        means = "applies stop keeping versions, and remove those that are there when they are old"
+        yield Change("history_off", "history: true → false", means, "apply", destructive=True)
+
+
+def _deletes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    before, now = copy.settings.get("delete_mode"), dataset.kept.delete_mode
+    if before is None or before == now or dataset.kept.mode == "append_only":
+        return
+    what = f"delete_mode: {before} → {now}"
+    if now == "soft":
+        means = (
+            "records that are deleted from now on stay in Current, shown with `hdr__deleted`; "
+            "those that left it when they were deleted do not come back"
+        )
+        if dataset.kept.history:
+            means += "; History has all of them"
+        yield Change("deletes_soft", what, means, "apply")
+    else:
+        means = (
+            "records that are deleted from now on leave Current, and it no longer shows those that "
+            "were deleted before"
+        )
+        yield Change("deletes_hard", what, means, "apply", destructive=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Views:
+    made: tuple[str, ...]
+    changed: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    def changes(self) -> Iterator[Change]:
+        if self.made:
+            yield Change("views", f"new views: {', '.join(self.made)}", "metadata only", "apply")
+        if self.changed:
+            what = f"views recreated: {', '.join(self.changed)}"
+            yield Change("views", what, "metadata only", "apply")
+        if self.gone:
+            what = f"views dropped: {', '.join(self.gone)}"
+            means = "queries that name them fail; the rows stay in the internal table"
+            yield Change("views", what, means, "apply", destructive=True)
+
+
+def _views(dataset: ResolvedDataset, copy: CopyState) -> _Views:
+    """Compare the SQL of the views with the settings that the table remembers and with today's."""
+    if not copy.columns.schema or not copy.settings:
+        return _Views((), (), ())
+    old = shown_before(dataset, copy.settings)
+    before, after = _sql(old, copy), _sql(dataset, copy)
+    return _Views(
+        made=tuple(sorted(set(after) - set(before))),
+        changed=tuple(sorted(n for n in set(after) & set(before) if after[n] != before[n])),
+        gone=tuple(sorted(set(before) - set(after))),
+    )
+
+
+def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
+    known: Mapping[str, DataType] = {
+        name: parse_type(kind) for name, kind in copy.columns.schema.items()
+    }
+    keys = tuple(key for key in copy.columns.keys if key in data_columns(dataset, known))
+    shape: Shape = shape_of(dataset, copy, known, keys)
+    sql = definitions(dataset, shape, dataset.relations.internal_table)
+    return {f"{dataset.relations.schema}.{name}": text for name, text in sql.items()}
+
+
+def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    after = recorded(dataset, {}, has_rows=False)
+    # Tables of versions without mappings remember none.
+    remembered = {"mapping": [], "nested": "keep", "where": None} | copy.settings
+    for name in LATER:
+        if name in remembered and remembered[name] != after[name]:
+            # The name of the source is in the data; it is only a setting where it was declared.
+            if name == "source" and not rules_of(dataset.landing.format).finds_tables:
+                continue
+            if name == "columns" and _are_all_rewritten(dataset, copy):
+                continue
+            what = f"{name}: {_setting_text(remembered[name])} → {_setting_text(after[name])}"
+            forgets = (name, after[name] is None) in _FORGETTING
+            yield Change("setting", what, _SETTING_MEANS[name], "run", destructive=forgets)
+
+
+def _are_all_rewritten(dataset: ResolvedDataset, copy: CopyState) -> bool:
+    """Whether `columns` differs only in types that a rewrite gives."""
+    before: Mapping[str, str] = copy.settings["columns"]
+    after = {name: str(kind) for name, kind in dataset.events.columns.items()}
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    return changed <= rewritten(dataset, copy).keys()
+
+
+def _unknown(facts: Facts, copy: CopyState) -> Iterator[Change]:
+    """Columns that settings name since the last records, and that none of these had."""
+    dataset = facts.dataset
+    if not facts.has_rows or copy.columns.named is None:
+        return
+    met = {*copy.columns.schema, *copy.columns.of_source, *dataset.mapping.names}
+    for one in unknown_columns(dataset, met, accepted=copy.columns.named):
+        if one.stops and not _was_named(dataset, copy, one):
+            guess = f"; did you mean `{one.meant}`?" if one.meant else ""
+            yield Change(
+                "unknown_column",
+                f"`{one.setting}` names `{one.column}`, which the table does not have{guess}",
+                "refused (POLYNYA-CFG-030) unless the next records have it: correct it, or name it "
+                "under `optional_columns`",
+                "decide",
+            )
+
+
+def _was_named(dataset: ResolvedDataset, copy: CopyState, one: UnknownColumn) -> bool:
+    """Whether a setting already named a column when records were copied, or cannot change."""
+    before = copy.settings.get(one.setting)
+    after = recorded(dataset, {}, has_rows=False).get(one.setting)
+    return before == after or (isinstance(before, list | dict) and one.column in before)
+
+
+def _setting_text(value: Any) -> str:
+    match value:
+        case None:
+            return "not set"
+        case list():
+            return f"[{', '.join(map(str, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{name}: {kind}' for name, kind in value.items())}}}"
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

@@ -1,0 +1,206 @@
+"""What the next records of a dataset would become: columns, events, rows, refusals, policies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from polynya.engine.commands.preview_fold import (
+    STORED,
+    DatasetPreview,
+    LandedRow,
+    Origin,
+    Refused,
+    SeenColumn,
+    SeenRow,
+    State,
+    current,
+    landed_rows,
+    operations,
+    refusals,
+)
+from polynya.engine.commands.preview_looks import Known, Look
+from polynya.engine.evolution import Evolution, evolution_of, refusal, sighting_of, unknown_in
+from polynya.formats.batch import WHOLE_FILE, DatasetBatch
+from polynya.lake.copy.mapping import mapped_batch
+from polynya.lake.copy.values import Session
+from polynya.lake.fold.sql import ignored_nulls
+from polynya.lake.table.shaping import data_columns
+from polynya.model.config.evolution import policy_in_words
+from polynya.model.formats import rules_of
+from polynya.model.types import DataType, Void
+from polynya.transform.named_columns import UnknownColumn
+
+_DELETED: Final = "hdr__deleted"
+
+
+def preview_of(look: Look, session: Session, limit: int) -> DatasetPreview:
+    """Say what a look showed; of its records, rows and refusals the first `limit`.
+
+    `session` is asked for where conditions or mapped columns take SQL.
+    """
+    known = look.known
+    suspended = known.copy.decisions.suspended
+    seen = DatasetPreview(
+        dataset=look.task.name if look.is_rest else known.dataset.relations.current,
+        task=look.task.name,
+        format=look.task.landing.format,
+        is_new=known.is_new,
+        is_rest=look.is_rest,
+        halted=None if suspended is None else f"the dataset is suspended: {suspended.reason}",
+        notes=look.notes,
+    )
+    if look.batch is None:
+        return seen
+    landed = look.batch
+    if not look.is_rest:
+        landed = mapped_batch(landed, known.dataset, known.before, session)
+    return _Previewing(look, landed, limit).said(seen, session)
+
+
+class _Previewing:
+    """One batch of a dataset on its way into the view."""
+
+    def __init__(self, look: Look, landed: DatasetBatch, limit: int) -> None:
+        self._look = look
+        self._known: Known = look.known
+        self._dataset = look.known.dataset
+        self._limit = limit
+        self._sighting = sighting_of(landed, self._dataset)
+        self._before = self._known.before.table
+        self._evolution: Evolution = evolution_of(
+            landed, self._dataset, self._known.copy.columns, self._before
+        )
+        self._batch = self._evolution.batch_after(landed)
+        self._data = data_columns(self._dataset, self._batch.schema)
+        appends = self._dataset.kept.mode == "append_only"
+        self._keys = () if appends else self._batch.keys or tuple(self._known.copy.columns.keys)
+
+    def said(self, seen: DatasetPreview, session: Session) -> DatasetPreview:
+        """All that there is to say."""
+        batch, limit = self._batch, self._limit
+        called = operations(batch, self._dataset, session)
+        bad = refusals(batch, self._keys, called, self._known.apply.horizon)
+        good = list(landed_rows(batch, called, bad))
+        rows, ties = self._live(good)
+        refused = [*_rejected(batch), *_refused(batch, bad)]
+        stopping, others = unknown_in(self._dataset, self._known.copy, self._sighting)
+        order = self._dataset.events.sequence_by
+        return replace(
+            seen,
+            load=self._look.load or batch.of_load,
+            files=tuple(batch.files),
+            files_waiting=self._look.waiting,
+            looked_at=batch.rows_in,
+            is_cut=self._is_cut(),
+            filtered=dict(batch.counters),
+            keys=tuple(self._keys),
+            sequence_by=order,
+            columns=tuple(self._columns()),
+            excluded=tuple(name for name in batch.schema if name not in self._data),
+            changes=self._evolution.changes,
+            halted=seen.halted or self._halted(refused),
+            unknown=refusal(self._dataset, self._sighting, stopping) if stopping else None,
+            records=tuple(one.record(self._keys, order) for one in good[:limit]),
+            rows=tuple(rows[:limit]),
+            row_count=len(rows),
+            quarantined=Counter(one.rule for one in refused),
+            refused=tuple(refused[:limit]),
+            notes=(*seen.notes, *map(_warning, others), *([_tied(ties)] if ties else [])),
+        )
+
+    def _is_cut(self) -> bool:
+        progress = self._batch.files.values()
+        return len(progress) < self._look.waiting or not all(one.complete for one in progress)
+
+    def _halted(self, refused: Sequence[Refused]) -> str | None:
+        change, policy = self._evolution.halt, self._dataset.policies.on_bad_record
+        if change is not None:
+            return f"{change}: policy `{policy_in_words(change.policy)}`"
+        if refused and policy != "quarantine":
+            return f"a record is refused ({refused[0].rule}): `on_bad_record: {policy}`"
+        return None
+
+    def _columns(self) -> Iterator[SeenColumn]:
+        declared, schema = self._dataset.events.columns, self._typed_by_source()
+        for name, kind in self._data.items():
+            before = self._before.get(name)
+            if isinstance(before, Void):
+                before = None
+            origin = _origin(kind, before, declared.get(name), in_schema=name in schema)
+            if origin == "inferred" and name in self._dataset.mapping.names:
+                origin = "expression"
+            was = None if before is None or before == kind else str(before)
+            yield SeenColumn(name, str(kind), origin, name in self._keys, was)
+
+    def _typed_by_source(self) -> Sequence[str]:
+        """Columns that have a type in the files; a header line only names them."""
+        only_named = rules_of(self._dataset.landing.format).has_header_lines and not any(
+            file.endswith(".parquet") for file in self._batch.files
+        )
+        return () if only_named else self._batch.declared or ()
+
+    def _live(self, good: Sequence[LandedRow]) -> tuple[list[SeenRow], int]:
+        """Rows of the Current view, and how often two events hold one place."""
+        data = tuple(self._data)
+        if not self._keys:
+            kept = [one.values for one in good if one.operation not in {"D", "T"}]
+            return [SeenRow({name: row.get(name) for name in data}) for row in kept], 0
+        ignored = ignored_nulls(self._dataset)
+        events = [one.event(self._keys, data, ignored) for one in good]
+        found = current(events, is_new=self._known.is_new)
+        keys = {event.key: one.key(self._keys) for event, one in zip(events, good, strict=True)}
+        soft = self._dataset.kept.delete_mode == "soft"
+        rows = [
+            self._row(dict(zip(self._keys, keys[key], strict=True)), state, soft=soft)
+            for key, state in found.states.items()
+            if state.alive or soft
+        ]
+        return rows, found.ties
+
+    def _row(self, key: Mapping[str, object], state: State, *, soft: bool) -> SeenRow:
+        values = {name: key.get(name, state.values.get(name)) for name in self._data}
+        stored = tuple(name for name, value in values.items() if value is STORED)
+        shown = {name: None if value is STORED else value for name, value in values.items()}
+        if soft:
+            shown[_DELETED] = not state.alive
+        return SeenRow(shown, stored)
+
+
+def _origin(
+    kind: DataType, before: DataType | None, declared: DataType | None, *, in_schema: bool
+) -> Origin:
+    if declared == kind:
+        return "declared"
+    if before == kind:
+        return "table"
+    if isinstance(kind, Void):
+        return "nothing"
+    return "schema" if in_schema else "inferred"
+
+
+def _rejected(batch: DatasetBatch) -> Iterator[Refused]:
+    for one in batch.rejected:
+        number = None if one.offset == WHOLE_FILE else one.offset + 1
+        yield Refused(one.file, number, one.rule, one.error)
+
+
+def _refused(batch: DatasetBatch, bad: Mapping[int, tuple[str, str]]) -> Iterator[Refused]:
+    files, offsets = batch.rows.column("__file"), batch.rows.column("__offset")
+    for index, (rule, error) in bad.items():
+        yield Refused(files[index].as_py(), offsets[index].as_py() + 1, rule, error)
+
+
+def _warning(one: UnknownColumn) -> str:
+    meant = f"; did you mean `{one.meant}`?" if one.meant is not None else ""
+    return f"`{one.setting}` names `{one.column}`, which no record has yet{meant}"
+
+
+def _tied(ties: int) -> str:
+    times = "once" if ties == 1 else f"{ties:,} times"
+    return (
+        f"{times} two events of a record hold one place in the order and differ; their content "
+        "decides, and it may be for the other one"
+    )

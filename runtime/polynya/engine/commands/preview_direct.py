@@ -1,0 +1,37 @@
+"""The next records of a table that reads its stream itself, out of its source; nothing is kept."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from polynya.engine.commands.preview_looks import Known, Look
+from polynya.engine.commands.preview_messages import Opens, lost_in_words, with_little
+from polynya.model.config.stream_landing import DirectTask
+from polynya.streams.direct import DirectReader, streams_of
+
+
+def direct_look(task: DirectTask, known: Known, opens: Opens, limit: int, now: datetime) -> Look:
+    """Read what comes after the position of the table, or where it would begin.
+
+    `limit` is how many records shall be shown. Raises what sources and decoders raise, and
+    OperationError where a run would refuse the position.
+    """
+    if known.copy.reloading is not None:
+        note = "a reload is under way, and the stream is left to it"
+        return Look(task, known, None, notes=(note,))
+    few = task.model_copy(update={"reads": with_little(task.reads, limit)})
+    source = opens(few.reads)
+    reader = DirectReader(few, source)
+    position = known.copy.position.stream
+    reader.refuse_other(position)
+    found = streams_of(few, source, position)
+    if not found.taken and found.refused is not None:
+        raise found.refused
+    notes = [] if found.refused is None else [str(found.refused)]
+    wanted = reader.decide(found.taken, position, once=True)
+    notes += lost_in_words(wanted.next.lost)
+    if not wanted.next.records:
+        return Look(task, known, None, notes=tuple(notes))
+    read = reader.read(wanted, known.table, now)
+    behind = f"{read.behind:,} more messages are behind these" if read.behind else ""
+    return Look(task, known, read.batch, 1, notes=(*notes, *filter(None, (behind,))))

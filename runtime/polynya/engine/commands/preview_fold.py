@@ -1,0 +1,383 @@
+"""The rows that some records would leave in Current, computed in memory for a preview.
+
+It is the fold of semantics section 4 for the newest version only, over the events that it is
+given. What the table holds is not read: a column that keeps its value there is `STORED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.formats.batch import DatasetBatch
+from polynya.lake.copy.rows import ERRORS, choice_in, chosen, decided
+from polynya.lake.copy.values import Session
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.evolution import SchemaChange
+from polynya.model.errors import ConfigError
+from polynya.model.headers import ALL_BUT
+
+#: Where the type of a column comes from: the setting `columns`, the table, the schema that the
+#: files or the source declare, the values, or the expression of a mapped column. `nothing`: only
+#: NULL was met.
+Origin: TypeAlias = Literal["declared", "table", "schema", "inferred", "expression", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenColumn:
+    """A column of the table. `was` is its type in the table where that changes."""
+
+    name: str
+    type: str
+    origin: Origin
+    is_key: bool = False
+    was: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRecord:
+    """A record as an event; `number` counts from 1 in its file."""
+
+    file: str
+    number: int
+    operation: str
+    sequence: Mapping[str, Any]
+    key: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRow:
+    """A row of the live view. `stored` names columns that keep what the table holds."""
+
+    values: Mapping[str, Any]
+    stored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record that would go to quarantine; `number` is None for a whole file."""
+
+    file: str
+    number: int | None
+    rule: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMessages:
+    """Messages of a source that the next landed batch would hold.
+
+    `count` were read of `streams`; `content` is what they are taken for. `behind` them is so much
+    at most, in the `unit` that the source counts: `records`, `shards` or `files`.
+    """
+
+    source: str
+    content: str
+    streams: tuple[str, ...]
+    count: int
+    behind: int
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPreview:
+    """What the next records of a dataset would become.
+
+    Attributes:
+        dataset: `schema.view`; of records without a table the name of the task.
+        is_new: it has no table yet.
+        is_rest: these are records that belong to no dataset.
+        load: the files are those of a full load, or of a full extract.
+        files: those that were read, in order; `files_waiting` are there in all.
+        looked_at: records that were read; `is_cut` says that there are more.
+        filtered: records that are left out, by the reason.
+        keys: key columns, empty where records are appended.
+        excluded: columns that the table does not get.
+        changes: changes of the source's shape, each with the policy that decides.
+        halted: why nothing of it would be copied.
+        unknown: the error for settings that name a column which is not there.
+        records: the first of them; `rows`: the first rows of the live view, of `row_count`.
+        quarantined: how many records go there; `refused` are the first of them.
+        notes: what else there is to know.
+        messages: of a landing, what was read; its rows are the records of these messages.
+    """
+
+    dataset: str
+    task: str
+    format: str
+    is_new: bool
+    is_rest: bool = False
+    load: bool = False
+    files: tuple[str, ...] = ()
+    files_waiting: int = 0
+    looked_at: int = 0
+    is_cut: bool = False
+    filtered: Mapping[str, int] | None = None
+    keys: tuple[str, ...] = ()
+    sequence_by: tuple[str, ...] = ()
+    columns: tuple[SeenColumn, ...] = ()
+    excluded: tuple[str, ...] = ()
+    changes: tuple[SchemaChange, ...] = ()
+    halted: str | None = None
+    unknown: ConfigError | None = None
+    records: tuple[SeenRecord, ...] = ()
+    rows: tuple[SeenRow, ...] = ()
+    row_count: int = 0
+    quarantined: Mapping[str, int] | None = None
+    refused: tuple[Refused, ...] = ()
+    notes: tuple[str, ...] = ()
+    messages: SeenMessages | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a run would copy nothing of it."""
+        return self.halted is not None or self.unknown is not None
+
+
+#: A key as text that equals that of the same key only.
+Key: TypeAlias = str
+Values: TypeAlias = Mapping[str, Any]
+
+
+class Stored:
+    """The value that the table holds."""
+
+    def __repr__(self) -> str:
+        return "(stored)"
+
+
+STORED: Final = Stored()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change. `place` sorts as the events do; `operation` is L, I, U, D or T.
+
+    `unsent` are columns that the source did not send; `old_key` is the key of the record whose
+    values they keep, where that is another one.
+    """
+
+    key: Key
+    place: str
+    operation: str
+    values: Values = field(default_factory=dict)
+    position: str | None = None
+    unsent: frozenset[str] = frozenset()
+    old_key: Key | None = None
+
+    @property
+    def is_delete(self) -> bool:
+        """Whether it ends its record."""
+        return self.operation in {"D", "d"}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A record after some events; `values` of a deleted one are those that it had."""
+
+    values: Values
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The records that the events touch, and how many places are held by events that differ."""
+
+    states: Mapping[Key, State]
+    ties: int
+
+
+def current(events: Sequence[Event], *, is_new: bool) -> Current:
+    """Fold events; `is_new`: there is no table, so that nothing is stored of any record."""
+    by_key: dict[Key, list[Event]] = {}
+    truncates: dict[str, Event] = {}
+    for event in events:
+        if event.operation == "T":
+            truncates[event.place] = event
+        else:
+            by_key.setdefault(event.key, []).append(event)
+    ties = 0
+    chains: dict[Key, list[Event]] = {}
+    for key, own in by_key.items():
+        chain, tied = _collapsed(own)
+        ties += tied
+        taken = {event.place for event in chain}
+        chain += [one for place, one in truncates.items() if place not in taken]
+        chains[key] = sorted(chain, key=lambda event: event.place)
+    folding = _Folding(chains, is_new=is_new)
+    return Current({key: folding.state(key, None, frozenset()) for key in chains}, ties)
+
+
+def _collapsed(own: Sequence[Event]) -> tuple[list[Event], int]:
+    """One event a place: a delete wins, else the later position, else the one that came last."""
+    places: dict[str, list[Event]] = {}
+    for event in own:
+        places.setdefault(event.place, []).append(event)
+    ties, kept = 0, []
+    for group in places.values():
+        best = [event for event in group if event.is_delete] or group
+        latest = max(event.position or "" for event in best)
+        best = [event for event in best if (event.position or "") == latest]
+        # Which one wins by its content is for the table to say.
+        ties += any(event.values != best[0].values for event in best)
+        kept.append(best[-1])
+    return kept, ties
+
+
+class _Folding:
+    """States of records; a change of key asks for that of another record."""
+
+    def __init__(self, chains: Mapping[Key, Sequence[Event]], *, is_new: bool) -> None:
+        self._chains = chains
+        self._is_new = is_new
+
+    def state(self, key: Key, upto: str | None, asking: frozenset[tuple[Key, str]]) -> State:
+        """A record after its events, as far as they are not later than `upto`."""
+        state: State | None = None
+        for event in self._chains.get(key, ()):
+            if upto is not None and event.place > upto:
+                break
+            if event.operation == "T":
+                state = State(state.values if state else {}, alive=False)
+            elif event.is_delete:
+                state = State(state.values if state else self._nothing(event), alive=False)
+            else:
+                state = State(self._complete(event, state, asking), alive=True)
+        return state or State({}, alive=False)
+
+    def _nothing(self, event: Event) -> Values:
+        """What a record without events here held."""
+        return {} if self._is_new else dict.fromkeys(event.values, STORED)
+
+    def _complete(
+        self, event: Event, before: State | None, asking: frozenset[tuple[Key, str]]
+    ) -> Values:
+        """The values of an event, with those that it did not send."""
+        if not event.unsent:
+            return event.values
+        if event.old_key is not None:
+            place = (event.old_key, event.place)
+            known = event.old_key in self._chains and place not in asking
+            found = self.state(*place, asking | {place}) if known else None
+            source = found.values if found is not None else self._nothing(event)
+        elif before is None:
+            source = self._nothing(event)
+        else:
+            source = before.values if before.alive else {}
+        return {**event.values, **{name: source.get(name) for name in event.unsent}}
+
+
+#: How the place of an event is called where no column tells it.
+PLACE: Final = "change_identifier"
+
+
+@dataclass(frozen=True, slots=True)
+class LandedRow:
+    """One row: its values with the service columns of a batch, and its operation."""
+
+    values: Mapping[str, Any]
+    operation: str
+
+    def key(self, keys: Sequence[str]) -> tuple[Any, ...]:
+        """The values of the key columns."""
+        return tuple(self.values.get(name) for name in keys)
+
+    def event(self, keys: Sequence[str], data: Collection[str], ignored: Collection[str]) -> Event:
+        """The row as a change of its record.
+
+        `data` are the columns of the table, `ignored` those that an update leaves out as NULL, or
+        `ALL_BUT` for all of them.
+        """
+        values = {name: self.values.get(name) for name in data}
+        old = self.values.get("__old")
+        moved = old is not None and bool(self.values["__unsent"])
+        old_key = repr(tuple(old.get(name) for name in keys)) if old is not None else None
+        return Event(
+            key=repr(self.key(keys)),
+            place=str(self.values["__ci"]) + (self.values["__tail"] or ""),
+            operation=self.operation,
+            values=values,
+            position=self.values["__position"],
+            unsent=self._unsent(values, ignored) - set(keys),
+            old_key=old_key if moved else None,
+        )
+
+    def _unsent(self, values: Mapping[str, Any], ignored: Collection[str]) -> frozenset[str]:
+        said = set(self.values["__unsent"] or ())
+        unsent = set(values) - said if ALL_BUT in said else said & set(values)
+        if self.operation == "U" and ignored:
+            named = values if ALL_BUT in ignored else ignored
+            unsent |= {name for name in named if name in values and values[name] is None}
+        return frozenset(unsent)
+
+    def record(self, keys: Sequence[str], sequence_by: Sequence[str]) -> SeenRecord:
+        """The row as a record that somebody looks for in its file."""
+        place = str(self.values["__ci"] or "").lstrip("0")
+        order = {name: self.values.get(name) for name in sequence_by}
+        return SeenRecord(
+            file=str(self.values["__file"]),
+            number=int(self.values["__offset"]) + 1,
+            operation=self.operation,
+            sequence=order or {PLACE: place or "0"},
+            key=dict(zip(keys, self.key(keys), strict=True)),
+        )
+
+
+def landed_rows(
+    batch: DatasetBatch, operations: Sequence[str], without: Collection[int]
+) -> Iterator[LandedRow]:
+    """The rows of a batch with their operations, but for those at some indexes."""
+    columns = batch.rows.drop_columns(["__raw"])
+    for index, values in enumerate(columns.to_pylist()):
+        if index not in without:
+            yield LandedRow(_with_maps(values, columns.schema), operations[index])
+
+
+def _with_maps(values: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    """The values with their maps as dictionaries: Arrow gives lists of pairs."""
+    return {
+        one.name: dict(values[one.name])
+        if pa.types.is_map(one.type) and values[one.name] is not None
+        else values[one.name]
+        for one in schema
+    }
+
+
+def operations(batch: DatasetBatch, dataset: ResolvedDataset, session: Session) -> list[str]:
+    """The operation of each row of a batch; `session` is asked for where it takes SQL."""
+    if not batch.rows.num_rows:
+        return []
+    truncates = choice_in(dataset.truncates, batch.schema)
+    deletes = choice_in(dataset.deletes, batch.schema)
+    if truncates is None or deletes is None:
+        return decided(session(), batch, dataset)
+    found: Any = pc.fill_null(batch.rows.column("__op"), "U")
+    for choice, operation in ((deletes, "D"), (truncates, "T")):
+        named = chosen(choice, batch.rows)
+        found = found if named is None else pc.if_else(named, operation, found)
+    return [str(one) for one in found.to_pylist()]
+
+
+def refusals(
+    batch: DatasetBatch, keys: Sequence[str], called: Sequence[str], horizon: str | None
+) -> dict[int, tuple[str, str]]:
+    """The rows that a table with keys refuses: index → rule and error.
+
+    `called` are the operations, `horizon` is the sequence up to which tombstones are forgotten.
+    """
+    found = {}
+    names = [*keys, "__ci", "__tail"]
+    there = [name for name in names if name in batch.rows.column_names]
+    for index, row in enumerate(batch.rows.select(there).to_pylist() if keys else []):
+        rule = None
+        if any(row.get(key) is None for key in keys):
+            rule = "null_key"
+        elif horizon is not None and row["__ci"] + (row["__tail"] or "") <= horizon:
+            rule = "older_than_horizon"
+        if rule is not None and called[index] != "T":
+            found[index] = (rule, ERRORS[rule])
+    return found

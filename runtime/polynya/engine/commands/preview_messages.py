@@ -1,0 +1,141 @@
+"""What the next landed batch of a landing would hold, read from its source and not put anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from polynya.engine.commands.preview import preview_of
+from polynya.engine.commands.preview_fold import DatasetPreview, SeenMessages
+from polynya.engine.commands.preview_looks import Known, Look
+from polynya.formats.base import ReadRequest
+from polynya.formats.batch import BatchLimits, FilePart
+from polynya.formats.landed import Lost
+from polynya.formats.registry import format_of
+from polynya.lake.copy.values import Session
+from polynya.model.config.aws import AwsAccess
+from polynya.model.config.stream_landing import StreamingLanding
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.errors import PolynyaError
+from polynya.model.project_transforms import registry_of
+from polynya.store.clock import Clock
+from polynya.store.object_store import LocalObjectStore, ObjectStore
+from polynya.streams.landing import LandedLog, Lander, Sample, sample
+from polynya.streams.registry import source_of
+from polynya.streams.source import BEHIND_UNITS, Source
+
+#: Most messages and bytes of them that are read.
+_RECORDS: Final = 1_000
+_BYTES: Final = 16 * 1024 * 1024
+
+
+#: Opens the source of a landing.
+Opens: TypeAlias = Callable[[StreamingLanding], Source]
+
+
+def opening(session: Session, access: AwsAccess, clock: Clock) -> Opens:
+    """Opens the sources of landings; `session` is asked for where one is read by Spark."""
+
+    def opened(task: StreamingLanding) -> Source:
+        # Only Kafka is read by Spark.
+        spark: Any = session() if task.source.kafka is not None else None
+        return source_of(spark, task, access, clock)
+
+    return opened
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the sources of landings are looked at.
+
+    `landing` is the landing zone, which is only read; `session` is asked for where a source is read
+    by Spark; `folder` is an empty one that the caller removes; `clock` says which dates are past;
+    `limit` is how many records and refusals are shown.
+    """
+
+    landing: ObjectStore
+    access: AwsAccess
+    session: Session
+    folder: Path
+    clock: Clock
+    limit: int
+
+    def previews(self, task: StreamingLanding) -> Iterator[DatasetPreview | PolynyaError]:
+        """Preview the landed tables of a landing; an error where one cannot be read."""
+        few = with_little(task, self.limit)
+        try:
+            source = opening(self.session, self.access, self.clock)(few)
+            found = source.find()
+            if found.refused is not None:
+                yield found.refused
+            for table, streams in found.tables.items():
+                yield self._preview(few, source, table, streams)
+        except PolynyaError as error:
+            yield error
+
+    def _preview(
+        self, task: StreamingLanding, source: Source, table: str, streams: tuple[str, ...]
+    ) -> DatasetPreview:
+        log = LandedLog(self.landing, task.place, table)
+        read = sample(Lander(task, source, log), log, streams, self.clock.now())
+        lost = lost_in_words(read.lost)
+        seen = preview_of(_look(task, read, self.folder), self.session, self.limit)
+        content = task.content.type
+        unit = BEHIND_UNITS[source.kind]
+        messages = SeenMessages(source.kind, content, streams, read.messages, read.behind, unit)
+        return replace(
+            seen,
+            dataset=f"{task.name}/{table}",
+            messages=messages,
+            records=(),
+            notes=(*seen.notes, *lost),
+        )
+
+
+def lost_in_words(lost: Iterable[Lost]) -> list[str]:
+    """What a source has no more, for people."""
+    return [f"{one.at}: {one.begin} to {one.end} is lost ({one.why})" for one in lost]
+
+
+def with_little(task: StreamingLanding, limit: int) -> StreamingLanding:
+    """The task with little to read, and nothing to delete in its source."""
+    batch = task.batch.model_copy(
+        update={
+            "max_records": min(task.batch.max_records, max(_RECORDS, limit)),
+            "max_bytes": min(task.batch.max_bytes, _BYTES),
+        }
+    )
+    changed: dict[str, Any] = {"batch": batch}
+    if task.source.files is not None:
+        files = task.source.files.model_copy(update={"delete_after_load": False})
+        changed["source"] = task.source.model_copy(update={"files": files})
+    return task.model_copy(update=changed)
+
+
+def _look(task: StreamingLanding, read: Sample, folder: Path) -> Look:
+    """The messages as records that a table would append."""
+    reading = _reading(task)
+    known = Known(resolved(reading, reading.datasets[0]))
+    if not read.messages:
+        return Look(reading, known, None)
+    store = LocalObjectStore(folder)
+    store.put_if_absent(read.path, read.data)
+    table, parts = known.table, [FilePart(read.path, len(read.data))]
+    request = ReadRequest(store, parts, {table.source: table}, BatchLimits())
+    return Look(reading, known, format_of(reading).read(request).one, len(parts))
+
+
+def _reading(task: StreamingLanding) -> StorageTask:
+    """A task that would append all records of the messages."""
+    return StorageTask.model_validate(
+        {
+            "apiVersion": task.apiVersion,
+            "kind": "storage",
+            "name": task.name,
+            "schema": task.name,
+            "landing": {"path": task.place, "format": "stream", **registry_of(task)},
+            "datasets": [{"name": "messages", "path": "*/*", "mode": "append_only"}],
+        }
+    )

@@ -1,0 +1,116 @@
+"""The previews of a project, or of one file for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from polynya.engine.commands.preview import preview_of
+from polynya.engine.commands.preview_direct import direct_look
+from polynya.engine.commands.preview_fold import DatasetPreview
+from polynya.engine.commands.preview_looks import Looking, Wanted
+from polynya.engine.commands.preview_messages import Opens, opening
+from polynya.engine.commands.preview_reads import Reader, as_landed
+from polynya.formats.batch import BatchLimits
+from polynya.lake.copy.values import Session
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.stream_landing import DirectTask
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.errors import PolynyaError
+from polynya.model.formats import rules_of
+from polynya.model.loader import LoadedProject
+from polynya.model.names import Location
+from polynya.store.clock import SystemClock
+from polynya.store.object_store import LocalObjectStore, ObjectStore
+from polynya.store.places import store_at
+
+#: Records that are read of a dataset, unless more are to be shown: they settle the types.
+READ: Final = 10_000
+
+
+def previews(
+    project: LoadedProject,
+    wanted: Wanted,
+    session: Session,
+    *,
+    limit: int,
+    file: Path | None = None,
+    may_read: Callable[[StorageTask], bool] = lambda _: True,
+    opens: Opens | None = None,
+) -> Iterator[DatasetPreview | PolynyaError]:
+    """Preview the wanted datasets of all tasks, task by task; an error where one cannot be read.
+
+    `limit` is how many records, rows and refusals are shown; `session` is asked for where
+    something takes SQL. With a `file` it is that one for the
+    dataset that reads it; `may_read` says which tasks that find their tables are asked. `opens`
+    opens the sources of tables that read their streams themselves, by default as settings say.
+
+    Raises ConfigError when nobody can be found who reads the file, and what the catalog raises.
+    """
+    target = project.target
+    catalog = python_catalog(target) if has_tables(target) else None
+    looking = Looking(landing_zone(project), catalog, BatchLimits(), wanted)
+    tasks = project.tasks
+    if file is not None:
+        landed = as_landed(_readers(project, wanted, may_read), file, target.landing)
+        chosen = landed.reader.dataset
+        looking = replace(looking, landing=landed.store, only=landed.files)
+        if chosen is not None:
+            looking = replace(looking, wanted=lambda _, one: one.name == chosen.name)
+        tasks = (landed.task,)
+    for task in tasks:
+        if isinstance(task, DirectTask):
+            yield from _direct(looking, task, opens or _opening(project, session), session, limit)
+            continue
+        most = min(task.batch.max_rows, max(READ, limit))
+        limits = BatchLimits(most, task.batch.max_bytes)
+        try:
+            for look in replace(looking, limits=limits).looks(task):
+                yield preview_of(look, session, limit)
+        except PolynyaError as error:
+            yield error
+
+
+def _direct(
+    looking: Looking, task: DirectTask, opens: Opens, session: Session, limit: int
+) -> Iterator[DatasetPreview | PolynyaError]:
+    """Preview a table that reads its stream itself."""
+    for dataset in (resolved(task, one) for one in task.datasets):
+        if not looking.wanted(task, dataset):
+            continue
+        try:
+            look = direct_look(task, looking.known(dataset), opens, limit, SystemClock().now())
+            yield preview_of(look, session, limit)
+        except PolynyaError as error:
+            yield error
+
+
+def _opening(project: LoadedProject, session: Session) -> Opens:
+    return opening(session, project.target.aws, SystemClock())
+
+
+def landing_zone(project: LoadedProject) -> ObjectStore:
+    """The landing zone of a project, to be read."""
+    landing: Location = project.target.landing
+    # A folder that is not there is not made: a preview writes nothing.
+    if isinstance(landing, Path):
+        return LocalObjectStore(landing)
+    return store_at(landing, project.target.aws)
+
+
+def _readers(
+    project: LoadedProject, wanted: Wanted, may_read: Callable[[StorageTask], bool]
+) -> list[Reader]:
+    """Who may read a file: declared datasets, and tasks that find their tables."""
+    found = []
+    for task in project.tasks:
+        if isinstance(task, DirectTask):
+            continue
+        if rules_of(task.landing.format).finds_tables:
+            found += [Reader(task)] if may_read(task) else []
+        else:
+            datasets = (resolved(task, one) for one in task.datasets)
+            found += [Reader(task, one) for one in datasets if wanted(task, one)]
+    return found

@@ -1,0 +1,265 @@
+"""Reload a table of a stream from its source, whether landed or read directly.
+
+What is read ends exactly where the newest landed batch ends, so that nothing comes twice with the
+next one. It counts as much as had landed up to there, or it is not the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import WorkingDataset
+from polynya.engine.tasks.loads import gather_stream
+from polynya.formats.files import nothing_to_reload, start_of
+from polynya.formats.landed import StreamFooter
+from polynya.lake.copy.reload import pairs_of_places
+from polynya.lake.table.ownership import refuse_direct, refuse_landed
+from polynya.model.config.dataset import KEEPING, ReloadMode, ResolvedDataset
+from polynya.model.config.stream_landing import DirectTask, reading
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import OperationError
+from polynya.model.names import shown
+from polynya.model.positions import DirectPosition, LandedUntil
+from polynya.streams.direct import DirectReader, Wanted, at_its_begin, streams_of
+from polynya.streams.landing import LandedLog
+from polynya.streams.registry import source_of
+from polynya.streams.source import InOrder, Position, Source
+from polynya.transform.landed_only import landed_only
+
+UNMOVED: Final = "what was loaded is kept beside Current, which is as before"
+
+
+class DirectLoad:
+    """The load of a reload: all that the source holds from where the table began to read."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        working: WorkingDataset,
+        task: DirectTask,
+        mode: ReloadMode,
+        source: Source | None = None,
+    ) -> None:
+        self._context, self._working, self._task, self._mode = context, working, task, mode
+        self._source = source or source_of(context.spark, task.reads, context.access, context.clock)
+        self._reader = DirectReader(task, self._source)
+        self._streams: tuple[str, ...] | None = None
+
+    def refuse(self, files: str | None) -> None:
+        """Raise OperationError when the source cannot give all that the table has read."""
+        refuse_landed(self._working.table)
+        if files is not None:
+            raise OperationError(
+                "POLYNYA-STR-067",
+                "a stream that never landed has no files",
+                where=f"task {self._task.name}",
+                state="nothing was changed",
+                fix="leave `--files` out: the stream is read from where the table began",
+            )
+        source = self._task.reads.source.files
+        if source is not None and source.delete_after_load and self._mode != KEEPING:
+            raise overtaken(self._working, "files are deleted once they were read")
+        self._wanted()
+
+    def gather(self) -> None:
+        """Gather until nothing is left of what there was, or until told to stop.
+
+        Raises as `refuse`, SuspendedError or TaskStoppedError when a policy says that a batch may
+        not be taken, and OperationError when nobody can tell the newest row of a record.
+        """
+        gather_stream(self._working, self._reader, self._wanted, self._source.kind)
+        if not self._context.stop.is_set() and self._streams is not None:
+            refuse_disorder(self._working, self._source.order_of(self._streams))
+
+    def _wanted(self) -> Wanted:
+        """What is gathered next."""
+        position = self._position()
+        if self._streams is None:
+            found = streams_of(self._task, self._source, position)
+            if not found.taken and found.refused is not None:
+                raise found.refused
+            self._streams = found.taken
+        wanted = self._reader.decide(self._streams, position, once=True)
+        refuse_lost(self._working, wanted, self._mode)
+        return wanted
+
+    def _position(self) -> DirectPosition:
+        state = self._working.table.state.copy
+        if state.reloading is not None and state.reloading.stream is not None:
+            return state.reloading.stream
+        if state.position.stream is None:
+            dataset = self._working.table.dataset
+            raise nothing_to_reload(dataset, "nothing was read of its stream yet")
+        self._reader.refuse_other(state.position.stream)
+        begin = at_its_begin(state.position.stream)
+        return replace(begin, end=self._source.reread_from(begin.end))
+
+
+def refuse_lost(working: WorkingDataset, wanted: Wanted, mode: ReloadMode) -> None:
+    """Raise OperationError for what the source has no more, where that would be deleted."""
+    if wanted.next.lost and mode != KEEPING:
+        first = wanted.next.lost[0]
+        raise overtaken(working, f"{first.at} from {first.begin or 'its begin'} on ({first.why})")
+
+
+def refuse_disorder(working: WorkingDataset, in_order: InOrder) -> None:
+    """Raise OperationError for rows of one record of which nobody can tell the newest."""
+    for one, other in pairs_of_places(working.table):
+        if not in_order(one, other):
+            raise OperationError(
+                "POLYNYA-STR-073",
+                f"records of {working.name} have messages in {one} and in {other}: "
+                "nobody can tell which of these came first",
+                where=f"task {working.table.dataset.task}",
+                state=UNMOVED,
+                fix="give the load up with `--abandon`. Name a column with the order as "
+                "`sequence_by`, or reload from landed batches where there are some",
+            )
+
+
+def overtaken(working: WorkingDataset, what: str) -> OperationError:
+    """The error of a reload whose source has deleted something."""
+    return OperationError(
+        "POLYNYA-STR-066",
+        f"the source has no longer all that {working.name} has read: {what}",
+        where=f"task {working.table.dataset.task}",
+        state="nothing was moved; Current is as before",
+        fix="`--mode compare_and_apply_without_deleted_rows` takes what is there and keeps "
+        "the other records",
+    )
+
+
+_FROM_LANDED: Final = "Reload from what has landed; `folder_retention` says how long that is kept"
+
+
+class LandedLoad:
+    """The load of a reload: all that the source holds of what has landed.
+
+    `until` is where that ends: with the newest landed batch when the reload began.
+    """
+
+    def __init__(
+        self,
+        context: EngineContext,
+        working: WorkingDataset,
+        task: StorageTask,
+        mode: ReloadMode,
+        source: Source | None = None,
+    ) -> None:
+        refuse_direct(working.table)
+        dataset = working.table.dataset
+        folder = _folder(dataset)
+        landing = context.landed_readers.landing_of(folder)
+        if landing is None or dataset.landing.format != "stream":
+            raise _impossible(
+                dataset,
+                f"no landing of this project lands it as a stream into {shown(folder)}",
+                "leave `--from` out, or ask in the project that lands it. If a file of this one is "
+                "wrong (`polynya validate`), correct it: nobody knows all landings then",
+            )
+        told = landed_only(dataset)
+        if told is not None:
+            raise _impossible(dataset, f"{told}, which the source does not know", _FROM_LANDED)
+        self._context, self._working, self._mode = context, working, mode
+        self._source = source or source_of(context.spark, landing, context.access, context.clock)
+        self._task = reading(task, landing, folder.rpartition("/")[2])
+        log = LandedLog(context.landing, landing.place, self._task.reads_table)
+        newest = _newest(log, dataset)
+        self._began = _began(newest, dataset)
+        begun = None if working.reloading is None else working.reloading.until
+        self.until = begun or _until(context, log, newest)
+        self._again = self._source.again(log.table, self._began, self.until.end)
+        self._reader = DirectReader(self._task, self._source, self._again.stream)
+
+    def refuse(self, files: str | None) -> None:
+        """Raise OperationError when the source has no longer all that had landed."""
+        if files is not None:
+            raise _impossible(
+                self._working.table.dataset, "a source has no landed files", "leave `--files` out"
+            )
+        self._wanted()
+
+    def gather(self) -> None:
+        """Gather until all is read that had landed, or until told to stop.
+
+        Raises as `refuse`, and OperationError when it is not what had landed: another number of
+        messages, or rows of one record of which nobody can tell the newest.
+        """
+        gather_stream(self._working, self._reader, self._wanted, self._source.kind)
+        if not self._context.stop.is_set():
+            self._refuse_other_count()
+            refuse_disorder(self._working, self._source.order_of(self._again.streams))
+
+    def _wanted(self) -> Wanted:
+        wanted = self._reader.decide(self._again.streams, self._position(), once=True)
+        refuse_lost(self._working, wanted, self._mode)
+        return wanted
+
+    def _position(self) -> DirectPosition:
+        begun = self._working.reloading
+        if begun is not None and begun.stream is not None:
+            return begun.stream
+        return DirectPosition(
+            task=self._task.reads.name,
+            table=self._task.reads_table,
+            source=self._source.kind,
+            number=0,
+            began=self._began,
+            end=self._again.begin,
+            read_at=self._context.clock.now().isoformat(),
+        )
+
+    def _refuse_other_count(self) -> None:
+        count, landed = self._position().totals.get("records", 0), self.until.records
+        if count == landed or (count < landed and self._mode == KEEPING):
+            return
+        raise OperationError(
+            "POLYNYA-STR-072",
+            f"the source gave {count:,} messages of {self._working.name}, "
+            f"and {landed:,} had landed",
+            why="it is compacted, or has deleted some, or gives others than it did",
+            where=f"task {self._task.name}",
+            state=UNMOVED,
+            fix="`--abandon` it. `--mode compare_and_apply_without_deleted_rows` takes fewer "
+            "messages and keeps the other records",
+        )
+
+
+def _folder(dataset: ResolvedDataset) -> str:
+    """The folder of landed batches that a dataset reads, as far as its glob names one."""
+    return start_of(dataset.landing.folder, dataset.landing.glob).rpartition("/")[0]
+
+
+def _newest(log: LandedLog, dataset: ResolvedDataset) -> StreamFooter:
+    newest = log.newest()
+    if newest is None:
+        raise nothing_to_reload(dataset, "nothing has landed of its stream yet")
+    return newest
+
+
+def _began(newest: StreamFooter, dataset: ResolvedDataset) -> Position:
+    """Where the landing began to read, which all its batches say."""
+    if newest.began is None:
+        raise _impossible(
+            dataset,
+            "an older version landed its first batch and did not write down where that begins",
+            _FROM_LANDED,
+        )
+    return newest.began
+
+
+def _until(context: EngineContext, log: LandedLog, newest: StreamFooter) -> LandedUntil:
+    path = log.path(newest.number)
+    return LandedUntil(path, context.landing.size(path), newest.end, newest.totals.records)
+
+
+def _impossible(dataset: ResolvedDataset, what: str, fix: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-STR-070",
+        f"{dataset.relations.current} cannot be reloaded from its source: {what}",
+        where=f"task {dataset.task}",
+        state="nothing was changed",
+        fix=fix,
+    )

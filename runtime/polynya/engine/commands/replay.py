@@ -1,0 +1,124 @@
+"""Read quarantined records again, with today's settings, as if they had been good at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import WorkingDataset
+from polynya.engine.inventory import Entry
+from polynya.formats.base import ReadBatch, RereadRequest
+from polynya.formats.batch import WHOLE_FILE, Rejected
+from polynya.formats.registry import format_of
+from polynya.formats.values.arrow import no_rows
+from polynya.lake.copy.copy import CopyResult
+from polynya.lake.table.suspension import Replayed, quarantined
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.sources import dataset_of_source, datasets_of_sources
+from polynya.model.errors import OperationError
+from polynya.model.formats import rules_of
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What became of the records that were read again. The next run reads `files` again."""
+
+    records: int
+    copied: int
+    quarantined: int
+    files: tuple[str, ...]
+
+
+def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | None) -> ReplayResult:
+    """Read the chosen records of one table again (all without a choice); a commit a table."""
+    if entry.dataset.landing.extracts is not None:
+        raise _of_an_extract(entry.dataset)
+    working = WorkingDataset.existing(context, entry.dataset)
+    working.table.take_over()
+    records, replayed = _chosen(working, identifiers)
+    groups = _groups(entry, {record.file for record in records})
+    results: list[CopyResult] = []
+    whole: list[str] = []
+    for files in groups:
+        chosen = records
+        if len(groups) > 1:
+            chosen, replayed = _chosen(working, identifiers, files)
+        batch = _reread(working, entry, [one for one in chosen if one.offset != WHOLE_FILE])
+        results.append(_copied(working, entry, batch, replayed))
+        whole += replayed.files
+    return ReplayResult(
+        len(records),
+        sum(result.rows_out for result in results),
+        sum(result.rows_quarantined for result in results),
+        tuple(whole),
+    )
+
+
+def _chosen(
+    working: WorkingDataset, identifiers: Sequence[str] | None, files: set[str] | None = None
+) -> tuple[list[Rejected], Replayed]:
+    table = working.table
+    assert table.state.snapshot is not None
+    return quarantined(
+        working.context.spark, table.table, table.state.snapshot, identifiers, files=files
+    )
+
+
+def _of_an_extract(dataset: ResolvedDataset) -> OperationError:
+    return OperationError(
+        "POLYNYA-QUA-002",
+        f"records of {dataset.relations.current} belong to full extracts, which are compared "
+        "whole: one of them alone cannot be read again",
+        where=f"task {dataset.task}",
+        state="nothing was changed",
+        fix="land a corrected extract under a later name; it holds the record",
+    )
+
+
+def _groups(entry: Entry, files: set[str]) -> list[set[str]]:
+    """The files whose records one batch can hold, in order."""
+    if not files or entry.is_ledger:
+        return [files] if files else []
+    return format_of(entry.task).reread_groups(files, entry.dataset)
+
+
+def _reread(working: WorkingDataset, entry: Entry, records: Sequence[Rejected]) -> ReadBatch:
+    tables = {source: one.known for source, one in _tables_of(working, entry).items()}
+    if not tables and not records:
+        # Whole files of no table: the next run looks at them again.
+        return ReadBatch({}, no_rows({}, ()))
+    request = RereadRequest(working.context.landing, records, tables)
+    return format_of(entry.task).reread(request)
+
+
+def _tables_of(working: WorkingDataset, entry: Entry) -> Mapping[str, WorkingDataset]:
+    """By source, the tables that the records of an entry may belong to."""
+    if not entry.is_ledger:
+        return {working.known.source: working}
+    if not rules_of(entry.dataset.landing.format).shares_files:
+        return {}
+    routes, _ = datasets_of_sources(entry.task, working.table.state.copy.membership.members)
+    return {
+        source: WorkingDataset.open(working.context, dataset) for source, dataset in routes.items()
+    }
+
+
+def _copied(
+    working: WorkingDataset, entry: Entry, batch: ReadBatch, replayed: Replayed
+) -> CopyResult:
+    """Copy what was read: records of a shared file may belong to any dataset of the task.
+
+    Other tables are written first: after a crash in between, a replay delivers those events once
+    more, and the fold collapses them.
+    """
+    own, copied = batch.unrouted, 0
+    for source, part in batch.datasets.items():
+        if source == working.known.source:
+            own = part
+            continue
+        dataset = dataset_of_source(entry.task, source)
+        copied += WorkingDataset.open(working.context, dataset).copy(part).rows_out
+    assert own is not None, "there is a batch for the table, or one for what has none"
+    result = working.copy(own, replayed=replayed)
+    return replace(result, rows_out=result.rows_out + copied)

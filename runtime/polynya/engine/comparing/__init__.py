@@ -1,1 +1,0 @@
-"""What `polynya compare` does: tables of a captured database against their views Current."""

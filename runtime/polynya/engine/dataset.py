@@ -1,0 +1,538 @@
+"""A dataset at work: its open table, and each step taken with it, with its event.
+
+The tables that one unit of work holds open, with its ledger.
+
+As long as nobody takes a table over, nobody else changes it: each is opened once. After a failure
+nothing is believed of them any more, and all are opened again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TypeAlias
+
+from polynya.engine.context import EngineContext
+from polynya.engine.evolution import evolved, out_of_reach, refuse_unknown, sighting_of, suspension
+from polynya.engine.ledger import ledger_dataset
+from polynya.engine.pending import apply_decision, pending_facts
+from polynya.engine.policy import PendingFacts
+from polynya.engine.scheduler import in_threads
+from polynya.engine.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
+from polynya.formats.base import KnownTable
+from polynya.formats.batch import DatasetBatch, FileProgress
+from polynya.formats.files import Discovery
+from polynya.lake.apply.apply import ApplyResult
+from polynya.lake.copy.copy import CopyResult, copy_batch, missing
+from polynya.lake.copy.mapping import Before, mapped_batch
+from polynya.lake.fold.shape import Shape
+from polynya.lake.read.catalog_views import publish_views
+from polynya.lake.table.dataset import BeingAppliedError, DatasetTable
+from polynya.lake.table.ownership import enter
+from polynya.lake.table.retyping import retype
+from polynya.lake.table.state import Reloading
+from polynya.lake.table.suspension import (
+    BadRecordError,
+    Replayed,
+    held_at,
+    refuse_later_file,
+    refuse_suspended,
+    suspend,
+)
+from polynya.model.config.dataset import ResolvedDataset, of_source
+from polynya.model.config.evolution import SchemaChange
+from polynya.model.config.settings import ApplyPolicy
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import PolynyaError, SuspendedError, TaskStoppedError
+from polynya.model.types import DataType
+from polynya.observe import engine as events
+from polynya.observe.events import Event, StepProgress, under_way
+from polynya.observe.streams import StreamLost
+from polynya.observe.trace import span
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingDataset:
+    """The table of one dataset in the hands of this process."""
+
+    context: EngineContext
+    table: DatasetTable
+
+    @classmethod
+    def open(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
+        """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
+        table = DatasetTable.open(context.spark, dataset, context.owner, granted=context.epoch)
+        return cls(context, table)
+
+    @classmethod
+    def existing(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
+        """Open a table that exists."""
+        table = DatasetTable.existing(context.spark, dataset, context.owner, granted=context.epoch)
+        return cls(context, table)
+
+    @property
+    def name(self) -> str:
+        """`schema.view`, as events and messages call it."""
+        return self.table.dataset.relations.current
+
+    @property
+    def reading(self) -> ResolvedDataset:
+        """The dataset as its next batch is read."""
+        return self.table.reading
+
+    @property
+    def columns(self) -> dict[str, DataType]:
+        """Every source column seen so far, with its type."""
+        return self.table.known_schema()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that the table was made with."""
+        return self.table.known_keys()
+
+    @property
+    def known(self) -> KnownTable:
+        """What reading its files has to know of it."""
+        mapping = self.reading.mapping
+        return KnownTable(
+            dataset=of_source(self.reading),
+            schema=self._before.source if mapping.is_set else self.columns,
+            keys=mapping.of_source(self.keys),
+            done={path: progress.records for path, progress in self.progress.items()},
+            called=self.table.state.copy.membership.called,
+            key_names=[tuple(names) for names in self.table.state.copy.columns.key_names],
+            eras=self.table.state.copy.position.eras,
+        )
+
+    @property
+    def _before(self) -> Before:
+        return Before.of(self.reading, self.table.state.copy.columns)
+
+    @property
+    def progress(self) -> dict[str, FileProgress]:
+        """How far each landed file was read."""
+        return self.table.state.copy.position.files
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it waits for a decision."""
+        return self.table.state.copy.decisions.suspended is not None
+
+    @property
+    def reloading(self) -> Reloading | None:
+        """The reload that is under way."""
+        return self.table.state.copy.reloading
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the files of its task were read on without it."""
+        return self.table.state.copy.position.behind
+
+    def bring_up(self, policy: ApplyPolicy, turn: Turn, copy_next: Callable[[], Ended]) -> Ended:
+        """Take one step: copy what has landed or, when all is copied, apply what is worth it.
+
+        A dataset that is suspended, or that `copy_next` suspends, is still applied as far as it was
+        copied; its SuspendedError is what is refused.
+        """
+        return self.apply_after(self.copied(copy_next), policy, turn)
+
+    def copied(self, copy_next: Callable[[], Ended]) -> Ended:
+        """How copying what has landed ended; a suspension, or an apply at work, may keep it off."""
+        if self.table.is_awaited:
+            return LOOK_SOON
+        try:
+            refuse_suspended(self.table)
+            return copy_next()
+        except SuspendedError as error:
+            return Ended(refused=error)
+        except BeingAppliedError:
+            # What was read is read again then, and not before.
+            return LOOK_SOON
+
+    def apply_after(self, ended: Ended, policy: ApplyPolicy, turn: Turn) -> Ended:
+        """Apply what is worth it when all is copied; `ended` tells how copying ended."""
+        if ended.more:
+            return ended
+        applied = IDLE if self.context.stop.is_set() else self.apply_if_worth_it(policy, turn)
+        if applied is TOO_LONG:
+            return TOO_LONG
+        return replace(ended, look_again=applied.look_again or ended.look_again)
+
+    def found(self, discovery: Discovery) -> None:
+        """Say what waits, and which files changed after they were copied.
+
+        The new content of these is not read.
+        """
+        now = self.context.clock.monotonic()
+        self.context.backlog.found(self.name, discovery.files, now)
+        for file in discovery.changed:
+            # What lasts is said once.
+            if self.context.is_news(f"{self.name} copied {file.path}", f"{file.size} {file.stamp}"):
+                self.tell(
+                    events.FileChanged(
+                        subject=self.name,
+                        file=file.path,
+                        size_bytes=file.size,
+                        copied_bytes=file.was,
+                    )
+                )
+
+    @span("copy", dataset=attrgetter("name"))
+    def copy(
+        self,
+        batch: DatasetBatch,
+        *,
+        began: float | None = None,
+        live_files: Iterable[str] | None = None,
+        replayed: Replayed | None = None,
+        before: Callable[[str], DatasetBatch | None] | None = None,
+    ) -> CopyResult:
+        """Commit one batch and bring the views up to date; see `copy_batch`.
+
+        `began` is when its first byte was read, in monotonic seconds; without it, now. Where a bad
+        record holds the dataset up, what `before` reads of the files before that of the record is
+        copied first.
+
+        Raises SuspendedError or TaskStoppedError when a policy says that it may not be copied, and
+        BeingAppliedError when it has to wait for the end of an apply.
+        """
+        try:
+            return self._copy(batch, began, live_files, replayed)
+        except BadRecordError as found:
+            earlier = before(found.file) if before is not None else None
+            if earlier is not None:
+                self.copy(earlier, began=began, live_files=live_files, before=before)
+            with self.table.changing:
+                raise held_at(self.table, found) from None
+
+    def _copy(
+        self,
+        batch: DatasetBatch,
+        began: float | None,
+        live_files: Iterable[str] | None,
+        replayed: Replayed | None,
+    ) -> CopyResult:
+        clock = self.context.clock
+        started = clock.monotonic() if began is None else began
+        batch = self.mapped(batch)
+        if replayed is None:
+            # Before the table takes over any column of the files that are to wait.
+            refuse_later_file(self.table, batch, clock.now())
+        # Nothing that an apply commits meanwhile may come between what is decided here.
+        with self.table.changing, self.views_following():
+            refuse_suspended(self.table)
+            enter(self.table)
+            batch = self.evolved(batch)
+            lost = missing(self.table.state.copy.position, batch)
+            result = copy_batch(
+                self.table,
+                batch,
+                self.context.applier,
+                now=clock.now(),
+                live_files=live_files,
+                replayed=replayed,
+            )
+        shape = self.table.shape()
+        if shape.data:
+            self.publish(shape)
+        folder = "" if batch.landed is None else batch.landed.folder
+        for one in lost:
+            self.tell(StreamLost.of_landing(self.name, folder, one))
+        self.tell_copied(result, len(batch.files), clock.monotonic() - started)
+        if result.applied is not None:
+            self.tell_applied(result.applied)
+        return result
+
+    def mapped(self, batch: DatasetBatch) -> DatasetBatch:
+        """A batch as it was read with the columns of the table; see `mapped_batch`."""
+        if not self.table.dataset.mapping.is_set:
+            return batch
+        return mapped_batch(batch, self.reading, self._before, lambda: self.context.spark)
+
+    def evolved(self, batch: DatasetBatch) -> DatasetBatch:
+        """Take over what a batch changes in the shape of the dataset; the batch in that shape.
+
+        Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be
+        copied, and ConfigError when the settings name a column that nobody has met.
+        """
+        refuse_unknown(self.context, self.table, sighting_of(batch, self.table.dataset))
+        batch, reshapes = evolved(self.context, self.table, batch)
+        if reshapes:
+            self.publish()
+        self.retype(out_of_reach(self.columns, batch.schema))
+        return batch
+
+    def retype(self, types: Mapping[str, DataType]) -> None:
+        """Rewrite columns to types that the table cannot give them in place; see `retype`."""
+        if not types:
+            return
+        before, began = self.columns, self.context.clock.monotonic()
+        done = retype(self.table, types, self.publish)
+        self.publish()
+        seconds = round(self.context.clock.monotonic() - began, 3)
+        self.tell(
+            events.ColumnsRewritten(
+                subject=self.name,
+                columns={name: f"{before[name]} → {kind}" for name, kind in types.items()},
+                rows=done.rows,
+                size_bytes=done.size_bytes,
+                seconds=seconds,
+            )
+        )
+
+    def suspend_new(self, source: str) -> None:
+        """Let the dataset of a new source table wait for a decision."""
+        change = SchemaChange("new_dataset", source, "suspend")
+        suspend(self.table, suspension(change, source, self.context.clock.now()))
+
+    def apply_if_worth_it(self, policy: ApplyPolicy, turn: Turn) -> Ended:
+        """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
+        decision = apply_decision(self.context, self.table, policy)
+        if not decision.apply:
+            return IDLE
+        facts = pending_facts(self.table, self.context.clock.now())
+        if turn.must_wait_for(facts.work_bytes):
+            return TOO_LONG
+        self.tell_applied(self._apply_timed(facts, decision.reason))
+        return LOOK_SOON
+
+    def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
+        """Apply, and say meanwhile how long that takes as far as it is known."""
+        speeds, clock = self.context.apply_speeds, self.context.clock
+        progress = StepProgress(
+            subject=self.name,
+            step="applying",
+            rows_left=facts.rows,
+            left_seconds=speeds.seconds_for(self.name, facts.work_bytes),
+        )
+        with under_way(self.context.sink, progress):
+            began = clock.monotonic()
+            result = self.apply(reason)
+            speeds.took(self.name, facts.work_bytes, clock.monotonic() - began)
+            return result
+
+    @span("apply", dataset=attrgetter("name"))
+    def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
+        """Apply all pending changes; see `Applier.apply`."""
+        now = self.context.clock.now()
+        return self.context.applier.apply(self.table, reason=reason, now=now, anew=anew)
+
+    @span("publish", dataset=attrgetter("name"))
+    def publish(self, shape: Shape | None = None) -> None:
+        """Make the views that changed. The first time in a process all of a session are new.
+
+        Views for other engines are a copy that any later start can make: when they cannot be
+        published it is said, once, and the data goes on.
+        """
+        shape = shape or self.table.shape()
+        if not set(shape.data) - shape.hidden:
+            # Of a stream only header columns are known so far: its first batch had no record.
+            return
+        changed = publish_views(self.table, shape)
+        if self.context.mirror is None or not changed:
+            return
+        try:
+            names = self.context.mirror(self.table.dataset, shape)
+        except PolynyaError as error:
+            if self.context.is_news(f"{self.name} has views", error.message):
+                self.tell(events.ViewsFailed(subject=self.name, error=error))
+            return
+        if names:
+            self.tell(events.ViewsPublished(subject=self.name, views=tuple(names)))
+
+    @contextmanager
+    def views_following(self) -> Iterator[None]:
+        """Bring the views up to date after a step that changed columns, also if it is refused then.
+
+        A view whose columns have other types than the table has cannot be read.
+        """
+        before = self.table.table.columns()
+        refused: Exception | None = None
+        try:
+            yield
+        except (BadRecordError, SuspendedError, TaskStoppedError) as error:
+            refused = error
+        if self.table.table.columns() != before:
+            self.publish()
+        if refused is not None:
+            raise refused
+
+    def tell(self, event: Event) -> None:
+        """Say that something happened to this dataset."""
+        self.context.sink(event)
+
+    def copying(self, found: Discovery) -> AbstractContextManager[None]:
+        """Say for the length of a block that files are read and copied, and how much is left."""
+        paths = ", ".join(part.path for part in found.files[:20])
+        log.debug("%s reads %d files: %s", self.name, len(found.files), paths)
+        progress = StepProgress(
+            subject=self.name,
+            step="copying",
+            files_left=len(found.files),
+            left_bytes=found.size_bytes,
+            left_seconds=self.context.backlog.seconds_left(self.name),
+        )
+        return under_way(self.context.sink, progress)
+
+    def tell_copied(self, result: CopyResult, files: int, seconds: float) -> None:
+        """Say that a batch of so many files was committed, and what became of it."""
+        self.tell(
+            events.BatchCopied(
+                subject=self.name,
+                rows_in=result.rows_in,
+                rows_out=result.rows_out,
+                rows_filtered=result.rows_filtered,
+                rows_quarantined=result.rows_quarantined,
+                files=files,
+                seconds=round(seconds, 3),
+            )
+        )
+
+    def tell_applied(self, result: ApplyResult) -> None:
+        """Say that an apply was committed, and what it did."""
+        self.tell(
+            events.DatasetApplied(
+                subject=self.name,
+                reason=result.reason,
+                seconds=result.seconds,
+                rows=result.figures.counts(),
+            )
+        )
+
+
+#: Does the work of one source table, or refuses to, or notes that it cannot be done.
+Attempt: TypeAlias = Callable[[str, Callable[[], None]], object]
+
+
+def _without_more_ado(_source: str, work: Callable[[], None]) -> None:
+    work()
+
+
+class OpenTables:
+    """The open tables of a native dataset, or of a task that finds its datasets in the data."""
+
+    def __init__(self, context: EngineContext, task: StorageTask) -> None:
+        self._context = context
+        self._task = task
+        self._open: dict[str, WorkingDataset] = {}
+        self._doubted: frozenset[str] = frozenset()
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """One round of work. A failure makes it the last one with these tables.
+
+        A suspended dataset is looked at again at the beginning of a round, since somebody may have
+        resumed it, and one whose apply failed.
+        """
+        try:
+            for name, one in self._open.items():
+                if name in self._doubted and one.table.is_applied:
+                    # To open it again would take it from the apply that is at work.
+                    with one.table.changing:
+                        one.table.reload()
+                elif name in self._doubted or _is_looked_at_again(one):
+                    self._open[name] = self._opened(one.table.dataset)
+            self._doubted = frozenset()
+            yield
+        except BaseException:
+            self._open = {name: one for name, one in self._open.items() if one.table.is_applied}
+            self._doubted = frozenset(self._open)
+            raise
+
+    def of(self, dataset: ResolvedDataset) -> WorkingDataset:
+        """The table of a dataset.
+
+        Raises ConflictError while another process that took the table over goes on with it.
+        """
+        name = dataset.relations.internal
+        if name not in self._open:
+            self._open[name] = self._opened(dataset)
+        return self._open[name]
+
+    @property
+    def ledger(self) -> WorkingDataset:
+        """The position of the whole task."""
+        return self.of(ledger_dataset(self._task))
+
+    @property
+    def by_source(self) -> dict[str, WorkingDataset]:
+        """The open tables of datasets, by source table."""
+        found = ((one.table.dataset.landing.source, one) for one in self._open.values())
+        return {source: one for source, one in found if source is not None}
+
+    def meet(
+        self,
+        routes: Mapping[str, ResolvedDataset],
+        suspended: Collection[str] = (),
+        attempt: Attempt = _without_more_ado,
+    ) -> list[WorkingDataset]:
+        """Open the tables of source tables that are new, and return them.
+
+        `suspended` are those that wait for a decision from their first moment on. `attempt` opens
+        one, unless it may not or cannot be opened.
+        """
+
+        def opened(source: str) -> None:
+            attempt(source, lambda: self._met(routes[source], suspends=source in suspended))
+
+        new = sorted(set(routes) - set(self.by_source))
+        in_threads(opened, new)
+        found = self.by_source
+        return [found[source] for source in new if source in found]
+
+    def _met(self, dataset: ResolvedDataset, *, suspends: bool) -> None:
+        one = self.of(dataset)
+        source = one.table.dataset.landing.source
+        if suspends and source is not None:
+            one.suspend_new(source)
+
+    def drop(self, source: str) -> None:
+        """Believe nothing of one table any more: it is opened again when it is met again."""
+        self._open = {
+            name: one
+            for name, one in self._open.items()
+            if one.table.dataset.landing.source != source
+        }
+
+    def remember(
+        self,
+        sources: Iterable[str],
+        unrouted: DatasetBatch,
+        live_files: Iterable[str],
+        refused: Iterable[str] | None = None,
+    ) -> None:
+        """Commit to the ledger which tables there are, and what was read that belongs to none.
+
+        `refused` are the tables without which the files were read; None: those of before.
+        """
+        table = self.ledger.table
+        before = table.state.copy
+        after = before.with_members({*before.membership.members, *sources}, refused)
+        if after.membership == before.membership and not unrouted.files:
+            return
+        table.state = replace(table.state, copy=after)
+        self.ledger.copy(unrouted, live_files=live_files)
+
+    def _opened(self, dataset: ResolvedDataset) -> WorkingDataset:
+        """Open a table, with the views that it should have.
+
+        The process before may have been killed between a commit and its views. If it was killed
+        between a change of columns and the commit of the state, the next batch makes both.
+        """
+        one = WorkingDataset.open(self._context, dataset)
+        if self._context.epoch is None:
+            # With a grant a table is this owner's, or opening it has just failed.
+            self._context.truce.wait_for_quiet(one.table, self._context.clock.monotonic())
+        shape = one.table.shape()
+        if shape.data and set(shape.data) <= one.table.table.column_names():
+            one.publish(shape)
+        return one
+
+
+def _is_looked_at_again(one: WorkingDataset) -> bool:
+    return one.table.distrusted or (one.is_suspended and not one.table.is_applied)

@@ -1,0 +1,342 @@
+"""Schema changes that a batch brings, and columns that settings name and nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.engine.context import EngineContext
+from polynya.formats.batch import DatasetBatch
+from polynya.formats.key_names import key_columns
+from polynya.formats.values.batches import reshaped, truncates, without_truncates
+from polynya.lake.iceberg.layout import columns_in_use
+from polynya.lake.table.dataset import DatasetTable, change_columns
+from polynya.lake.table.state import CopyState, SourceColumns, Suspension
+from polynya.lake.table.suspension import suspend
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
+from polynya.model.config.mapping import ColumnMapping
+from polynya.model.errors import ConfigError, OperationError, PolynyaError, TaskStoppedError
+from polynya.model.formats import rules_of
+from polynya.model.promotion import is_in_place, widen
+from polynya.model.types import DataType, parse_type
+from polynya.observe.engine import ColumnUnknown, SchemaChanged
+from polynya.transform.mapping import columns_read
+from polynya.transform.named_columns import UnknownColumn, unknown_columns
+
+#: What `polynya dataset resume --accept ignore` lets the next batch lack.
+CAUSE: Final = "unknown_column"
+#: Columns of the records that a message lists.
+_MOST_LISTED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The columns that a batch really has.
+
+    `of_load`: they are those of a full load, and events may have more. `whole`: what is not among
+    them is not in the source, at least not now.
+    """
+
+    met: Collection[str]
+    files: Collection[str]
+    of_load: bool = False
+    whole: bool = True
+
+
+def sighting_of(batch: DatasetBatch, dataset: ResolvedDataset) -> Sighting:
+    """What a batch shows of its columns."""
+    met = batch.met
+    if met is None:
+        met = frozenset(set(batch.schema) - set(dataset.events.columns))
+    of_load = batch.of_load and dataset.landing.extracts is None
+    captured = rules_of(dataset.landing.format).finds_tables
+    # Without a schema a capture shows all columns only where it says a whole row.
+    whole = not captured or batch.declared is not None or _has(batch, "I", "L")
+    return Sighting(met, list(batch.files), of_load=of_load, whole=whole)
+
+
+def _has(batch: DatasetBatch, *operations: str) -> bool:
+    """Whether the source says one of the operations of some row."""
+    said = pc.is_in(batch.rows.column("__op"), value_set=pa.array(operations, pa.string()))
+    return bool(pc.any(said, min_count=0).as_py())
+
+
+def unknown_in(
+    dataset: ResolvedDataset, copy: CopyState, sighting: Sighting
+) -> tuple[list[UnknownColumn], list[UnknownColumn]]:
+    """Columns that the settings name and neither the table nor a batch has.
+
+    First those that keep the batch from being copied, then those that are worth a warning. What was
+    named when events were copied before stands: a source may drop a column later.
+    """
+    columns = copy.columns
+    has_rows = bool(copy.books.totals.get("rows_out"))
+    if not sighting.met or (columns.named is None and has_rows):
+        return [], []
+    known = {*columns.schema, *columns.of_source}
+    met = {*sighting.met, *(known - set(dataset.events.columns))}
+    unknown = unknown_columns(dataset, met, accepted=columns.named or (), of_load=sighting.of_load)
+    stops = sighting.whole and CAUSE not in copy.decisions.accepted
+    stopping = [one for one in unknown if one.stops and stops]
+    return stopping, [one for one in unknown if one not in stopping]
+
+
+def refuse_unknown(context: EngineContext, table: DatasetTable, sighting: Sighting) -> None:
+    """Raise when the settings name a column that neither the table nor a batch has.
+
+    Raises ConfigError, or SuspendedError where other tables share the files.
+    """
+    dataset = table.dataset
+    stopping, others = unknown_in(dataset, table.state.copy, sighting)
+    if stopping and context.at_unknown is not None:
+        context.at_unknown(stopping)
+    elif stopping:
+        raise _refused(context, table, sighting, stopping)
+    for one in others:
+        _report_unknown(context, dataset.relations.current, one)
+
+
+def _report_unknown(context: EngineContext, subject: str, one: UnknownColumn) -> None:
+    if context.is_news(f"{subject} lacks {one.setting}", one.column):
+        context.sink(
+            ColumnUnknown(subject=subject, setting=one.setting, column=one.column, meant=one.meant)
+        )
+
+
+def _refused(
+    context: EngineContext,
+    table: DatasetTable,
+    sighting: Sighting,
+    unknown: list[UnknownColumn],
+) -> PolynyaError:
+    dataset = table.dataset
+    if not rules_of(dataset.landing.format).shares_files:
+        return refusal(dataset, sighting, unknown)
+    reason = (
+        f"{_named(unknown)}, which no record has; {_ways_out(unknown)}; {_listed(sighting.met)}"
+    )
+    now = context.clock.now().isoformat()
+    return suspend(table, Suspension(CAUSE, reason, _where(sighting), now))
+
+
+def refusal(
+    dataset: ResolvedDataset, sighting: Sighting, unknown: Iterable[UnknownColumn]
+) -> ConfigError:
+    """The error for settings that name columns which nobody has met."""
+    unknown = list(unknown)
+    return ConfigError(
+        "POLYNYA-CFG-030",
+        f"{dataset.relations.current}: {_named(unknown)}, which no record has",
+        where=_where(sighting),
+        why=_listed(sighting.met),
+        state="nothing of this batch was copied; its files stay where they are",
+        fix=_ways_out(unknown),
+    )
+
+
+def _where(sighting: Sighting) -> str:
+    return ", ".join(list(sighting.files)[:3])
+
+
+def _named(unknown: Iterable[UnknownColumn]) -> str:
+    return " and ".join(f"`{one.setting}` names `{one.column}`" for one in unknown)
+
+
+def _ways_out(unknown: Iterable[UnknownColumn]) -> str:
+    return f"{_instead(unknown)}name a column that comes later under `optional_columns`"
+
+
+def _instead(unknown: Iterable[UnknownColumn]) -> str:
+    """Did you mean, where there is something similar."""
+    meant = list(dict.fromkeys(f"`{one.meant}`" for one in unknown if one.meant is not None))
+    return f"did you mean {' and '.join(meant)}? " if meant else ""
+
+
+def _listed(met: Collection[str]) -> str:
+    """The columns that there are."""
+    listed = sorted(met)[:_MOST_LISTED]
+    more = f" and {len(met) - len(listed)} more" if len(met) > len(listed) else ""
+    return f"columns of the records: {', '.join(listed)}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """The changes that a batch brings, each with its policy."""
+
+    changes: tuple[SchemaChange, ...] = ()
+
+    @property
+    def halt(self) -> SchemaChange | None:
+        """The change because of which nothing of the batch may be copied."""
+        return blocking(self.changes)
+
+    @property
+    def renames(self) -> dict[str, str]:
+        """Columns that get a new name, by their old one."""
+        return {str(c.old): str(c.new) for c in self._applied("rename_column")}
+
+    @property
+    def drops(self) -> list[str]:
+        """Columns that go."""
+        return [change.column for change in self._applied("drop_column")]
+
+    def batch_after(self, batch: DatasetBatch) -> DatasetBatch:
+        """The batch in the shape that its dataset has once these changes are made."""
+        if self.renames or self.drops:
+            batch = reshaped(batch, self.renames, self.drops)
+        if any(c.kind == "truncate" and c.policy == "ignore" for c in self.changes):
+            batch = without_truncates(batch)
+        return batch
+
+    def _applied(self, kind: str) -> list[SchemaChange]:
+        return [c for c in self.changes if c.kind == kind and c.policy == "apply"]
+
+
+def evolved(
+    context: EngineContext, table: DatasetTable, batch: DatasetBatch
+) -> tuple[DatasetBatch, bool]:
+    """Take over what a batch changes in the shape of its dataset.
+
+    Returns the batch in that shape, and whether columns of the table were renamed or dropped.
+    Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied,
+    and BeingAppliedError when it has to wait for the end of an apply.
+    """
+    found = evolution_of(batch, table.reading, table.state.copy.columns, table.known_schema())
+    if found.drops:
+        found = _without_drops_in_use(table, found)
+    if found.halt is not None:
+        raise _halted(table, batch, found.halt, context.clock.now())
+    if any(change.policy != "ignore" for change in found.changes):
+        table.refuse_beside_apply()
+    _report_evolution(context, table.dataset.relations.current, found)
+    if found.renames or found.drops:
+        change_columns(table, found.renames, found.drops)
+    return found.batch_after(batch), bool(found.renames or found.drops)
+
+
+def evolution_of(
+    batch: DatasetBatch,
+    reading: ResolvedDataset,
+    columns: SourceColumns,
+    known: Mapping[str, DataType],
+) -> Evolution:
+    """Compare a batch with what its dataset has met so far.
+
+    `reading` is the dataset with the policies that are in force, `known` has the types of all
+    columns so far.
+    """
+    policies = reading.policies.schema_evolution
+    found = list(batch.changes)
+    excluded = reading.events.except_columns
+    mapping, now = reading.mapping, batch.schema
+    if batch.source is not None:
+        # What a source declares are its own columns.
+        known = {name: parse_type(text) for name, text in columns.of_source.items()}
+        now = batch.source
+    if batch.declared is not None and columns.declared:
+        found = schema_changes(
+            [name for name in columns.declared if name not in excluded],
+            [name for name in batch.declared if name not in excluded],
+            known=known,
+            now=now,
+            keys=mapping.of_source(columns.keys),
+            policies=policies,
+            changes=found,
+        )
+        found = _without_renamed_key([_of_mapped(change, batch, mapping) for change in found])
+    if truncates(batch):
+        view = reading.relations.view
+        found.append(SchemaChange("truncate", view, policies.policy("truncate")))
+    return Evolution(tuple(found))
+
+
+def _without_renamed_key(found: list[SchemaChange]) -> list[SchemaChange]:
+    """A column of the key that was renamed is a rename, and no other key."""
+    names = {c.old: c.new for c in found if c.kind == "rename_column" and c.policy != "ignore"}
+    return [
+        change
+        for change in found
+        if change.kind != "change_key"
+        or [names.get(name, name) for name in key_columns(change.old)] != key_columns(change.new)
+    ]
+
+
+def _of_mapped(change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping) -> SchemaChange:
+    """A column that the table does not have as it is in the source cannot go, or be renamed, there.
+
+    What an expression lacks from then on is NULL; under which name to look somebody has to say.
+    """
+    if not mapping.is_set or change.policy != "apply":
+        return change
+    read = {name for one in mapping.columns for name in columns_read(one.expression)}
+    if mapping.where is not None:
+        read |= columns_read(mapping.where)
+    if change.kind == "drop_column" and (
+        change.column in read or change.column not in batch.schema
+    ):
+        return replace(change, policy="ignore")
+    names = {str(change.old), str(change.new)}
+    if change.kind == "rename_column" and (names & read or not names <= batch.schema.keys()):
+        return replace(change, policy="suspend")
+    return change
+
+
+def out_of_reach(
+    before: Mapping[str, DataType], after: Mapping[str, DataType]
+) -> dict[str, DataType]:
+    """Columns with the types that they get although a table cannot give them in place."""
+    return {
+        name: kind
+        for name, kind in after.items()
+        if name in before
+        and (widen(before[name], kind) is None or not is_in_place(before[name], kind))
+    }
+
+
+def _without_drops_in_use(table: DatasetTable, found: Evolution) -> Evolution:
+    """A column that files are parted or sorted by stays: their partitions come from it."""
+    used = columns_in_use(table.table)
+    kept = (
+        replace(one, policy="ignore") if one.kind == "drop_column" and one.column in used else one
+        for one in found.changes
+    )
+    return Evolution(tuple(kept))
+
+
+def suspension(change: SchemaChange, where: str, now: datetime) -> Suspension:
+    """The state of a dataset that waits for a decision because of a change."""
+    return Suspension(change.kind, str(change), where, now.isoformat())
+
+
+def _halted(
+    table: DatasetTable, batch: DatasetBatch, change: SchemaChange, now: datetime
+) -> OperationError:
+    where = ", ".join(list(batch.files)[:3])
+    if change.policy == "suspend":
+        return suspend(table, suspension(change, where, now), called=batch.called)
+    return TaskStoppedError(
+        "POLYNYA-LAKE-018",
+        f"{table.dataset.relations.current}: {change}, and its policy for that is `stop`",
+        where=where,
+        state="nothing of this batch was copied; its files stay where they are",
+        fix=f"change the source back, or `schema_evolution.{change.kind}` of the dataset",
+    )
+
+
+def _report_evolution(context: EngineContext, subject: str, found: Evolution) -> None:
+    """Say what changed; of what is ignored only once, since it comes with every batch."""
+    for change in found.changes:
+        news = context.is_news(f"{subject} {change}", change.policy)
+        if change.kind == "truncate" or (change.policy == "ignore" and not news):
+            continue
+        context.sink(
+            SchemaChanged(
+                subject=subject, change=change.kind, policy=change.policy, says=str(change)
+            )
+        )

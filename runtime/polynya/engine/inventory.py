@@ -1,0 +1,66 @@
+"""Which tables a project has by now.
+
+The declared datasets, the discovered ones, and the positions of whole tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+
+from polynya.engine.ledger import ledger_dataset
+from polynya.lake.read import inspect
+from polynya.lake.warehouse.tables import Tables
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.sources import named_datasets
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.formats import rules_of
+from polynya.model.loader import LoadedProject
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One internal table of a project, `table` None before its first run."""
+
+    task: StorageTask
+    dataset: ResolvedDataset
+    table: Table | None
+    is_ledger: bool = False
+
+    @property
+    def name(self) -> str:
+        """`schema.view`."""
+        return self.dataset.relations.current
+
+
+def inventory(
+    project: LoadedProject,
+    catalog: Tables | None,
+    wanted: Callable[[ResolvedDataset], bool] = lambda _: True,
+) -> Iterator[Entry]:
+    """The tables of all tasks whose datasets are wanted; None is a catalog without tables.
+
+    They come task by task, and only these are looked up. Needs no JVM.
+    """
+    for task in project.tasks:
+        if not rules_of(task.landing.format).finds_tables:
+            for declared in task.datasets:
+                dataset = resolved(task, declared)
+                if wanted(dataset):
+                    yield Entry(task, dataset, _load(catalog, dataset))
+            continue
+        ledger = ledger_dataset(task)
+        table = _load(catalog, ledger)
+        if wanted(ledger):
+            yield Entry(task, ledger, table, is_ledger=True)
+        if table is not None:
+            members = inspect.states(table)[0].membership.members
+            for dataset in named_datasets(task, members).values():
+                if wanted(dataset):
+                    yield Entry(task, dataset, _load(catalog, dataset))
+
+
+def _load(catalog: Tables | None, dataset: ResolvedDataset) -> Table | None:
+    return inspect.load(catalog, dataset) if catalog is not None else None

@@ -1,0 +1,303 @@
+"""The landing zone of one task: the files of its tables, listed once and read.
+
+What has landed for a task whose datasets share one folder, listed once for all of them.
+
+Five hundred datasets that each list the whole folder every two seconds would do nothing else, and a
+folder that nobody empties takes longer to list each day: a request to S3 for each thousand files, a
+question to the system for each. So where that takes time, mostly the ends are listed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import WorkingDataset
+from polynya.engine.loading import Loading
+from polynya.engine.policy import Pace
+from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn
+from polynya.formats.base import ReadBatch, ReadRequest
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.files import Discovery, Landed, before_file
+from polynya.formats.registry import format_of, loads_of
+from polynya.lake.table.ownership import refuse_direct
+from polynya.lake.table.state import Reloading
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import OperationError
+from polynya.observe import engine as events
+from polynya.observe.trace import span
+from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectInfo
+
+
+class TaskLanding:
+    """The files of a task, read as its format says."""
+
+    def __init__(self, context: EngineContext, task: StorageTask) -> None:
+        self.format = format_of(task)
+        self._context = context
+        self._path = task.landing.path
+        self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+        self._loading = Loading(loads_of(task), context.loads)
+        self.pace = Pace(task.batch)
+
+    @span("look")
+    def files(self) -> list[ObjectInfo]:
+        """All that has landed."""
+        return list(self._context.landing.list(self._path))
+
+    @span("look")
+    def beginning(self, start: str, after: str) -> list[ObjectInfo]:
+        """What has landed at paths that begin with `start` and come after another one."""
+        return list(self._context.landing.beginning(start, after))
+
+    def paths(self) -> set[str]:
+        """Every file that exists; a position forgets files that left."""
+        return {info.path for info in self.files()}
+
+    def unread(self, table: WorkingDataset, landed: Iterable[ObjectInfo]) -> Discovery:
+        """What of the landed files is to be read next, as far as the table is concerned."""
+        return self.format.unread(landed, table.progress, table.table.dataset)
+
+    def copy_next(
+        self,
+        table: WorkingDataset,
+        turn: Turn,
+        landed: Callable[[], Iterable[ObjectInfo]],
+        live: Callable[[], Collection[str]],
+    ) -> Ended:
+        """Copy the next batch of a table that has files of its own, unless it is to wait for more.
+
+        `landed` are files that may be the table's, `live` the paths of all files that exist.
+        """
+        refuse_direct(table.table)
+        reloading = table.reloading
+        files = landed()
+        if reloading is not None:
+            files = self._without_load(table, files, reloading)
+        found = self.unread(table, files)
+        table.found(found)
+        if not found.files:
+            return IDLE
+        decision = self.pace.decide(found, turn, self._context.clock.monotonic())
+        if not decision.copy:
+            return Ended(look_again=decision.wait)
+        if turn.must_wait_for(found.size_bytes):
+            return TOO_LONG
+        began = self._context.clock.monotonic()
+        with table.copying(found):
+            if not (found.load and self._load(table, found, live)):
+                batch = self.read(table, found.files, load=found.load)
+
+                def before(file: str) -> DatasetBatch | None:
+                    parts = before_file(found.files, file)
+                    return self.read(table, parts, load=found.load) if parts else None
+
+                table.copy(batch, began=began, live_files=live(), before=before)
+        self.pace.copied(found, table.progress, self._context.clock.monotonic())
+        return turn.more
+
+    def _without_load(
+        self, table: WorkingDataset, landed: Iterable[ObjectInfo], reloading: Reloading
+    ) -> list[ObjectInfo]:
+        """Files that are not those of a reload which is under way: only the reload reads them."""
+        files = list(landed)
+        if reloading.until is not None:
+            # The reload takes the position with it: which batches are new is known then.
+            if self._context.is_news(f"{table.name} leaves a load", "source"):
+                table.tell(events.ReloadWaiting(subject=table.name, files=0))
+            return []
+        try:
+            load = self.format.full_load(files, table.table.dataset, reloading.glob)
+        except OperationError:
+            # Begun by an older version, which did not write down what it reads.
+            return files
+        if load and self._context.is_news(f"{table.name} leaves a load", str(len(load))):
+            table.tell(events.ReloadWaiting(subject=table.name, files=len(load)))
+        theirs = {info.path for info in load}
+        return [info for info in files if info.path not in theirs]
+
+    @span("load")
+    def _load(
+        self, table: WorkingDataset, found: Discovery, live: Callable[[], Collection[str]]
+    ) -> bool:
+        if any(self._context.begun.is_suspect(part.path) for part in found.files):
+            # Read one by one, that tells which of them ends a process.
+            return False
+        request = self._request(table, found.files, load=True)
+        return self._loading.copied(table, found, live, request)
+
+    @span("read")
+    def read(
+        self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool = False
+    ) -> DatasetBatch:
+        """Read the next batch of a table that has files of its own."""
+        begun = self._context.begun
+        request = self._request(table, begun.careful(files), load=load)
+        with begun.batch(request.files):
+            return self.format.read(replace(request, store=begun.at(request.store))).one
+
+    def _request(
+        self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool
+    ) -> ReadRequest:
+        known = table.known
+        tables, store = {known.source: known}, self._context.landing
+        return ReadRequest(store, files, tables, self._limits, load=load)
+
+    @span("read")
+    def read_shared(
+        self,
+        tables: Mapping[str, WorkingDataset],
+        files: Sequence[FilePart],
+        *,
+        only: str | None = None,
+        without: frozenset[str] = frozenset(),
+    ) -> ReadBatch:
+        """Read the next batch of all tables of a task whose files are shared."""
+        known = {source: one.known for source, one in tables.items()}
+        begun = self._context.begun
+        store, files = begun.at(self._context.landing), begun.careful(files)
+        request = ReadRequest(store, files, known, self._limits, only=only, without=without)
+        with begun.batch(files):
+            return self.format.read(request)
+
+
+#: A list that is younger, in seconds, is taken by the next dataset too...
+_FRESH_SECONDS: Final = 1.0
+#: ...or this young, by one for which something has landed.
+_NEWS_SECONDS: Final = 0.1
+#: All is listed at least so often, in seconds: then a file is seen whose name is not at the end,
+#: and one that changed long after it was read.
+WHOLE_SECONDS: Final = 60.0
+#: A whole list that takes less, in seconds, is made each time...
+_CHEAP_SECONDS: Final = 0.02
+#: ...and so is one when the ends take more than this part of its time. A single list of them that
+#: had to wait for something else says nothing: of so many the fastest counts.
+_WORTH: Final = 0.5
+_TRIES: Final = 3
+#: So many files at the end are looked at again: they may still grow.
+_END: Final = 20
+#: After a new file was met before the end, all is listed each time for so many seconds.
+_DOUBT_SECONDS: Final = 3600.0
+
+
+class Zone(Protocol):
+    """Where files land."""
+
+    def files(self) -> list[ObjectInfo]:
+        """All of them."""
+        ...
+
+    def beginning(self, start: str, after: str) -> list[ObjectInfo]:
+        """Those whose path begins with `start` and comes after another one."""
+        ...
+
+
+@dataclass(slots=True)
+class _Known:
+    """The newest list, when all was listed last, and what that showed of the names.
+
+    `judged_at` is when the time of the ends was forgotten, so that they get another chance;
+    `whole_seconds` is what the last whole list took, `ends_seconds` what those of ends took since.
+    """
+
+    files: Landed = field(default_factory=Landed)
+    whole_at: float | None = None
+    doubted_at: float | None = None
+    judged_at: float | None = None
+    whole_seconds: float = 0.0
+    ends_seconds: list[float] = field(default_factory=list)
+
+
+class SharedLook:
+    """The newest list of files.
+
+    It only ever gets newer: a position that forgot a file because it left never sees it again.
+    `starts` are how the paths of each dataset begin. A dataset is read in name order, so that most
+    of what lands is at its end.
+    """
+
+    def __init__(self, zone: Zone, clock: Clock, starts: Collection[str]) -> None:
+        self._zone = zone
+        self._clock = clock
+        self._starts = outermost(starts)
+        self._lock = threading.Lock()
+        self._known = _Known()
+        self._at: float | None = None
+
+    def files(self, turn: Turn) -> Landed:
+        """All that has landed; a moment ago unless the turn is to copy all at once."""
+        with self._lock:
+            now = self._clock.monotonic()
+            fresh = _NEWS_SECONDS if turn.news else _FRESH_SECONDS
+            if turn.at_once or self._at is None or now - self._at >= fresh:
+                if turn.at_once or self._is_whole_due(now):
+                    self._list_whole(now)
+                else:
+                    self._list_ends(now)
+                self._at = now
+            return self._known.files
+
+    def paths(self) -> frozenset[str]:
+        """Every file of the newest list."""
+        with self._lock:
+            return self._known.files.paths
+
+    def _is_whole_due(self, now: float) -> bool:
+        known = self._known
+        if known.whole_at is None or now - known.whole_at >= WHOLE_SECONDS:
+            return True
+        if known.doubted_at is not None and now - known.doubted_at < _DOUBT_SECONDS:
+            return True
+        if known.whole_seconds < _CHEAP_SECONDS:
+            return True
+        slow = known.whole_seconds * _WORTH
+        return len(known.ends_seconds) >= _TRIES and min(known.ends_seconds) > slow
+
+    def _list_whole(self, now: float) -> None:
+        known, found = self._known, Landed(self._zone.files())
+        known.whole_seconds = self._clock.monotonic() - now
+        ends = {start: _path(known.files.below(start), 1) for start in self._starts}
+        if known.whole_at is not None and comes_between(found, known.files.paths, ends):
+            known.doubted_at = now
+        known.files, known.whole_at = found, now
+        if known.judged_at is None or now - known.judged_at >= WHOLE_SECONDS:
+            known.judged_at = now
+            known.ends_seconds.clear()
+
+    def _list_ends(self, now: float) -> None:
+        files = self._known.files
+        ends = {start: _path(files.below(start), _END) for start in self._starts}
+        self._known.files = files.with_ends(
+            (start, end, self._zone.beginning(start, end)) for start, end in ends.items()
+        )
+        self._known.ends_seconds.append(self._clock.monotonic() - now)
+
+
+def outermost(starts: Iterable[str]) -> tuple[str, ...]:
+    """The beginnings without those that another one covers."""
+    found: list[str] = []
+    for start in sorted(set(starts)):
+        if not found or not start.startswith(found[-1]):
+            found.append(start)
+    return tuple(found)
+
+
+def comes_between(found: Landed, known: Collection[str], ends: Mapping[str, str]) -> bool:
+    """Whether a file that nobody knew stands before what was the end of its dataset.
+
+    `ends` has the last path of each beginning, "" where there was none.
+    """
+    return any(
+        one.path < end and one.path not in known
+        for start, end in ends.items()
+        for one in found.below(start)
+    )
+
+
+def _path(files: Sequence[ObjectInfo], number: int) -> str:
+    """The path of the file that is so many files from the end, "" where there are fewer."""
+    return files[-number].path if len(files) >= number else ""

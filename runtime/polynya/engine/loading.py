@@ -1,0 +1,251 @@
+"""A large first full load, read by tasks; everything else is copied in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from polynya.engine.dataset import WorkingDataset
+from polynya.engine.evolution import Sighting, out_of_reach, refuse_unknown
+from polynya.formats.base import ReadRequest
+from polynya.formats.begun import Begun
+from polynya.formats.files import Discovery, before_file
+from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan, Place
+from polynya.lake.copy.load import (
+    SoFar,
+    Staged,
+    TellSoFar,
+    commit_load,
+    forget,
+    forget_columns,
+    is_unique,
+    stage_load,
+)
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.ownership import enter
+from polynya.lake.table.suspension import BadRecordError, held_at, refuse_suspended
+from polynya.model.headers import Partition
+from polynya.observe import engine as events
+from polynya.observe.events import StepProgress
+
+#: How often the columns may turn out to be others than was assumed.
+_MOST_ATTEMPTS: Final = 5
+#: How many files of a load are noted while they are looked at.
+_MOST_NOTED: Final = 1_000
+#: What Spark says of a task whose process has ended.
+_DIED: Final = ("Python worker exited unexpectedly", "ExecutorLostFailure")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDecision:
+    """Whether tasks read the files of a load, and why. Of a small one nobody asks."""
+
+    by_tasks: bool
+    reason: str
+    is_large: bool
+
+
+def decide_load(found: Discovery, target: DatasetTable, limits: LoadLimits) -> LoadDecision:
+    """Whether what waits is worth tasks of its own, and may go to Current unfolded."""
+    size = sum(part.size for part in found.files)
+    dataset = target.dataset
+    refusals = (
+        (not found.load, "the files are no full load"),
+        (size < limits.least_bytes, f"{size} bytes are one batch"),
+        (dataset.kept.mode == "append_only", "an append-only table has no load"),
+        (dataset.mapping.is_set, "its columns are mapped"),
+        (not dataset.events.keys, "the keys are not known"),
+        (dataset.landing.extracts is not None, "an extract is compared"),
+        (dataset.events.apply_as_truncates is not None, "a truncate may be among the records"),
+        (target.state.apply.applies > 0, "changes were applied already"),
+        (target.state.apply.horizon is not None, "records may be too old"),
+        (target.state.copy.reloading is not None, "a reload is under way"),
+        (
+            bool(target.table.files(Partition.CHANGES, target.state.snapshot)),
+            "changes are pending already",
+        ),
+    )
+    reason = next((why for holds, why in refusals if holds), None)
+    is_large = found.load and size >= limits.least_bytes
+    return LoadDecision(reason is None, reason or f"a first full load of {size} bytes", is_large)
+
+
+class Loading:
+    """Loads the files of one task."""
+
+    def __init__(self, loads: LoadFormat | None, limits: LoadLimits) -> None:
+        self._loads = loads
+        self._limits = limits
+        #: By dataset, where its files go on.
+        self._places: dict[str, Mapping[str, Place]] = {}
+
+    def copied(
+        self,
+        table: WorkingDataset,
+        found: Discovery,
+        live: Callable[[], Collection[str]],
+        request: ReadRequest,
+    ) -> bool:
+        """Copy one commit's worth of a large load; False when the files must be read in batches.
+
+        Raises what `copy_batch` raises.
+        """
+        with table.table.changing:
+            decision = decide_load(found, table.table, self._limits)
+        if self._loads is None or not decision.by_tasks:
+            return decision.is_large and self._in_batches(table, decision.reason)
+        clock = table.context.clock
+        started, now = clock.monotonic(), clock.now()
+        refuse_suspended(table.table)
+        enter(table.table)
+        if not table.progress:
+            request = _from_scratch(request)
+        damaged: dict[str, str] = {}
+        places = self._places.get(table.name, {})
+        with table.context.begun.loading(part.path for part in request.files[:_MOST_NOTED]):
+            plan = self._loads.plan(request, self._limits, damaged, places)
+        for _ in range(_MOST_ATTEMPTS):
+            if isinstance(plan, str):
+                return self._in_batches(table, plan)
+            if not plan.splits:
+                return self._in_batches(table, "no record can be read")
+            sighting = Sighting(plan.met, list(plan.progress), of_load=True)
+            refuse_unknown(table.context, table.table, sighting)
+            if table.progress:
+                table.retype(out_of_reach(table.columns, plan.schema))
+            tell = _telling(table, found, plan)
+            with _noted(table.context.begun, plan):
+                staged = stage_load(table.table, plan, now=now, tell=tell)
+            following = self._judged(plan, staged, request, damaged, places)
+            if following is None:
+                break
+            forget(table.table, staged)
+            plan = following
+        else:
+            return self._in_batches(table, "the columns cannot be settled")
+        assert isinstance(plan, LoadPlan)
+        if not is_unique(table.table, plan, staged):
+            forget(table.table, staged)
+            return self._in_batches(table, "a key is there twice")
+        try:
+            result = commit_load(table.table, plan, staged, now=now, live_files=live())
+        except BadRecordError as bad:
+            forget(table.table, staged)
+            return self._before_a_bad_file(table, found, live, request, bad)
+        self._places[table.name] = plan.places_after(staged.reports)
+        table.publish()
+        seconds = clock.monotonic() - started
+        table.tell_copied(result, len(plan.progress), seconds)
+        progress = events.LoadProgress(
+            subject=table.name,
+            reason=decision.reason,
+            rows=result.rows_in,
+            seconds=round(seconds, 3),
+            read_bytes=sum(split.size for split in plan.splits),
+            left_bytes=_left_bytes(found, plan),
+        )
+        table.tell(progress)
+        return True
+
+    def _before_a_bad_file(
+        self,
+        table: WorkingDataset,
+        found: Discovery,
+        live: Callable[[], Collection[str]],
+        request: ReadRequest,
+        bad: BadRecordError,
+    ) -> bool:
+        """Copy what stands before a file with a bad record; then its policy holds.
+
+        False when the files must be read in batches, which do the same.
+        """
+        earlier = before_file(found.files, bad.file)
+        if earlier:
+            less, first = replace(found, files=earlier), replace(request, files=earlier)
+            if not self.copied(table, less, live, first):
+                return False
+        raise held_at(table.table, bad)
+
+    def _judged(
+        self,
+        plan: LoadPlan,
+        staged: Staged,
+        request: ReadRequest,
+        damaged: dict[str, str],
+        places: Mapping[str, Place],
+    ) -> LoadPlan | str | None:
+        """What to do instead of committing what was staged; None when that is right."""
+        assert self._loads is not None
+        broken = {
+            split.file: why
+            for split in plan.splits
+            if (why := staged.reports[split.number].damaged) is not None
+        }
+        if broken:
+            damaged.update(broken)
+            return self._loads.plan(request, self._limits, damaged, places)
+        settled = self._loads.settled(plan, staged.reports)
+        return None if settled is plan else settled
+
+    def _in_batches(self, table: WorkingDataset, reason: str) -> bool:
+        if table.table.owned:
+            forget_columns(table.table)
+        if table.context.is_news(f"{table.name} is loaded in batches", reason):
+            table.tell(events.LoadInBatches(subject=table.name, reason=reason))
+        return False
+
+
+@contextmanager
+def _noted(begun: Begun, plan: LoadPlan) -> Iterator[None]:
+    """Note which files tasks read, and count a load whose tasks died."""
+    try:
+        with begun.loading(plan.progress):
+            yield
+    except Exception as error:
+        if any(sign in str(error) for sign in _DIED):
+            begun.load_in_vain(plan.progress)
+        raise
+
+
+def _from_scratch(request: ReadRequest) -> ReadRequest:
+    """The request for a table that holds nothing: what an attempt assumed of it is not known."""
+    known = request.table
+    return replace(request, tables={known.source: replace(known, schema={})})
+
+
+def _telling(table: WorkingDataset, found: Discovery, plan: LoadPlan) -> TellSoFar:
+    """Says how far the tasks of a plan are, and how long they and all after them will take."""
+    clock = table.context.clock
+    began = clock.monotonic()
+    later = [part for part in found.files if part.path not in plan.progress]
+    later_bytes = _left_bytes(found, plan)
+
+    def tell(so_far: SoFar) -> None:
+        seconds, left_bytes = clock.monotonic() - began, so_far.left_bytes + later_bytes
+        progress = StepProgress(
+            subject=table.name,
+            step="loading",
+            seconds=seconds,
+            rows=so_far.rows,
+            files_left=so_far.left_files + len(later),
+            left_bytes=left_bytes,
+            left_seconds=seconds * left_bytes / so_far.read_bytes if so_far.read_bytes else None,
+        )
+        table.tell(progress)
+
+    return tell
+
+
+def _left_bytes(found: Discovery, plan: LoadPlan) -> int:
+    """Bytes of the files of a load that wait after the commit of a plan."""
+    left = 0
+    for part in found.files:
+        done = plan.progress.get(part.path)
+        if done is None:
+            left += part.size
+        elif not done.complete:
+            ends = (s.before + s.size for s in plan.splits if s.file == part.path)
+            left += max(part.size - max(ends, default=0), 0)
+    return left

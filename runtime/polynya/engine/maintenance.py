@@ -1,0 +1,369 @@
+"""Maintenance of one dataset: choose the next action, carry it out, make way for work.
+
+The maintenance of one dataset as a unit of its own, which has time.
+
+The unit that copies says when there may be something to do, which costs it nothing. The queue gives
+the maintenance a turn when no copy and no apply wants one; it gives the turn back as soon as one
+does, or some seconds later when it has given way before. Whatever goes wrong in it stops no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import WorkingDataset
+from polynya.engine.errors import as_polynya
+from polynya.engine.maintenance_choice import Choice, Left, Verdict, choose, spent, worth
+from polynya.engine.unit import OVER, Ended, Turn, Unit
+from polynya.lake.maintenance.actions import BUILT, Call
+from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.health import (
+    BUILT_NAMES,
+    Done,
+    TableFacts,
+    awaits_layout,
+    health_of,
+    look,
+    remember,
+    rule_of,
+)
+from polynya.lake.table.ownership import enter
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.maintenance import ActionName, Maintenance
+from polynya.model.errors import ConflictError, FencedError, OperationError
+from polynya.observe.maintenance import MaintenanceDone, MaintenanceFailed, TableHealth
+from polynya.observe.trace import span
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An action that was taken: why, what it did, and that beside what was expected of it."""
+
+    verdict: Verdict
+    outcome: Outcome
+    done: Done
+
+
+def looked(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
+    """The facts of a table now.
+
+    A table that nobody has written to since its layout was changed gets that first: only metadata.
+    """
+    target = table.table
+    if awaits_layout(target):
+        enter(target)
+    return look(
+        target,
+        now=table.context.clock.now(),
+        rule=rule_of(target.dataset),
+        committed_beside=committed_beside,
+    )
+
+
+def chosen(
+    table: WorkingDataset, facts: TableFacts, left: Left, settings: Maintenance | None = None
+) -> Choice:
+    """What to do about a table, by its own settings unless others are given."""
+    dataset = table.table.dataset
+    return choose(
+        facts,
+        settings or dataset.maintenance,
+        rule=rule_of(dataset),
+        left=left,
+        built=BUILT_NAMES,
+    )
+
+
+@span("maintain")
+def act(table: WorkingDataset, verdict: Verdict, facts: TableFacts, limits: Limits) -> Taken:
+    """Take an action, write down what it did, and say so.
+
+    Raises what the action raises, and ConflictError when another process has the table.
+    """
+    enter(table.table)
+    outcome = BUILT[verdict.action](Call(table.table, limits, table.context.readers))
+    after = looked(table, committed_beside=outcome.commits > 0)
+    expected = verdict.worth
+    gain = 0 if expected is None else int(expected.gain)
+    done = Done.of(
+        outcome,
+        table.context.clock.now(),
+        gain=gain,
+        cost=0 if expected is None else int(expected.cost),
+        written=0 if expected is None else expected.written,
+        rows=facts.rows,
+        delete_files=after.delete_files,
+    )
+    # What is wasted from now on, at the same rate of reading.
+    same_rates = replace(after, reads=facts.reads, applies=facts.applies, commits=facts.commits)
+    wasted = _wasted(verdict.action, same_rates, table)
+    done = replace(done, gain=gain - int(wasted), cost=spent(outcome.seconds))
+    remember(table.table, after.record.with_done(verdict.action, done))
+    _tell(table, verdict, done)
+    return Taken(verdict, outcome, done)
+
+
+def tell_health(table: WorkingDataset, facts: TableFacts, choice: Choice) -> None:
+    """Say how good the shape of a table is, and what comes next."""
+    one, comes = health_of(facts, rule_of(table.table.dataset)), choice.next
+    last = facts.record.newest
+    table.tell(
+        TableHealth(
+            subject=table.name,
+            health_percent=one.score,
+            files=one.files,
+            average_bytes=one.average_bytes,
+            delete_files=one.delete_files,
+            deleted_share=one.deleted_share,
+            manifests=one.manifests,
+            metadata_bytes=one.metadata_bytes,
+            snapshots=one.snapshots,
+            rows_not_optimised=one.rows_not_optimised,
+            removed_orphan_bytes=one.removed_orphan_bytes,
+            last_action=None if last is None else last[0],
+            last_action_at=None if last is None else last[1].at.isoformat(),
+            next_action=None if comes is None else comes.action,
+            reason=None if comes is None else comes.reason,
+        )
+    )
+
+
+def _wasted(action: ActionName, facts: TableFacts, table: WorkingDataset) -> float:
+    dataset = table.table.dataset
+    found = worth(facts, dataset.maintenance, rule_of(dataset))
+    return next((one.gain for one in found if one.action == action), 0.0)
+
+
+def _tell(table: WorkingDataset, verdict: Verdict, done: Done) -> None:
+    table.tell(
+        MaintenanceDone(
+            subject=table.name,
+            action=verdict.action,
+            reason=verdict.reason,
+            ended=done.why,
+            whole=done.whole,
+            expected_gain_bytes=done.expected_gain,
+            gain_bytes=done.gain,
+            expected_cost_bytes=done.expected_cost,
+            cost_bytes=done.cost,
+            read_bytes=done.read_bytes,
+            written_bytes=done.written_bytes,
+            freed_bytes=done.freed_bytes,
+            files_removed=done.files_removed,
+            files_added=done.files_added,
+            seconds=done.seconds,
+        )
+    )
+
+
+#: Actions of one call: each should leave less to do than there was.
+_MOST: Final = 20
+
+
+def maintain(
+    context: EngineContext, dataset: ResolvedDataset, actions: Sequence[ActionName]
+) -> Iterator[Taken]:
+    """Take actions; without a name those that pay, until none does.
+
+    The budget is not that of runs: there is none. Settings that switch maintenance off do not hold
+    for who asks for it by hand; those of single actions do, unless they are named.
+
+    Raises what actions raise, and OperationError while a reload is under way.
+    """
+    table = WorkingDataset.existing(context, dataset)
+    _refuse_reload(table)
+    for action in actions:
+        facts = looked(table)
+        verdict = _asked(action, facts, table)
+        yield act(table, verdict, facts, _limits(context))
+    if actions:
+        return
+    switched_on = dataset.maintenance.model_copy(update={"enabled": True})
+    for _ in range(_MOST):
+        facts = looked(table)
+        taken = chosen(table, facts, Left(), switched_on).taken
+        if taken is None or context.stop.is_set():
+            return
+        yield act(table, taken, facts, _limits(context))
+
+
+def _limits(context: EngineContext) -> Limits:
+    return Limits(context.clock.now(), give_way=context.stop.is_set)
+
+
+def _asked(action: ActionName, facts: TableFacts, table: WorkingDataset) -> Verdict:
+    dataset = table.table.dataset
+    known = worth(facts, dataset.maintenance, rule_of(dataset))
+    one = next((one for one in known if one.action == action), None)
+    return Verdict(action, taken=True, reason="asked for", worth=one)
+
+
+def _refuse_reload(table: WorkingDataset) -> None:
+    if table.reloading is None:
+        return
+    raise OperationError(
+        "POLYNYA-MNT-001",
+        f"a reload of {table.name} is under way",
+        where=table.table.table.name,
+        state="nothing was changed",
+        fix="end the reload with `polynya reload`, or give it up with `--abandon`",
+    )
+
+
+#: After it gave way once, in seconds; twice as long after each further time...
+FIRST_SECONDS: Final = 1.0
+#: ...and never longer: what waits has the other threads meanwhile.
+MOST_SECONDS: Final = 16.0
+
+
+@dataclass(slots=True)
+class Patience:
+    """Of the maintenance of one table: none at first, more each time that it gave way.
+
+    On a machine that always has something to copy, an action that gives way at once would never
+    end: it costs each time and gains nothing, and the table gets slower for all who wait.
+    """
+
+    seconds: float = 0.0
+
+    def ended(self, *, whole: bool) -> None:
+        """Take note of how an action ended: whole, or because others waited."""
+        self.seconds = 0.0 if whole else min(MOST_SECONDS, 2 * self.seconds or FIRST_SECONDS)
+
+
+#: A table that changes is looked at this often, in seconds.
+LOOK_SECONDS: Final = 30.0
+#: Longest that a run works on one dataset for whose end somebody waits, in seconds.
+ONCE_SECONDS: Final = 5.0
+#: After a failure nothing is tried for so long at first, in seconds, and for an hour at most.
+_FIRST_PAUSE: Final = 60.0
+_LONGEST_PAUSE: Final = 3600.0
+
+
+class MaintenanceBeside:
+    """The maintenance of one dataset of a task. Times in monotonic seconds."""
+
+    def __init__(self, dataset: ResolvedDataset) -> None:
+        name = f"{dataset.relations.current} (maintenance)"
+        self.unit = Unit(name, dataset.task, self._step, has_time=True)
+        self._on = dataset.maintenance.enabled
+        self._table: WorkingDataset | None = None
+        self._seen: int | None = None
+        self._not_before = 0.0
+        self._again_at: float | None = None
+        self._pause = 0.0
+        self._patience = Patience()
+
+    def after(self, table: WorkingDataset, ended: Ended) -> Ended:
+        """How a turn ends of the unit that copies: with maintenance asked for if there may be any.
+
+        A table that did not change and of which nothing expires meanwhile costs no look.
+        """
+        if not self._on or ended.more or ended.failure is not None:
+            return ended
+        if table.context.stop.is_set() or not self._may_have_work(table):
+            return ended
+        self._table = table
+        return ended.finding(self.unit)
+
+    def _may_have_work(self, table: WorkingDataset) -> bool:
+        now, snapshot = table.context.clock.monotonic(), table.table.state.snapshot
+        if snapshot is None or now < self._not_before or table.reloading is not None:
+            return False
+        return snapshot != self._seen or (self._again_at is not None and now >= self._again_at)
+
+    def _step(self, turn: Turn) -> Ended:
+        """Look, choose, and take one action."""
+        table = self._table
+        if table is None or table.table.distrusted:
+            return OVER
+        try:
+            taken = self._look(table, turn)
+            if taken is None:
+                return OVER
+            verdict, facts = taken
+        except Exception as error:  # noqa: BLE001 - maintenance ends no run
+            return self._failed(table, "look", error)
+        try:
+            return self._act(table, verdict, facts, turn)
+        except Exception as error:  # noqa: BLE001 - maintenance ends no run
+            ended = self._failed(table, verdict.action, error)
+            _read_again(table)
+            return ended
+
+    def _look(self, table: WorkingDataset, turn: Turn) -> tuple[Verdict, TableFacts] | None:
+        """The action to take now, with the facts that it was chosen by."""
+        context = table.context
+        now = context.clock.monotonic()
+        self._seen, self._not_before = table.table.state.snapshot, now + LOOK_SECONDS
+        facts = looked(table)
+        budget = table.table.dataset.maintenance.budget
+        left = context.upkeep.left(budget, now, cheap_only=turn.at_once)
+        if turn.at_once and context.upkeep_seconds is not None:
+            rest = context.upkeep_seconds - context.upkeep.seconds
+            left = replace(left, cheap_only=False).within(rest)
+        choice = chosen(table, facts, left)
+        tell_health(table, facts, choice)
+        self._again_at = None
+        if choice.look_at is not None:
+            wait = max(choice.look_at - facts.at, timedelta()).total_seconds()
+            self._again_at = now + wait
+        return None if choice.taken is None else (choice.taken, facts)
+
+    def _act(self, table: WorkingDataset, verdict: Verdict, facts: TableFacts, turn: Turn) -> Ended:
+        context = table.context
+        began = context.clock.monotonic()
+        budget = table.table.dataset.maintenance.budget
+        submitted, longest = context.upkeep_seconds, ONCE_SECONDS
+        if submitted is not None:
+            longest = submitted - context.upkeep.seconds
+
+        def give_way() -> bool:
+            worked = context.clock.monotonic() - began
+            late = turn.at_once and worked > longest
+            wanted = worked >= self._patience.seconds and turn.is_wanted()
+            return late or context.stop.is_set() or wanted
+
+        left = context.upkeep.left(budget, began).written_bytes
+        limits = Limits(context.clock.now(), budget_bytes=left, give_way=give_way)
+        outcome = act(table, verdict, facts, limits).outcome
+        ended = context.clock.monotonic()
+        context.upkeep.took(outcome.written_bytes, ended - began, ended)
+        self._pause = 0.0
+        self._patience.ended(whole=outcome.whole)
+        # There may be more to do, and other actions may pay.
+        self._not_before = ended if outcome.whole else ended + 1.0
+        if not outcome.whole:
+            self._seen = None
+        # Nobody asks for another turn in a run that ends.
+        return Ended(more=True) if turn.at_once and submitted is not None else OVER
+
+    def _failed(self, table: WorkingDataset, action: str, error: Exception) -> Ended:
+        """Say so once, and leave the table alone for a while.
+
+        Only a newer owner ends more than this: a job with a grant.
+        """
+        context, failure = table.context, as_polynya(error)
+        now = context.clock.monotonic()
+        self._pause = min(_LONGEST_PAUSE, 2 * self._pause or _FIRST_PAUSE)
+        self._not_before = now + self._pause
+        self._seen = None
+        if isinstance(failure, ConflictError):
+            context.truce.lost(failure, now)
+        elif context.is_news(f"{table.name} is maintained", str(failure)):
+            table.tell(MaintenanceFailed(subject=table.name, action=action, error=failure))
+        is_fenced = context.epoch is not None and isinstance(failure, FencedError)
+        return replace(OVER, failure=failure) if is_fenced else OVER
+
+
+def _read_again(table: WorkingDataset) -> None:
+    """What is known of a table may no longer be so. An apply that is at work keeps it."""
+    try:
+        with table.table.changing:
+            table.table.reload()
+    except Exception:  # noqa: BLE001 - who copies meets the same, and says so
+        table.table.distrusted = True

@@ -1,0 +1,105 @@
+"""How good the shape of a table is, what was done about it, and what comes next. Needs no JVM."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pyiceberg.table import Table
+
+from polynya.engine.maintenance_choice import Choice, came_true, choose
+from polynya.lake.iceberg.wanted import Wanted
+from polynya.lake.maintenance.health import (
+    BUILT_NAMES,
+    Done,
+    FileSize,
+    Health,
+    Record,
+    events_kept_for,
+    files_facts,
+    health_of,
+    kept_for,
+    may_be_joined,
+    may_be_outdated,
+    may_be_rewritten,
+    oldest_event,
+    rule_of,
+    table_facts,
+)
+from polynya.lake.maintenance.rewrite_plan import REWRITTEN
+from polynya.lake.read.inspect import data_files, data_manifests, states
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.maintenance import ActionName
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """See the module."""
+
+    health: Health
+    choice: Choice
+    record: Record
+
+    @property
+    def last(self) -> tuple[ActionName, Done] | None:
+        """The action that was taken last."""
+        return self.record.newest
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        last, comes = self.last, self.choice.next
+        return {
+            "health": _plain(asdict(self.health)),
+            "last_action": None if last is None else {"action": last[0], **_plain(asdict(last[1]))},
+            "came_true": [one.as_json() for one in came_true(self.record)],
+            "next_action": None
+            if comes is None
+            else {
+                "action": comes.action,
+                "due": comes.taken,
+                "reason": comes.reason,
+                "score": round(comes.score, 3),
+                "at": None if comes.at is None else comes.at.isoformat(),
+            },
+        }
+
+
+def care_of(table: Table, dataset: ResolvedDataset, now: datetime) -> Care:
+    """What is known of a table, by its newest metadata."""
+    text = table.metadata.model_dump_json(by_alias=True)
+    rule, settings = rule_of(dataset), dataset.maintenance
+    metadata = table.metadata.model_dump(by_alias=True, mode="json")
+    facts = table_facts(
+        metadata,
+        now=now,
+        expiry=settings.snapshot_expiry,
+        metadata_bytes=len(text),
+        retention=kept_for(dataset),
+    )
+    if (events_kept := events_kept_for(dataset)) is not None:
+        _, apply = states(table)
+        facts = replace(facts, events_kept=events_kept, oldest_event=oldest_event(apply))
+    if may_be_joined(facts):
+        facts = replace(facts, data_manifests=data_manifests(table))
+    wanted = Wanted.of(metadata, dataset.layout.sort_by)
+    if may_be_rewritten(facts, rule) or may_be_outdated(metadata, wanted):
+        sizes: dict[str, list[FileSize]] = defaultdict(list)
+        for one in data_files(table):
+            size = FileSize(one.rows, one.size_bytes, one.spec, one.sort_order)
+            sizes[one.partition].append(size)
+        each = map(str, REWRITTEN)
+        facts = replace(
+            facts, files={one: files_facts(one, sizes[one], rule, wanted) for one in each}
+        )
+    choice = choose(facts, settings, rule=rule, built=BUILT_NAMES)
+    return Care(health_of(facts, rule), choice, facts.record)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }

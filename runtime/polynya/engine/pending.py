@@ -1,0 +1,61 @@
+"""What of a dataset was copied and is not applied yet, and what follows from it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from polynya.engine.context import EngineContext
+from polynya.engine.policy import ApplyDecision, PendingFacts, decide, wait_for_apply
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.settings import ApplyPolicy
+from polynya.model.headers import Partition
+from polynya.observe.engine import ApplySkipped
+from polynya.observe.events import CopyWaiting
+
+
+def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
+    """Facts about the pending changes of a dataset, out of file statistics."""
+    state = table.state
+    pending = table.table.files(Partition.CHANGES, state.snapshot)
+    if not pending:
+        return PendingFacts(0, 0, 0, 0)
+    current = table.table.files(Partition.CURRENT, state.snapshot)
+    since = state.copy.pending_since(state.apply)
+    return PendingFacts(
+        rows=sum(file.rows for file in pending),
+        size_bytes=sum(file.size_bytes for file in pending),
+        files=len(pending),
+        current_rows=sum(file.rows for file in current),
+        current_bytes=sum(file.size_bytes for file in current),
+        age=max(now - since, timedelta()) if since else None,
+    )
+
+
+def apply_decision(
+    context: EngineContext, table: DatasetTable, policy: ApplyPolicy
+) -> ApplyDecision:
+    """Whether pending changes are to be applied now; why not is said once."""
+    facts, name = pending_facts(table, context.clock.now()), table.dataset.relations.current
+    decision = decide(facts, policy, context.apply_mode)
+    if decision.apply and table.state.copy.reloading is not None:
+        decision = ApplyDecision(
+            apply=False, reason="a reload is under way, `polynya reload` ends it"
+        )
+    reason = decision.reason
+    if not decision.apply and context.is_news(f"{name} is not applied", reason):
+        context.sink(ApplySkipped(subject=name, reason=reason))
+    return decision
+
+
+def why_copies_wait(context: EngineContext, table: DatasetTable, policy: ApplyPolicy) -> str | None:
+    """Why the next copy waits for an apply, None when it need not; said once.
+
+    A reload holds the apply up, and is not held up by what waits for that.
+    """
+    why, name = None, table.dataset.relations.current
+    if table.state.copy.reloading is None:
+        facts = pending_facts(table, context.clock.now())
+        why = wait_for_apply(facts, policy, context.apply_mode)
+    if context.is_news(f"{name} waits for its apply", "yes" if why else "no") and why:
+        context.sink(CopyWaiting(subject=name, reason=why))
+    return why

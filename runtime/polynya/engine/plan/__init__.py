@@ -1,1 +1,0 @@
-"""What a changed configuration does to the tables of a project."""

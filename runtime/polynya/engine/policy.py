@@ -1,0 +1,209 @@
+"""When to copy and when to apply: from facts to a decision with its reason. Pure.
+
+Semantics section 8.
+
+An apply costs a scan of the keys of Current, so it should be worth it; a query pays for pending
+changes, so they should not pile up. Sources of the default figures: docs/adr/0010-when-to-apply.md.
+
+When to copy what has landed: a pure function from facts to a decision with its reason.
+
+A commit costs much the same for one record as for a thousand. So while records trickle the number
+of commits follows `batch.freshness`, not how often somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Literal
+
+from polynya.engine.unit import Turn
+from polynya.formats.batch import FileProgress
+from polynya.formats.files import Discovery
+from polynya.model.config.settings import ApplyPolicy, BatchSettings
+
+
+@dataclass(slots=True)
+class Speeds:
+    """Seconds for a byte of the last step of each dataset. A dataset has one step at a time."""
+
+    _seconds_a_byte: dict[str, float] = field(default_factory=dict)
+
+    def took(self, name: str, size_bytes: int, seconds: float) -> None:
+        """Take note of a step over so many bytes of work."""
+        if size_bytes > 0:
+            self._seconds_a_byte[name] = seconds / size_bytes
+
+    def seconds_for(self, name: str, size_bytes: int) -> float | None:
+        """Time that a step will take, None before the first one of a dataset."""
+        speed = self._seconds_a_byte.get(name)
+        return None if speed is None else speed * size_bytes
+
+
+#: Landed text is so many times as large as the pending changes that it becomes. An apply folds and
+#: writes each of them.
+_LANDED_OF_PENDING: Final = 4
+#: Of Current an apply reads the keys, and what matched.
+_STORED_OF_READ: Final = 16
+
+ApplyMode = Literal["policy", "always", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFacts:
+    """Pending Changes of one dataset and the size of its Current.
+
+    `age` is None without pending changes.
+    """
+
+    rows: int
+    size_bytes: int
+    files: int
+    current_rows: int
+    age: timedelta | None = None
+    current_bytes: int = 0
+
+    @property
+    def work_bytes(self) -> int:
+        """Landed bytes that a copy takes in about the time that the apply takes."""
+        return self.size_bytes * _LANDED_OF_PENDING + self.current_bytes // _STORED_OF_READ
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyDecision:
+    """Whether to apply, and why or why not."""
+
+    apply: bool
+    reason: str
+
+
+def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy") -> ApplyDecision:
+    """Decide whether pending changes are applied now."""
+    if facts.rows == 0:
+        return ApplyDecision(apply=False, reason="nothing is pending")
+    if mode == "always":
+        return ApplyDecision(apply=True, reason="asked to apply always")
+    if mode == "never":
+        return ApplyDecision(apply=False, reason="asked to apply never")
+    enough = _enough_rows(facts, policy)
+    limits = [
+        (facts.rows >= enough, f"{facts.rows} pending rows reached {enough}"),
+        (
+            facts.size_bytes >= policy.max_pending_bytes,
+            f"{facts.size_bytes} pending bytes reached {policy.max_pending_bytes}",
+        ),
+        (
+            facts.files >= policy.max_pending_files,
+            f"{facts.files} pending files reached {policy.max_pending_files}",
+        ),
+        (
+            facts.age is not None and facts.age >= policy.max_pending_age,
+            f"the oldest pending change is {_seconds(facts.age)} old",
+        ),
+    ]
+    for reached, reason in limits:
+        if reached:
+            return ApplyDecision(apply=True, reason=reason)
+    return ApplyDecision(
+        apply=False,
+        reason=f"{facts.rows} pending rows of {enough}, "
+        f"{facts.files} files of {policy.max_pending_files}",
+    )
+
+
+def wait_for_apply(
+    facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy"
+) -> str | None:
+    """Why copies wait for the apply, which cannot follow; None: they go on.
+
+    An apply and a query pay for each pending change, so they are not to pile up without end. Where
+    nothing is ever applied there is nothing to wait for.
+    """
+    if mode == "never":
+        return None
+    times = policy.copies_wait_at
+    limits = [
+        ("rows", facts.rows, _enough_rows(facts, policy)),
+        ("bytes", facts.size_bytes, policy.max_pending_bytes),
+        ("files", facts.files, policy.max_pending_files),
+    ]
+    for name, pending, limit in limits:
+        if pending >= times * limit:
+            return f"{pending:,} pending {name} are {times} times {limit:,}"
+    return None
+
+
+def _enough_rows(facts: PendingFacts, policy: ApplyPolicy) -> int:
+    return max(policy.max_pending_rows, int(policy.min_fraction * facts.current_rows))
+
+
+def _seconds(age: timedelta | None) -> str:
+    return f"{age.total_seconds():.0f} s" if age is not None else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFacts:
+    """What waits for a dataset, or for all that share its files.
+
+    Attributes:
+        size_bytes: size of the files that are not read, or not to their end.
+        left_over: the last copy ended at a limit and left some of what had landed then.
+        since_copy: seconds since the last copy of this process, None before the first.
+    """
+
+    size_bytes: int
+    left_over: bool = False
+    since_copy: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyDecision:
+    """Whether to copy now, and why. `wait` is the seconds after which it will be time."""
+
+    copy: bool
+    reason: str
+    wait: float = 0.0
+
+
+def decide_copy(facts: WaitingFacts, batch: BatchSettings) -> CopyDecision:
+    """Decide whether waiting files are copied now, or wait for more."""
+    freshness, since = batch.freshness.total_seconds(), facts.since_copy
+    if since is None:
+        return CopyDecision(copy=True, reason="the first copy of this process")
+    if facts.left_over:
+        return CopyDecision(copy=True, reason="the last copy left some of what had landed")
+    if facts.size_bytes >= batch.max_bytes:
+        return CopyDecision(
+            copy=True, reason=f"{facts.size_bytes} bytes are a batch of {batch.max_bytes}"
+        )
+    if since >= freshness:
+        return CopyDecision(copy=True, reason=f"the last copy was {since:.0f} s ago")
+    return CopyDecision(
+        copy=False,
+        reason=f"copied {since:.1f} s ago, and {facts.size_bytes} bytes may wait {freshness:g} s",
+        wait=freshness - since,
+    )
+
+
+class Pace:
+    """When a unit last copied, and whether that left something. Times in monotonic seconds."""
+
+    def __init__(self, batch: BatchSettings) -> None:
+        self._batch = batch
+        self._copied_at: float | None = None
+        self._left_over = False
+
+    def decide(self, found: Discovery, turn: Turn, now: float) -> CopyDecision:
+        """Whether to copy now what was found."""
+        if turn.at_once:
+            return CopyDecision(copy=True, reason="asked to copy all at once")
+        since = None if self._copied_at is None else now - self._copied_at
+        facts = WaitingFacts(found.size_bytes, self._left_over, since)
+        return decide_copy(facts, self._batch)
+
+    def copied(self, found: Discovery, files: Mapping[str, FileProgress], now: float) -> None:
+        """Take note of a copy of what was found; `files` is how far each was read by now."""
+        done = {path for path, progress in files.items() if progress.complete}
+        self._copied_at = now
+        self._left_over = any(part.path not in done for part in found.files)

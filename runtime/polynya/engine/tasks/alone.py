@@ -1,0 +1,78 @@
+"""Captures without anything else: no Spark and no table, as near to the database as they may be."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from polynya.engine.errors import as_polynya
+from polynya.engine.tasks.supervisor import Supervisor
+from polynya.model.errors import PolynyaError, TaskStoppedError
+from polynya.observe.engine import UnitFailed
+from polynya.observe.events import EventSink
+
+#: A capture waits so long for news of its process, in seconds.
+_PATIENCE: Final = 0.5
+#: Pauses after what a person has to change: the first, and the longest, in seconds.
+_FIRST_PAUSE: Final = 5.0
+_LONGEST_PAUSE: Final = 300.0
+
+
+@dataclass(slots=True)
+class Captures:
+    """Several captures, each in a thread, until they are done or `stop` is set."""
+
+    supervisors: Mapping[str, Supervisor]
+    sink: EventSink
+    stop: threading.Event
+    failures: dict[str, PolynyaError] = field(default_factory=dict)
+
+    def run(self, *, once: bool) -> Mapping[str, PolynyaError]:
+        """Capture; the errors that captures ended with, by task. Ends their processes."""
+        threads = [
+            threading.Thread(target=self._capture, args=(task, one, once), name=f"landing-{task}")
+            for task, one in self.supervisors.items()
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            _join(threads)
+        finally:
+            self.stop.set()
+            _join(threads)
+        return self.failures
+
+    def _capture(self, task: str, supervisor: Supervisor, once: bool) -> None:  # noqa: FBT001
+        pause = 0.0
+        try:
+            while not self.stop.is_set():
+                try:
+                    look = supervisor.look(once=once, patience=_PATIENCE)
+                except BaseException as error:  # noqa: BLE001 - the edge of a capture
+                    failure = as_polynya(error)
+                    self._tell(task, failure, goes_on=not once)
+                    if once or isinstance(failure, TaskStoppedError):
+                        self.failures[task] = failure
+                        return
+                    pause = min(_LONGEST_PAUSE, 2 * pause or _FIRST_PAUSE)
+                    self.stop.wait(pause)
+                    continue
+                pause = pause if look.refused else 0.0
+                if look.done and once:
+                    return
+                if look.wait:
+                    self.stop.wait(min(look.wait, _PATIENCE))
+        finally:
+            supervisor.close()
+
+    def _tell(self, task: str, failure: PolynyaError, *, goes_on: bool) -> None:
+        self.sink(UnitFailed(subject=task, task=task, error=failure, goes_on=goes_on))
+
+
+def _join(threads: Sequence[threading.Thread]) -> None:
+    for thread in threads:
+        # A wait without an end cannot be interrupted by Ctrl-C everywhere.
+        while thread.is_alive():
+            thread.join(0.5)

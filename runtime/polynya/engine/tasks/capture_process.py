@@ -1,0 +1,301 @@
+"""The capture process of one task: its settings, its start and its end."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+from polynya.capture.lobs import Limit
+from polynya.capture.source import Access
+from polynya.capture.wire import Mode, Wish, WorkerSettings, request, request_line
+from polynya.model.config.capture import FromEnvironment, MaskSetting, SecretSetting
+from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.connection import Connection, ProjectFile
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.errors import DependencyError, OperationError
+from polynya.model.names import shown
+from polynya.store.node_folders import SECRETS
+from polynya.store.vault import Vault
+
+log = logging.getLogger(__name__)
+
+COMMAND: Final = (sys.executable, "-m", "polynya.capture.worker")
+#: What a process that is asked to end may take: it lands what it has.
+END_SECONDS: Final = 20.0
+#: An event is far smaller; what is longer is none.
+_LONGEST_LINE: Final = 8 * 2**20
+
+Said: TypeAlias = Mapping[str, Any]
+
+
+class Process(Protocol):
+    """What captures; `WorkerProcess` is the real one."""
+
+    def take(self, patience: float) -> list[Said]:
+        """What it has said since it was asked last, waiting so many seconds for the first."""
+        ...
+
+    def ask(self, tables: tuple[str, ...], *, reload: bool) -> None:
+        """Let it take tables up again, or load them anew."""
+        ...
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code when it has ended and all that it said was taken; None before."""
+        ...
+
+    def end(self) -> None:
+        """Ask it to end, and wait until it has; by force if it takes too long."""
+        ...
+
+
+class WorkerProcess:
+    """See `Process`. It also ends when this process does, however that is: its input ends then."""
+
+    def __init__(
+        self, settings: WorkerSettings, log_file: Path, command: Sequence[str] | None = None
+    ) -> None:
+        """Start it. Raises DependencyError, POLYNYA-GTW-067, when that is not possible."""
+        self._said: list[Said] = []
+        self._changed = threading.Condition()
+        self._heard_all = False
+        try:
+            log_file.parent.mkdir(parents=True, exist_ok=True)
+            with log_file.open("wb") as complaints:
+                self._process = subprocess.Popen(
+                    list(command or COMMAND),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=complaints,
+                    # A Ctrl-C is for the command, which ends its captures in order.
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise DependencyError(
+                "POLYNYA-GTW-067",
+                f"the capture process cannot be started: {error.strerror}",
+                where=settings.task,
+                state="nothing was captured; what had landed stays",
+                fix="the machine is short of memory, processes or disk",
+            ) from error
+        atexit.register(self.end)
+        self._send(settings.line())
+        name = f"capture-{settings.task}"
+        threading.Thread(target=self._listen, name=name, daemon=True).start()
+
+    def take(self, patience: float) -> list[Said]:
+        """See `Process`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._said or self._heard_all, patience)
+            said, self._said = self._said, []
+        return said
+
+    def ask(self, tables: tuple[str, ...], *, reload: bool) -> None:
+        """See `Process`."""
+        self._send(request_line(tables, reload=reload))
+
+    @property
+    def code(self) -> int | None:
+        """See `Process`."""
+        with self._changed:
+            if not self._heard_all or self._said:
+                return None
+        return self._process.wait()
+
+    def end(self) -> None:
+        """See `Process`."""
+        atexit.unregister(self.end)
+        assert self._process.stdin is not None, "it was started with a pipe"
+        with suppress(OSError):
+            self._process.stdin.close()
+        for last in (self._process.terminate, self._process.kill):
+            try:
+                self._process.wait(END_SECONDS)
+                return
+            except subprocess.TimeoutExpired:
+                last()
+        self._process.wait()
+
+    def _send(self, line: bytes) -> None:
+        assert self._process.stdin is not None, "it was started with a pipe"
+        # One that has ended says why, and that is heard.
+        with suppress(OSError, ValueError):
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None, "it was started with a pipe"
+        while line := self._process.stdout.readline(_LONGEST_LINE):
+            said = _event(line)
+            if said is not None:
+                with self._changed:
+                    self._said.append(said)
+                    self._changed.notify_all()
+        self._process.wait()
+        with self._changed:
+            self._heard_all = True
+            self._changed.notify_all()
+
+
+def _event(line: bytes) -> Said | None:
+    """An event; None for a line that is none, such as what a library prints."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        said = None
+    if isinstance(said, dict) and isinstance(said.get("type"), str):
+        return said
+    log.warning("a capture process wrote %d bytes that are no event", len(line))
+    return None
+
+
+class Secrets:
+    """Opens the secrets of one task."""
+
+    def __init__(self, task: str, environment: Mapping[str, str], vault: Vault) -> None:
+        self._task, self._environment, self._vault = task, environment, vault
+
+    def text(self, setting: SecretSetting | None) -> str:
+        """The secret itself, "" for none.
+
+        Raises:
+            OperationError: POLYNYA-GTW-065, a variable of the environment is not set.
+            DependencyError: POLYNYA-GTW-066, a file or Secrets Manager does not give it.
+        """
+        if setting is None:
+            return ""
+        if not isinstance(setting, FromEnvironment):
+            return self.opened(setting.get_secret_value())
+        value = self._environment.get(setting.env)
+        if value is None:
+            raise OperationError(
+                "POLYNYA-GTW-065",
+                f"the environment variable {setting.env} is not set",
+                where=self._task,
+                state="nothing was read from the database",
+                fix="set it where Polynya is started",
+            )
+        return value
+
+    def opened(self, text: str) -> str:
+        """A text with its references opened. Raises as `text`."""
+        try:
+            return self._vault.open(text).text
+        except DependencyError as error:
+            raise DependencyError(
+                "POLYNYA-GTW-066",
+                "a secret of a capture cannot be read",
+                where=error.where,
+                why=error.why or error.message,
+                state="nothing was read from the database; what had landed stays",
+                fix="put the secret there, let this process read it, or correct the reference",
+            ) from error
+
+
+def access_of(task: ConnectedCapture, secrets: Secrets) -> Access:
+    """How the database of a task is reached. Raises as `Secrets.text`."""
+    access = access_to(task.database, task.name, secrets)
+    rows = dict(task.rows)
+    follows = task.update_method == "cdc"
+    return replace(access, slot=task.slot, publication=task.publication, rows=rows, follows=follows)
+
+
+def access_to(connection: Connection, name: str, secrets: Secrets) -> Access:
+    """How a connection is reached, under a name of a task or its own.
+
+    Raises as `Secrets.text`, and OperationError for certificates that are elsewhere.
+    """
+    return Access(
+        type=connection.type,
+        host=connection.host,
+        port=connection.port_number,
+        database=connection.database or "",
+        user=secrets.opened(connection.user),
+        password=secrets.text(connection.password),
+        tls=connection.tls.mode,
+        ca=_authorities(connection.tls.ca, name),
+        task=name,
+        jars=connection.engine.jars,
+        properties=dict(connection.engine.properties),
+    )
+
+
+def _authorities(ca: str | None, name: str) -> str | None:
+    """The file of certificates that a connection names."""
+    if ca is None or isinstance(ca, ProjectFile):
+        return ca
+    found = SECRETS.below(ca)
+    if found is None:
+        raise OperationError(
+            "POLYNYA-GTW-094",
+            f"`tls.ca` is {shown(ca)}: {SECRETS.outside()}",
+            where=name,
+            state="nothing was read from the database",
+            fix="put the certificates into `connections/` of the project as a `.pem`, or there",
+        )
+    return str(found)
+
+
+def worker_settings(
+    task: ConnectedCapture,
+    target: ResolvedTarget,
+    mode: Mode,
+    secrets: Secrets,
+    wishes: Sequence[Wish] = (),
+) -> WorkerSettings:
+    """All that the process is told. Raises as `Secrets.text`."""
+    return WorkerSettings(
+        task=task.name,
+        mode=mode,
+        access=access_of(task, secrets),
+        landing=str(target.landing),
+        folder=task.place,
+        include=task.tables.include,
+        exclude=task.tables.exclude,
+        parallel=task.load.parallel,
+        chunk_rows=task.load.chunk_rows,
+        order=dict(task.load.order),
+        filter=dict(task.load.filter),
+        roll_bytes=task.write.roll.size,
+        roll_seconds=task.write.roll.age.total_seconds(),
+        table_retries=task.errors.table.retry,
+        table_then=task.errors.table.then,
+        masks=masks_of(task, secrets),
+        lob_bytes=None if task.lobs is None else task.lobs.limit,
+        lob_then="truncate" if task.lobs is None else task.lobs.then,
+        aws=target.aws,
+        maven_repository=target.maven_repository,
+        asked=tuple(request(wish.tables, reload=wish.reload) for wish in wishes),
+    )
+
+
+def masks_of(task: ConnectedCapture, secrets: Secrets) -> dict[str, dict[str, Any]]:
+    """Masks by table and column, with the keys of their hashes. Raises as `Secrets.text`."""
+    return {
+        table: {column: _mask(mask, secrets) for column, mask in columns.items()}
+        for table, columns in task.mask.items()
+    }
+
+
+def limit_of(task: ConnectedCapture) -> Limit | None:
+    """How long its values may be; None: as long as the database gives them."""
+    return None if task.lobs is None else Limit(task.lobs.limit, task.lobs.then)
+
+
+def _mask(mask: MaskSetting, secrets: Secrets) -> Any:
+    if mask == "drop":
+        return mask
+    if mask.hash is not None:
+        return {"hash": {"key": secrets.text(mask.hash.key)}}
+    if mask.truncate is not None:
+        return {"truncate": mask.truncate}
+    return {"replace": mask.replace}

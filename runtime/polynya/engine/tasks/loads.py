@@ -1,0 +1,138 @@
+"""Where the full load of a dataset lies, and gathering it batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from polynya.engine.dataset import WorkingDataset
+from polynya.engine.landing import TaskLanding
+from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
+from polynya.formats.files import Discovery, nothing_to_reload, unread
+from polynya.lake.apply.apply import ApplyResult
+from polynya.lake.copy import reload as lake
+from polynya.lake.copy.reload import at_places
+from polynya.lake.table.suspension import refuse_suspended
+from polynya.model.config.dataset import Incomplete, ResolvedDataset
+from polynya.model.formats import rules_of
+from polynya.model.headers import StreamSource
+from polynya.observe.engine import ReloadLoaded
+from polynya.streams.direct import DirectReader, Wanted
+
+#: what was read so far, by path → what is to be read
+Find: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
+#: the next batch of these files
+Read: TypeAlias = Callable[[Sequence[FilePart]], DatasetBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The files of a load, and how they are read."""
+
+    find: Find
+    read: Read
+
+
+def gather(dataset: WorkingDataset, load: Load) -> str | None:
+    """Gather until nothing is left, or until told to stop.
+
+    Returns the path of a file that changed, or left, after a part of it was read: what was gathered
+    is of two extracts then, or not all of one.
+
+    Raises SuspendedError or TaskStoppedError when a policy says that a batch may not be taken.
+    """
+    refuse_suspended(dataset.table)
+    while not dataset.context.stop.is_set():
+        done = lake.under_way(dataset.table).files
+        found = load.find(done)
+        if found.changed:
+            return found.changed[0].path
+        if not found.files:
+            return next((path for path, progress in done.items() if not progress.complete), None)
+        batch = load.read(found.files)
+        left = len(found.files) - sum(one.complete for one in batch.files.values())
+        _add(dataset, batch, files_left=left)
+    return None
+
+
+def gather_stream(
+    dataset: WorkingDataset,
+    reader: DirectReader,
+    wanted: Callable[[], Wanted],
+    source: StreamSource,
+) -> None:
+    """Gather what a stream has until nothing is wanted, or until told to stop.
+
+    Raises as `gather`, and what `wanted` raises.
+    """
+    context = dataset.context
+    refuse_suspended(dataset.table)
+    while not context.stop.is_set():
+        found = wanted()
+        if found.next.is_nothing:
+            return
+        read = reader.read(found, dataset.known, context.clock.now(), load=True)
+        _add(dataset, at_places(read.batch, source), files_left=0)
+
+
+def _add(dataset: WorkingDataset, batch: DatasetBatch, *, files_left: int) -> None:
+    """Add a batch to what was gathered, and tell it."""
+    mapped = dataset.evolved(dataset.mapped(batch))
+    with dataset.views_following():
+        result = lake.load(dataset.table, mapped, now=dataset.context.clock.now())
+    dataset.tell(
+        ReloadLoaded(
+            subject=dataset.name,
+            rows_in=result.rows_in,
+            rows_loaded=result.rows_out,
+            rows_quarantined=result.rows_quarantined,
+            files_left=files_left,
+        )
+    )
+
+
+def take_in(
+    dataset: WorkingDataset,
+    *,
+    incomplete: Incomplete,
+    live_files: Iterable[str] | None = None,
+) -> ApplyResult:
+    """Move what differs and end the reload; see `lake.finish`."""
+    applied = lake.finish(
+        dataset.table,
+        dataset.context.applier,
+        now=dataset.context.clock.now(),
+        incomplete=incomplete,
+        live_files=live_files,
+    )
+    dataset.publish()
+    return applied
+
+
+def load_of(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> Load:
+    """The full load of a dataset; `landing` is that of its task.
+
+    `glob` names files below the landing path, by default those of `initial_load`, or whatever the
+    service names as a full load of the table.
+
+    Raises OperationError when nothing says where it lies.
+    """
+    dataset, named = working.table.dataset, landing.format.full_load
+    in_order = rules_of(dataset.landing.format).in_order
+    named((), dataset, glob)  # refused at once, and not when the files are looked for
+    return Load(
+        find=lambda done: unread(
+            named(landing.files(), dataset, glob), done, may_grow=False, in_order=in_order
+        ),
+        read=lambda files: landing.read(working, files, load=True),
+    )
+
+
+def refuse_nothing(load: Load, dataset: ResolvedDataset, glob: str | None) -> None:
+    """Raise OperationError for a load of which no file has landed."""
+    if load.find({}).files:
+        return
+    named = glob or dataset.landing.initial_load
+    why = f"no file matches `{named}`" if named else "no file of a full load has landed"
+    raise nothing_to_reload(dataset, why)

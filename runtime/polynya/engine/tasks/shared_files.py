@@ -1,0 +1,391 @@
+"""A storage task whose datasets share their files: one file feeds many tables.
+
+A file is read once for all datasets. Each dataset's commit holds its own position in the file; the
+ledger is committed last. After a crash in between the file is read again, and each dataset skips
+what it has.
+
+No dataset holds another one up. The files are read on without one that is suspended or refused;
+it reads by itself what they had for it, when it may be copied again.
+
+Tables of a shared capture that cannot be copied as things are; the others go on without them.
+
+What concerns one table alone is held here, with the pause before it is tried again: an error of its
+settings, keys or columns, and a fault in our own work on it. What may pass by itself, what another
+owner did and what a policy stops concerns the whole task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import OpenTables, WorkingDataset
+from polynya.engine.errors import as_polynya
+from polynya.engine.landing import TaskLanding
+from polynya.engine.maintenance import MaintenanceBeside
+from polynya.engine.scheduler import in_threads, longer_pause
+from polynya.engine.tasks.storage import policy_of_new
+from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn
+from polynya.formats.base import ReadBatch
+from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
+from polynya.formats.files import before_file
+from polynya.formats.landed import gone_between
+from polynya.lake.table.state import Membership
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.sources import datasets_of_sources, included, is_declared, named_datasets
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import (
+    ConfigError,
+    ConfigErrors,
+    PolynyaError,
+    SuspendedError,
+    TaskStoppedError,
+)
+from polynya.model.positions import Gone
+from polynya.observe.engine import UnitFailed
+from polynya.observe.streams import StreamLost
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a table is refused, and until when; times in monotonic seconds."""
+
+    error: PolynyaError
+    again: float
+    pause: float
+
+
+class RefusedTables:
+    """The tables that this process met and could not copy, by source table."""
+
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
+        self._found: dict[str, _Refusal] = {}
+
+    def attempt(self, source: str, work: Callable[[], None]) -> bool:
+        """Do the work of one table, unless it was refused just now; tell whether it was done.
+
+        Raises what does not concern this table alone.
+        """
+        before = self._found.get(source)
+        now = self._context.clock.monotonic()
+        if before is not None and now < before.again:
+            return False
+        try:
+            work()
+        except Exception as error:
+            told = as_polynya(error)
+            if told.retryable or isinstance(told, TaskStoppedError) or not self._context.is_alive():
+                raise
+            pause = longer_pause(0.0 if before is None else before.pause)
+            self._found[source] = _Refusal(self._context.explained(told), now + pause, pause)
+            return False
+        return True
+
+    def passed(self, sources: Collection[str]) -> None:
+        """All that was to be done for these tables was done."""
+        self._found = {name: one for name, one in self._found.items() if name not in sources}
+
+    def accepts(self, source: str) -> bool:
+        """Whether nothing is known against a table."""
+        return source not in self._found
+
+    @property
+    def errors(self) -> list[PolynyaError]:
+        """Why tables are refused, in the order of their names."""
+        return [self._found[source].error for source in sorted(self._found)]
+
+    def first_of(self, troubles: Iterable[PolynyaError], subject: str) -> PolynyaError | None:
+        """The first of several troubles, which the unit tells; the others are told here, once."""
+        found = list(troubles)
+        for number, error in enumerate(found[1:], start=2):
+            if self._context.is_news(f"{subject} trouble {number}", str(error)):
+                self._context.sink(UnitFailed(subject=error.where or subject, error=error))
+        return found[0] if found else None
+
+
+class CaptureTask:
+    """Brings all datasets of one task up to date with its landed files."""
+
+    def __init__(self, context: EngineContext, task: StorageTask) -> None:
+        self._context = context
+        self._task = task
+        self._landing = TaskLanding(context, task)
+        self._tables = OpenTables(context, task)
+        self._refused = RefusedTables(context)
+        self._without: frozenset[str] = frozenset()
+        self._maintenance: dict[str, MaintenanceBeside] = {}
+
+    def step(self, turn: Turn) -> Ended:
+        """Copy the next batch of all datasets; when all is copied apply what is worth it."""
+        with self._tables.in_use():
+            return self._step(turn)
+
+    def _step(self, turn: Turn) -> Ended:
+        ledger = self._tables.ledger
+        routes, errors = self._routes(ledger.table.state.copy.membership)
+        self._meet(routes)
+        self._begin_new_names(ledger)
+        self._begin_refused(ledger)
+        waiting = [one for one in self._tables.by_source.values() if _is_to_catch_up(one)]
+        if waiting and not turn.long:
+            return TOO_LONG
+        while waiting:
+            waiting += filter(_is_to_catch_up, self._catch_up(waiting.pop(0)))
+        ended = self._copy_next(ledger, turn)
+        if ended.more:
+            return ended
+        self._settle()
+        if self._context.stop.is_set():
+            return ended
+        tables = self._tables.by_source.values()
+        applied = in_threads(lambda table: self._apply(table, turn), tables)
+        self._drop(one for one in list(self._tables.by_source) if not self._refused.accepts(one))
+        if TOO_LONG in applied:
+            return TOO_LONG
+        self._refused.passed(self._tables.by_source)
+        troubles: list[PolynyaError] = [ConfigErrors(errors)] if errors else []
+        troubles += [*self._refused.errors, *(one.refused for one in applied if one.refused)]
+        refused = self._refused.first_of(troubles, self._task.name)
+        return self._maintained(replace(ended, refused=refused))
+
+    def _routes(
+        self, known: Membership, sources: Collection[str] = ()
+    ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
+        """The datasets of the tables that the task knows, and of others; why some have none."""
+        task, before = self._task, {*known.members, *known.refused}
+        named = named_datasets(task, known.members)
+        # Nobody asks any more for a table that the settings leave out.
+        asked = {one for one in before if included(task, one) or is_declared(task, one)}
+        return datasets_of_sources(task, {*named, *asked, *sources}, known=known.members)
+
+    def _meet(
+        self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()
+    ) -> list[WorkingDataset]:
+        return self._tables.meet(routes, suspended, self._refused.attempt)
+
+    def _drop(self, sources: Iterable[str]) -> None:
+        """Open tables again before anything else is done with them."""
+        for source in sources:
+            self._tables.drop(source)
+
+    def _maintained(self, ended: Ended) -> Ended:
+        """The same, with the maintenance of each table that may have some."""
+        for source, table in self._tables.by_source.items():
+            known = self._maintenance
+            beside = known.get(source) or known.setdefault(
+                source, MaintenanceBeside(table.table.dataset)
+            )
+            ended = beside.after(table, ended)
+        return ended
+
+    def _copy_next(self, ledger: WorkingDataset, turn: Turn) -> Ended:
+        """Copy the next batch of the shared files, unless it is to wait for more."""
+        landing, clock = self._landing, self._context.clock
+        found = landing.unread(ledger, landing.files())
+        ledger.found(found)
+        if not found.files:
+            return IDLE
+        decision = landing.pace.decide(found, turn, clock.monotonic())
+        if not decision.copy:
+            return Ended(look_again=decision.wait)
+        if turn.must_wait_for(found.size_bytes):
+            return TOO_LONG
+        with ledger.copying(found):
+            files = self._copy(found.files)
+        landing.pace.copied(found, files, clock.monotonic())
+        return turn.more
+
+    def _settle(self) -> None:
+        """Remember that the tables of the first run are known; there may be many batches of it."""
+        ledger = self._tables.ledger.table
+        state = ledger.state.copy
+        known = state.membership
+        if known.members and not known.settled and not self._context.stop.is_set():
+            ledger.take_over()
+            settled = replace(state, membership=replace(known, settled=True))
+            ledger.commit_copy_state(settled, "settled")
+
+    def _copy(self, parts: Sequence[FilePart]) -> Mapping[str, FileProgress]:
+        """Copy one batch of the files; how far each was read."""
+        began = self._context.clock.monotonic()
+        batch = self._read(parts)
+        before = self._tables.ledger.table.state.copy.membership
+        known = {*before.members, *before.refused, *self._tables.by_source}
+        known = known if before.settled else set()
+        new = policy_of_new(self._task, known, batch.datasets)
+        if new.ignored:
+            self._without |= new.ignored
+            batch = self._read(parts)
+        routes, _ = self._routes(before, batch.datasets)
+        if any(one.progress for one in self._meet(routes, new.suspended)):
+            # A table that this task had already fed before a crash: skip what it has.
+            batch = self._read(parts)
+        live = self._landing.paths()
+        tables = self._tables.by_source
+        refused = {*before.refused, *(set(batch.datasets) - set(tables))}
+        good = sorted(set(batch.datasets) - refused)
+        good = [source for source in good if not tables[source].is_behind]
+
+        def copied(source: str) -> bool:
+            def copy() -> None:
+                before = partial(self._before, source, parts)
+                _copy_part(tables[source], batch.datasets[source], began, live, before)
+
+            return self._refused.attempt(source, copy)
+
+        results = in_threads(copied, good)
+        failed = {source for source, done in zip(good, results, strict=True) if not done}
+        assert batch.unrouted is not None, "what has no table is accounted for"
+        done = self._tables.ledger.progress
+        self._tables.remember(tables, batch.unrouted, live, refused | failed)
+        self._drop(failed)
+        self._tell_lost(gone_between(done, batch.unrouted.files))
+        return batch.unrouted.files
+
+    def _tell_lost(self, lost: Mapping[str, Sequence[Gone]]) -> None:
+        """Say which landed batches were gone before anybody copied them."""
+        for folder, missing in lost.items():
+            for one in missing:
+                event = StreamLost.of_landing(self._task.name, folder, one)
+                self._context.sink(replace(event, task=self._task.name))
+
+    def _apply(self, table: WorkingDataset, turn: Turn) -> Ended:
+        """Apply one table, whose files were read for all of them."""
+        ended = [IDLE]
+
+        def apply() -> None:
+            ended[0] = table.bring_up(self._task.apply, turn, lambda: IDLE)
+
+        self._refused.attempt(_source_of(table), apply)
+        return ended[0]
+
+    def _begin_new_names(self, ledger: WorkingDataset) -> None:
+        """Let a dataset with a new name read what the files had for its source before.
+
+        The ledger counts these files as read, since the dataset of the old name did so.
+        """
+        for source in ledger.table.state.copy.membership.members:
+            table = self._tables.by_source.get(source)
+            if table is not None and ledger.progress and _is_unfed(table):
+                _set_behind(table, "begins", behind=True)
+
+    def _begin_refused(self, ledger: WorkingDataset) -> None:
+        """Let tables that were refused before read what the files had for them."""
+        known, tables = ledger.table.state.copy.membership, self._tables.by_source
+        taken = [
+            source
+            for source in known.refused
+            if source in tables
+            and self._refused.attempt(source, partial(_begin_behind, tables[source]))
+        ]
+        if taken:
+            self._remember_members("begins", set(known.refused) - set(taken))
+
+    def _catch_up(self, table: WorkingDataset) -> list[WorkingDataset]:
+        """Copy what was read on without a table while it was suspended or refused.
+
+        Returns tables that parted from it, which have to catch up too.
+        """
+        source, parted = _source_of(table), list[WorkingDataset]()
+        if not self._refused.attempt(source, lambda: self._follow(table, source, parted)):
+            self._tables.drop(source)
+        return parted
+
+    def _follow(self, table: WorkingDataset, source: str, parted: list[WorkingDataset]) -> None:
+        while not self._context.stop.is_set():
+            found = self._landing.unread(table, self._landing.files())
+            if not found.files:
+                _set_behind(table, "caught-up", behind=False)
+                break
+            began = self._context.clock.monotonic()
+            batch = self._read(found.files, only=source)
+            live = self._landing.paths()
+            parted += self._part(batch.left)
+            try:
+                before = partial(self._before, source, found.files)
+                part = batch.datasets[source]
+                table.copy(part, began=began, live_files=live, before=before)
+            except SuspendedError:
+                break
+
+    def _before(self, source: str, parts: Sequence[FilePart], file: str) -> DatasetBatch | None:
+        """What the files before one hold for a table; None for nothing."""
+        earlier = before_file(parts, file)
+        return self._read(earlier, only=source).datasets[source] if earlier else None
+
+    def _part(self, sources: Collection[str]) -> list[WorkingDataset]:
+        """Take new names of a renamed table for tables of their own, read from the start on.
+
+        They are known before the table that they part from is copied: after a crash in between
+        nobody else would look for their events, which the ledger counts as read.
+        """
+        if not sources:
+            return []
+        known = self._tables.ledger.table.state.copy.membership
+        self._meet(self._routes(known, sources)[0])
+        tables = self._tables.by_source
+        parted = [tables[source] for source in sources if source in tables]
+        for table in parted:
+            _set_behind(table, "parted", behind=True)
+        self._remember_members("parted", {*known.refused, *(set(sources) - set(tables))})
+        return parted
+
+    def _remember_members(self, step: str, refused: Collection[str]) -> None:
+        """Commit to the ledger which tables there are, and nothing that was read."""
+        ledger = self._tables.ledger.table
+        before = ledger.state.copy
+        after = before.with_members({*before.membership.members, *self._tables.by_source}, refused)
+        if after.membership != before.membership:
+            ledger.take_over()
+            ledger.commit_copy_state(after, step)
+
+    def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> ReadBatch:
+        tables = self._tables.by_source
+        return self._landing.read_shared(tables, parts, only=only, without=self._without)
+
+
+def _copy_part(
+    table: WorkingDataset,
+    part: DatasetBatch,
+    began: float,
+    live: set[str],
+    before: Callable[[str], DatasetBatch | None],
+) -> None:
+    """Copy the events of one table. If that suspends it the files are read on without it."""
+    with suppress(SuspendedError):
+        table.copy(part, began=began, live_files=live, before=before)
+
+
+def _source_of(table: WorkingDataset) -> str:
+    """The source table that a table of a capture is fed by."""
+    source = table.table.dataset.landing.source
+    assert source is not None, "the source of a table of a capture is known"
+    return source
+
+
+def _begin_behind(table: WorkingDataset) -> None:
+    _set_behind(table, "begins", behind=True)
+
+
+def _set_behind(table: WorkingDataset, step: str, *, behind: bool) -> None:
+    """Commit whether a table has to catch up with the ledger."""
+    table.table.take_over()
+    state = table.table.state.copy.with_behind(behind=behind)
+    if not behind:
+        state = replace(state, membership=replace(state.membership, task=table.table.dataset.task))
+    table.table.commit_copy_state(state, step)
+
+
+def _is_unfed(table: WorkingDataset) -> bool:
+    """Whether nothing was ever read for a table."""
+    state = table.table.state.copy
+    return state.membership.task is None and not table.is_behind and not state.books.totals
+
+
+def _is_to_catch_up(table: WorkingDataset) -> bool:
+    """Whether the files were read on without a table that may be copied again."""
+    return table.is_behind and not table.is_suspended

@@ -1,0 +1,384 @@
+"""Storage tasks: declared datasets, folders per table, new tables, full extracts.
+
+The unit that copies asks for an apply; the queue then gives that a turn like any other. Both hold
+the same open table: what they commit stands in two states, so that neither undoes the other
+(docs/adr/0007-one-commit-per-step.md).
+
+A storage task whose source tables have folders of their own.
+
+Tables are found by their folders, and from then on each is a unit of work with a position of its
+own, like a native dataset. The ledger remembers which tables there are, before they hold data, and
+counts the files without a table.
+
+A dataset whose source gives full extracts: each is compared with what the table holds.
+
+An extract is a reload that begins by itself (docs/adr/0021-reloads-and-extracts.md): it gathers
+beside Current and moves in one commit, so that a killed run goes on where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import OpenTables, WorkingDataset
+from polynya.engine.landing import SharedLook, TaskLanding
+from polynya.engine.maintenance import MaintenanceBeside
+from polynya.engine.pending import apply_decision, why_copies_wait
+from polynya.engine.tasks.loads import Load, gather, take_in
+from polynya.engine.unit import IDLE, LOOK_SOON, OVER, TOO_LONG, Ended, Turn, Unit
+from polynya.formats.batch import FilePart
+from polynya.formats.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
+from polynya.formats.files import Discovery, Folders, unread, unrouted
+from polynya.lake.copy import reload as lake
+from polynya.lake.table.state import Reloading
+from polynya.model.config.dataset import DELETING, KEEPING, ReloadMode, ResolvedDataset
+from polynya.model.config.evolution import Policy, SchemaEvolution
+from polynya.model.config.settings import Extracts
+from polynya.model.config.sources import datasets_of_sources, is_declared
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import ConfigErrors, TaskStoppedError
+from polynya.model.headers import Partition
+from polynya.observe.engine import ExtractApplied, ExtractRestarted, ExtractWaiting, FileWaiting
+
+
+@dataclass(frozen=True, slots=True)
+class NewSources:
+    """Source tables that appeared after the first run, and the policy for them."""
+
+    policy: Policy
+    names: frozenset[str]
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Those that are left out."""
+        return self.names if self.policy == "ignore" else frozenset()
+
+    @property
+    def suspended(self) -> frozenset[str]:
+        """Those that wait for a decision."""
+        return self.names if self.policy == "suspend" else frozenset()
+
+
+def policy_of_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:
+    """What to do with source tables that were not there before.
+
+    The tables of the first run, and those that the task declares, are what was asked for.
+
+    Raises:
+        TaskStoppedError: there is a new one, and the policy is `stop`.
+    """
+    policies = task.defaults.schema_evolution or SchemaEvolution()
+    policy = policies.policy("new_dataset")
+    new = sorted(
+        source for source in set(sources) - set(known) if known and not is_declared(task, source)
+    )
+    if new and policy == "stop":
+        raise TaskStoppedError(
+            "POLYNYA-LAKE-018",
+            f"there is a new source table {new[0]}, and the policy for that is `stop`",
+            where=f"task {task.name}",
+            state="nothing of this batch was copied; its files stay where they are",
+            fix="declare the table, leave it out with `exclude`, or change "
+            "`defaults.schema_evolution.new_dataset`",
+        )
+    return NewSources(policy, frozenset(new))
+
+
+class AppliesBeside:
+    """The applies of one dataset of a task."""
+
+    def __init__(self, task: StorageTask, dataset: ResolvedDataset) -> None:
+        self.unit = Unit(f"{dataset.relations.current} (apply)", task.name, self._step)
+        self._policy = task.apply
+        self._table: WorkingDataset | None = None
+
+    def copied(self, table: WorkingDataset, turn: Turn, copy_next: Callable[[], Ended]) -> Ended:
+        """Copy what is next, or wait where an apply cannot follow.
+
+        The apply that copies wait for is asked for by `bring_up`. A run that ends when all is done
+        applies here, and goes on.
+        """
+        if why_copies_wait(table.context, table.table, self._policy) is not None:
+            if not turn.at_once:
+                return LOOK_SOON
+            if table.apply_if_worth_it(self._policy, turn) is TOO_LONG:
+                return TOO_LONG
+        return table.copied(copy_next)
+
+    def bring_up(self, table: WorkingDataset, turn: Turn, ended: Ended) -> Ended:
+        """How a turn ends that copied all there was: with an apply that is worth it asked for.
+
+        A run that ends when all is done applies in the same turn: nothing else is to be copied.
+        """
+        if turn.at_once:
+            return table.apply_after(ended, self._policy, turn)
+        if ended.more or table.context.stop.is_set() or table.table.is_applied:
+            return ended
+        if not apply_decision(table.context, table.table, self._policy).apply:
+            return ended
+        self._table = table
+        return ended.finding(self.unit)
+
+    def _step(self, turn: Turn) -> Ended:
+        table = self._table
+        if table is None or table.table.distrusted:
+            return OVER
+        try:
+            applied = table.apply_if_worth_it(self._policy, turn)
+        except BaseException:
+            table.table.distrusted = True
+            raise
+        return applied if applied.more else OVER
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was found when somebody last looked.
+
+    `sources` are the tables that are taken, `live` every file that exists.
+    """
+
+    folders: Folders
+    sources: frozenset[str]
+    live: frozenset[str]
+
+
+class FolderTask:
+    """Finds the tables of one task by their folders."""
+
+    def __init__(self, context: EngineContext, task: StorageTask) -> None:
+        self._context = context
+        self._task = task
+        self._landing = TaskLanding(context, task)
+        self._tables = OpenTables(context, task)
+        self._units: dict[str, Unit] = {}
+        self._look: _Look | None = None
+
+    def step(self, _turn: Turn) -> Ended:
+        """Look which tables there are; each is brought up to date by a unit of its own."""
+        with self._tables.in_use():
+            return self._find()
+
+    def _find(self) -> Ended:
+        ledger = self._tables.ledger
+        landed = self._landing.files()
+        folders, live = self._landing.format.tables(landed), {info.path for info in landed}
+        members = ledger.table.state.copy.membership.members
+        new = policy_of_new(self._task, members, folders.tables)
+        wanted = set(folders.tables) - new.ignored
+        routes, errors = datasets_of_sources(self._task, [*members, *wanted], known=members)
+        for source in sorted(new.suspended & set(routes)):
+            WorkingDataset.open(self._context, routes[source]).suspend_new(source)
+        # New tables are remembered before they hold data, and not before they were judged: one that
+        # is remembered is not new.
+        self._tables.remember(routes, unrouted(folders, ledger.progress), live)
+        self._look = _Look(folders, frozenset(routes), frozenset(live))
+        for source in sorted(set(routes) - set(self._units)):
+            table = FolderTable(self._context, self._task, routes[source], source, self._last_look)
+            self._units[source] = Unit(
+                routes[source].relations.current, self._task.name, table.step
+            )
+        return Ended(
+            found=tuple(self._units[source] for source in sorted(routes)),
+            # The files of these tables stay where they are, unread.
+            refused=ConfigErrors(errors) if errors else None,
+        )
+
+    def _last_look(self) -> _Look:
+        assert self._look is not None, "a table is found by a look"
+        return self._look
+
+
+class FolderTable:
+    """Brings one table up to date with its folder, as it was when the task last looked."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StorageTask,
+        dataset: ResolvedDataset,
+        source: str,
+        look: Callable[[], _Look],
+    ) -> None:
+        self._context = context
+        self._dataset = dataset
+        self._source = source
+        self._last_look = look
+        self._landing = TaskLanding(context, task)
+        self._tables = OpenTables(context, task)
+        self._applies = AppliesBeside(task, dataset)
+        self._maintenance = MaintenanceBeside(dataset)
+
+    def step(self, turn: Turn) -> Ended:
+        """Copy the next batch; when all is copied apply if it is worth it."""
+        look = self._last_look()
+        if self._source not in look.sources:
+            return IDLE
+        ready = look.folders.tables.get(self._source, ())
+        with self._tables.in_use():
+            table = self._tables.of(self._dataset)
+            self._tell_waiting(table, look.folders.waiting.get(self._source, {}))
+            ended = self._applies.copied(
+                table,
+                turn,
+                lambda: self._landing.copy_next(table, turn, lambda: ready, lambda: look.live),
+            )
+            return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
+
+    def _tell_waiting(self, table: WorkingDataset, companions: Mapping[str, str]) -> None:
+        """Say which files cannot be read before another one has landed."""
+        for file, companion in companions.items():
+            if self._context.is_news(f"{table.name} file {file}", companion):
+                table.tell(FileWaiting(subject=table.name, file=file, waits_for=companion))
+
+
+class DeclaredDataset:
+    """Brings one dataset up to date with its landed files."""
+
+    def __init__(
+        self, context: EngineContext, task: StorageTask, dataset: ResolvedDataset, look: SharedLook
+    ) -> None:
+        self._dataset = dataset
+        self._look = look
+        self._landing = TaskLanding(context, task)
+        self._tables = OpenTables(context, task)
+        self._applies = AppliesBeside(task, dataset)
+        self._maintenance = MaintenanceBeside(dataset)
+
+    def step(self, turn: Turn) -> Ended:
+        """Copy the next batch, first full load first; when all is copied apply if it is worth it.
+
+        While it is applied it is copied: an apply of a run that goes on is a unit of its own.
+        """
+        landing, look = self._landing, self._look
+        with self._tables.in_use():
+            table = self._tables.of(self._dataset)
+            ended = self._applies.copied(
+                table,
+                turn,
+                lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths),
+            )
+            if turn.more_comes:
+                return ended
+            return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
+
+
+_HOLDING = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
+
+
+class ExtractsDataset:
+    """Brings one dataset up to date with its landed extracts."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StorageTask,
+        dataset: ResolvedDataset,
+        settings: Extracts,
+    ) -> None:
+        self._context = context
+        self._task = task
+        self._dataset = dataset
+        self._settings = settings
+        self._landing = TaskLanding(context, task)
+        self._tables = OpenTables(context, task)
+        self._maintenance = MaintenanceBeside(dataset)
+
+    def step(self, turn: Turn) -> Ended:
+        """Take in one extract whole and once; when there is no more apply if it is worth it."""
+        with self._tables.in_use():
+            table = self._tables.of(self._dataset)
+            ended = table.bring_up(self._task.apply, turn, lambda: self._next(table, turn))
+            return self._maintenance.after(table, ended)
+
+    def _next(self, table: WorkingDataset, turn: Turn) -> Ended:
+        due = self._landed(table).due
+        if turn.must_wait_for(sum(info.size for one in due for info in one.files)):
+            return TOO_LONG
+        return turn.more if self._take_in(table) else IDLE
+
+    def _take_in(self, table: WorkingDataset) -> bool:
+        """Take in one extract; whether there may be another one now."""
+        landed = self._landed(table)
+        self._tell(table, landed)
+        if landed.refused:
+            batch = refused_batch(landed.refused, self._landing.read(table, (), load=True))
+            table.copy(batch, live_files=self._landing.paths())
+        reloading = table.table.state.copy.reloading
+        if reloading is None:
+            if not landed.due:
+                return False
+            reloading = self._begin(table, landed.due[0])
+        if reloading.extract is None:
+            self._wait(table, reloading.mode, "`polynya reload` ends what it began")
+            return False
+        table.table.take_over()
+        if all(one.name != reloading.extract for one in landed.due):
+            self._give_up(table, reloading.extract, "it left the landing zone")
+            return True
+        changed = gather(table, self._load(table, reloading.extract))
+        if changed is not None:
+            # Whoever writes it may not be done: the next run begins with it again.
+            self._give_up(table, reloading.extract, f"{changed} changed or left")
+            return False
+        if not self._context.stop.is_set():
+            self._finish(table, lake.under_way(table.table))
+        return True
+
+    def _give_up(self, table: WorkingDataset, extract: str, why: str) -> None:
+        lake.abandon(table.table)
+        table.tell(ExtractRestarted(subject=table.name, extract=extract, reason=why))
+
+    def _wait(self, table: WorkingDataset, what: str, why: str) -> None:
+        if self._context.is_news(f"{table.name} extract {what}", why):
+            table.tell(ExtractWaiting(subject=table.name, extract=what, reason=why))
+
+    def _landed(self, table: WorkingDataset) -> LandedExtracts:
+        landed = self._landing.files()
+        last = table.table.state.copy.position.last_extract
+        return landed_extracts(landed, self._dataset, self._settings, table.progress, last)
+
+    def _begin(self, table: WorkingDataset, extract: Extract) -> Reloading:
+        now = extract.time or self._context.clock.now()
+        snapshot = table.table.state.snapshot
+        mode: ReloadMode = DELETING if self._settings.absent == "delete" else KEEPING
+        if not any(table.table.table.files(one, snapshot) for one in _HOLDING):
+            # The first full load: there is nothing to compare with.
+            mode = "drop_and_create"
+        return lake.begin(table.table, mode, now=now, extract=extract.name)
+
+    def _load(self, table: WorkingDataset, name: str) -> Load:
+        def files_of_extract() -> Extract:
+            return next(
+                (one for one in self._landed(table).due if one.name == name),
+                Extract(name, None, ()),
+            )
+
+        return Load(
+            find=lambda done: unread(files_of_extract().files, done, may_grow=False),
+            read=lambda files: self._landing.read(table, files, load=True),
+        )
+
+    def _finish(self, table: WorkingDataset, gathered: Reloading) -> None:
+        applied = take_in(
+            table, incomplete=self._settings.incomplete, live_files=self._landing.paths()
+        )
+        table.tell(
+            ExtractApplied(
+                subject=table.name,
+                extract=gathered.extract,
+                time=gathered.started,
+                rows_loaded=gathered.rows,
+                rows_quarantined=gathered.quarantined,
+                complete=gathered.is_whole,
+            )
+        )
+        table.tell_applied(applied)
+
+    def _tell(self, table: WorkingDataset, landed: LandedExtracts) -> None:
+        due = [FilePart.of(info) for one in landed.due for info in one.files]
+        table.found(Discovery(tuple(due), tuple(landed.changed)))
+        for folder in landed.waiting:
+            self._wait(table, folder, f"its file {self._settings.marker} has not landed")

@@ -1,0 +1,410 @@
+"""Streaming landings: one unit per landed table, its backlog, its room and its expiry.
+
+What was landed, and how far, is in the landing zone alone. So a unit may be killed between any two
+steps, and two processes may land one table: of two batches with one number one is put.
+
+Whether a landed table has room: landing waits while too much of it was not copied.
+
+A run that ends lands what the source had when it began, whatever waits: that has an end by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, TypeAlias, cast
+
+from polynya.engine.backlog import Reader, first_unread_of, late_of
+from polynya.engine.context import EngineContext
+from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.formats.landed import batch_number
+from polynya.model.config.stream_landing import StreamingLanding
+from polynya.model.errors import PolynyaError
+from polynya.model.headers import StreamSource
+from polynya.observe.events import Event
+from polynya.observe.streams import (
+    StreamExpired,
+    StreamKept,
+    StreamLanded,
+    StreamLeftOut,
+    StreamLost,
+    StreamWaiting,
+)
+from polynya.store.object_store import ObjectInfo
+from polynya.streams.landed_status import Expiry, behind_seconds, described
+from polynya.streams.landing import Judged, Landed, LandedLog, Lander, judge, landed_tables, waits
+from polynya.streams.registry import source_of
+from polynya.streams.source import BEHIND_UNITS, Position, Source
+
+#: Seconds between two looks which landed batches are too old.
+EXPIRY_SECONDS: Final = 300.0
+#: The tables that read a folder of landed batches; None where that cannot be told.
+Readers: TypeAlias = Callable[[], tuple[Reader, ...] | None]
+
+
+class LandedExpiry:
+    """Removes them now and then, as `folder_retention` of the task says."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StreamingLanding,
+        name: str,
+        log: LandedLog,
+        readers: Readers,
+    ) -> None:
+        self._context, self._task, self._name = context, task, name
+        self._readers = readers
+        keep, unread = task.folder_retention.keep, task.folder_retention.keep_unread
+        self._expiry = None if keep == "keep" else Expiry(log, keep, unread)
+        self._looked_at: float | None = None
+
+    def look(self, began: float) -> None:
+        """Remove what may go, if it is time; `began` in monotonic seconds."""
+        last = self._looked_at
+        if self._expiry is None or (last is not None and began < last + EXPIRY_SECONDS):
+            return
+        self._looked_at = began
+        found: list[tuple[Reader, ...] | None] = []
+
+        def first_unread() -> int | None:
+            found.append(self._readers())
+            return first_unread_of(found[0])
+
+        expired = self._expiry.expire(self._context.clock.now(), first_unread)
+        if expired.batches:
+            self._context.sink(
+                StreamExpired(
+                    subject=self._name,
+                    task=self._task.name,
+                    files=expired.batches,
+                    unread_files=expired.unread,
+                )
+            )
+        self._tell_kept(expired.kept, found[0] if found else ())
+
+    def _tell_kept(self, number: int | None, readers: tuple[Reader, ...] | None) -> None:
+        """Say once that batches stay because somebody has not copied them."""
+        late = () if number is None else late_of(readers, number)
+        said = "nothing" if number is None else f"kept {' '.join(late)}"
+        if self._context.is_news(f"{self._name} keeps", said) and number is not None:
+            event = StreamKept(subject=self._name, task=self._task.name, number=number, tables=late)
+            self._context.sink(event)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBatch:
+    """A batch that was read: its records and bytes, the position after it, and what is beyond."""
+
+    records: int
+    size_bytes: int
+    end: Position
+    behind: int
+
+
+class StreamBacklog:
+    """Told at each step of a landed table, or of a table that reads its stream itself.
+
+    Kafka counts its records. Other sources tell only that there is more: that is a batch at least.
+    """
+
+    def __init__(self, context: EngineContext, landing: StreamingLanding, name: str) -> None:
+        self._backlog, self._name, self._clock = context.backlog, name, context.clock
+        self._kind: StreamSource = cast("StreamSource", landing.source.chosen[0])
+        self._counts = landing.source.kafka is not None
+        self._batch_records = 0
+
+    def decided(self, records: int, behind: int, now: float) -> None:
+        """So many records are read next, and `behind` are after them; `now` in seconds."""
+        self._beyond(records, behind, now, None)
+
+    def done(self, read: ReadBatch, began: float, now: float) -> None:
+        """A batch was read, in the time from `began` to `now`, both monotonic."""
+        self._batch_records = read.records
+        self._backlog.landed(self._name, read.records, read.size_bytes, now - began)
+        said = described(self._kind, read.end)
+        self._beyond(0, read.behind, now, behind_seconds(said, self._clock.now()))
+
+    def _beyond(self, records: int, behind: int, now: float, seconds: float | None) -> None:
+        more = behind if self._counts else (behind > 0) * self._batch_records
+        self._backlog.beyond(self._name, records + more, now, seconds)
+
+
+#: Seconds between two looks at what was copied while landing waits.
+ROOM_LOOK_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Uncopied:
+    """Bytes of landed batches that some table has not copied, and the tables that lack the first.
+
+    Where nobody knows which tables there are, or none reads the stream, nothing is uncopied: then
+    there is nothing to wait for.
+    """
+
+    size_bytes: int = 0
+    tables: tuple[str, ...] = ()
+
+
+def uncopied(readers: tuple[Reader, ...] | None, batches: Iterable[ObjectInfo]) -> Uncopied:
+    """What tables have not copied of the batches of a folder."""
+    first = None if readers is None else first_unread_of(readers)
+    if first is None:
+        return Uncopied()
+    size = sum(one.size for one in batches if (batch_number(one.path) or 0) >= first)
+    return Uncopied(size, late_of(readers, first))
+
+
+def wait_for_copies(found: Uncopied, most: int) -> str | None:
+    """Why landing waits, None when it goes on; sizes in bytes."""
+    if found.size_bytes < most:
+        return None
+    return f"{found.size_bytes:,} landed bytes that they lack reached {most:,}"
+
+
+class LandedRoom:
+    """Asks the tables only when what was landed since then may have filled the room."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StreamingLanding,
+        name: str,
+        log: LandedLog,
+        readers: Readers,
+    ) -> None:
+        self._context, self._task, self._name = context, task, name
+        self._log, self._readers = log, readers
+        #: At most so many bytes are not copied. What landed before this process nobody has counted.
+        self._at_most = math.inf
+        self._full = False
+        self._looked_at: float | None = None
+
+    def landed(self, size_bytes: int) -> None:
+        """A batch was put."""
+        self._at_most += size_bytes
+
+    def is_full(self, now: float) -> bool:
+        """Whether landing waits; `now` in monotonic seconds. Why it does is said once."""
+        most, last = self._task.max_uncopied, self._looked_at
+        if most == "any" or self._at_most < most:
+            return False
+        if self._full and last is not None and now < last + ROOM_LOOK_SECONDS:
+            return True
+        self._looked_at = now
+        batches = list(self._log.batches())
+        self._at_most = sum(one.size for one in batches)
+        found = Uncopied()
+        if self._at_most >= most:
+            # Otherwise no table can lack so much, and none need be asked.
+            found = uncopied(self._readers(), batches)
+            self._at_most = found.size_bytes
+        why = wait_for_copies(found, most)
+        self._full = why is not None
+        if self._context.is_news(f"{self._name} has room", "no" if why else "yes") and why:
+            self._context.sink(
+                StreamWaiting(
+                    subject=self._name,
+                    task=self._task.name,
+                    uncopied_bytes=found.size_bytes,
+                    reason=why,
+                    tables=found.tables,
+                )
+            )
+        return self._full
+
+
+#: Seconds between two looks which streams there are.
+STREAM_LOOK_SECONDS: Final = 30.0
+#: A step that reads at least so many records counts as long.
+LONG_RECORDS: Final = 50_000
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a landing knows of its streams: those that it takes, and those that it ever took."""
+
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    known: frozenset[str] | None = None
+    looked_at: float | None = None
+    refused: PolynyaError | None = None
+
+
+class LandingTask:
+    """Finds the streams of one task. Each landed table is a unit of work."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StreamingLanding,
+        source: Source | None = None,
+    ) -> None:
+        self._context, self._task = context, task
+        self._source = source or source_of(context.spark, task, context.access, context.clock)
+        self._seen = _Seen()
+        self._logs: dict[str, LandedLog] = {}
+        self._units: dict[str, Unit] = {}
+
+    def step(self, turn: Turn) -> Ended:
+        """Look which streams there are; each table is landed by a unit of its own."""
+        now, last = self._context.clock.monotonic(), self._seen.looked_at
+        if not turn.at_once and last is not None and now < last + STREAM_LOOK_SECONDS:
+            return Ended(refused=self._seen.refused)
+        self._find()
+        self._seen.looked_at = now
+        return Ended(
+            found=tuple(self._units[table] for table in sorted(self._seen.tables)),
+            refused=self._seen.refused,
+        )
+
+    def _find(self) -> None:
+        found = self._source.find()
+        known = self._known(found.tables) if self._seen.known is None else self._seen.known
+        policy = self._task.on_new_topic
+        judged = judge(found.tables, known, policy, self._source.is_asked_for)
+        if known is None and policy != "apply":
+            self._write_down(judged)
+        self._tell_left_out(judged)
+        waiting = waits(judged, policy, f"task {self._task.name}")
+        taken = frozenset(one for streams in judged.tables.values() for one in streams)
+        self._seen.known = taken | (known or frozenset())
+        for table in self._units.keys() - judged.tables.keys():
+            # Nobody lands it now: what it had is no work.
+            name, now = self._units[table].name, self._context.clock.monotonic()
+            self._context.backlog.beyond(name, 0, now)
+        self._seen.tables = judged.tables
+        self._seen.refused = waiting or found.refused
+        for table in judged.tables:
+            if table not in self._units:
+                name = f"{self._task.name}/{table}"
+                step = partial(self._step, table, self._landed(table, name))
+                self._units[table] = Unit(name, self._task.name, step)
+        if waiting is not None and policy == "stop":
+            raise waiting
+
+    def _known(self, found: Mapping[str, tuple[str, ...]]) -> frozenset[str] | None:
+        """The streams that were landed before this process; None when its first look is the first.
+
+        A first look writes down all its streams before anything is read, so it was not finished as
+        long as no table has a second batch.
+        """
+        landed = landed_tables(self._context.landing, self._task.place)
+        if max(landed.values(), default=0) < 2:
+            return None
+        known: frozenset[str] = frozenset()
+        for table in found:
+            newest = self._log(table).newest() if table in landed else None
+            known |= frozenset() if newest is None else self._source.known(newest.end)
+        return known
+
+    def _write_down(self, judged: Judged) -> None:
+        """Land a batch without records for each table: later streams are new ones."""
+        for table, streams in judged.tables.items():
+            self._lander(table).write_down(streams, self._context.clock.now())
+
+    def _tell_left_out(self, judged: Judged) -> None:
+        for stream in judged.ignored:
+            if self._context.is_news(f"left out {self._task.name} {stream}", "ignored"):
+                event = StreamLeftOut(subject=self._task.name, task=self._task.name, stream=stream)
+                self._context.sink(event)
+
+    def _log(self, table: str) -> LandedLog:
+        known = self._logs.get(table)
+        if known is None:
+            log = LandedLog(self._context.landing, self._task.place, table)
+            known = self._logs[table] = log
+        return known
+
+    def _lander(self, table: str) -> Lander:
+        return Lander(self._task, self._source, self._log(table))
+
+    def _landed(self, table: str, name: str) -> LandedTable:
+        lander, log = self._lander(table), self._log(table)
+        return LandedTable(self._context, self._task, name, lander, log)
+
+    def _step(self, table: str, landed: LandedTable, turn: Turn) -> Ended:
+        return landed.step(self._seen.tables.get(table, ()), turn)
+
+
+class LandedTable:
+    """Lands one table: a batch in each interval, and at once while the source has more."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StreamingLanding,
+        name: str,
+        lander: Lander,
+        log: LandedLog,
+    ) -> None:
+        self._context, self._task, self._name = context, task, name
+        self._lander = lander
+        readers = partial(context.landed_readers.of, log.folder)
+        self._expiry = LandedExpiry(context, task, name, log, readers)
+        self._room = LandedRoom(context, task, name, log, readers)
+        self._due: float | None = None
+        self._backlog = StreamBacklog(context, task, name)
+
+    def step(self, streams: tuple[str, ...], turn: Turn) -> Ended:
+        """Land the next batch, when it is time."""
+        began = self._context.clock.monotonic()
+        if not turn.at_once and self._due is not None and began < self._due:
+            return Ended(look_again=self._due - began)
+        if not turn.at_once and self._room.is_full(began):
+            return self._wait(began, turn)
+        wanted = self._lander.decide(streams, once=turn.at_once)
+        self._backlog.decided(wanted.records, wanted.behind, began)
+        if wanted.is_nothing:
+            return self._wait(began, turn)
+        if wanted.records >= LONG_RECORDS and not turn.long:
+            return TOO_LONG
+        landed = self._lander.land(wanted, self._context.clock.now())
+        if landed is None:
+            # Another process landed this batch: go on after it.
+            return replace(turn.more, landed=True)
+        put_at = self._context.clock.monotonic()
+        counts = landed.footer.counts
+        self._room.landed(landed.object_bytes)
+        read = ReadBatch(counts.records, counts.bytes, landed.footer.end, landed.behind)
+        self._backlog.done(read, began, put_at)
+        self._tell(landed, put_at - began)
+        ended = turn.more if turn.at_once or landed.behind else self._wait(began, turn)
+        return replace(ended, landed=True)
+
+    def _wait(self, began: float, turn: Turn) -> Ended:
+        """Nothing is left for now: the next batch is due an interval after this one began."""
+        self._expiry.look(began)
+        if turn.at_once:
+            return IDLE
+        interval = self._task.interval.total_seconds()
+        self._due = began + interval
+        return Ended(look_again=max(0.0, self._due - self._context.clock.monotonic()))
+
+    def _tell(self, landed: Landed, seconds: float) -> None:
+        footer = landed.footer
+        for lost in footer.lost:
+            self._send(
+                StreamLost(
+                    subject=self._name, task=self._task.name, at=lost.at, begin=lost.begin,
+                    end=lost.end, reason=lost.why,
+                )
+            )  # fmt: skip
+        self._send(
+            StreamLanded(
+                subject=self._name,
+                task=self._task.name,
+                number=footer.number,
+                records=footer.counts.records,
+                bytes=footer.counts.bytes,
+                object_bytes=landed.object_bytes,
+                lost_records=footer.counts.lost,
+                behind=landed.behind,
+                unit=BEHIND_UNITS[footer.source],
+                seconds=seconds,
+            )
+        )
+
+    def _send(self, event: Event) -> None:
+        self._context.sink(event)

@@ -1,1 +1,0 @@
-"""What commands ask of one dataset: configure, reload, rebuild, replay."""

@@ -1,1 +1,0 @@
-"""Maintenance at work beside copies and applies."""

@@ -1,1 +1,0 @@
-"""Whose turn it is: units of work, the queue, its threads, and when to copy."""

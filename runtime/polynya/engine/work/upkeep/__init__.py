@@ -1,1 +1,0 @@
-"""Which action of maintenance to take, with its reason, in a budget: pure."""

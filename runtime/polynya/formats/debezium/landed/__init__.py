@@ -1,1 +1,0 @@
-"""Events of Debezium out of the landed batches of a stream."""

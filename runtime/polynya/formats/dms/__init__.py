@@ -1,1 +1,0 @@
-"""Files that AWS DMS writes to S3."""

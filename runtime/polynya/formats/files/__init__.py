@@ -1,1 +1,0 @@
-"""Landed files: which there are, which are unread, and their decompressed content."""

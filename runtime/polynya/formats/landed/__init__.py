@@ -1,1 +1,0 @@
-"""Landed batches of streams: messages as they came, whatever reads them."""

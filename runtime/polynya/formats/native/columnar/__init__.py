@@ -1,1 +1,0 @@
-"""Records of native files as columns, where no value has to be looked at by itself."""

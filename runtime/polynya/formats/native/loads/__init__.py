@@ -1,1 +1,0 @@
-"""Large full loads of native files, read in tasks: columns stay columns."""

@@ -1,0 +1,408 @@
+"""Opening a landed file: decompression, encoding and spooling, by its first bytes.
+
+A compressed file is decompressed to the end before its first record is taken, so that a truncated
+archive is known in time. Everything that makes a file unreadable becomes `UnreadableFileError`.
+
+Reading the bytes of a file, apart from what a decoder says about them.
+
+A decoder raises errors of its own for whatever it meets, and some of them are errors of the system:
+`OSError` for a damaged archive, and for a disk that does not answer. What the store raises is told
+apart here, before a decoder sees it. It says nothing of the content, so the file is read again.
+
+Snappy's two stream formats, in pieces of bounded size: the framing format and Hadoop's blocks.
+
+https://github.com/google/snappy/blob/main/framing_format.txt
+
+Compressed files, recognized by their first bytes; a stream is read to its end or refused.
+
+Several members or frames one after the other are one file, as `cat a.gz b.gz` makes them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import gzip
+import io
+import re
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from io import SEEK_END, BufferedIOBase
+from typing import Any, BinaryIO, Final, cast
+
+import cramjam
+import pyarrow as pa
+
+from polynya.formats import limits
+from polynya.formats.begun import CarefulStore
+from polynya.formats.errors import UnreadableFileError
+from polynya.model.config.settings import Encoding
+from polynya.model.errors import OperationError, PolynyaError
+from polynya.store.object_store import OF_THE_FILE, ObjectStore, not_now
+
+_BUFFER_BYTES: Final = 1 << 16
+_PIECE_BYTES: Final = 1 << 24
+
+
+@contextmanager
+def source_of(store: ObjectStore, path: str) -> Iterator[BinaryIO]:
+    """A seekable reader of a landed file as it is stored.
+
+    Whatever a decoder makes of an error of the store, that error is raised.
+
+    Raises:
+        UnreadableFileError: there is no such file, or it is none that can be read.
+        PolynyaError: what the store says. POLYNYA-STO-003 for any other error of the system, also
+            one that is raised while the file is open, and when the memory does not suffice.
+    """
+    begun = store.begun if isinstance(store, CarefulStore) else None
+    if begun is not None:
+        begun.begin(path)
+    with _opened(store, path) as found:
+        watched = _Watched(found, path)
+        try:
+            yield cast("BinaryIO", io.BufferedReader(watched, _BUFFER_BYTES))
+        except Exception as error:
+            cause = watched.cause or _system_error(error)
+            if begun is not None and isinstance(cause, MemoryError):
+                begun.in_vain([path])
+            if watched.failure is not None:
+                raise watched.failure from error
+            if cause is None:
+                raise
+            raise not_now(path, cause) from error
+
+
+def _opened(store: ObjectStore, path: str) -> BinaryIO:
+    try:
+        return store.open(path)
+    except (OSError, OperationError) as error:
+        number = error.errno if isinstance(error, OSError) else errno.ENOENT
+        if number is None or number in OF_THE_FILE:
+            raise UnreadableFileError(f"cannot be opened: {error}") from error
+        raise not_now(path, error) from error
+
+
+class _Watched(io.RawIOBase):
+    """A file that remembers why it could not be read."""
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self.failure: PolynyaError | None = None
+        self.cause: BaseException | None = None
+        self._file, self._path = file, path
+        self._into: Callable[[memoryview], int] = file.readinto  # type: ignore[attr-defined]
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """Position in bytes."""
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move."""
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer. What a read raises is kept, whatever becomes of it."""
+        view = memoryview(buffer).cast("B")[:_PIECE_BYTES]
+        try:
+            return self._into(view)
+        except PolynyaError as error:
+            self.failure = error
+            raise
+        except (OSError, MemoryError) as error:
+            self.cause, self.failure = error, not_now(self._path, error)
+            raise self.failure from error
+
+
+def _system_error(error: BaseException | None) -> BaseException | None:
+    """What the machine lacked, where an error comes from that; errors of decoders have no number.
+
+    Not what somebody else has handled before.
+    """
+    while error is not None and not isinstance(error, PolynyaError):
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
+            return error
+        error = error.__cause__
+    return None
+
+
+#: How much of a file is read and converted at a time.
+PIECE_BYTES: Final = 1024 * 1024
+_MEMORY_BYTES: Final = 32 * 1024 * 1024
+
+
+@contextmanager
+def spooled(pieces: Iterable[bytes]) -> Iterator[BinaryIO]:
+    """The pieces as one file, at its start. What making them raises is raised before the body."""
+    with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
+        for piece in pieces:
+            spool.write(piece)
+        spool.seek(0)
+        yield cast("BinaryIO", spool)
+
+
+IDENTIFIER: Final = b"\xff\x06\x00\x00sNaPpY"
+_GROUP_BYTES = 1024 * 1024
+#: Hadoop's default is 256 KiB; more than this is no length but other bytes.
+_MAX_BLOCK_BYTES = 64 * 1024 * 1024
+
+
+def framed(source: BinaryIO) -> Iterator[bytes]:
+    """The content of a framed stream; checksums are verified.
+
+    Raises:
+        EOFError: truncated.
+        cramjam.DecompressionError: damaged.
+    """
+    # A chunk holds 64 KiB at most, so a group of them stays small whatever it expands to.
+    group = bytearray(IDENTIFIER)
+    while head := source.read(4):
+        body = _exactly(source, int.from_bytes(head[1:], "little"))
+        group += head + body
+        if len(group) >= _GROUP_BYTES:
+            yield bytes(cramjam.snappy.decompress(group))
+            group = bytearray(IDENTIFIER)
+    yield bytes(cramjam.snappy.decompress(group))
+
+
+def hadoop_blocks(source: BinaryIO) -> Iterator[bytes]:
+    """The content of Hadoop's `SnappyCodec`: blocks of chunks, each with its length before it.
+
+    Raises:
+        EOFError: truncated.
+        ValueError: lengths that contradict each other.
+        cramjam.DecompressionError: damaged.
+    """
+    while head := source.read(4):
+        left = _length(head)
+        while left:
+            chunk = _exactly(source, _length(source.read(4)))
+            size = cramjam.snappy.decompress_raw_len(chunk)
+            if not 0 < size <= left:
+                raise ValueError(f"a chunk of {size} bytes where {left} are left in its block")
+            yield bytes(cramjam.snappy.decompress_raw(chunk))
+            left -= size
+
+
+def _length(field: bytes) -> int:
+    if len(field) < 4:
+        raise EOFError("it ends within a length")
+    size = int.from_bytes(field, "big")
+    if size > _MAX_BLOCK_BYTES:
+        raise ValueError(f"a block of {size} bytes")
+    return size
+
+
+def _exactly(source: BinaryIO, size: int) -> bytes:
+    body = source.read(size)
+    if len(body) < size:
+        raise EOFError(f"it ends {size - len(body)} bytes before the end of a chunk")
+    return body
+
+
+_DAMAGE = (EOFError, OSError, ValueError, zlib.error, pa.ArrowException, cramjam.DecompressionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """One kind of compression: its name, how it begins, and what its content is, in pieces."""
+
+    name: str
+    start: re.Pattern[bytes]
+    pieces: Callable[[BinaryIO], Iterator[bytes]]
+
+
+def codec_of(head: bytes, path: str) -> Codec | None:
+    """The compression of a file, by its first bytes; Hadoop's blocks also need the name."""
+    for codec in _CODECS:
+        if codec.start.match(head):
+            return codec
+    is_hadoop = path.lower().endswith(".snappy") and head.startswith(b"\0")
+    return _HADOOP_SNAPPY if is_hadoop else None
+
+
+def decompressed(source: BinaryIO, codec: Codec) -> AbstractContextManager[BinaryIO]:
+    """The content, seekable, at its start.
+
+    Raises:
+        UnreadableFileError: on entering, when it is truncated or damaged, or expands to more than
+            a file of its size may.
+    """
+    return spooled(_limited(source, codec))
+
+
+def _limited(source: BinaryIO, codec: Codec) -> Iterator[bytes]:
+    size = source.seek(0, SEEK_END)
+    source.seek(0)
+    most, found = limits.content_bytes(size), 0
+    for piece in pieces_of(source, codec):
+        found += len(piece)
+        if found > most:
+            raise limits.refuse_content(f"a {codec.name} archive", size)
+        yield piece
+
+
+def pieces_of(source: BinaryIO, codec: Codec) -> Iterator[bytes]:
+    """The content in pieces, of which none is large. Raises UnreadableFileError."""
+    try:
+        yield from codec.pieces(source)
+    except _DAMAGE as error:
+        raise UnreadableFileError(f"broken {codec.name} archive: {error}") from error
+
+
+def _gzip(source: BinaryIO) -> Iterator[bytes]:
+    with gzip.open(source, "rb") as archive:
+        yield from _decompressed(archive)
+
+
+def _arrow(name: str) -> Callable[[BinaryIO], Iterator[bytes]]:
+    def pieces(source: BinaryIO) -> Iterator[bytes]:
+        with pa.CompressedInputStream(pa.PythonFile(source, mode="r"), name) as archive:
+            yield from _decompressed(archive)
+
+    return pieces
+
+
+def _decompressed(archive: BufferedIOBase | pa.NativeFile) -> Iterator[bytes]:
+    while piece := archive.read(PIECE_BYTES):
+        yield piece
+
+
+_CODECS = (
+    Codec("gzip", re.compile(rb"\x1f\x8b"), _gzip),
+    # A skippable frame may come first, parallel compressors write one.
+    Codec("Zstandard", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), _arrow("zstd")),
+    # `BZh` alone could begin a text: a block or the end of the archive follows.
+    Codec("bzip2", re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), _arrow("bz2")),
+    Codec("Snappy", re.compile(re.escape(IDENTIFIER)), framed),
+)
+_HADOOP_SNAPPY = Codec("Hadoop Snappy", re.compile(b"\0"), hadoop_blocks)
+
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def transcoded(source: BinaryIO, encoding: Encoding) -> AbstractContextManager[BinaryIO]:
+    """The content in UTF-8, seekable, at its start.
+
+    A byte without a meaning in `windows-1252` spoils its record only: it becomes bytes that are no
+    UTF-8 either.
+
+    Raises:
+        UnreadableFileError: on entering, when it is in another encoding than the settings say, or
+            is cut off.
+    """
+    return spooled(_recoded(source, encoding))
+
+
+def _recoded(source: BinaryIO, encoding: Encoding) -> Iterator[bytes]:
+    start = source.read(len(codecs.BOM_UTF8))
+    source.seek(0)
+    if start == codecs.BOM_UTF8:
+        raise UnreadableFileError(f"not {encoding}: it begins with the byte order mark of UTF-8")
+    if encoding == "utf-16" and not start.startswith(_UTF16_MARKS):
+        raise UnreadableFileError("not utf-16: it does not begin with a byte order mark")
+    errors = "strict" if encoding == "utf-16" else "surrogateescape"
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    try:
+        while piece := source.read(PIECE_BYTES):
+            yield decoder.decode(piece).encode("utf-8", "surrogatepass")
+        yield decoder.decode(b"", final=True).encode("utf-8")
+    except UnicodeError as error:
+        raise UnreadableFileError(f"not {encoding}: {error}") from error
+
+
+_SNIFF_BYTES = 8192
+#: A file in whose first bytes every so many is none of a text is no text.
+_ODD_SHARE = 10
+
+#: First bytes of what people put into landing folders by mistake.
+_FOREIGN: tuple[tuple[bytes, str], ...] = (
+    (b"PAR1", "a Parquet file"),
+    (b"ORC", "an ORC file"),
+    (b"Obj\x01", "an Avro file"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"7z\xbc\xaf", "a 7-Zip archive"),
+    (b"\x7fELF", "a program"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"\xff\xfe", "a UTF-16 text"),
+    (b"\xfe\xff", "a UTF-16 text"),
+)
+_MAGIC = {"parquet": b"PAR1", "orc": b"ORC", "avro": b"Obj\x01"}
+
+
+@contextmanager
+def landed_file(
+    store: ObjectStore,
+    path: str,
+    file_format: str,
+    *,
+    encoding: Encoding | None = None,
+    or_one_of: Sequence[str] = (),
+) -> Iterator[BinaryIO]:
+    """A seekable reader of the file's content, decompressed, text in UTF-8, at its start.
+
+    Args:
+        store: where the file is.
+        path: its path in the store.
+        file_format: `parquet`, `orc`, `avro`, or the name of a text format.
+        encoding: of a text; None: UTF-8.
+        or_one_of: `avro`, `parquet`: may stand in place of the text.
+
+    Raises:
+        UnreadableFileError: it cannot be opened, is truncated or of another format, or too large.
+        DependencyError: POLYNYA-STO-003, the store or the machine cannot read it now.
+    """
+    with ExitStack() as open_files:
+        content = open_files.enter_context(source_of(store, path))
+        codec = codec_of(_head(content), path)
+        if codec is not None:
+            content = open_files.enter_context(decompressed(content, codec))
+            inner = codec_of(_head(content), "")
+            if inner is not None:
+                raise UnreadableFileError(f"a {inner.name} archive inside a {codec.name} archive")
+        if encoding is not None and encoding != "utf-8":
+            content = open_files.enter_context(transcoded(content, encoding))
+        head = _head(content)
+        if not any(head.startswith(_MAGIC[one]) for one in or_one_of):
+            _check_content(head, file_format)
+        yield content
+
+
+def _head(file: BinaryIO) -> bytes:
+    head = file.read(_SNIFF_BYTES)
+    file.seek(0)
+    return head
+
+
+def _check_content(head: bytes, file_format: str) -> None:
+    magic = _MAGIC.get(file_format)
+    if magic is not None:
+        if not head.startswith(magic):
+            raise UnreadableFileError(f"not {file_format}: it starts with {head[:8]!r}")
+        return
+    kind = next((name for start, name in _FOREIGN if head.startswith(start)), None)
+    if kind is not None:
+        raise UnreadableFileError(f"not {file_format}: it is {kind}")
+    if b"\0" in head and _ODD_SHARE * _odd(head) > len(head):
+        raise UnreadableFileError(f"not {file_format}: it has many NUL bytes, so it is no text")
+
+
+def _odd(head: bytes) -> int:
+    """How many NUL bytes and bytes that are not UTF-8 it has: a value may hold a few."""
+    return head.count(b"\0") + head.decode("utf-8", "replace").count("\ufffd")

@@ -1,1 +1,0 @@
-"""What is remembered of a source beside its columns: the names in its keys, the eras of its log."""

@@ -1,1 +1,0 @@
-"""The gateway: captures a database into the landing zone, its rows and meanwhile its changes."""

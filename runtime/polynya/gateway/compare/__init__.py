@@ -1,1 +1,0 @@
-"""Compares tables of a database with what became of them: ranges of keys, then rows, then proof."""

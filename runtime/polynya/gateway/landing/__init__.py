@@ -1,1 +1,0 @@
-"""What a capture lands: its log, the position in it, and what is to be loaded next."""

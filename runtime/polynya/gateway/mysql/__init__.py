@@ -1,1 +1,0 @@
-"""Captures of MariaDB, and of MySQL by the same code."""

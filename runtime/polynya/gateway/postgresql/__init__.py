@@ -1,1 +1,0 @@
-"""PostgreSQL as a source: its catalog, publication and slot, consistent views, and what is told."""

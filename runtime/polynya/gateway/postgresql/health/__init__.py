@@ -1,1 +1,0 @@
-"""What is told of a PostgreSQL server: whether it can be captured, and how its slot is."""

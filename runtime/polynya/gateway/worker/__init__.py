@@ -1,1 +1,0 @@
-"""The capture process: loads tables and follows the stream of one database until told to end."""

@@ -1,1 +1,0 @@
-"""Rows of tables on their way into the log: chunks by key, and whole tables that have none."""

@@ -1,0 +1,298 @@
+"""Apply: fold pending Changes into Current and Prior in one commit.
+
+Here stands the sequence, once. The appliers differ in which stored versions they read and in how
+they write: the fast one probes Current by key and writes only what changed; the plain one rewrites
+whole partitions with an ordinary overwrite and is the oracle. They must leave equal tables
+(docs/adr/0009-one-fold-two-appliers.md).
+
+Wide tables of few rows are computed by Spark's interpreter.
+
+Spark makes and compiles code for every projection, join and exchange of a query. With two thousand
+columns that takes longer than anything else, and is only made up for by many rows.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Protocol
+
+from polynya.lake.apply import retention
+from polynya.lake.apply.collected import Collected
+from polynya.lake.apply.folding import (
+    folded,
+    folded_with_all,
+    new_truncates,
+    pending_events,
+    rebuilt,
+)
+from polynya.lake.apply.removal import Purge, Removal, find_purge
+from polynya.lake.apply.retention import Retention
+from polynya.lake.apply.run import CopyParts, Folded, Run
+from polynya.lake.fold import stored
+from polynya.lake.fold.fold import Truncate, merged
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import within
+from polynya.lake.fold.stored import Figures
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.spark.api import DataFrame, SparkSession
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import ApplyState
+from polynya.model.headers import Partition
+from polynya.model.names import quote
+from polynya.model.types import Primitive
+from polynya.observe.trace import span
+
+#: Spark itself compiles no whole stages beyond so many columns (`spark.sql.codegen.maxFields`).
+_WIDE: Final = 300
+#: To compile takes about as long as to interpret so many values.
+_MOST_VALUES: Final = 200_000_000
+_MODE: Final = "spark.sql.codegen.factoryMode"
+
+
+@contextmanager
+def interpreted_if_wide(
+    spark: SparkSession, *, columns: int, rows: Callable[[], int]
+) -> Iterator[None]:
+    """Let the queries of this thread be interpreted, if that is faster for so many values.
+
+    The mode is a local property, which Spark hands to the tasks of this thread's jobs: queries of
+    other tables stay as they are. `rows` is asked of wide tables only: it costs calls of Java.
+    """
+    if columns <= _WIDE or columns * rows() > _MOST_VALUES:
+        yield
+        return
+    context = spark.sparkContext
+    context.setLocalProperty(_MODE, "NO_CODEGEN")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_MODE, None)  # type: ignore[arg-type]  # it is removed
+
+
+#: From this many rows in Current on, files are skipped by the range of the touched keys.
+LARGE_ROWS = 500_000
+#: Key types whose range is a pair of plain literals.
+RANGED = (Primitive("int"), Primitive("bigint"))
+
+
+class Way(Protocol):
+    """One way. The ways of an applier are tried in order, the cheapest first."""
+
+    def fold(
+        self, run: Run, truncates: Sequence[Truncate], now: datetime
+    ) -> Folded | Collected | None:
+        """Fold events with stored versions; None where that takes more than this way reads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Pending events, and which records they touch.
+
+    `view` names the events, `keys` is a relation of `stored.touched_keys`, and `condition` on the
+    key columns lets Iceberg skip files of stored versions.
+    """
+
+    events: DataFrame
+    view: str
+    keys: str
+    condition: str
+
+    @classmethod
+    def by(cls, run: Run, *, in_one_task: bool = False) -> Touched:
+        """What the pending events of a run touch; few of them are read by one task."""
+        events = pending_events(run)
+        view = run.view(events.coalesce(1) if in_one_task else events)
+        keys = f"({stored.touched_keys(run.shape, view)})"
+        return cls(events, view, keys, _key_condition(run))
+
+
+def _key_condition(run: Run) -> str:
+    """A range of the first key column, for tables so large that skipping files pays.
+
+    Only where all events lie in Changes does the metadata of its files bound their keys.
+    """
+    key = run.shape.keys[0]
+    if run.fresh is not None or run.shape.columns[key] not in RANGED:
+        return "true"
+    current = run.target.table.files(Partition.CURRENT, run.snapshot)
+    if sum(file.rows for file in current) < LARGE_ROWS:
+        return "true"
+    bounds = run.target.table.bounds(Partition.CHANGES, run.snapshot, key)
+    return f"{quote(key)} BETWEEN {bounds[0]} AND {bounds[1]}" if bounds is not None else "true"
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """What one apply did."""
+
+    snapshot: int
+    reason: str
+    seconds: float
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that one apply commits: versions, kept events, tombstones that go, and the new state."""
+
+    versions: Folded | Collected
+    keeping: Retention
+    purge: Purge
+    state: ApplyState
+
+    @property
+    def now(self) -> datetime:
+        """Engine time of the apply."""
+        return self.keeping.now
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Files that were written, and how the rows go that the apply removes."""
+
+    add: Sequence[DataFile] = ()
+    removal: Removal = Removal(None)  # noqa: RUF009
+
+
+class Applier(ABC):
+    """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
+
+    @abstractmethod
+    def with_stored(
+        self, run: Run, truncates: Sequence[Truncate], now: datetime
+    ) -> Folded | Collected:
+        """Fold the events of a run with the stored versions that they can change.
+
+        `now` is the engine's time.
+        """
+
+    @abstractmethod
+    def stage(self, run: Run, outcome: Outcome) -> Staged:
+        """Write what can be written before the commit."""
+
+    @abstractmethod
+    def commit(self, run: Run, outcome: Outcome, staged: Staged) -> int:
+        """Write the outcome in one commit; the id of the new snapshot."""
+
+    def apply(
+        self,
+        target: DatasetTable,
+        shape: Shape | None = None,
+        *,
+        reason: str,
+        now: datetime,
+        fresh: CopyParts | None = None,
+        anew: bool = False,
+    ) -> ApplyResult:
+        """Commit one apply; ConflictError, and no change, when another owner was faster.
+
+        The same owner may append changes meanwhile: they stay pending. `shape` is that of a batch
+        in `fresh`, None for what is pending alone. `anew` derives every version from the kept
+        events, and does not believe what is stored.
+        """
+        started = time.monotonic()
+        with target.applying():
+            target.take_over()
+            # Not before: no batch changes the columns while an apply is at work.
+            with (
+                Run.of(target, shape or target.stored_shape(), fresh) as run,
+                interpreted_if_wide(
+                    target.spark, columns=len(run.shape.columns), rows=target.table.rows
+                ),
+            ):
+                keeping = retention.plan(run, now)
+                versions, truncates = self._versions(run, keeping.now, anew=anew)
+                seen = target.state.snapshot
+                purge = find_purge(run, keeping.now, _not_forgotten(run, keeping))
+                state = replace(
+                    _state_after(run, versions, keeping, purge),
+                    truncates=truncates,
+                    reason=reason,
+                    seconds=round(time.monotonic() - started, 3),
+                )
+                outcome = Outcome(versions, keeping, purge, state)
+                staged = self.stage(run, outcome)
+                with target.changing:
+                    if seen != target.state.snapshot and not _still_holds(run, outcome):
+                        target.table.drop_files(file.path for file in staged.add)
+                        outcome = _without_purge(run, outcome)
+                        staged = self.stage(run, outcome)
+                    snapshot = self.commit(run, outcome, staged)
+        seconds = round(time.monotonic() - started, 3)
+        return ApplyResult(snapshot, reason, seconds, versions.figures)
+
+    @span("fold")
+    def _versions(
+        self, run: Run, now: datetime, *, anew: bool
+    ) -> tuple[Folded | Collected, list[Truncate]]:
+        """The folded versions, and all truncates that are known then."""
+        new = new_truncates(run)
+        known = merged(run.target.state.apply.truncates, new)
+        if anew:
+            return rebuilt(run, known), known
+        if run.fresh is not None and run.fresh.instead:
+            return folded(run, pending_events(run), []), []
+        if new:
+            # A truncate touches every record.
+            return folded_with_all(run, pending_events(run), known), known
+        return self.with_stored(run, known, now), known
+
+
+def _still_holds(run: Run, outcome: Outcome) -> bool:
+    """Whether the tombstones that are to go are too old also by what was copied meanwhile."""
+    found = outcome.purge.positions
+    if found is None:
+        return True
+    keeping = outcome.keeping
+    now = find_purge(run, keeping.now, _not_forgotten(run, keeping)).positions
+    return now is not None and now.num_rows == found.num_rows
+
+
+def _without_purge(run: Run, outcome: Outcome) -> Outcome:
+    """The same, with every tombstone left to the next apply."""
+    state = run.target.state.apply
+    following = replace(
+        outcome.state, horizon=state.horizon, oldest_tombstone=state.oldest_tombstone
+    )
+    purge = Purge(state.horizon, oldest_kept=state.oldest_tombstone)
+    return replace(outcome, purge=purge, state=following)
+
+
+def _not_forgotten(run: Run, keeping: Retention) -> DataFrame | None:
+    """Events that a tombstone must outlive: kept ones, and those that were copied meanwhile."""
+    events, newest = retention.events(run, keeping), run.target.state.snapshot
+    if newest is None or newest == run.snapshot:
+        return events
+    beside = run.sql(
+        f"SELECT * FROM {run.target.table.at(newest)} WHERE {within(Partition.CHANGES)}"
+    )
+    return beside if events is None else events.unionByName(beside, allowMissingColumns=True)
+
+
+def _state_after(
+    run: Run, versions: Folded | Collected, keeping: Retention, purge: Purge
+) -> ApplyState:
+    """Apply state after the apply, but for what `apply` itself knows."""
+    state = run.target.state.apply
+    totals = Counter(state.totals)
+    totals.update(versions.figures.counts())
+    taken = run.target.table.files(Partition.CHANGES, run.snapshot)
+    reached = [one for one in (state.applied_to, versions.applied_to) if one]
+    return replace(
+        state,
+        horizon=purge.horizon,
+        oldest_tombstone=purge.oldest_tombstone(versions.figures, keeping.now),
+        retaining=keeping.following(keeping.count),
+        applied_to=max(reached, default=None),
+        applied_at=keeping.now.isoformat(),
+        applies=state.applies + 1,
+        totals=dict(totals),
+        from_changes=state.from_changes + sum(file.rows for file in taken),
+    )

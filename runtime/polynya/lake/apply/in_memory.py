@@ -1,0 +1,248 @@
+"""An apply whose events are in order, without a query: the decision, and the sequence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.apply.collected import Collected
+from polynya.lake.apply.events import FILE, FOUND, IN_CURRENT, PLACE, POS
+from polynya.lake.apply.in_memory_fold import fold_chains, fold_latest
+from polynya.lake.apply.key_index import KeyIndexes
+from polynya.lake.apply.probe import Probe
+from polynya.lake.apply.records import Records, is_exact
+from polynya.lake.apply.run import Run
+from polynya.lake.apply.wanted import Order, Wanted, Whole
+from polynya.lake.fold.fold import Truncate
+from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.reading import (
+    KNOWN_FOOTERS,
+    StoredFile,
+    each_read,
+    is_read_by,
+    stored_file,
+)
+from polynya.lake.iceberg.writing import PLACES
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.observe.trace import span
+from polynya.store.data_files import DataFiles
+
+log = logging.getLogger(__name__)
+
+#: Events, and bytes of their compressed files, that fit into the memory of the driver.
+LOCAL_EVENTS = 500_000
+LOCAL_BYTES = 32 * 1024 * 1024
+#: Stored rows whose keys one machine reads sooner than Spark plans a query and scans them.
+LOCAL_ROWS = 100_000_000
+_HEADERS = (
+    h.KEY_HASH,
+    h.CHANGE_IDENTIFIER,
+    h.SEQUENCE_TAIL,
+    h.SOURCE_POSITION,
+    h.OPERATION,
+    h.TIMESTAMP,
+    h.UNSENT,
+    h.OLD_KEY,
+)
+#: Bytes of Current's files of which all columns are read sooner here than by a query, on disk (2 M
+#: rows took a third of the time) and over a network.
+LOCAL_WHOLE, FAR_WHOLE = 1024 * 1024 * 1024, 128 * 1024 * 1024
+#: Bytes of stored versions in files; what is read of smaller tables stays in memory.
+KEPT_TABLE = 16 * 1024 * 1024
+_OF_STORED = tuple(name for name in FOUND.names if name in h.HEADER_NAMES)
+
+Files = Sequence[tuple[DataFile, StoredFile]]
+
+
+class InMemory:
+    """Folds up to `limit` pending events that are in order, without a query.
+
+    Keys of large files are looked up in `indexes`, where that pays; None: all are read.
+    """
+
+    def __init__(self, limit: int, indexes: KeyIndexes | None = None) -> None:
+        self._limit = limit
+        self._indexes = indexes
+
+    def fold(self, run: Run, truncates: Sequence[Truncate], now: datetime) -> Collected | None:
+        """See `Way`."""
+        pending = run.target.table.files(Partition.CHANGES, run.snapshot)
+        kept = [
+            file for partition in (Partition.CURRENT, Partition.PRIOR)
+            for file in run.target.table.files(partition, run.snapshot)
+        ]  # fmt: skip
+        store = run.target.table.reach().reads
+        reason = needs_query(
+            run.shape, pending, kept, store, truncates=bool(truncates), limit=self._limit
+        )
+        if run.fresh is not None:
+            reason = "the events of a batch that is being copied are not in a file yet"
+        if reason is None and not isinstance(store, str):
+            try:
+                found = _folded(run, store, pending, kept, now, indexes=self._indexes)
+            except (OSError, pa.ArrowInvalid) as error:
+                # What can be read is for Spark to say. A commit may have dropped a file of deletes.
+                run.target.table.forget_deletes()
+                reason = f"a file was not read: {error}"
+            else:
+                if not isinstance(found, str):
+                    return found
+                reason = found
+        log.debug("apply of %s by a query: %s", run.target.table.name, reason)
+        return None
+
+
+def needs_query(
+    shape: Shape,
+    pending: Iterable[DataFile],
+    kept: Collection[DataFile],
+    store: DataFiles | str,
+    *,
+    truncates: bool,
+    limit: int = LOCAL_EVENTS,
+) -> str | None:
+    """Why pending events cannot be folded without a query, None when they may be.
+
+    `store` reads the files, or is the reason why nothing here does.
+    """
+    if isinstance(store, str):
+        return store
+    events, size = 0, 0
+    for file in pending:
+        events, size = events + file.rows, size + file.size_bytes
+    if shape.partial or shape.links or (shape.soft_delete and not shape.history):
+        return "versions inherit values from versions that may not be stored as they were sent"
+    if truncates:
+        return "a truncate is known"
+    if not all(is_exact(shape.columns[key]) for key in shape.keys):
+        return "a key has a type whose values are not compared exactly"
+    if events > limit or size > LOCAL_BYTES:
+        return f"{events:,} events of {size:,} bytes are too many"
+    return _is_large(shape, kept, store)
+
+
+def _is_large(shape: Shape, kept: Collection[DataFile], store: DataFiles) -> str | None:
+    """Why stored versions are found sooner by a query, None when they are not."""
+    current = [file for file in kept if file.partition == Partition.CURRENT]
+    whole = FAR_WHOLE if store.far else LOCAL_WHOLE
+    if shape.history and sum(file.size_bytes for file in current) > whole:
+        return "all columns of a table of this size are read sooner by a query"
+    if sum(file.rows for file in current) > LOCAL_ROWS:
+        return "the table is large enough for a scan by all executors"
+    if store.far and len(kept) > KNOWN_FOOTERS:
+        return f"the footers of {len(kept):,} files would be fetched again in every apply"
+    return None
+
+
+@span("fold in memory")
+def _folded(
+    run: Run,
+    store: DataFiles,
+    pending: Sequence[DataFile],
+    kept: Sequence[DataFile],
+    now: datetime,
+    *,
+    indexes: KeyIndexes | None,
+) -> Collected | str:
+    """The fold, or why it takes a query."""
+    shape, table = run.shape, run.target.table
+    columns = {one["name"]: one for one in table.columns()}
+    changes = _opened(store, pending, [columns[name] for name in (*_HEADERS, *shape.data)])
+    stored = _opened(store, kept, [columns[name] for name in _stored_columns(shape)])
+    deletes = table.position_deletes(run.snapshot)
+    if changes is None or stored is None or deletes is None:
+        return "a file is in another place, or not as the table is now"
+    paths = [file.path for file in (*kept, *pending)]
+    keep = sum(file.size_bytes for file in kept) <= KEPT_TABLE
+    deleted = deleted_places(store, paths, deletes, keep=keep)
+    events_from = len(kept) * FILE_STEP
+    if deleted is None or pc.any(pc.greater_equal(deleted.places, events_from)).as_py():
+        return "events were deleted, or deletes are in another place"
+    events = _events(store, changes, columns, shape)
+    if events is None:
+        return "there are no events, or some carry what only the fold knows"
+    records = Records([events.column(key) for key in shape.keys])
+    keys = [columns[key] for key in shape.keys]
+    probe = Probe(store, stored, columns, keys, indexes, keep)
+    found = probe.find(records, _wanted(shape, events))
+    alive = found.filter(pc.invert(pc.is_in(found.column(PLACE), value_set=deleted.places)))
+    fold = fold_chains if shape.history else fold_latest
+    made = fold(events, records, alive, shape, now)
+    if made is None:
+        return "events are late, or claim one place, or their times go backwards"
+    newest = pc.max(events.column(h.CHANGE_IDENTIFIER)).as_py()
+    places = _places(alive, paths, shape)
+    return Collected(made.rows, places, made.figures, newest, late=0, deleted=deleted)
+
+
+def _opened(
+    store: DataFiles, files: Sequence[DataFile], columns: Sequence[Mapping[str, Any]]
+) -> list[tuple[DataFile, StoredFile]] | None:
+    """The files with their footers; None when one cannot give these columns here."""
+    if not all(is_read_by(store, file.path) for file in files):
+        return None
+    opened = each_read(store, lambda file: stored_file(store, file.path), files)
+    if not all(one.reads(columns) for one in opened):
+        return None
+    return list(zip(files, opened, strict=True))
+
+
+@span("read events")
+def _events(
+    store: DataFiles, files: Files, columns: Mapping[str, Mapping[str, Any]], shape: Shape
+) -> pa.Table | None:
+    """All pending events; None when there is none, or one has what `fold_in_order` ignores."""
+    wanted = [columns[name] for name in (*_HEADERS, *shape.data)]
+    parts = [(stored, group) for _, stored in files for group in stored.groups]
+    read = each_read(store, lambda part: part[0].read(part[1], wanted), parts)
+    events = pa.concat_tables(read).combine_chunks() if read else None
+    if events is None or events.num_rows == 0:
+        return None
+    nothing = all(events.column(name).null_count == len(events) for name in (h.UNSENT, h.OLD_KEY))
+    full = all(
+        events.column(name).null_count == 0
+        for name in (h.KEY_HASH, h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP)
+    )
+    if shape.looks and pc.any(pc.equal(events.column(h.OPERATION), "L"), min_count=0).as_py():
+        return None
+    return events if nothing and full and not _any_expired(events, shape) else None
+
+
+def _any_expired(events: pa.Table, shape: Shape) -> bool:
+    """Whether an event is so old that its version has no place in the table."""
+    if shape.expired is None:
+        return False
+    column, before = shape.expired
+    micros = pa.timestamp("us", "UTC")
+    ages = events.column(column).cast(pa.timestamp("us")).cast(pa.int64())
+    limit = pa.scalar(before, micros).cast(pa.int64())
+    return bool(pc.any(pc.less(ages, limit), min_count=0).as_py())
+
+
+def _stored_columns(shape: Shape) -> tuple[str, ...]:
+    """Columns that may be needed of stored versions."""
+    return (*_OF_STORED, *(shape.data if shape.history else shape.keys))
+
+
+def _wanted(shape: Shape, events: pa.Table) -> Wanted:
+    """What the fold of events needs of the versions that are stored."""
+    if shape.history:
+        return Whole(_stored_columns(shape))
+    oldest = pc.min(events.column(h.CHANGE_IDENTIFIER)).as_py()
+    return Order(oldest, pc.min(events.column(h.TIMESTAMP)).as_py())
+
+
+def _places(alive: pa.Table, paths: Sequence[str], shape: Shape) -> pa.Table:
+    """Where the versions are that go: with history all, without it those of Current."""
+    gone = alive if shape.history else alive.filter(alive.column(IN_CURRENT))
+    part = pc.if_else(gone.column(IN_CURRENT), str(Partition.CURRENT), str(Partition.PRIOR))
+    files = pa.array(paths, pa.string()).take(gone.column(FILE).combine_chunks())
+    return pa.table([part, files, gone.column(POS)], PLACES)

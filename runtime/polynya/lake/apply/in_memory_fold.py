@@ -1,0 +1,306 @@
+"""The fold of events in order, in memory: with history and without.
+
+Events in order are newer than every stored version of their record, and no two of a record share a
+sequence. Where that does not hold, or the times of a record go backwards, there is no answer here.
+Without history and with values that nothing inherits, the newest event of a record becomes its row
+in Current, every delete a tombstone in Prior, and the row that was there goes.
+
+The fold of events in order with history, in memory: every version stays, the stored one ends.
+
+The rows of a record are its newest stored version, if it has one, and its pending events. Sorted,
+they are a chain in which each version ends where the next one begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.apply.events import (
+    DELETES,
+    IN_CURRENT,
+    NO,
+    RECORD,
+    TIME,
+    Versions,
+    figures,
+    follows_on,
+    operations,
+    sequences,
+    shifted,
+)
+from polynya.lake.apply.records import Records
+from polynya.lake.fold.shape import Shape
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+
+#: Of a row: whether it is stored, and its place in the order of events.
+_OWN, _SEQUENCE = "hdr__own", "hdr__sequence"
+#: What a version keeps of its event.
+_KEPT = (h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.SOURCE_POSITION, h.TIMESTAMP, h.UNSENT, h.OLD_KEY)
+
+
+def fold_chains(
+    events: pa.Table, records: Records, found: pa.Table, shape: Shape, now: datetime
+) -> Versions | None:
+    """Versions that `events`, rows of Changes, make; None when they are not in order.
+
+    `found` are the newest live versions of their records, with the columns
+    `events.FOUND` and all of their data.
+    """
+    own = pa.repeat(pa.scalar(value=True), found.num_rows)
+    stored = found.append_column(_OWN, own)
+    fresh = events.append_column(RECORD, records.numbers)
+    rows = pa.concat_tables([stored, fresh], promote_options="default")
+    rows = rows.append_column(_SEQUENCE, sequences(rows))
+    order = [(RECORD, "ascending"), (_SEQUENCE, "ascending")]
+    chains = _Chains.of(rows.take(pc.sort_indices(rows, sort_keys=order)).combine_chunks())
+    if chains is None:
+        return None
+    return Versions(_chained_rows(chains, shape, now), chains.figures(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chains:
+    """Sorted rows of all records, and one value for each of what they are.
+
+    `own` are stored versions, and `first` is the index of the first row of the record.
+    """
+
+    rows: pa.Table
+    own: pa.Array
+    first: pa.Array
+    followed: pa.Array
+    deletes: pa.Array
+    alive: pa.Array
+    start: pa.Array
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> _Chains | None:
+        """None where rows are not in order."""
+        own = column(rows, _OWN).fill_null(NO)
+        follows = follows_on(column(rows, RECORD))
+        sequence, time = column(rows, _SEQUENCE), column(rows, h.TIMESTAMP)
+        tied = pc.and_(follows, pc.equal(shifted(sequence), sequence))
+        late = pc.and_(follows, own)
+        events = pc.and_(follows, pc.invert(pc.fill_null(shifted(own), NO)))
+        backwards = pc.and_(events, pc.less(time, shifted(time)))
+        start = pc.if_else(own, column(rows, h.FROM_TIMESTAMP), time)
+        if start.null_count or any(pc.any(one).as_py() for one in (tied, late, backwards)):
+            return None
+        index = pa.array(range(len(rows)), pa.int64())
+        first = pc.fill_null_forward(pc.if_else(follows, pa.scalar(None, pa.int64()), index))
+        begin = start.take(first)
+        deletes = pc.is_in(column(rows, h.OPERATION), value_set=DELETES)
+        return cls(
+            rows=rows,
+            own=own,
+            first=first,
+            followed=pa.concat_arrays([follows[1:], pa.array([False])]),
+            deletes=deletes,
+            alive=pc.and_(follows, pc.invert(pc.fill_null(shifted(deletes), NO))),
+            start=pc.if_else(pc.greater(begin, start), begin, start),
+        )
+
+    def current(self, shape: Shape) -> pa.Array:
+        """Which versions belong to Current."""
+        last = pc.invert(self.followed)
+        return last if shape.soft_delete else pc.and_(last, pc.invert(self.deletes))
+
+    def shown(self) -> pa.Array:
+        """Index of the row whose values each version shows: a delete those that were before it."""
+        index = pa.array(range(len(self.rows)), pa.int64())
+        silent = pc.and_(self.deletes, pc.invert(self.own))
+        source = pc.fill_null_forward(pc.if_else(silent, pa.scalar(None, pa.int64()), index))
+        return pc.if_else(pc.less(source, self.first), pa.scalar(None, pa.int64()), source)
+
+    def figures(self, shape: Shape) -> Any:
+        """What the apply counts."""
+        fresh, current = pc.invert(self.own), self.current(shape)
+        return figures(
+            shape,
+            sent=column(self.rows, h.OPERATION),
+            fresh=fresh,
+            deletes=self.deletes,
+            alive=self.alive,
+            raised=pc.and_(fresh, pc.greater(self.start, column(self.rows, h.TIMESTAMP))),
+            current=current,
+            prior=pc.invert(current),
+            removed=pc.sum(self.own).as_py() or 0,
+        )
+
+
+def _chained_rows(chains: _Chains, shape: Shape, now: datetime) -> pa.Table:
+    """Each version as a row of the internal table."""
+    rows, own, current = chains.rows, chains.own, chains.current(shape)
+    engine, nothing = pa.scalar(now, TIME), pa.scalar(None, TIME)
+    sent = column(rows, h.OPERATION)
+    operation = pc.if_else(own, sent, operations(sent, chains.deletes, chains.alive))
+    inserted = pc.coalesce(
+        column(rows, h.INSERTED_TIMESTAMP).take(chains.first),
+        pc.if_else(pc.equal(operation, "L"), chains.start, engine),
+    )
+    entered = pc.coalesce(column(rows, h.WAS_CURRENT_FROM), column(rows, h.MODIFIED_TIMESTAMP))
+    was_prior = pc.and_(own, pc.invert(column(rows, IN_CURRENT).fill_null(NO)))
+    left = pc.if_else(was_prior, pc.coalesce(column(rows, h.WAS_CURRENT_TO), engine), engine)
+    ends = pc.if_else(chains.followed, _next(chains.start), nothing)
+    hashes = column(rows, h.KEY_HASH)
+    made = {
+        h.PARTITION: pc.if_else(current, str(Partition.CURRENT), str(Partition.PRIOR)),
+        # A stored version comes first and has an event after it.
+        h.KEY_HASH: pc.if_else(own, _next(hashes), hashes),
+        h.OPERATION: operation,
+        h.FROM_TIMESTAMP: chains.start,
+        h.TO_TIMESTAMP: ends,
+        h.INSERTED_TIMESTAMP: pc.if_else(current, inserted, nothing),
+        h.MODIFIED_TIMESTAMP: pc.if_else(current, engine, nothing),
+        h.WAS_CURRENT_FROM: pc.if_else(own, pc.coalesce(entered, engine), engine),
+        h.WAS_CURRENT_TO: pc.if_else(current, nothing, left),
+        **{name: rows.column(name) for name in (*_KEPT, *shape.keys)},
+    }
+    shown = chains.shown()
+    return pa.table({**made, **{name: rows.column(name).take(shown) for name in shape.values}})
+
+
+def column(rows: pa.Table, name: str) -> pa.Array:
+    """One column in one piece."""
+    return rows.column(name).combine_chunks()
+
+
+def _next(values: pa.Array) -> pa.Array:
+    """Each value one place earlier; the last is NULL."""
+    return pa.concat_arrays([values[1:], pa.nulls(min(1, len(values)), values.type)])
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is stored of each touched record, by its number: NULL or false where nothing is.
+
+    `sequence` is its highest one, NULL where it is known to be older than every event; `start` its
+    latest time of validity; `inserted` and `current` are of its row in Current.
+    """
+
+    sequence: pa.Array
+    start: pa.Array
+    inserted: pa.Array
+    current: pa.Array
+
+    @classmethod
+    def of(cls, found: pa.Table, records: int) -> Stored:
+        """Out of live versions with the columns `events.FOUND`."""
+        grouped = (
+            pa.table(
+                {
+                    "record": found.column(RECORD),
+                    "sequence": sequences(found),
+                    "start": found.column(h.FROM_TIMESTAMP),
+                    "inserted": found.column(h.INSERTED_TIMESTAMP),
+                    "current": found.column(IN_CURRENT),
+                }
+            )
+            .group_by("record", use_threads=False)
+            .aggregate(
+                [("sequence", "max"), ("start", "max"), ("inserted", "min"), ("current", "any")]
+            )
+        )
+        numbers = pa.array(range(records), pa.int32())
+        at = pc.index_in(numbers, value_set=grouped.column("record").combine_chunks())
+        sequence, start, inserted, current = (
+            grouped.column(name).take(at).combine_chunks()
+            for name in ("sequence_max", "start_max", "inserted_min", "current_any")
+        )
+        return cls(sequence, start, inserted, current.fill_null(NO))
+
+
+def fold_latest(
+    events: pa.Table, records: Records, found: pa.Table, shape: Shape, now: datetime
+) -> Versions | None:
+    """Versions that `events`, rows of Changes, make; None when they are not in order.
+
+    Nor is there an answer where Current holds a delete or Prior something else.
+
+    `found` are the live stored versions of their records, with the columns `events.FOUND`.
+    """
+    places = pa.table({"record": records.numbers, "sequence": sequences(events)})
+    order = pc.sort_indices(places, sort_keys=[("record", "ascending"), ("sequence", "ascending")])
+    events, places = events.take(order), places.take(order)
+    record = places.column("record").combine_chunks()
+    sequence = places.column("sequence").combine_chunks()
+    time = events.column(h.TIMESTAMP).combine_chunks()
+    stored = Stored.of(found, 1 + (pc.max(record).as_py() or 0))
+    follows = follows_on(record)
+    late = pc.greater_equal(stored.sequence.take(record), sequence)
+    tied = pc.and_(follows, pc.equal(shifted(sequence), sequence))
+    backwards = pc.and_(follows, pc.less(time, shifted(time)))
+    deleted = pc.is_in(found.column(h.OPERATION), value_set=DELETES)
+    other = pc.and_(
+        found.column(h.OPERATION).is_valid(), pc.equal(deleted, found.column(IN_CURRENT))
+    )
+    if time.null_count or any(pc.any(one).as_py() for one in (late, tied, backwards, other)):
+        return None
+    marks = _Marks.of(events, record, follows, stored)
+    written = pc.or_(marks.current, marks.deletes)
+    rows = _latest_rows(events, marks, shape, now).filter(written)
+    counted = figures(
+        shape,
+        sent=events.column(h.OPERATION),
+        fresh=time.is_valid(),
+        deletes=marks.deletes,
+        alive=marks.alive,
+        raised=pc.and_(pc.greater(marks.start, time), written),
+        current=marks.current,
+        prior=marks.deletes,
+        removed=pc.sum(found.column(IN_CURRENT)).as_py() or 0,
+    )
+    return Versions(rows, counted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """What the events of a table are, one value each: all boolean but times and operations."""
+
+    deletes: pa.Array
+    alive: pa.Array
+    current: pa.Array
+    start: pa.Array
+    inserted: pa.Array
+
+    @classmethod
+    def of(cls, events: pa.Table, record: pa.Array, follows: pa.Array, stored: Stored) -> _Marks:
+        time = events.column(h.TIMESTAMP).combine_chunks()
+        deletes = pc.is_in(events.column(h.OPERATION).combine_chunks(), value_set=DELETES)
+        start = stored.start.take(record)
+        last = pc.invert(pa.concat_arrays([follows[1:], pa.array([False])]))
+        return cls(
+            deletes=deletes,
+            alive=pc.if_else(follows, pc.invert(shifted(deletes)), stored.current.take(record)),
+            current=pc.and_(last, pc.invert(deletes)),
+            start=pc.if_else(pc.fill_null(pc.greater(start, time), NO), start, time),
+            inserted=stored.inserted.take(record),
+        )
+
+
+def _latest_rows(events: pa.Table, marks: _Marks, shape: Shape, now: datetime) -> pa.Table:
+    """The version of each event as a row of the internal table."""
+    sent = events.column(h.OPERATION).combine_chunks()
+    operation = operations(sent, marks.deletes, marks.alive)
+    engine = pa.scalar(now, TIME)
+    first = pc.if_else(pc.equal(operation, "L"), marks.start, engine)
+    inserted = pc.coalesce(marks.inserted, first)
+    nothing = pa.scalar(None, TIME)
+    part = pc.if_else(marks.current, str(Partition.CURRENT), str(Partition.PRIOR))
+    made: dict[str, Any] = {
+        h.PARTITION: part,
+        h.OPERATION: operation,
+        h.FROM_TIMESTAMP: marks.start,
+        h.INSERTED_TIMESTAMP: pc.if_else(marks.current, inserted, nothing),
+        h.MODIFIED_TIMESTAMP: pc.if_else(marks.current, engine, nothing),
+        h.WAS_CURRENT_FROM: pa.repeat(engine, events.num_rows),
+        h.WAS_CURRENT_TO: pc.if_else(marks.current, nothing, engine),
+    }
+    kept = (h.KEY_HASH, h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.SOURCE_POSITION, h.TIMESTAMP)
+    return pa.table({**made, **{name: events.column(name) for name in (*kept, *shape.data)}})

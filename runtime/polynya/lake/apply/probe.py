@@ -1,0 +1,182 @@
+"""Find the stored versions of some records: key columns first, the rest only where one matched.
+
+Every data file is read row group by row group, several at a time. A row group whose range of keys
+no touched key lies in is not read at all, one without a match gives only its keys. And what the
+footer proves is not read (docs/adr/0013-applies-without-spark.md). Keys of a large file are
+looked up in an index where that pays (docs/adr/0015-key-indexes.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.apply.build import Source
+from polynya.lake.apply.events import FILE, FOUND, IN_CURRENT, PLACE, POS, RECORD
+from polynya.lake.apply.key_index import KeyIndexes
+from polynya.lake.apply.key_index_file import SortedRows, count_within
+from polynya.lake.apply.records import Records
+from polynya.lake.apply.wanted import Column, Columns, Wanted
+from polynya.lake.iceberg.deletes import FILE_STEP
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.reading import StoredFile, each_read
+from polynya.model.headers import Partition
+from polynya.observe.trace import span
+from polynya.store.data_files import DataFiles
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A row group that may hold a touched record: the number of its file, and columns to read.
+
+    `hits` are the rows that hold one (RECORD, POS, the key, what an index keeps), None where the
+    keys have to be read.
+    """
+
+    number: int
+    group: int
+    needed: Sequence[str]
+    hits: pa.Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What holds data files, these files, the columns of their table by name, those of its key.
+
+    Keys of large files are looked up in `indexes`, where that pays. `keep`: the table is small, and
+    what is read of it stays in memory.
+    """
+
+    store: DataFiles
+    files: Sequence[tuple[DataFile, StoredFile]]
+    columns: Columns
+    keys: Sequence[Column]
+    indexes: KeyIndexes | None = None
+    keep: bool = False
+
+    @span("probe")
+    def find(self, records: Records, wanted: Wanted) -> pa.Table:
+        """Stored versions of the records, dead ones among them.
+
+        They have the columns FOUND, and data columns that are wanted.
+        """
+        parts = [self._parts(records, wanted, number) for number in range(len(self.files))]
+        if self.indexes is not None:
+            parts = self._looked_up(records, wanted, parts)
+        read = each_read(
+            self.store,
+            lambda part: self._in_group(records, wanted, part),
+            [part for of_file in parts for part in of_file],
+        )
+        found = [one for one in read if one is not None]
+        return pa.concat_tables([FOUND.empty_table(), *found], promote_options="default")
+
+    def _parts(self, records: Records, wanted: Wanted, number: int) -> list[_Part]:
+        """Row groups of a file that may hold a touched record which matters."""
+        file, stored = self.files[number]
+        needed = ((group, wanted.of(file, stored, group, self.columns)) for group in stored.groups)
+        return [
+            _Part(number, group, names) for group, names in needed
+            if names and not self._is_elsewhere(records, stored, group)
+        ]  # fmt: skip
+
+    def _is_elsewhere(self, records: Records, stored: StoredFile, group: int) -> bool:
+        """Whether the range of a key column says that no touched record is in a row group."""
+        ranges = [self._range(stored, group, column) for column in self.keys]
+        return any(
+            found is not None and records.within(index, *found) == 0
+            for index, found in enumerate(ranges)
+        )
+
+    def _range(self, stored: StoredFile, group: int, column: Column) -> tuple[Any, Any] | None:
+        return stored.bounds(group, column) if column["type"] in ("int", "long") else None
+
+    @span("look up keys")
+    def _looked_up(
+        self, records: Records, wanted: Wanted, parts: Sequence[list[_Part]]
+    ) -> list[list[_Part]]:
+        """The same parts, with their hits for each file that has an index."""
+        names = [one["name"] for one in self.keys]
+        touched = records.by_key(names) if any(map(self._is_large, parts)) else None
+        if touched is None:
+            return list(parts)
+        return each_read(
+            self.store,
+            lambda of_file: (
+                self._by_index(touched, wanted, of_file) if self._is_large(of_file) else of_file
+            ),
+            parts,
+        )
+
+    def _is_large(self, of_file: Sequence[_Part]) -> bool:
+        return (
+            self.indexes is not None
+            and bool(of_file)
+            and self.indexes.is_for(self.files[of_file[0].number][0])
+        )
+
+    def _by_index(self, touched: SortedRows, wanted: Wanted, parts: list[_Part]) -> list[_Part]:
+        assert self.indexes is not None
+        file, stored = self.files[parts[0].number]
+        kept = [self.columns[name] for name in wanted.always(file)]
+        hits = self.indexes.find(
+            Source(file, stored, self.keys, kept),
+            touched,
+            read=sum(stored.footer.row_group(part.group).num_rows for part in parts),
+            likely=self._likely(touched, stored, parts),
+            far=self.store.far,
+        )
+        if hits is None:
+            return parts
+        hits = hits.set_column(hits.schema.get_field_index(POS), POS, hits[POS].cast(pa.int64()))
+        hits = hits.sort_by(POS)
+        bounds = pa.array([*stored.starts, file.rows], pa.int64())
+        at = pc.search_sorted(hits.column(POS), bounds).to_pylist()
+        return [
+            replace(part, hits=hits.slice(at[part.group], at[part.group + 1] - at[part.group]))
+            for part in parts
+        ]
+
+    def _likely(self, touched: SortedRows, stored: StoredFile, parts: Sequence[_Part]) -> int:
+        """How many touched keys may be in a file, by the range of the first column."""
+        ranges = [self._range(stored, part.group, self.keys[0]) for part in parts]
+        known = [one for one in ranges if one is not None]
+        if len(known) < len(ranges):
+            return len(touched)
+        low, high = min(low for low, _ in known), max(high for _, high in known)
+        return count_within(touched.keys[0], low, high)
+
+    def _in_group(self, records: Records, wanted: Wanted, part: _Part) -> pa.Table | None:
+        file, stored = self.files[part.number]
+        hits = self._read_keys(records, part) if part.hits is None else part.hits
+        if hits.num_rows == 0:
+            return None
+        names = [name for name in part.needed if name not in hits.column_names]
+        pos = hits.column(POS)
+        rows = hits
+        if names:
+            read = stored.read(part.group, [self.columns[name] for name in names], keep=self.keep)
+            taken = read.take(pc.subtract(pos, stored.starts[part.group]))
+            for name in names:
+                rows = rows.append_column(name, taken.column(name))
+        number = pa.repeat(pa.scalar(part.number, pa.int32()), len(rows))
+        in_current = pa.repeat(pa.scalar(file.partition == Partition.CURRENT), len(rows))
+        rows = rows.append_column(FILE, number)
+        rows = rows.append_column(PLACE, pc.add(pos, part.number * FILE_STEP))
+        return wanted.chosen(file, rows.append_column(IN_CURRENT, in_current))
+
+    def _read_keys(self, records: Records, part: _Part) -> pa.Table:
+        """The rows of a row group that hold a touched record."""
+        stored = self.files[part.number][1]
+        keys = stored.read(part.group, self.keys, keep=self.keep)
+        numbers = records.of([one.combine_chunks() for one in keys.columns])
+        hits = pc.indices_nonzero(numbers.is_valid())
+        pos = pc.add(hits.cast(pa.int64()), stored.starts[part.group])
+        found = pa.table({RECORD: numbers.take(hits), POS: pos})
+        for name in keys.column_names:
+            found = found.append_column(name, keys.column(name).take(hits))
+        return found

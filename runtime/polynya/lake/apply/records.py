@@ -1,0 +1,92 @@
+"""Records by number: each key that an event touches has one, and rows are looked up by their key.
+
+Keys are compared exactly, column by column. A key of several columns becomes one number step by
+step, so that no hash can mix two records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.apply.events import RECORD
+from polynya.lake.apply.key_index_file import SortedRows, count_within
+from polynya.model.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    Decimal,
+)
+
+_EXACT = (BIGINT, BINARY, BOOLEAN, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ)
+
+
+def is_exact(kind: DataType) -> bool:
+    """Whether values of a type are equal here when they are for Spark; of floats some are not."""
+    return kind in _EXACT or isinstance(kind, Decimal)
+
+
+class Records:
+    """The records that some rows touch. `keys` are the key columns of those rows."""
+
+    def __init__(self, keys: Sequence[pa.Array]) -> None:
+        self._keys = keys
+        self._values: list[pa.Array] = []
+        self._pairs: list[pa.Array] = []
+        self._ordered: dict[int, pa.Array] = {}
+        for column in keys:
+            self._values.append(pc.unique(column))
+        numbers = pc.index_in(keys[0], value_set=self._values[0])
+        for index, column in enumerate(keys[1:], 1):
+            pairs = self._paired(numbers, column, index)
+            self._pairs.append(pc.unique(pairs))
+            numbers = pc.index_in(pairs, value_set=self._pairs[-1])
+        #: Number of the record of each row, int32.
+        self.numbers: pa.Array = numbers
+
+    def of(self, keys: Sequence[pa.Array]) -> pa.Array:
+        """Number of the record of other rows, int32; NULL for a record that is not known."""
+        numbers = pc.index_in(keys[0], value_set=self._values[0])
+        for index, column in enumerate(keys[1:], 1):
+            pairs = self._paired(numbers, column, index)
+            numbers = pc.index_in(pairs, value_set=self._pairs[index - 1])
+        return numbers
+
+    def within(self, column: int, low: object, high: object) -> int:
+        """How many values of one key column are in a range, its ends included."""
+        if column not in self._ordered:
+            values = self._values[column]
+            self._ordered[column] = values.take(pc.sort_indices(values)).drop_null()
+        return count_within(self._ordered[column], low, high)
+
+    def by_key(self, names: Sequence[str]) -> SortedRows | None:
+        """Every record once, by key, with its number as RECORD; None where a key is NULL.
+
+        The rows also have the key columns, under their `names`.
+        """
+        if any(column.null_count for column in self._keys):
+            return None
+        count = 1 + (pc.max(self.numbers).as_py() or 0)
+        each = pa.array(range(count), pa.int32())
+        first = pc.index_in(each, value_set=_whole(self.numbers))
+        keys = [_whole(column).take(first) for column in self._keys]
+        found = SortedRows.of(keys, RECORD)
+        columns = [*found.rows.columns, *found.keys]
+        return SortedRows(found.keys, pa.RecordBatch.from_arrays(columns, [RECORD, *names]))
+
+    def _paired(self, numbers: pa.Array, column: pa.Array, index: int) -> pa.Array:
+        values = self._values[index]
+        found = pc.index_in(column, value_set=values).cast(pa.int64())
+        return pc.add(pc.multiply(numbers.cast(pa.int64()), len(values)), found)
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

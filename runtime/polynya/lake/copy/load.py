@@ -1,0 +1,438 @@
+"""A large first load: tasks read the landed files, and their rows go straight to Current.
+
+Nothing is shuffled. That the keys are all different is proven afterwards, from what the tasks saw
+or by reading the keys back; a load with a key twice is left to the way of batches, which folds.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain, pairwise
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from polynya.formats.batch import NO_ORDER, Facts, LoadedBatch
+from polynya.formats.loads import (
+    KeyRange,
+    LoadPlan,
+    Report,
+    Split,
+    SplitReader,
+    rejected_rows,
+    task_schema,
+)
+from polynya.lake.apply import retention
+from polynya.lake.apply.retention import Retention
+from polynya.lake.copy.copy import CopyResult, state_after, to_current
+from polynya.lake.copy.load_writer import Direct, DirectWriter, Written, direct_of
+from polynya.lake.copy.rows import HELPERS, derived, first_rejected_in_spark
+from polynya.lake.copy.times import Times
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import within
+from polynya.lake.iceberg.files import DataFile, Slot
+from polynya.lake.iceberg.staged import staged_rows
+from polynya.lake.iceberg.writing import data_folder, stage, written_file
+from polynya.lake.spark.api import DataFrame, functions
+from polynya.lake.spark.tasks import Said, rows_of_tasks
+from polynya.lake.table.books import booked, rows_by_partition
+from polynya.lake.table.dataset import DatasetTable, change_columns
+from polynya.lake.table.ownership import agreed_keys
+from polynya.lake.table.suspension import refuse_bad_records
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.names import quote
+from polynya.model.promotion import widen
+from polynya.model.types import BIGINT, INT, DataType
+from polynya.observe.trace import span
+
+_LOOK_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """What the tasks of a plan have read and what is left of it: `left_files` not wholly."""
+
+    rows: int
+    read_bytes: int
+    left_bytes: int
+    left_files: int
+
+
+#: Is told how far a load has come.
+TellSoFar: TypeAlias = Callable[[SoFar], None]
+
+
+def so_far(plan: LoadPlan, reports: Mapping[int, Report]) -> SoFar:
+    """How far a plan has come, of whose splits these have their report."""
+    left = [split for split in plan.splits if split.number not in reports]
+    left_bytes = sum(split.size for split in left)
+    return SoFar(
+        rows=sum(report.records for report in reports.values()),
+        read_bytes=sum(split.size for split in plan.splits) - left_bytes,
+        left_bytes=left_bytes,
+        left_files=len({split.file for split in left}),
+    )
+
+
+@contextmanager
+def watched(
+    plan: LoadPlan, reports: Callable[[], Mapping[int, Report]], tell: TellSoFar
+) -> Iterator[None]:
+    """Tell how far a plan has come whenever tasks ended, until the end of the block."""
+    over = threading.Event()
+
+    def watch() -> None:
+        known = 0
+        while not over.wait(_LOOK_SECONDS):
+            found = dict(reports())
+            if len(found) > known:
+                known = len(found)
+                tell(so_far(plan, found))
+
+    thread = threading.Thread(target=watch, name="load", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def keys_are_unique(
+    target: DatasetTable,
+    shape: Shape,
+    staged: Sequence[DataFile],
+    ranges: Sequence[KeyRange | None],
+) -> bool:
+    """Whether no key of the staged rows for Current stands twice, or in Current already.
+
+    `ranges` are what each split of the load says of its keys. Without a proof in them the keys are
+    read back.
+    """
+    new = [file for file in staged if file.partition == Partition.CURRENT]
+    if not new or _is_proven(target, shape, ranges):
+        return True
+    keys = [quote(key) for key in shape.keys]
+    listed = ", ".join(keys)
+    with staged_rows(target.table, new) as staged_keys:
+        rows = staged_keys.selectExpr(*keys)
+        snapshot = target.state.snapshot
+        if snapshot is not None and target.table.files(Partition.CURRENT, snapshot):
+            known = target.spark.sql(
+                f"SELECT {listed} FROM {target.table.at(snapshot)} "
+                f"WHERE {within(Partition.CURRENT)}"
+            )
+            rows = rows.unionAll(known)
+        return rows.groupBy(*keys).count().where("count > 1").isEmpty()
+
+
+def _is_proven(target: DatasetTable, shape: Shape, ranges: Sequence[KeyRange | None]) -> bool:
+    told = [one for one in ranges if one is not None]
+    if len(told) < len(ranges):
+        return False
+    lows = [one.low for one in told]
+    if not (all(type(low) is int for low in lows) or all(type(low) is str for low in lows)):
+        return False
+    told.sort(key=lambda one: one.low)
+    if any(before.high >= after.low for before, after in pairwise(told)):  # type: ignore[operator]
+        return False
+    return _is_apart_from_current(target, shape, told)
+
+
+def _is_apart_from_current(target: DatasetTable, shape: Shape, told: Sequence[KeyRange]) -> bool:
+    snapshot, (key,) = target.state.snapshot, shape.keys
+    if snapshot is None or not target.table.files(Partition.CURRENT, snapshot):
+        return True
+    if shape.columns[key] not in {INT, BIGINT}:
+        return False
+    known = target.table.bounds(Partition.CURRENT, snapshot, key)
+    if known is None:
+        return False
+    low, high = known
+    return all(one.high < low or high < one.low for one in told)  # type: ignore[operator]
+
+
+#: Jobs of other datasets wait for a core as long as a task takes: two seconds or so. Each task
+#: makes data files of its own, which should not be too small either.
+_LEAST_BYTES = 16 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
+#: Tasks for each core of a load that is not small.
+_EACH_CORE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """The work of all tasks; it is sent to each.
+
+    Attributes:
+        reader: reads splits.
+        tasks: the splits of each task.
+        rejected: rows of files that cannot be read.
+        direct: how tasks write rows, None when they write none.
+        reports: of splits, by their number.
+        written: files, by the number of the task.
+    """
+
+    reader: SplitReader
+    tasks: Sequence[Sequence[Split]]
+    rejected: pa.RecordBatch
+    direct: Direct | None
+    reports: Said[Report]
+    written: Said[list[Written]]
+
+    def rows(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a task that it does not write."""
+        if number == 0 and self.rejected.num_rows:
+            yield self.rejected
+        writer = None if self.direct is None else DirectWriter(self.direct)
+        for split in self.tasks[number]:
+            for batch in self.reader.read(split, self.reports.say):
+                left = batch if writer is None else writer.take(batch)
+                if left.num_rows:
+                    yield left
+        if writer is not None:
+            self.written.say(number, writer.close())
+
+
+def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
+    """Splits that one task reads after another: neighbours, about as many bytes each.
+
+    As many tasks for each core, so that all cores are done at about the same time.
+    """
+    of_core = sum(split.size for split in splits) // max(cores, 1)
+    count = max(min(of_core // _LEAST_BYTES, _EACH_CORE), -(-of_core // _MOST_BYTES), 1)
+    each = max(of_core // count, 1)
+    tasks: list[list[Split]] = [[]]
+    size = 0
+    for split in splits:
+        if tasks[-1] and size + split.size // 2 >= each:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(split)
+        size += split.size
+    return tasks
+
+
+log = logging.getLogger(__name__)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Columns of a landed batch that are the same for all rows of a load.
+_SAME = {"__op": "'L'", "__position": "CAST(NULL AS STRING)", "__ts": "CAST(NULL AS TIMESTAMP)",
+         "__unsent": "CAST(NULL AS ARRAY<STRING>)"}  # fmt: skip
+_GOES_TO_CURRENT = f"(__decided = 'L' AND {h.PARTITION} = '{Partition.CHANGES}')"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A load whose files are written and in no snapshot yet.
+
+    Attributes:
+        files: that were staged.
+        reports: by number of the split.
+        job: that wrote them, to look at rejected records again.
+        shape: of the table that the files are for.
+        keeping: what the load does to kept events.
+    """
+
+    files: Sequence[DataFile]
+    reports: Mapping[int, Report]
+    job: _Job
+    shape: Shape
+    keeping: Retention
+
+
+@dataclass(slots=True)
+class _Job:
+    """Reads the splits of a plan, as often as its rows are asked for."""
+
+    target: DatasetTable
+    plan: LoadPlan
+    shape: Shape
+    began: datetime
+    now: datetime
+    reports: Said[Report] = field(init=False)
+    written: Said[list[Written]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reports, self.written = Said(self.target.spark), Said(self.target.spark)
+
+    def rows(self, direct: Direct | None = None) -> DataFrame:
+        """Rows of the internal table, but for those that `direct` lets the tasks write."""
+        return derived(
+            self._landed(direct),
+            self.plan.schema,
+            self.target.dataset,
+            self.shape,
+            Times(self.now, self.began),
+        )
+
+    def _landed(self, direct: Direct | None) -> DataFrame:
+        """The rows of all splits, in the columns of a landed batch."""
+        spark, plan = self.target.spark, self.plan
+        schema = task_schema(plan.schema, placed=bool(self.target.dataset.events.sequence_by))
+        work = TaskWork(
+            plan.reader,
+            tasks_of(plan.splits, spark.sparkContext.defaultParallelism),
+            rejected_rows(plan.rejected, schema),
+            direct,
+            self.reports,
+            self.written,
+        )
+        read = rows_of_tasks(spark, len(work.tasks), work.rows, schema)
+        same = dict(_SAME)
+        if "__ci" not in schema.names:
+            same |= {"__ci": f"'{NO_ORDER}'", "__tail": "CAST(NULL AS STRING)"}
+        columns = {name: functions.expr(value) for name, value in same.items()}
+        members = ", ".join(f"{quote(key)}: {self.shape.type_of(key)}" for key in self.shape.keys)
+        columns["__old"] = functions.expr(f"CAST(NULL AS STRUCT<{members}>)")
+        return read.withColumns(columns)
+
+
+@span("stage load")
+def stage_load(
+    target: DatasetTable, plan: LoadPlan, *, now: datetime, tell: TellSoFar = lambda _: None
+) -> Staged:
+    """Let tasks read all splits of a plan and write their rows; nothing is committed.
+
+    The table was entered. The files are worth nothing unless the reports say what was assumed.
+    `tell` hears meanwhile, in another thread, how far the tasks are.
+    Raises what the store raises when it does not give a file.
+    """
+    batch = _batch(target, plan, {}, rows_in=0)
+    keys = agreed_keys(target, batch)
+    if not _holds(target, plan.schema):
+        forget_columns(target)
+    target.grow(plan.schema)
+    following = state_after(target, batch, keys, now=now, live_files=None)
+    shape = target.shape(plan.schema, keys, following)
+    keeping = retention.before(target, shape, now)
+    began = following.position.load_started_at or now
+    direct = _direct(target, plan, shape, keeping, began)
+    job = _Job(target, plan, shape, began, now)
+    loaded = to_current(job.rows(direct), _GOES_TO_CURRENT, keeping.now)
+    if keeping.state is not None:
+        loaded = retention.with_loaded_events(loaded, keeping.now)
+    with watched(plan, lambda: job.reports.all, tell):
+        files = stage(target.table, loaded.drop(*HELPERS), laid_out=True)
+    files += (
+        written_file(
+            target.table,
+            one.path,
+            Slot(str(Partition.CURRENT)),
+            one.footer,
+            rows=one.rows,
+            size_bytes=one.size_bytes,
+        )
+        for one in chain.from_iterable(job.written.all.values())
+    )
+    staged = Staged(files, job.reports.all, job, shape, keeping)
+    for report in staged.reports.values():
+        if report.failed is not None:
+            forget(target, staged)
+            raise report.failed
+    return staged
+
+
+def _direct(
+    target: DatasetTable, plan: LoadPlan, shape: Shape, keeping: Retention, began: datetime
+) -> Direct | None:
+    """How the tasks write rows by themselves, None when Spark writes all."""
+    files, folder = target.table.reach().writes, data_folder(target.table)
+    if isinstance(files, str):
+        log.debug("load of %s is written by Spark: %s", target.table.name, files)
+        return None
+    is_sorted = any(one.order != "zorder" for one in target.dataset.layout.sort_by)
+    if is_sorted or target.table.java_files().is_laid_out:
+        log.debug("load of %s is written by Spark, which parts and sorts it", target.table.name)
+        return None
+    if keeping.state is not None or not files.holds(folder):
+        return None
+    return direct_of(target, shape, plan.schema, files, folder, loaded=began, now=keeping.now)
+
+
+def _holds(target: DatasetTable, schema: Mapping[str, DataType]) -> bool:
+    """Whether the columns of the table can become those of `schema` in place."""
+    known = target.known_schema()
+    return all(
+        name in schema and widen(kind, schema[name]) == schema[name] for name, kind in known.items()
+    )
+
+
+def forget_columns(target: DatasetTable) -> None:
+    """Drop the columns of attempts whose assumptions did not hold, if no file was ever copied."""
+    known = target.known_schema()
+    if known and not target.state.copy.position.files:
+        change_columns(target, {}, list(known), of_empty=True)
+
+
+def forget(target: DatasetTable, staged: Staged) -> None:
+    """Remove what was staged."""
+    target.table.drop_files(file.path for file in staged.files)
+
+
+@span("check keys")
+def is_unique(target: DatasetTable, plan: LoadPlan, staged: Staged) -> bool:
+    """Whether no key stands twice in Current once the load is committed."""
+    ranges = [staged.reports[split.number].keys for split in plan.splits]
+    return keys_are_unique(target, staged.shape, staged.files, ranges)
+
+
+def commit_load(
+    target: DatasetTable,
+    plan: LoadPlan,
+    staged: Staged,
+    *,
+    now: datetime,
+    live_files: Iterable[str] | None,
+) -> CopyResult:
+    """Commit staged rows with the position after them.
+
+    Raises BadRecordError for a bad record of a dataset that does not quarantine them.
+    """
+    counts = rows_by_partition(staged.files)
+    quarantined = counts.pop(Partition.QUARANTINE, 0)
+    kept = counts.pop(Partition.RETAINED, 0)
+    if quarantined:
+        refuse_bad_records(target, lambda: first_rejected_in_spark(staged.job.rows()), now)
+    records = sum(report.records for report in staged.reports.values())
+    batch = _batch(target, plan, staged.reports, rows_in=records + len(plan.rejected))
+    following = state_after(
+        target, batch, agreed_keys(target, batch), now=now, live_files=live_files
+    )
+    out = sum(counts.values())
+    following, summary = booked(
+        target, batch, following, step="copy", out=out, quarantined=quarantined
+    )
+    apply = None
+    if kept:
+        apply = replace(target.state.apply, retaining=staged.keeping.following(kept))
+    snapshot = target.commit(copy=following, apply=apply, add=staged.files, summary=summary)
+    return CopyResult(batch.rows_in, out, 0, quarantined, snapshot)
+
+
+def _batch(
+    target: DatasetTable, plan: LoadPlan, reports: Mapping[int, Report], *, rows_in: int
+) -> LoadedBatch:
+    newest = max((one.newest for one in reports.values() if one.newest is not None), default=None)
+    copied = [one.copied_to for one in reports.values() if one.copied_to is not None]
+    if not target.dataset.events.sequence_by and reports:
+        copied = [NO_ORDER]
+    return LoadedBatch(
+        schema=plan.schema,
+        keys=target.dataset.events.keys,
+        rows_in=rows_in,
+        files=plan.progress_after(reports) if reports or not plan.splits else plan.progress,
+        facts=Facts(
+            newest=None if newest is None else _EPOCH + timedelta(microseconds=newest),
+            copied_to=max(copied, default=None),
+            loads=bool(plan.splits),
+        ),
+        declared=plan.declared,
+        met=plan.met,
+    )

@@ -1,1 +1,0 @@
-"""A large first full load, by tasks."""

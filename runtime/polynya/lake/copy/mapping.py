@@ -1,0 +1,544 @@
+"""A batch as it was read becomes one with the columns of its table (docs/mapping.md).
+
+What a source says of the columns of its events, said of the columns that they are mapped to.
+
+Keys, former keys and columns that were not sent.
+
+A batch as it was read becomes one with the columns of its table (docs/mapping.md).
+
+The rows keep their places in the files and in the order of events; a record whose array gives
+several rows gives them one place after the other. A record is set aside whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.formats.batch import OLD_KEY_FIELD, SERVICE_FIELDS, DatasetBatch, Rejected
+from polynya.formats.values.arrow import no_old_keys
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.lake.copy.mapped_values import Elements, Typed, elements_of, nulls_of, one_array
+from polynya.lake.copy.rows import ERRORS
+from polynya.lake.copy.values import Made, Session, Wanted, computed
+from polynya.lake.table.state import SourceColumns
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.errors import ConfigError
+from polynya.model.headers import ALL_BUT, READ, RESERVED_PREFIX
+from polynya.model.names import folded, quote, shown
+from polynya.model.promotion import widen
+from polynya.model.types import BOOLEAN, DataType, Struct, Void, parse_type
+from polynya.observe.trace import span
+from polynya.transform.expressions import expression_columns, path_of
+from polynya.transform.mapping import Mapped, columns_read, mapped
+
+
+def keys_of(batch: DatasetBatch, dataset: ResolvedDataset) -> tuple[str, ...]:
+    """The key columns of the table: those of the settings, else what the source's are called there.
+
+    Raises ConfigError POLYNYA-MAP-007 when a key of the source is not in the table.
+    """
+    if dataset.events.keys:
+        return dataset.events.keys
+    found = []
+    for source in batch.keys:
+        name = dataset.mapping.of_table(source)
+        if name is None or name in dataset.events.except_columns:
+            raise ConfigError(
+                "POLYNYA-MAP-007",
+                f"the key of the source has the column {shown(source)}, which the table would lack",
+                where=dataset.relations.current,
+                state="nothing of this batch was copied; its files stay where they are",
+                fix=f"give the column of that name another one, and map {shown(source)} as it is",
+            )
+        found.append(name)
+    return tuple(found)
+
+
+def former_keys(
+    batch: DatasetBatch,
+    dataset: ResolvedDataset,
+    elements: Elements,
+    keys: Sequence[str],
+    schema: Mapping[str, DataType],
+) -> pa.Array:
+    """The column `__old` in the names and types of the table."""
+    column = one_array(batch.rows.column(OLD_KEY_FIELD))
+    sources = dataset.mapping.of_source(keys)
+    nothing = no_old_keys(keys, schema, len(elements.of(column))).array
+    if column.null_count == len(column) or len(sources) != len(keys):
+        return nothing
+    fields = [
+        pc.struct_field(column, [column.type.get_field_index(source)]).cast(arrow_type(schema[key]))
+        for key, source in zip(keys, sources, strict=True)
+    ]
+    mask = pc.is_null(column)
+    made = pa.StructArray.from_arrays(fields, fields=list(nothing.type), mask=mask)
+    return elements.of(made)
+
+
+def unsent_columns(
+    unsent: pa.Array, reads: Mapping[str, frozenset[str]], *, also: frozenset[str]
+) -> tuple[pa.Array, dict[int, frozenset[str]]]:
+    """The column `__unsent` in the names of the table, and columns of the source not sent, by row.
+
+    `reads` has the columns of the source that each column of the table is made of: it was not sent
+    when one of them was not. Where a source says what it sent, so does the result. `also` are other
+    columns of the source that somebody asks for.
+    """
+    if unsent.null_count == len(unsent):
+        return unsent, {}
+    known = also.union(*reads.values())
+    made: dict[tuple[str, ...], list[str]] = {}
+    missing: dict[int, frozenset[str]] = {}
+    lists: list[list[str] | None] = []
+    for row, names in enumerate(unsent.to_pylist()):
+        if not names:
+            lists.append(names)
+            continue
+        lacking = _lacking(names, known)
+        missing[row] = lacking
+        if tuple(names) not in made:
+            made[tuple(names)] = _said(names, lacking, reads)
+        lists.append(made[tuple(names)] or None)
+    return pa.array(lists, unsent.type), missing
+
+
+def _lacking(names: Collection[str], known: frozenset[str]) -> frozenset[str]:
+    return known - set(names) if ALL_BUT in names else frozenset(names)
+
+
+def _said(
+    names: Collection[str], lacking: frozenset[str], reads: Mapping[str, frozenset[str]]
+) -> list[str]:
+    sent = [name for name, sources in reads.items() if not sources & lacking]
+    if ALL_BUT in names:
+        return [ALL_BUT, *sent]
+    mark = [READ] if READ in names else []
+    return [*mark, *(name for name in reads if name not in sent)]
+
+
+def rows_of(
+    batch: DatasetBatch,
+    elements: Elements,
+    columns: Mapping[str, Typed],
+    said: Mapping[str, pa.Array],
+) -> pa.Table:
+    """Service columns of a batch for each row, but for those of `said`, then these columns.
+
+    Raw bytes are left out where a record is several rows: `raw_of` has them.
+    """
+    schema = {name: one.kind for name, one in columns.items()}
+    plain = batch.rows
+    if elements.records is not None:
+        place = plain.column_names.index("__raw")
+        plain = plain.set_column(place, "__raw", pa.nulls(plain.num_rows, pa.binary()))
+    service = {field.name: elements.of(plain.column(field.name)) for field in SERVICE_FIELDS}
+    service["__tail"] = _tails(service["__tail"], elements.numbers)
+    service |= {name: said[name] for name in service if name in said}
+    old = said[OLD_KEY_FIELD]
+    fields = [
+        *SERVICE_FIELDS,
+        pa.field(OLD_KEY_FIELD, old.type),
+        *(pa.field(name, arrow_type(kind)) for name, kind in schema.items()),
+    ]
+    values = [*service.values(), old, *(one.array for one in columns.values())]
+    return pa.Table.from_arrays(values, schema=pa.schema(fields))
+
+
+def kept_rows(rows: pa.Table, stays: pa.Array) -> pa.Table:
+    """The rows that stay."""
+    kept = rows.filter(stays)
+    # A filter that keeps nothing leaves columns without a chunk, which Spark does not take.
+    return kept if kept.num_rows else kept.schema.empty_table()
+
+
+def raw_of(batch: DatasetBatch) -> Callable[[str, int], bytes]:
+    """Gives the raw bytes of a record of a batch, by its file and offset."""
+    if batch.raw_of is not None:
+        return batch.raw_of
+
+    @cache
+    def places() -> dict[tuple[str, int], int]:
+        files, offsets = (batch.rows.column(n).to_pylist() for n in ("__file", "__offset"))
+        return {place: index for index, place in enumerate(zip(files, offsets, strict=True))}
+
+    def found(file: str, offset: int) -> bytes:
+        return batch.rows.column("__raw")[places()[file, offset]].as_py() or b""
+
+    return found
+
+
+def _tails(tails: pa.Array, numbers: pa.Array | None) -> pa.Array:
+    """Rows of one record stand one after the other, and before the next record.
+
+    `!` sorts before everything that a source's tail has.
+    """
+    if numbers is None:
+        return tails
+    digits = pc.utf8_lpad(numbers.cast(pa.string()), 10, "0")
+    later = pc.binary_join_element_wise(pc.fill_null(tails, ""), digits, "!")
+    return pc.if_else(pc.equal(numbers, 0), tails, later)
+
+
+def with_refused(
+    batch: DatasetBatch, refused: Mapping[int, tuple[str, str]]
+) -> tuple[Rejected, ...]:
+    """The rejected records of a batch with more of its records, by index with rule and error."""
+    if not refused:
+        return batch.rejected
+    wanted = pa.array([index in refused for index in range(batch.rows.num_rows)])
+    rows = batch.with_raw(wanted).select(["__file", "__offset", "__raw"]).filter(wanted)
+    found = [
+        Rejected(row["__file"], row["__offset"], *refused[index], row["__raw"] or b"")
+        for index, row in zip(sorted(refused), rows.to_pylist(), strict=True)
+    ]
+    order = {path: index for index, path in enumerate(batch.files)}
+    both = [*batch.rejected, *found]
+    return tuple(sorted(both, key=lambda one: (order.get(one.file, -1), one.offset)))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A column, and the one of the source that it is, or that its field is of."""
+
+    column: Typed
+    source: str
+
+
+def kept_columns(
+    rows: pa.Table, schema: Mapping[str, DataType], mapped: Mapped, dataset: ResolvedDataset
+) -> dict[str, Kept]:
+    """What is kept of the columns of records, by the name that it has in the table.
+
+    Not those that are excepted, header columns, an array whose elements are rows, and what a mapped
+    column only gives another name. Raises ConfigError POLYNYA-MAP-006 for two of one name.
+    """
+    renamed = _renamed(mapped)
+    taken = {folded(name) for name in mapped.columns}
+    excepted = set(dataset.events.except_columns)
+    found: dict[str, Kept] = {}
+    for name, kind in schema.items():
+        if name in excepted or folded(name).startswith(RESERVED_PREFIX):
+            continue
+        column = Typed(one_array(rows.column(name)), kind)
+        if dataset.mapping.nested == "expand":
+            _expand((name,), column, renamed, taken, found)
+        elif (name,) not in renamed and folded(name) not in taken:
+            found[name] = Kept(column, name)
+    return found
+
+
+def _renamed(mapped: Mapped) -> set[tuple[str, ...]]:
+    """Paths of columns and fields that are in the table under another name, or as rows."""
+    plain = (path_of(flat.text) for flat in mapped.columns.values() if not flat.paths)
+    paths = {path for path in plain if path is not None}
+    return paths if mapped.array is None else {*paths, mapped.array.steps[0]}
+
+
+def _expand(
+    path: tuple[str, ...],
+    column: Typed,
+    renamed: Collection[tuple[str, ...]],
+    taken: Collection[str],
+    found: dict[str, Kept],
+) -> None:
+    """Take a column, or all fields of a struct; of a type that nobody has met nothing yet."""
+    if path in renamed or isinstance(column.kind, Void):
+        return
+    if isinstance(column.kind, Struct):
+        for index, (field, kind) in enumerate(column.kind.fields):
+            inner = Typed(pc.struct_field(column.array, [index]), kind)
+            _expand((*path, field), inner, renamed, taken, found)
+        return
+    name = "_".join(path)
+    if folded(name) in taken:
+        return
+    if folded(name) in set(map(folded, found)):
+        raise _clash(name, path)
+    found[name] = Kept(column, path[0])
+
+
+def _clash(name: str, path: tuple[str, ...]) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-MAP-006",
+        f"`nested: expand` makes two columns {shown(name)}",
+        where=".".join(path),
+        state="nothing of this batch was copied; its files stay where they are",
+        fix="give one of the two a name of its own in the list of `columns`",
+    )
+
+
+#: Rule of a record with a value that its column cannot hold.
+RULE: Final = "mapping"
+#: Reason under which the books count what `where` leaves out.
+FILTERED: Final = "where"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the table knows: the types of its columns, and of those of the source."""
+
+    table: Mapping[str, DataType]
+    source: Mapping[str, DataType]
+
+    @classmethod
+    def of(cls, dataset: ResolvedDataset, columns: SourceColumns) -> Before:
+        """What the state of a table knows."""
+        table, source = (
+            {name: parse_type(text) for name, text in types.items()}
+            for types in (columns.schema, columns.of_source)
+        )
+        return cls(table, source if dataset.mapping.is_set else table)
+
+
+@span("map")
+def mapped_batch(
+    batch: DatasetBatch, dataset: ResolvedDataset, before: Before, session: Session
+) -> DatasetBatch:
+    """The batch with the columns of the table; the same where nothing is mapped.
+
+    `session` is asked only for expressions that take Spark. Raises ConfigError POLYNYA-MAP-001,
+    -005 and -006 for a mapping that cannot be computed.
+    """
+    if not dataset.mapping.is_set:
+        return batch
+    return _Mapping(batch, dataset, before, mapped(dataset)).done(session)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """All rows before any is left out: columns of the table, operations, which ones stay."""
+
+    columns: Mapping[str, Typed]
+    operations: pa.Array
+    wanted: pa.Array
+    unsent: pa.Array
+    faults: Mapping[int, str]
+
+
+class _Mapping:
+    """One batch on its way."""
+
+    def __init__(
+        self, batch: DatasetBatch, dataset: ResolvedDataset, before: Before, found: Mapped
+    ) -> None:
+        self._batch = batch
+        self._dataset = dataset
+        self._before = before
+        self._mapped = found
+        self._keys = keys_of(batch, dataset)
+        self._appends = dataset.kept.mode == "append_only" or not self._keys
+        #: Operations that no condition leaves out.
+        self._exempt = ["T"] if self._appends else ["T", "D"]
+        where = dataset.mapping.where
+        self._of_where = frozenset() if where is None else columns_read(where)
+        self._elements = (
+            Elements(None, None, {})
+            if found.array is None
+            else elements_of(batch.rows, batch.schema, found.array)
+        )
+
+    def done(self, session: Session) -> DatasetBatch:
+        """The batch of what the mapping makes."""
+        made = self._made(session)
+        records = self._elements.records
+        refused = self._refused(made)
+        stays = made.wanted
+        if refused:
+            bad: Any = pa.array([index in refused for index in range(self._batch.rows.num_rows)])
+            of_bad = bad if records is None else bad.take(records)
+            stays = pc.and_(stays, pc.invert(of_bad))
+            filtered = pc.and_(pc.invert(made.wanted), pc.invert(of_bad))
+        else:
+            filtered = pc.invert(made.wanted)
+        left_out = int(pc.sum(filtered).as_py() or 0)
+        rejected = with_refused(self._batch, refused)
+        schema = {name: one.kind for name, one in made.columns.items()}
+        old = former_keys(self._batch, self._dataset, self._elements, self._keys, schema)
+        said = {"__op": made.operations, "__unsent": made.unsent, OLD_KEY_FIELD: old}
+        rows = kept_rows(rows_of(self._batch, self._elements, made.columns, said), stays)
+        return replace(
+            self._batch,
+            rows=rows,
+            schema=schema,
+            keys=self._keys,
+            rejected=rejected,
+            rows_in=rows.num_rows + len(rejected) + self._batch.rows_filtered + left_out,
+            rows_filtered=self._batch.rows_filtered + left_out,
+            counters=self._counters(left_out),
+            met=self._met(made.columns),
+            raw_of=self._batch.raw_of if records is None else raw_of(self._batch),
+            source=self._batch.schema,
+        )
+
+    def _made(self, session: Session) -> _Rows:
+        batch, elements = self._batch, self._elements
+        # An array whose elements are rows would be there once for each of them.
+        read = {name for flat in self._mapped.texts for name in expression_columns(flat.text)}
+        sources = {
+            name: Typed(elements.of(batch.rows.column(name)), kind)
+            for name, kind in batch.schema.items()
+            if name in read
+        }
+        found = kept_columns(batch.rows, batch.schema, self._mapped, self._dataset)
+        kept = {
+            name: Typed(elements.of(one.column.array), one.column.kind)
+            for name, one in found.items()
+        }
+        odd = {name: one for name, one in kept.items() if self._kept_as(name, one.kind) != one.kind}
+        names = [*self._mapped.columns, *odd]
+        wanted = [self._column(name) for name in self._mapped.columns]
+        wanted += [Wanted(quote(_odd(name)), self._chooser(name, None), name) for name in odd]
+        asked = f"{self._dataset.name}, a condition"
+        conditions = (self._mapped.truncates, self._mapped.deletes, self._mapped.where)
+        wanted += [
+            Wanted(flat.text, lambda _: BOOLEAN, asked, is_condition=True)
+            for flat in conditions
+            if flat is not None
+        ]
+        rows = {**sources, **elements.columns, **{_odd(name): one for name, one in odd.items()}}
+        values = computed(rows, self._places(), wanted, session)
+        columns = dict(zip(names, values, strict=False))
+        said = iter(values[len(names) :])
+        truncates, deletes, where = (
+            None if flat is None else pc.fill_null(next(said).column.array, fill_value=False)
+            for flat in conditions
+        )
+        operations = self._operations(truncates, deletes)
+        wanted_rows = self._wanted(where, operations)
+        unsent, missing = self._unsent(found)
+        faults = self._faults(columns, operations)
+        if vain := self._asked_in_vain(missing, operations):
+            faults |= vain
+            of_vain = pa.array([row in vain for row in range(len(operations))], pa.bool_())
+            wanted_rows = pc.or_(wanted_rows, of_vain)
+        return _Rows(
+            self._ordered({**kept, **{name: one.column for name, one in columns.items()}}),
+            operations,
+            wanted_rows,
+            unsent,
+            faults,
+        )
+
+    def _unsent(self, kept: Mapping[str, Kept]) -> tuple[pa.Array, dict[int, frozenset[str]]]:
+        reads = {name: frozenset({one.source}) for name, one in kept.items()}
+        reads |= {one.name: columns_read(one.expression) for one in self._dataset.mapping.columns}
+        unsent = self._elements.of(self._batch.rows.column("__unsent"))
+        return unsent_columns(unsent, reads, also=self._of_where)
+
+    def _asked_in_vain(
+        self, missing: Mapping[int, frozenset[str]], operations: pa.Array
+    ) -> dict[int, str]:
+        """Rows of which `where` cannot be told: to leave them out, or not, would be a guess."""
+        found = {}
+        for row, names in missing.items() if self._of_where else ():
+            lacking = names & self._of_where
+            if lacking and operations[row].as_py() not in self._exempt:
+                found[row] = f"`where` reads {', '.join(sorted(lacking))}, which was not sent"
+        return found
+
+    def _column(self, name: str) -> Wanted:
+        declared = self._dataset.events.columns.get(name)
+        text = self._mapped.columns[name].text
+        return Wanted(text, self._chooser(name, declared), f"{self._dataset.name}, column {name}")
+
+    def _chooser(self, name: str, declared: DataType | None) -> Callable[[DataType], DataType]:
+        known = self._before.table.get(name)
+
+        def choose(kind: DataType) -> DataType:
+            offered = kind if declared is None else declared
+            if known is None or isinstance(known, Void):
+                return offered
+            # A column keeps its type when the new one cannot be reached in place.
+            return widen(known, offered) or known
+
+        return choose
+
+    def _kept_as(self, name: str, kind: DataType) -> DataType:
+        """The type of a column that is kept: what a change of the source makes of it stands."""
+        source = self._before.source.get(name)
+        if source is not None and widen(source, kind) is None:
+            return kind
+        return self._chooser(name, None)(kind)
+
+    def _places(self) -> pa.Table:
+        """What tells the rows apart."""
+        rows, elements = self._batch.rows, self._elements
+        files, offsets = (elements.of(rows.column(name)) for name in ("__file", "__offset"))
+        numbers = elements.numbers
+        if numbers is None:
+            numbers = pa.array([0] * len(files), pa.int64())
+        return pa.table({"__file": files, "__offset": offsets, "|number": numbers})
+
+    def _operations(self, truncates: pa.Array | None, deletes: pa.Array | None) -> pa.Array:
+        found: Any = self._elements.of(self._batch.rows.column("__op"))
+        for said, operation in ((deletes, "D"), (truncates, "T")):
+            found = found if said is None else pc.if_else(said, operation, found)
+        return found
+
+    def _wanted(self, where: pa.Array | None, operations: pa.Array) -> pa.Array:
+        """Which rows stay: a delete that is not seen would leave its record for good."""
+        if where is None:
+            return pa.array([True] * len(operations), pa.bool_())
+        exempt = pa.array(self._exempt, pa.string())
+        return pc.or_(where, pc.is_in(operations, value_set=exempt))
+
+    def _faults(self, columns: Mapping[str, Made], operations: pa.Array) -> dict[int, str]:
+        """What is wrong with rows: the first of each. Of a delete only the key counts."""
+        faults: dict[int, str] = {}
+        for name, one in columns.items():
+            for row, text in one.misfits.items():
+                if name not in self._keys and operations[row].as_py() in self._exempt:
+                    continue
+                faults.setdefault(row, f"column {name}: {text!r} does not fit {one.column.kind}")
+        return faults
+
+    def _ordered(self, columns: Mapping[str, Typed]) -> dict[str, Typed]:
+        """All columns: those of the table as it has them, then new ones, mapped before kept."""
+        count = len(self._elements.of(self._batch.rows.column("__offset")))
+        known = {
+            name: columns.get(name) or nulls_of(kind, count)
+            for name, kind in self._before.table.items()
+        }
+        listed = {name: columns[name] for name in self._mapped.columns}
+        return {**known, **listed, **columns}
+
+    def _refused(self, made: _Rows) -> dict[int, tuple[str, str]]:
+        """The records that are set aside, by their index, with rule and error."""
+        found: dict[int, tuple[str, str]] = {}
+        records = self._elements.records
+        for row, error in made.faults.items():
+            if made.wanted[row].as_py():
+                record = row if records is None else records[row].as_py()
+                found.setdefault(record, (RULE, error))
+        if records is None or self._appends:
+            return found
+        nameless: Any = pa.array([False] * len(made.wanted))
+        for key in self._keys:
+            nameless = pc.or_(nameless, pc.is_null(made.columns[key].array))
+        judged = pc.and_(made.wanted, pc.not_equal(pc.fill_null(made.operations, "U"), "T"))
+        for record in records.filter(pc.and_(nameless, judged)).to_pylist():
+            found.setdefault(record, ("null_key", ERRORS["null_key"]))
+        return found
+
+    def _counters(self, left_out: int) -> dict[str, int]:
+        before = dict(self._batch.counters)
+        return {**before, FILTERED: before.get(FILTERED, 0) + left_out} if left_out else before
+
+    def _met(self, columns: Mapping[str, Typed]) -> frozenset[str]:
+        """Columns that settings may name: of the source and of the table."""
+        met = self._batch.met
+        if met is None:
+            met = frozenset(self._batch.schema.keys() - self._dataset.mapping.declared.keys())
+        return met | columns.keys() if met else met
+
+
+def _odd(name: str) -> str:
+    """How a kept column is called while it gets another type: as no column of a record is."""
+    return f"|kept {name}"

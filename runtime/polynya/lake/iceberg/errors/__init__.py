@@ -1,1 +1,0 @@
-"""What Iceberg, its catalog and the machine say, as errors that people can act on."""

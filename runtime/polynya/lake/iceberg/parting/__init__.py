@@ -1,1 +1,0 @@
-"""How the files of a table are parted: its specs, and the values of partitions."""

@@ -1,0 +1,325 @@
+"""Write files that no snapshot knows yet: staged rows, and rewritten data files.
+
+Write files that no snapshot knows yet: by Spark, or small ones without it.
+
+A commit makes them part of the table (`commit.py`); until then nobody reads them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from polynya.lake.iceberg.arrow_columns import as_stored
+from polynya.lake.iceberg.files import DataFile, DeleteFile, Slot, listed
+from polynya.lake.iceberg.reading import StoredFile, each_read
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.spark.api import DataFrame
+from polynya.lake.spark.session import use_in_this_thread
+from polynya.model.headers import PARTITION, Partition
+from polynya.observe.trace import count, span
+from polynya.store.data_files import DataFiles
+
+# Field ids that the Iceberg specification reserves for position delete files.
+_FILE_PATH_ID, _POS_ID = 2147483546, 2147483545
+#: Places of rows in a table: partition, data file, position in it.
+PLACES = pa.schema([("part", pa.string()), ("file_path", pa.string()), ("pos", pa.int64())])
+POSITION_DELETE_SCHEMA = pa.schema(
+    [
+        pa.field(
+            "file_path",
+            pa.string(),
+            nullable=False,
+            metadata={"PARQUET:field_id": str(_FILE_PATH_ID)},
+        ),
+        pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": str(_POS_ID)}),
+    ]
+)
+
+
+@span("write files", by="Spark")
+def stage(
+    table: IcebergTable, rows: DataFrame, *, laid_out: bool = True, within: Any = None
+) -> list[DataFile]:
+    """Let Spark write `rows`, which have all columns of the table.
+
+    `laid_out`: there may be rows of Current or Prior, which the newest partition spec is for.
+    Uses the path of Iceberg's own compaction: Spark writes, a coordinator keeps the files, nothing
+    commits. `within` is a Java `Transaction` whose columns the rows have.
+    """
+    use_in_this_thread(table.spark)
+    group = str(uuid4())
+    java = table.java if within is None else within.table()
+    java_files = table.java_files()
+    spec = java_files.newest if laid_out else java_files.plain
+    cache = table.iceberg.spark.SparkTableCache.get()
+    coordinator = table.iceberg.spark.FileRewriteCoordinator.get()
+    cache.add(group, java)
+    try:
+        (
+            rows.write.format("iceberg")
+            .mode("append")
+            .option("output-spec-id", str(spec.number))
+            # Rows of one partition in one task: else each task writes a file for each of them.
+            .option("distribution-mode", "none" if spec.is_plain else "hash")
+            .option("fanout-enabled", "true")
+            .save(group)
+        )
+        files = listed(coordinator.fetchNewFiles(java, group))
+    finally:
+        cache.remove(group)
+        coordinator.clearRewrite(java, group)
+    count("files_written", len(files))
+    return [java_files.known(file) for file in files]
+
+
+@span("write files", by="Arrow")
+def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
+    """Write rows that are in memory, one data file for each partition, without Spark.
+
+    `rows` has columns of the table, not necessarily all of them: the others are NULL.
+    """
+    return [write_part(table, slot, some) for slot, some in parted(table, rows)]
+
+
+def parted(table: IcebergTable, rows: pa.Table) -> Iterator[tuple[Slot, pa.Table]]:
+    """Rows in memory by the partition of Iceberg that they belong to, as `as_stored` gives them."""
+    rows, java_files = as_stored(rows, table.columns()), table.java_files()
+    partitions = rows.column(PARTITION)
+    present = sorted(pc.unique(partitions).to_pylist())
+    for partition in present:
+        here = rows if len(present) == 1 else rows.filter(pc.equal(partitions, partition))
+        if java_files.parts_of(partition):
+            yield from java_files.parting.parts(here)
+        else:
+            yield Slot(partition), here
+
+
+def write_part(table: IcebergTable, slot: Slot, rows: pa.Table) -> DataFile:
+    """Write rows of one partition of Iceberg, as `parted` gives them, without Spark."""
+    written = _put(table, [rows])
+    # Found by its partition alone: bounds of the columns of a state would help nobody.
+    told = None if slot.partition == Partition.ASSET_STATE else written.footer
+    return written_file(
+        table, written.path, slot, told, rows=rows.num_rows, size_bytes=written.size_bytes
+    )
+
+
+def write_groups(
+    table: IcebergTable, slot: Slot, groups: Iterable[pa.Table], sort_order: int | None = None
+) -> DataFile:
+    """Write one data file of at least one table, each as `as_stored` gives it, without Spark."""
+    written = _put(table, groups)
+    return written_file(
+        table, written.path, slot, written.footer,
+        rows=written.rows, size_bytes=written.size_bytes, sort_order=sort_order,
+    )  # fmt: skip
+
+
+def written_file(
+    table: IcebergTable, path: str, slot: Slot, footer: bytes | None, *, rows: int,
+    size_bytes: int, sort_order: int | None = None,
+) -> DataFile:  # fmt: skip
+    """A file that was written without Spark, as a data file of the table.
+
+    Its metrics come from `footer`, see `footer_of`; None: it has none. `sort_order` is the id of
+    the table's sort order that its rows are in, None for none.
+    """
+    java_files = table.java_files()
+    file = DataFile(
+        None, path, slot.partition, rows, size_bytes, slot.spec, slot.values, sort_order
+    )
+    return file if footer is None else replace(file, java=java_files.measured(file, footer))
+
+
+def footer_of(metadata: Any) -> bytes:
+    """A Parquet file without rows that has the footer of a written one, a `pq.FileMetaData`."""
+    buffer = io.BytesIO()
+    metadata.write_metadata_file(buffer)
+    return buffer.getvalue()
+
+
+def data_folder(table: IcebergTable) -> str:
+    """The location where new data files go, with a `/` at the end."""
+    return table.java_files().location("x.parquet").removesuffix("x.parquet")
+
+
+@span("write deletes")
+def write_position_deletes(
+    table: IcebergTable, places: pa.Table, slots: Mapping[str, Slot]
+) -> list[DeleteFile]:
+    """Write v2 position deletes, one file for each partition of Iceberg.
+
+    `places` has the columns PLACES; `slots` are the partitions of data files that are found by more
+    than `PARTITION`.
+    """
+    numbers, of_row = _numbered(places, slots)
+    return [
+        _write_deletes(table, slot, places.filter(pc.equal(of_row, number)))
+        for slot, number in numbers.items()
+    ]
+
+
+def _numbered(
+    places: pa.Table, slots: Mapping[str, Slot]
+) -> tuple[dict[Slot, int], pa.ChunkedArray]:
+    """Partitions of Iceberg with a number each, and that of each place."""
+    numbers: dict[Slot, int] = {}
+    if not slots:
+        for partition in sorted(pc.unique(places.column("part")).to_pylist()):
+            numbers[Slot(partition)] = len(numbers)
+        known = pa.array([slot.partition for slot in numbers], pa.string())
+        return numbers, pc.index_in(places.column("part"), value_set=known)
+    pairs = places.group_by(["part", "file_path"]).aggregate([]).to_pylist()
+    of_path = {
+        one["file_path"]: numbers.setdefault(
+            slots.get(one["file_path"]) or Slot(one["part"]), len(numbers)
+        )
+        for one in sorted(pairs, key=lambda one: (one["part"], one["file_path"]))
+    }
+    at = pc.index_in(places.column("file_path"), value_set=pa.array(of_path, pa.string()))
+    return numbers, pa.chunked_array([pa.array(of_path.values(), pa.int32())]).take(at)
+
+
+def _write_deletes(table: IcebergTable, slot: Slot, places: pa.Table) -> DeleteFile:
+    ordered = places.sort_by([("file_path", "ascending"), ("pos", "ascending")])
+    arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
+    rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
+    written = _put(table, [rows], suffix="-deletes")
+    touched = tuple(sorted(pc.unique(arrays[0]).to_pylist()))
+    file = DataFile(
+        None, written.path, slot.partition, written.rows, written.size_bytes, slot.spec, slot.values
+    )
+    return DeleteFile(table.java_files().position_deletes(file, touched), written.path, touched)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    path: str
+    size_bytes: int
+    rows: int
+    footer: bytes
+
+
+def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _Written:
+    """Write a Parquet file with a row group or more for each table. Raises OSError."""
+    each = iter(groups)
+    first = next(each)
+    buffer, footers = io.BytesIO(), []  # type: tuple[io.BytesIO, list[Any]]
+    with pq.ParquetWriter(
+        buffer, first.schema, compression="zstd", compression_level=1, metadata_collector=footers
+    ) as writer:
+        for rows in chain([first], each):
+            writer.write_table(rows)
+    content = buffer.getvalue()
+    path = new_location(table, f"{suffix}.parquet")
+    put_file(table, path, content)
+    return _Written(path, len(content), footers[0].num_rows, footer_of(footers[0]))
+
+
+def new_location(table: IcebergTable, ending: str) -> str:
+    """A location of its own for a new data or delete file."""
+    return table.java_files().location(f"{uuid4()}{ending}")
+
+
+def put_file(table: IcebergTable, path: str, content: bytes) -> None:
+    """Write a small file. Raises OSError."""
+    count("files_written")
+    files = table.reach().writes
+    if isinstance(files, str) or not files.holds(path):
+        table.put(path, content)
+    else:
+        files.put(path, content)
+
+
+#: Rows of small files are collected up to a row group of this many.
+_GROUP_ROWS = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A data file that is written again: its footer, and the positions of the rows that go."""
+
+    file: DataFile
+    stored: StoredFile
+    dead: pa.Array
+
+
+@span("write live rows")
+def write_live_rows(
+    table: IcebergTable, store: DataFiles, sources: Sequence[Source], also: pa.Table | None = None
+) -> DataFile | None:
+    """One new file with the rows of `sources` that are not dead; None when there is no row.
+
+    All of one partition of Iceberg, and so is the new file. `also` are rows of that partition in
+    memory, which come first; columns of the table that they lack are NULL.
+    """
+    count("files_rewritten", len(sources))
+    columns = table.columns()
+    head = [] if also is None or not also.num_rows else [as_stored(also, columns)]
+    empty = no_rows([one.stored for one in sources], columns, *head)
+    groups = _grouped(empty, chain(head, _live(store, sources, columns)))
+    first = next(groups, None)
+    if first is None:
+        return None
+    # The rows of one file keep their order.
+    order = sources[0].file.sort_order if len(sources) == 1 and not head else None
+    return write_groups(table, sources[0].file.slot, chain([first], groups), order)
+
+
+def no_rows(
+    files: Sequence[StoredFile], columns: Sequence[Mapping[str, Any]], *others: pa.Table
+) -> pa.Table:
+    """An empty table with all columns that some of the files or `others` have, as stored."""
+    kinds = [*(one.slice(0, 0) for one in others), *(one.empty(columns) for one in files)]
+    return as_stored(pa.concat_tables(kinds, promote_options="default"), columns)
+
+
+def _live(
+    store: DataFiles, sources: Sequence[Source], columns: Sequence[Mapping[str, Any]]
+) -> Iterator[pa.Table]:
+    """Live rows, from as many row groups at the same time as are read best."""
+    parts = [(source, group) for source in sources for group in source.stored.groups]
+    for at in range(0, len(parts), store.readers):
+        some = parts[at : at + store.readers]
+        for rows in each_read(store, lambda part: _of_group(*part, columns), some):
+            if rows.num_rows:
+                yield rows
+
+
+def rows_of_group(
+    file: DataFile, stored: StoredFile, group: int, columns: Sequence[Mapping[str, Any]]
+) -> pa.Table:
+    """All rows of a row group, deleted ones too, with the columns that the file has, as stored."""
+    rows = stored.read(group, stored.own(columns))
+    # A file need not hold the column that its partition is made of.
+    partition = pa.repeat(pa.scalar(file.partition, pa.string()), rows.num_rows)
+    others = rows.drop_columns([name for name in rows.column_names if name == PARTITION])
+    return as_stored(others.append_column(PARTITION, partition), columns)
+
+
+def _of_group(source: Source, group: int, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
+    rows = rows_of_group(source.file, source.stored, group, columns)
+    start = source.stored.starts[group]
+    here = pa.arange(start, start + rows.num_rows)
+    return rows.filter(pc.invert(pc.is_in(here, value_set=source.dead)))
+
+
+def _grouped(empty: pa.Table, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows, in tables that are not small and have the columns of `empty`."""
+    held = [empty]
+    for rows in tables:
+        held.append(rows)
+        if sum(one.num_rows for one in held) >= _GROUP_ROWS:
+            yield pa.concat_tables(held, promote_options="default")
+            held = [empty]
+    if len(held) > 1:
+        yield pa.concat_tables(held, promote_options="default")

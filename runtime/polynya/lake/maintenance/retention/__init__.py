@@ -1,1 +1,0 @@
-"""Rows leave a table by their age: `expire_rows`."""

@@ -1,1 +1,0 @@
-"""Numbers of distinct values for planners, in Puffin files."""

@@ -1,0 +1,139 @@
+"""Write groups of data files again as Arrow; nothing is committed, and no lock is held.
+
+Here, one group at a time, or by tasks of Spark, many at the same time (`by_tasks.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pyarrow as pa
+
+from polynya.lake.iceberg.deletes import positions
+from polynya.lake.iceberg.files import DataFile, Slot
+from polynya.lake.iceberg.partitions import LAID_OUT
+from polynya.lake.iceberg.reading import is_read_by, stored_file
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.iceberg.wanted import Wanted
+from polynya.lake.iceberg.writing import data_folder, written_file
+from polynya.lake.maintenance.job import Job, Written, write
+from polynya.lake.maintenance.rewrite_plan import Group, Seen
+from polynya.lake.maintenance.rewrite_writer import Input, Kind, Order
+from polynya.observe.trace import count, span
+
+
+class GaveWayError(Exception):
+    """Somebody wants the machine or the table, and what was begun was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A staged file, and what is known of where its rows were."""
+
+    file: DataFile
+    written: Written
+
+    def places(self) -> pa.Array:
+        """The place that each of its rows had before, in their order."""
+        return self.written.places()
+
+
+@dataclass(frozen=True, slots=True)
+class StagedGroup:
+    """A group, and the files that are to take its place."""
+
+    group: Group
+    files: tuple[Rewritten, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """Of the files that nobody needs if they are not committed."""
+        return [one.file.path for one in self.files]
+
+    @property
+    def written_bytes(self) -> int:
+        """What was written."""
+        return sum(one.file.size_bytes for one in self.files)
+
+
+def job_of(
+    table: IcebergTable, seen: Seen, group: Group, by: Sequence[tuple[str, Kind]]
+) -> Job | str:
+    """How a group is written, its rows ordered by columns of these names; or why Arrow does not.
+
+    Raises OSError.
+    """
+    reads, writes = table.reach().reads, table.reach().writes
+    if isinstance(reads, str):
+        return reads
+    if isinstance(writes, str):
+        return writes
+    columns, java_files = table.columns(), table.java_files()
+    inputs: list[Input] = []
+    for one in group.files:
+        if not is_read_by(reads, one.file.path):
+            return "a file is in another place than the table"
+        if not stored_file(reads, one.file.path).reads_all(columns):
+            return "a file has columns that Arrow does not read as the table is now"
+        inputs.append(Input(one.number, one.file, positions(seen.deleted.places, one.number)))
+    parting = java_files.parting if group.moves and java_files.parts_of(group.partition) else None
+    sources = () if parting is None else [name for name, _ in parting.sources]
+    order = Order.of(columns, () if group.keeps_order else by, sources)
+    return Job(
+        reads,
+        writes,
+        columns,
+        inputs,
+        order,
+        group.outputs,
+        Slot(group.partition) if group.moves else group.files[0].file.slot,
+        parting,
+        stem=f"{data_folder(table)}{uuid4()}",
+        sort_order=_sort_order(group, order, seen.wanted),
+    )
+
+
+def _sort_order(group: Group, order: Order, wanted: Wanted) -> int | None:
+    """Id of the table's sort order that the new files of a group are in."""
+    if group.keeps_order:
+        return group.files[0].file.sort_order
+    # What sorts Current and Prior then is `sort_by`, which this is the order of.
+    return wanted.order if order.by and group.partition in LAID_OUT else None
+
+
+@span("write rows again", by="Arrow")
+def stage_here(
+    table: IcebergTable, group: Group, job: Job, give_way: Callable[[], bool]
+) -> StagedGroup:
+    """Write a group in this process.
+
+    Raises GaveWayError when it is to give way, and OSError; what it wrote is removed then.
+    """
+
+    def between() -> None:
+        if give_way():
+            raise GaveWayError
+
+    try:
+        written = write(job, between)
+    except BaseException:
+        table.drop_files(job.left())
+        raise
+    return staged(table, group, job, written)
+
+
+def staged(table: IcebergTable, group: Group, job: Job, written: Sequence[Written]) -> StagedGroup:
+    """A group whose files were written, as files of the table."""
+    count("files_rewritten", len(group.files))
+    count("files_written", len(written))
+    made = []
+    for one in written:
+        new = one.file
+        file = written_file(
+            table, new.path, new.slot, new.footer,
+            rows=new.rows, size_bytes=new.size_bytes, sort_order=job.sort_order,
+        )  # fmt: skip
+        made.append(Rewritten(file, one))
+    return StagedGroup(group, tuple(made))

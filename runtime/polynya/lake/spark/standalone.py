@@ -1,0 +1,186 @@
+"""A session on a standalone Spark cluster: allowed masters, joining, our code for executors.
+
+Which Spark clusters a session may join: the machine names them, the configuration chooses.
+
+What executors send back is unpacked in this process, so a cluster is trusted as the process itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import polynya
+from polynya.lake.spark.api import Py4JError, PySparkException, SparkSession
+from polynya.lake.spark.cache import cache_root
+from polynya.model.config.aws import is_loopback
+from polynya.model.config.engines import SparkCluster
+from polynya.model.errors import ConfigError, DependencyError
+from polynya.model.names import shown
+from polynya.store.clock import Clock, SystemClock
+from polynya.store.node_folders import SPARK_MASTERS, SPARK_PYTHONS, NodeList
+
+_SCHEME = "spark://"
+
+
+def refuse_unnamed(cluster: SparkCluster) -> None:
+    """Raise ConfigError for a master, or a Python of its workers, that the machine does not name.
+
+    Masters on this machine need no name, nor does the Python that runs here.
+    """
+    for address in cluster.master.removeprefix(_SCHEME).split(","):
+        master = f"{_SCHEME}{address}"
+        if not is_loopback(master) and not SPARK_MASTERS.holds(master):
+            raise _refused("engine.master", master, SPARK_MASTERS)
+    python = cluster.python
+    if python is not None and python != sys.executable and not SPARK_PYTHONS.holds(python):
+        raise _refused("engine.python", python, SPARK_PYTHONS)
+
+
+def _refused(setting: str, value: str, known: NodeList) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-DEP-019",
+        f"`{setting}` is {shown(value)}, which this machine does not name",
+        where=setting,
+        state="nothing was started, no data was touched",
+        fix=f"whoever runs the machine names it in the environment variable `{known.variable}`",
+    )
+
+
+_SUFFIXES = frozenset({".json", ".py"})
+#: The earliest time that an archive can hold: the same files make the same archive.
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def packed() -> Path:
+    """Path of an archive of this package, in the cache; its name has the hash of its content."""
+    root = Path(polynya.__file__).parent
+    files = sorted(path for path in root.rglob("*") if path.suffix in _SUFFIXES)
+    content = {str(path.relative_to(root.parent)): path.read_bytes() for path in files}
+    digest = hashlib.sha256()
+    for name, data in content.items():
+        digest.update(f"{name}\0{len(data)}\0".encode())
+        digest.update(data)
+    target = cache_root() / "package" / f"polynya-{digest.hexdigest()[:16]}.zip"
+    if not target.is_file():
+        _write(target, content)
+    return target
+
+
+def _write(target: Path, content: dict[str, bytes]) -> None:
+    """Write an archive so that nobody sees a part of it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".polynya-")
+    try:
+        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+            for name, data in content.items():
+                archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data, zipfile.ZIP_DEFLATED)
+        Path(scratch).replace(target)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+
+
+_CONNECT_SECONDS: Final = 5.0
+_EXECUTOR_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.1
+_STATE: Final = "nothing was started, no data was touched"
+
+
+def find_master(cluster: SparkCluster) -> None:
+    """Raise DependencyError when no master of a cluster answers within seconds.
+
+    Spark itself would try for a minute, in a JVM that first has to start.
+    """
+    reasons = []
+    for address in cluster.addresses:
+        try:
+            with socket.create_connection(address, timeout=_CONNECT_SECONDS):
+                return
+        except OSError as error:
+            reasons.append(error.strerror or str(error))
+    raise DependencyError(
+        "POLYNYA-DEP-008",
+        f"the Spark master cannot be reached: {'; '.join(reasons)}",
+        where=cluster.master,
+        state=_STATE,
+        fix="start it, or correct `engine` of the target; without `engine` Spark runs in this "
+        "process",
+    )
+
+
+@contextmanager
+def refusals(cluster: SparkCluster) -> Iterator[None]:
+    """Raise DependencyError when the cluster does not take the session that starts inside."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise DependencyError(
+            "POLYNYA-DEP-009",
+            "the Spark cluster does not take this process as an application",
+            where=cluster.master,
+            state=_STATE,
+            fix="it must run the Spark version of this package, with the same "
+            "`spark.authenticate` settings; `polynya/log/spark.log` in the cache and the log of "
+            "the master say more",
+        ) from error
+
+
+def join(
+    spark: SparkSession,
+    cluster: SparkCluster,
+    *,
+    wait_seconds: float = _EXECUTOR_SECONDS,
+    clock: Clock | None = None,
+) -> None:
+    """Wait for the first executor, and let all of them fetch the package.
+
+    Raises DependencyError, with the session stopped, when none comes.
+    """
+    context: Any = spark.sparkContext
+    clock = clock or SystemClock()
+    deadline = clock.monotonic() + wait_seconds
+    # The driver is one of them.
+    while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
+        if clock.monotonic() >= deadline:
+            spark.stop()
+            raise DependencyError(
+                "POLYNYA-DEP-014",
+                f"no executor of the Spark cluster came within {wait_seconds:.0f} s",
+                where=cluster.master,
+                state=_STATE,
+                fix="workers need a free core and the memory that `engine.memory` asks for, and "
+                f"must reach this process at {cluster.host} (`engine.host`)",
+            )
+        clock.sleep(_LOOK_SECONDS)
+    context.addPyFile(str(packed()))
+    spark.conf.set("spark.sql.shuffle.partitions", str(context.defaultParallelism))
+
+
+#: Of a session in one process; a cluster has as many cores as its executors bring.
+_OF_ONE_PROCESS: Final = frozenset({"spark.default.parallelism", "spark.sql.shuffle.partitions"})
+
+
+def on_cluster(conf: dict[str, str], cluster: SparkCluster, jars: Sequence[str]) -> dict[str, str]:
+    """The settings of a session, changed for a cluster.
+
+    Executors fetch the jars from the driver, as they fetch the package (`package.py`).
+    """
+    changed = {name: value for name, value in conf.items() if name not in _OF_ONE_PROCESS}
+    changed |= {
+        "spark.driver.host": cluster.host,
+        "spark.driver.bindAddress": cluster.host,
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -Djavax.xml.accessExternalDTD=",
+        "spark.jars": ",".join(jars),
+    }
+    if cluster.memory is not None:
+        changed["spark.executor.memory"] = cluster.memory
+    return changed

@@ -1,0 +1,110 @@
+"""What a table refuses, whoever writes: rows of another task, rows with other keys."""
+
+from __future__ import annotations
+
+from polynya.formats.batch import Accounted
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.dataset import contradicted, format_before
+from polynya.model.errors import OperationError
+
+
+def enter(target: DatasetTable) -> None:
+    """Take the table over for batches of its dataset: what comes before the first one is written.
+
+    Raises OperationError for a dataset of another task or in another order than the rows that the
+    table holds, and ConflictError when another owner was faster.
+    """
+    refuse_second_task(target)
+    refuse_other_order(target)
+    refuse_older_format(target)
+    target.take_over()
+
+
+def refuse_second_task(target: DatasetTable) -> None:
+    """Two captures may hold tables of one name; only reading them shows it."""
+    owner, task = target.state.copy.membership.task, target.dataset.task
+    if owner is not None and owner != task:
+        raise OperationError(
+            "POLYNYA-LAKE-009",
+            f"{target.table.name} is filled by the task {owner}, and {task} wants to fill it too",
+            where=target.table.name,
+            state="nothing of this batch was copied; the table is as it was",
+            fix=f"give {task} a `prefix` or another `schema`, or the dataset another `name`",
+        )
+
+
+def refuse_other_order(target: DatasetTable) -> None:
+    """Rows of two orders cannot be told which is newer, and no row would look wrong."""
+    before = target.state.copy.settings
+    found = contradicted(target.dataset, before) if has_rows(target) else []
+    if found:
+        name = found[0]
+        raise OperationError(
+            "POLYNYA-LAKE-020",
+            f"`{name}` of {target.dataset.name} was {before[name]} and now is another: "
+            "what was copied and what comes next cannot be put into one order",
+            where=target.table.name,
+            state="nothing of this batch was copied; the table is as it was",
+            fix=f"set the old `{name}` again, or give the dataset a new name to build a new table",
+        )
+
+
+def refuse_older_format(target: DatasetTable) -> None:
+    """Iceberg has no way back, and deletes of a later format mean nothing to an older one."""
+    before = format_before(target.state.copy.settings)
+    wanted = target.dataset.kept.format_version
+    if wanted < before:
+        raise OperationError(
+            "POLYNYA-LAKE-022",
+            f"`format_version` of {target.dataset.name} was {before} and now is {wanted}: "
+            "a table does not go back to an older version",
+            where=target.table.name,
+            state="nothing was written; the table is as it was",
+            fix=f"set `format_version: {before}` again, or give the dataset a new name to build "
+            "a new table",
+        )
+
+
+def has_rows(target: DatasetTable) -> bool:
+    """Whether any record was ever written."""
+    return bool(target.state.copy.books.totals.get("rows_out"))
+
+
+def agreed_keys(target: DatasetTable, batch: Accounted) -> tuple[str, ...]:
+    """Keys of the batch; they may not differ from those that the table was built with."""
+    known = target.known_keys()
+    keys = batch.keys or known
+    if has_rows(target) and known != keys:
+        raise OperationError(
+            "POLYNYA-LAKE-010",
+            f"the keys of {target.dataset.name} were {list(known)} and now are {list(keys)}",
+            where=target.table.name,
+            state="nothing of this batch was copied; the table is as it was",
+            fix="set the old keys again, or give the dataset a new name to build a new table",
+        )
+    return keys
+
+
+def refuse_landed(target: DatasetTable) -> None:
+    """A table that was filled from landed batches does not know where they end in the source."""
+    position = target.state.copy.position
+    if position.stream is None and (position.files or has_rows(target)):
+        raise OperationError(
+            "POLYNYA-STR-068",
+            f"{target.table.name} was filled from landed batches, and is to read its stream itself",
+            where=f"task {target.dataset.task}",
+            state="nothing was read; the table is as it was",
+            fix="take `direct` out of the landing, or give the transform another `table`",
+        )
+
+
+def refuse_direct(target: DatasetTable) -> None:
+    """A table that has read its stream itself does not know which landed batches go on there."""
+    if target.state.copy.position.stream is not None:
+        raise OperationError(
+            "POLYNYA-STR-069",
+            f"{target.table.name} has read its stream itself, and is to be filled from files",
+            where=f"task {target.dataset.task}",
+            state="nothing was copied; the table is as it was",
+            fix="set `direct: true` again, or give the transform another `table`",
+        )

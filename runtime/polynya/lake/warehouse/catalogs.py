@@ -1,0 +1,269 @@
+"""The catalogs of targets without Spark: an SQLite file, or a PostgreSQL database."""
+
+from __future__ import annotations
+
+import sqlite3
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pg8000.native
+
+from polynya.lake.server_errors import refused, unreachable
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.errors import ConflictError, DependencyError
+from polynya.model.names import PostgresAddress
+
+SQLITE: Final = "jdbc:sqlite:"
+#: Seconds that a commit of somebody else is waited for.
+_FILE_PATIENCE: Final = 30.0
+_TABLES: Final = "iceberg_tables"
+#: As Iceberg makes them: version 1 of its schema, which can hold views.
+_SCHEMA: Final = (
+    (
+        "CREATE TABLE IF NOT EXISTS iceberg_tables("
+        "catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL, "
+        "table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), "
+        "previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5), "
+        "PRIMARY KEY (catalog_name, table_namespace, table_name))"
+    ),
+    (
+        "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties("
+        "catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL, "
+        "property_key VARCHAR(255), property_value VARCHAR(1000), "
+        "PRIMARY KEY (catalog_name, namespace, property_key))"
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A table or a view of the catalog; `metadata` is where its metadata file is."""
+
+    namespace: str
+    name: str
+    metadata: str
+    is_view: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """`namespace.name`."""
+        return f"{self.namespace}.{self.name}"
+
+
+def catalog_file(target: ResolvedTarget) -> Path | None:
+    """The SQLite file of a target's catalog, None for a catalog of another kind."""
+    uri = target.catalog_uri
+    if not uri.startswith(SQLITE):
+        return None
+    return Path(uri.removeprefix(SQLITE).split("?")[0])
+
+
+def entries(file: Path, catalog: str) -> list[CatalogEntry]:
+    """Everything that a catalog file holds under the name of a catalog; nothing if it is empty.
+
+    Raises DependencyError when the file is no catalog, damaged, or cannot be read.
+    """
+    if not file.is_file() or not file.stat().st_size:
+        return []
+    with _opened(file) as database:
+        _refuse_damaged(database, file)
+        columns = {row[1] for row in database.execute(f"PRAGMA table_info({_TABLES})")}
+        if not columns:
+            return []
+        # Catalogs of early versions of Iceberg have no such column, and no views.
+        kind = "iceberg_type" if "iceberg_type" in columns else "NULL"
+        rows = database.execute(
+            f"SELECT table_namespace, table_name, metadata_location, {kind} = 'VIEW' "
+            "FROM iceberg_tables WHERE catalog_name = ? AND metadata_location IS NOT NULL "
+            "ORDER BY 1, 2",
+            (catalog,),
+        )
+        return [
+            CatalogEntry(namespace, name, metadata, is_view=bool(view))
+            for namespace, name, metadata, view in rows
+        ]
+
+
+def change_entries(
+    file: Path, catalog: str, moved: Mapping[CatalogEntry, Path | None], places: tuple[str, str]
+) -> None:
+    """Let entries name other metadata files, all in one transaction; None takes an entry out.
+
+    `places` are the former folder of the warehouse and the present one, for the namespaces. Raises
+    ConflictError, with nothing changed, when somebody committed to one of the tables meanwhile.
+    """
+    same = "catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?"
+    with _opened(file) as database, database:
+        for entry, metadata in moved.items():
+            key = (catalog, entry.namespace, entry.name, entry.metadata)
+            if metadata is None:
+                done = database.execute(f"DELETE FROM iceberg_tables WHERE {same}", key)
+            else:
+                done = database.execute(
+                    "UPDATE iceberg_tables SET metadata_location = ?, "
+                    f"previous_metadata_location = NULL WHERE {same}",
+                    (str(metadata), *key),
+                )
+            if done.rowcount != 1:
+                raise ConflictError(
+                    "POLYNYA-LAKE-045",
+                    f"somebody committed to {entry.full_name} meanwhile",
+                    where=str(file),
+                    state="the catalog is as it was",
+                    fix="end what works in this warehouse, then do it again",
+                )
+        database.execute(
+            "UPDATE iceberg_namespace_properties SET property_value = "
+            "? || substr(property_value, ?) WHERE catalog_name = ? AND property_key = 'location' "
+            "AND substr(property_value, 1, ?) = ?",
+            (places[1], len(places[0]) + 1, catalog, len(places[0]), places[0]),
+        )
+
+
+def new_catalog(file: Path, catalog: str, found: Iterable[CatalogEntry]) -> None:
+    """Write entries into a catalog file that has none, made if there is none."""
+    with _opened(file, mode="rwc") as database, database:
+        for statement in _SCHEMA:
+            database.execute(statement)
+        for entry in found:
+            database.execute(
+                "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, ?)",
+                (
+                    catalog,
+                    entry.namespace,
+                    entry.name,
+                    entry.metadata,
+                    "VIEW" if entry.is_view else "TABLE",
+                ),
+            )
+            database.execute(
+                "INSERT OR IGNORE INTO iceberg_namespace_properties "
+                "VALUES (?, ?, 'exists', 'true')",
+                (catalog, entry.namespace),
+            )
+
+
+@contextmanager
+def _opened(file: Path, *, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+    uri = f"file:{quote(str(file))}?mode={mode}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_FILE_PATIENCE)) as database:
+            yield database
+    except sqlite3.OperationalError as error:
+        raise _unusable(file, f"cannot be used: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise damaged(file, str(error)) from error
+
+
+def _refuse_damaged(database: sqlite3.Connection, file: Path) -> None:
+    (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise damaged(file, " ".join(str(verdict).split()))
+
+
+def damaged(file: Path | str, why: str) -> DependencyError:
+    """The error for a catalog file that is none, or is not whole."""
+    return DependencyError(
+        "POLYNYA-LAKE-040",
+        "the catalog file is damaged, or is no catalog",
+        where=str(file),
+        why=why,
+        state="nothing was started; the tables are in the warehouse as they were",
+        fix="`polynya doctor --repair` puts it aside and registers the tables again",
+    )
+
+
+def _unusable(file: Path, why: str) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-DEP-010",
+        f"the catalog file {why}",
+        where=str(file),
+        state="nothing was started; the tables are as they were",
+        fix="see to the permissions of the file and its folder, and to the room on the disk",
+    )
+
+
+#: Seconds until a server that does not answer is given up.
+_SERVER_PATIENCE: Final = 10
+#: What PostgreSQL says to somebody who may not come in: class 28, and 42501 inside.
+_REFUSED: Final = ("28", "42501")
+
+
+def server_entries(target: ResolvedTarget, catalog: str) -> list[CatalogEntry]:
+    """Everything that the catalog of a target holds under a name; nothing before the first run.
+
+    Raises DependencyError when the server does not answer, or does not let us in.
+    """
+    with connected(target) as database:
+        there = database.run("SELECT to_regclass('iceberg_tables') IS NOT NULL")
+        if not there[0][0]:
+            return []
+        rows = database.run(
+            "SELECT table_namespace, table_name, metadata_location, iceberg_type = 'VIEW' "
+            "FROM iceberg_tables WHERE catalog_name = :catalog AND metadata_location IS NOT NULL "
+            "ORDER BY 1, 2",
+            catalog=catalog,
+        )
+    return [
+        CatalogEntry(namespace, name, metadata, is_view=bool(view))
+        for namespace, name, metadata, view in rows
+    ]
+
+
+@contextmanager
+def connected(target: ResolvedTarget) -> Iterator[Any]:
+    """A connection to the catalog of a target, closed at the end."""
+    address = target.database
+    assert address is not None, "the catalog is on a server"
+    try:
+        connection = pg8000.native.Connection(
+            user=target.catalog_user or "",
+            password=_password(target),
+            host=address.host,
+            port=address.port,
+            database=address.database,
+            ssl_context=_tls(address),
+            timeout=_SERVER_PATIENCE,
+            application_name="polynya",
+        )
+    except (pg8000.native.Error, OSError) as error:
+        raise _failed(address, error) from None
+    try:
+        yield connection
+    except (pg8000.native.Error, OSError) as error:
+        raise _failed(address, error) from None
+    finally:
+        connection.close()
+
+
+def _password(target: ResolvedTarget) -> str | None:
+    return None if target.catalog_password is None else target.catalog_password.get_secret_value()
+
+
+def _tls(address: PostgresAddress) -> ssl.SSLContext | bool | None:
+    """As the JDBC driver does: encrypted where asked for, and the server proven where asked for."""
+    if address.tls == "disable":
+        return False
+    if address.tls == "prefer":
+        return None
+    context = ssl.create_default_context()
+    context.check_hostname = address.tls == "verify-full"
+    if address.tls == "require":
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _failed(address: PostgresAddress, error: Exception) -> DependencyError:
+    """The error for a server that does not do as it is asked."""
+    said = error.args[0] if error.args else None
+    code, why = "", str(error)
+    if isinstance(said, dict):
+        code, why = str(said.get("C", "")), str(said.get("M", ""))
+    if code.startswith(_REFUSED):
+        return refused(address.text, why)
+    return unreachable(address.text, why)

@@ -1,1 +1,0 @@
-"""Views of the tables for other engines, one module for each dialect."""

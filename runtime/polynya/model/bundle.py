@@ -1,0 +1,259 @@
+"""The configuration bucket: bundles, the pointer, and what a push or pull may overwrite.
+
+What a push may overwrite, and what a pull brings home.
+
+A project folder remembers which content each file had in the bucket when the two last met (`met`,
+hashes by path; a file that did not exist is not in it). None: they never met. What was met was
+seen; only what was not seen, here or there, is protected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from polynya.model.config.fields import Frozen
+from polynya.model.errors import ConfigError, OperationError
+
+#: A project has at most as many files, and they have at most as many bytes together.
+MAX_FILES: Final = 2_000
+MAX_BYTES: Final = 32_000_000
+#: JSON writes a character in at most six bytes.
+MAX_BUNDLE_BYTES: Final = 6 * MAX_BYTES + 1_000_000
+
+_FILES: Final = TypeAdapter(dict[str, str])
+
+
+def encode(files: Mapping[str, bytes]) -> bytes:
+    """The bundle of files that are UTF-8: the same bytes for the same files.
+
+    Raises:
+        ConfigError: more files or bytes than a bundle holds, or one that is no text
+            (POLYNYA-BKT-005).
+    """
+    size = sum(map(len, files.values()))
+    if len(files) > MAX_FILES or size > MAX_BYTES:
+        raise ConfigError(
+            "POLYNYA-BKT-005",
+            f"the project has {len(files)} files of {size} bytes together; "
+            f"a bundle holds {MAX_FILES} files and {MAX_BYTES} bytes",
+            state="nothing was uploaded",
+            fix="keep data of tests outside, or make several projects of it",
+        )
+    texts = {path: _text(path, content) for path, content in files.items()}
+    return json.dumps(texts, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def _text(path: str, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(
+            "POLYNYA-BKT-005",
+            "it is no text",
+            where=path,
+            state="nothing was uploaded",
+            fix="write certificates as PEM, in UTF-8, or keep the file elsewhere",
+        ) from None
+
+
+def revision_of(bundle: bytes) -> str:
+    """The name of a bundle: its SHA-256 in hex."""
+    return hashlib.sha256(bundle).hexdigest()
+
+
+def decode(bundle: bytes, revision: str) -> dict[str, bytes]:
+    """The files of a bundle.
+
+    Raises:
+        OperationError: it is not the bundle of this name (POLYNYA-BKT-004).
+    """
+    if revision_of(bundle) != revision:
+        raise damaged(f"the bundle {revision[:12]} is not what was uploaded under this name")
+    try:
+        texts = _FILES.validate_json(bundle)
+    except ValidationError:
+        raise damaged(f"the bundle {revision[:12]} is no bundle") from None
+    return {path: text.encode() for path, text in texts.items()}
+
+
+def damaged(message: str) -> OperationError:
+    """The error of a bucket whose own objects cannot be used."""
+    return OperationError(
+        "POLYNYA-BKT-004",
+        message,
+        state="running nodes keep the configuration that they read last",
+        fix="restore the version before of this object, or delete `pushed.json` there and push "
+        "again with `--overwrite-edits`",
+    )
+
+
+MAX_POINTER_BYTES: Final = 4_000_000
+
+_Text: TypeAlias = Annotated[str, Field(max_length=1024)]
+_Revision: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Pointer(Frozen):
+    """The content of `pushed.json`.
+
+    `token` is new with each write, so that two writes never look alike. `commit` is that of the
+    Git work tree, followed by `+` if it had changes. Until a push has written every plain file,
+    `replaces` holds the versions of those that it has to replace or delete, None where it has to
+    make one: a plain file that is still in this version is left over, not edited. `overtook` is the
+    revision of a push that was not finished when this one came, and may still be writing.
+    """
+
+    format: Literal[1] = 1
+    revision: _Revision
+    pushed_by: _Text
+    pushed_at: datetime
+    commit: _Text | None = None
+    token: _Text
+    overtook: _Revision | None = None
+    replaces: dict[_Text, _Text | None] = Field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        """The object's content."""
+        return self.model_dump_json(indent=1).encode() + b"\n"
+
+    def settled(self, token: str) -> Pointer:
+        """The same push when all plain files are written."""
+        return self.model_copy(update={"replaces": {}, "token": token})
+
+
+def parse_pointer(data: bytes) -> Pointer:
+    """The pointer in an object; raises OperationError when it is none (POLYNYA-BKT-004)."""
+    try:
+        return Pointer.model_validate_json(data)
+    except ValidationError as error:
+        raise damaged(f"`pushed.json` cannot be read: {error.errors()[0]['msg']}") from None
+
+
+Edit: TypeAlias = Literal["changed", "added", "deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A plain file as it is now: in which version, and its content, None if it was not read."""
+
+    version: str
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The files in force by path, those among them that were edited by hand, and what is left over.
+
+    `left_over` are plain files that count for nothing: a push did not come to write them, or was
+    overtaken and wrote them too late.
+    """
+
+    files: Mapping[str, bytes]
+    edits: Mapping[str, Edit]
+    left_over: tuple[str, ...] = ()
+
+
+def in_force(
+    pushed: Mapping[str, bytes],
+    plain: Mapping[str, Plain],
+    replaces: Mapping[str, str | None],
+    overtaken: Mapping[str, bytes] | None = None,
+) -> InForce:
+    """Decide for each file whether the bundle or the plain file counts.
+
+    The plain file counts, also by its absence, with three exceptions: a push did not come to
+    replace it (its version is the one in `replaces`); it is as the overtaken push would have it;
+    its content was not read.
+
+    Args:
+        pushed: the files of the bundle.
+        plain: the plain files; one that is not among them does not exist.
+        replaces: see `Pointer`.
+        overtaken: the files of a push that was not finished when this one came; None if there was
+            none. It may still be writing.
+    """
+    files: dict[str, bytes] = {}
+    edits: dict[str, Edit] = {}
+    left_over = []
+    for path in sorted(pushed.keys() | plain.keys() | replaces.keys()):
+        here, there = pushed.get(path), plain.get(path)
+        version, content = (there.version, there.content) if there else (None, None)
+        late = overtaken is not None and content == overtaken.get(path)
+        if there is not None and content is None:
+            content = here
+        elif content != here and (late or (path in replaces and replaces[path] == version)):
+            left_over.append(path)
+            content = here
+        if content is not None:
+            files[path] = content
+        if content != here:
+            edits[path] = _kind(here, content)
+    return InForce(files, edits, tuple(left_over))
+
+
+def _kind(before: bytes | None, after: bytes | None) -> Edit:
+    if before is None:
+        return "added"
+    return "deleted" if after is None else "changed"
+
+
+def content_hash(content: bytes | None) -> str | None:
+    """SHA-256 in hex; None for a file that does not exist."""
+    return None if content is None else hashlib.sha256(content).hexdigest()
+
+
+def unseen_edits(
+    local: Mapping[str, bytes], bucket: InForce, met: Mapping[str, str] | None
+) -> tuple[str, ...]:
+    """Files that were edited by hand in the bucket, and that a push of `local` would lose unseen.
+
+    An edit was seen when it was there at the last meeting, and it is not lost when the local file
+    holds the same.
+    """
+    return tuple(
+        path
+        for path in bucket.edits
+        if local.get(path) != bucket.files.get(path)
+        and (met is None or met.get(path) != content_hash(bucket.files.get(path)))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Homecoming:
+    """What a pull does: the content that files get (None: deleted), and what it must not touch."""
+
+    writes: Mapping[str, bytes | None]
+    conflicts: tuple[str, ...]
+
+
+def homecoming(
+    local: Mapping[str, bytes],
+    bucket: InForce,
+    pushed: Mapping[str, bytes],
+    met: Mapping[str, str] | None,
+) -> Homecoming:
+    """Decide what a pull does with each file that differs.
+
+    A file that only the bucket changed since the last meeting comes home, one that only the folder
+    changed stays, one that both changed is a conflict. A folder that never met the bucket counts as
+    having what was pushed: what it has instead is a conflict, what it has besides is its own.
+    """
+    writes: dict[str, bytes | None] = {}
+    conflicts = []
+    for path in sorted(local.keys() | bucket.files.keys()):
+        here, there = local.get(path), bucket.files.get(path)
+        before = content_hash(pushed.get(path)) if met is None else met.get(path)
+        if here == there:
+            continue
+        if content_hash(here) == before or (here is None and met is None):
+            writes[path] = there
+        elif content_hash(there) != before or (there is not None and met is None):
+            conflicts.append(path)
+    return Homecoming(writes, tuple(conflicts))

@@ -1,0 +1,85 @@
+"""What two files of a project must not both have: a name, a table, a folder, a reader's stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.stream_landing import StreamingLanding
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.documents.problems import Problem, located
+from polynya.model.errors import ConfigError
+from polynya.model.names import shown
+from polynya.model.project import DocumentFile, Task
+from polynya.model.project_parts import reader_problems, sharing_problems, unread_problem
+
+
+def without_clashes(
+    loaded: list[tuple[Task, DocumentFile]], errors: list[ConfigError]
+) -> list[tuple[Task, DocumentFile]]:
+    """Leave out tasks whose name or tables another file took first; the errors name both files."""
+    names: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    readers: dict[tuple[str, str], str] = {}
+    direct = {
+        task.place: task.name
+        for task, _ in loaded
+        if isinstance(task, StreamingLanding) and task.direct
+    }
+    whole = not errors
+    kept = []
+    for task, file in loaded:
+        problems = []
+        other = names.setdefault(task.name.lower(), file.shown_as)
+        if other != file.shown_as:
+            message = f"task {shown(task.name)} is already defined in {other}"
+            problems.append(Problem(("name",), "POLYNYA-CFG-012", message, "rename one of them"))
+        elif isinstance(task, StorageTask):
+            problems.extend(_table_clashes(task, file, owners))
+            problems.extend(reader_problems(task, direct))
+            problems.extend(sharing_problems(task, file.shown_as, readers))
+        else:
+            problems.extend(_folder_clashes(task, file, folders))
+            if isinstance(task, StreamingLanding) and task.direct and whole:
+                problems.extend(unread_problem(task, [one for one, _ in loaded]))
+        errors.extend(located(problems, file.document, file.shown_as))
+        if not problems:
+            kept.append((task, file))
+    return kept
+
+
+def _table_clashes(
+    task: StorageTask, file: DocumentFile, owners: dict[str, str]
+) -> Iterator[Problem]:
+    for index, dataset in enumerate(task.datasets):
+        final = resolved(task, dataset)
+        for relation in final.relations.taken:
+            me = f"dataset `{dataset.name}` in {file.shown_as}"
+            other = owners.setdefault(relation, me)
+            if other != me or final.relations.taken.count(relation) > 1:
+                yield Problem(
+                    ("datasets", index, "name"),
+                    "POLYNYA-CFG-013",
+                    f"`{relation}` belongs to {other} and to {me}",
+                    "give one of the tasks a `prefix` of its own or another `schema`",
+                )
+                break
+
+
+def _folder_clashes(
+    task: StreamingLanding | ConnectedCapture, file: DocumentFile, folders: dict[str, str]
+) -> Iterator[Problem]:
+    """A folder that another landing writes to, or one in or around it."""
+    mine = f"{task.place}/"
+    for theirs, other in folders.items():
+        if mine.startswith(theirs) or theirs.startswith(mine):
+            yield Problem(
+                ("folder",) if task.folder else ("name",),
+                "POLYNYA-STR-004",
+                f"the folder {shown(task.place)} is that of the landing in {other}, in it or "
+                "around it",
+                "give one of the tasks another `folder`",
+            )
+            return
+    folders[mine] = file.shown_as

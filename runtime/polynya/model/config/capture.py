@@ -1,0 +1,310 @@
+"""A capture as written in `tasks/*.yml`: tables, masks, large values, failures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from polynya.model.config.fields import (
+    ClusterName,
+    Column,
+    Duration,
+    Expression,
+    Frozen,
+    Name,
+    Pattern,
+    RelativePath,
+    Size,
+)
+from polynya.model.config.schedule import Schedule
+from polynya.model.config.stream_landing import FolderRetention, RetentionOrKeep
+from polynya.model.patterns import any_text
+
+LobPolicy: TypeAlias = Literal["truncate", "null", "stop"]
+
+
+class Lobs(Frozen):
+    """A limit for values of text and binary columns, of whatever type."""
+
+    limit: Size = Field(
+        ge=1024,
+        description="Maximum bytes of a value, in UTF-8 for text.",
+    )
+    then: LobPolicy = Field(
+        default="truncate",
+        description="What happens to a longer value: `truncate` keeps its beginning, `null` "
+        "replaces it by NULL, `stop` ends the load of its table, or the capture if "
+        "the value is in a change. Default: `truncate`.",
+    )
+
+
+VariableName: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,254}$")
+]
+
+
+class FromEnvironment(Frozen):
+    """A secret in a variable of the environment, read when the capture starts."""
+
+    env: VariableName = Field(description="Name of the environment variable.")
+
+
+#: Where a secret stands. A text is a reference, `${file:PATH}` or `${secret:NAME#FIELD}`, or what
+#: `${env:NAME}` gave when the file was read.
+SecretSetting: TypeAlias = FromEnvironment | SecretStr
+
+
+_MaskText: TypeAlias = Annotated[str, StringConstraints(max_length=10_000)]
+
+
+class KeyedHash(Frozen):
+    """HMAC-SHA256 of the value: equal values stay equal, nobody computes them without the key."""
+
+    key: SecretSetting = Field(
+        description="The key: `{env: NAME}`, `${env:NAME}`, `${file:PATH}` or "
+        "`${secret:NAME#FIELD}`; never in the file."
+    )
+
+
+class Mask(Frozen):
+    """How a column is masked: one of these keys."""
+
+    hash: KeyedHash | None = Field(
+        default=None, description="Replace the value by a keyed hash, as text."
+    )
+    truncate: int | None = Field(
+        default=None, ge=0, le=10_000, description="Keep this number of characters."
+    )
+    replace: _MaskText | int | float | bool | None = Field(
+        default=None, description="Replace the value by this one; null for NULL."
+    )
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The keys that are written; a right mask has one."""
+        return tuple(name for name in type(self).model_fields if name in self.model_fields_set)
+
+
+#: `drop` leaves the column out.
+MaskSetting: TypeAlias = Literal["drop"] | Mask
+
+
+#: Both stand for any text.
+_WILDCARDS: Final = re.compile(r"[%*]")
+
+
+def matches(pattern: str, table: str) -> bool:
+    """Tell whether a pattern takes a table, such as `public.orders`. Case matters."""
+    return any_text(pattern, "%*").fullmatch(table) is not None
+
+
+def takes(include: Iterable[str], exclude: Iterable[str], table: str) -> bool:
+    """Tell whether a table is included and not excluded."""
+    wanted = any(matches(one, table) for one in include)
+    return wanted and not any(matches(one, table) for one in exclude)
+
+
+def has_wildcard(pattern: str) -> bool:
+    """Tell whether a pattern may take tables that come later."""
+    return _WILDCARDS.search(pattern) is not None
+
+
+TableFault: TypeAlias = Literal["suspend", "stop"]
+
+
+class EnvironmentErrors(Frozen):
+    """The database, the network or the landing zone does not answer: what may pass by itself."""
+
+    retry: Annotated[int, Field(ge=0)] | Literal["forever"] = Field(
+        default="forever",
+        description="Number of consecutive retries, or `forever`. Default: `forever`.",
+    )
+    from_: Duration = Field(
+        default=timedelta(seconds=5),
+        alias="from",
+        description="Pause before the first retry; each following pause is twice as long. "
+        "Default: `5s`.",
+    )
+    to: Duration = Field(
+        default=timedelta(minutes=30), description="The longest pause. Default: `30m`."
+    )
+
+
+class TableErrors(Frozen):
+    """One table cannot be read, while others can."""
+
+    retry: int = Field(default=3, ge=0, description="Number of retries.")
+    then: TableFault = Field(
+        default="suspend",
+        description="`suspend` leaves the table out until an operator resumes it, and the others "
+        "continue; `stop` ends the task. Default: `suspend`.",
+    )
+
+
+class Faults(Frozen):
+    """Failures, and what follows from each."""
+
+    environment: EnvironmentErrors = Field(
+        default_factory=EnvironmentErrors,
+        description="The database, the network or the landing zone does not answer.",
+    )
+    table: TableErrors = Field(default_factory=TableErrors, description="One table cannot be read.")
+
+
+def pause_seconds(policy: EnvironmentErrors, failures: int) -> float | None:
+    """Seconds to wait after so many failures in a row, at least one; None: not tried again."""
+    if policy.retry != "forever" and failures > policy.retry:
+        return None
+    first, longest = policy.from_.total_seconds(), policy.to.total_seconds()
+    # The exponent is bounded: a float ends somewhere, and a retry forever does not.
+    return float(min(longest, first * 2.0 ** min(failures - 1, 60)))
+
+
+_MEBIBYTE: Final = 2**20
+
+UpdateMethod: TypeAlias = Literal["cdc", "reload"]
+Priority: TypeAlias = Literal["highest", "high", "normal", "low", "lowest"]
+#: As PostgreSQL allows it for a slot.
+SlotName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")]
+
+
+class TableChoice(Frozen):
+    """Choice of tables by their names."""
+
+    include: tuple[Pattern, ...] = Field(
+        min_length=1,
+        description="Tables as `schema.table` or `database.table`. `%` or `*` stands for any "
+        "text, so `public.*` also matches later tables. Case matters.",
+    )
+    exclude: tuple[Pattern, ...] = Field(
+        default=(), description="Tables to leave out, in the same form. Default: none."
+    )
+
+    def takes(self, table: str) -> bool:
+        """Whether a table is captured."""
+        return takes(self.include, self.exclude, table)
+
+
+class Load(Frozen):
+    """The first load of each table."""
+
+    parallel: int = Field(
+        default=5, ge=1, le=64, description="Number of tables that are loaded in parallel."
+    )
+    order: dict[Pattern, Priority] = Field(
+        default_factory=dict,
+        description="Priority of a table's load, by name: `highest`, `high`, `normal`, `low` or "
+        "`lowest`. Default: `normal`.",
+    )
+    filter: dict[Pattern, Expression] = Field(
+        default_factory=dict,
+        description="Rows to load, by table: a condition in the SQL of the database. Changes of "
+        "other rows are still captured; `rows` leaves those out too.",
+    )
+    chunk_rows: int = Field(
+        default=50_000,
+        ge=100,
+        le=10_000_000,
+        description="Rows of a chunk; after a kill the load continues after the last landed chunk.",
+    )
+
+
+class Roll(Frozen):
+    """Limits of a landed batch: it is complete as soon as one is reached.
+
+    Changes that come after a rest of `age` land at once.
+    """
+
+    size: Size = Field(
+        default=32 * _MEBIBYTE,
+        ge=2**16,
+        description="Size of a batch's events, before compression. Default: `32MB`.",
+    )
+    age: Duration = Field(
+        default=timedelta(seconds=2),
+        description="Interval between batches of a continuous stream. A change after a longer "
+        "pause lands immediately. Default: `2s`.",
+    )
+
+
+class Write(Frozen):
+    """Form and size of landed batches."""
+
+    format: Literal["json"] = Field(default="json", description="Lines of JSON.")
+    roll: Roll = Field(default_factory=Roll, description="When to finish a landed batch.")
+    compression: Literal["zstd"] = Field(
+        default="zstd", description="Compression of landed batches."
+    )
+
+
+class CaptureLanding(Frozen):
+    """Captures tables of a database: their rows, then their changes, into the landing zone."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
+    kind: Literal["landing"] = Field(description="Kind of the task.")
+    name: Name = Field(description="Name of the task, unique in the project.")
+    connection: Name = Field(description="Name of a file in `connections/`.")
+    update_method: UpdateMethod = Field(
+        default="cdc",
+        description="`cdc` loads once and then captures changes; `reload` loads everything again "
+        "at each moment of `schedule`. Default: `cdc`.",
+    )
+    schedule: Schedule | None = Field(
+        default=None,
+        description="For `update_method: reload`: a cron expression in UTC, such as `30 2 * * *`,"
+        " or an iCalendar rule (RFC 5545), such as "
+        "`FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=2`, in UTC or after a "
+        "`DTSTART;TZID=Europe/Berlin:20260101T023000`.",
+    )
+    cluster: ClusterName | None = Field(
+        default=None,
+        description="Cluster whose agents run this task. Default: `cluster` of the project.",
+    )
+    tables: TableChoice = Field(description="Tables to capture.")
+    load: Load = Field(default_factory=Load, description="How existing rows are loaded.")
+    write: Write = Field(
+        default_factory=Write, description="Size and compression of landed batches."
+    )
+    errors: Faults = Field(default_factory=Faults, description="Retries after failures.")
+    mask: dict[Pattern, dict[Column, MaskSetting]] = Field(
+        default_factory=dict,
+        description="Masks of columns, by table, applied before anything is written: `drop`, "
+        "`{hash: {key: …}}`, `{truncate: N}` or `{replace: VALUE}`.",
+    )
+    lobs: Lobs | None = Field(
+        default=None,
+        description="Maximum length of text and binary values. Default: no limit.",
+    )
+    rows: dict[Pattern, Expression] = Field(
+        default_factory=dict,
+        description="Rows to capture, by table: a condition in the SQL of the database, for "
+        "PostgreSQL 15 and later.",
+    )
+    folder: RelativePath | None = Field(
+        default=None,
+        description="Folder below the target's landing folder. Default: the task's name.",
+    )
+    folder_retention: RetentionOrKeep = Field(
+        default_factory=FolderRetention,
+        description="How long landed batches stay, by default `7d`; `keep` is short for `{keep: "
+        "keep}`. The newest batch always stays: it holds the position.",
+    )
+    slot: SlotName | None = Field(
+        default=None,
+        description="For PostgreSQL: the replication slot. Default: derived from the task's name.",
+    )
+    publication: SlotName | None = Field(
+        default=None,
+        description="For PostgreSQL: the publication. Default: derived from the task's name.",
+    )
+
+    @property
+    def place(self) -> str:
+        """The folder of the task in the landing zone."""
+        return self.folder or self.name

@@ -1,1 +1,0 @@
-"""Where the work of a target is done when this process does not do it."""

@@ -1,1 +1,0 @@
-"""Settings of what keeps tables in shape."""

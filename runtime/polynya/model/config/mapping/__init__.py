@@ -1,1 +1,0 @@
-"""What is made of each record: the columns of its table."""

@@ -1,0 +1,293 @@
+"""When a capture reloads: a line of cron in UTC, or a recurrence rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Annotated, Final, TypeAlias
+from zoneinfo import ZoneInfo
+
+from dateutil.rrule import rrulestr
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from polynya.model.names import shown
+
+#: A Monday and the first day of a year: what a rule without DTSTART counts from.
+_ANCHOR: Final = datetime(2001, 1, 1, tzinfo=UTC)
+#: Frequencies whose period has always the same length: there a rule can be begun near its moment.
+_PERIODS: Final = {
+    "MINUTELY": timedelta(minutes=1),
+    "HOURLY": timedelta(hours=1),
+    "DAILY": timedelta(days=1),
+    "WEEKLY": timedelta(weeks=1),
+}
+_FREQUENCIES: Final = frozenset({*_PERIODS, "MONTHLY", "YEARLY"})
+_PARTS: Final = frozenset(
+    {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYSETPOS", "BYMONTH", "BYMONTHDAY", "BYDAY",
+     "BYHOUR", "BYMINUTE"}
+)  # fmt: skip
+_START: Final = re.compile(r"DTSTART(?:;TZID=([A-Za-z0-9_+/-]{1,64}))?:(\d{8}T\d{6})(Z?)")
+_LONGEST: Final = 1000
+#: Days of the months at most, from January on.
+_DAYS_OF_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """Moments that come again: `next_after` gives them one by one, on the clock of their zone.
+
+    Attributes:
+        text: as it was written.
+        rule: its parts, `FREQ=…;…`.
+        start: moment from which it counts.
+    """
+
+    text: str
+    rule: str
+    start: datetime
+
+    def __str__(self) -> str:
+        return self.text
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first moment of the rule after another one, in UTC; None: it is over."""
+        here = moment.astimezone(self.start.tzinfo)
+        found = rrulestr(self.rule, dtstart=self._near(here)).after(here)
+        return None if found is None else found.astimezone(UTC)
+
+    def _near(self, moment: datetime) -> datetime:
+        """A start that gives the same moments, not long before one."""
+        parts = _parts(self.rule)
+        period = _PERIODS.get(parts["FREQ"])
+        if period is None or "COUNT" in parts:
+            return self.start
+        step = period * int(parts.get("INTERVAL", "1"))
+        # Both are of one zone, so this is the time on its clock, as rules count it.
+        return self.start + step * max(0, (moment - self.start) // step - 1)
+
+
+def is_recurrence(text: str) -> bool:
+    """Whether a text is meant as a rule and not as a line of cron."""
+    return re.match(r"\s*(DTSTART|RRULE|[A-Z]+=)", text) is not None
+
+
+def parse_recurrence(text: str) -> Recurrence:
+    """The schedule of a rule; raises ValueError in words for who wrote it."""
+    if len(text) > _LONGEST:
+        raise ValueError("the rule is too long")
+    lines = text.split()
+    start = _ANCHOR
+    if lines and lines[0].startswith("DTSTART"):
+        start = _start(lines.pop(0))
+    if len(lines) != 1:
+        raise ValueError(
+            f"{shown(text)} is no rule: it is one `RRULE:` after one `DTSTART` at most"
+        )
+    rule = lines[0].removeprefix("RRULE:")
+    parts = _parts(rule)
+    _check(parts, has_start=start is not _ANCHOR)
+    _check_days(parts)
+    found = Recurrence(" ".join(text.split()), rule, start)
+    try:
+        first = found.next_after(start - timedelta(minutes=1))
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{shown(rule)} is no rule: {error}") from None
+    if first is None:
+        raise _never(rule)
+    return found
+
+
+def _start(line: str) -> datetime:
+    match = _START.fullmatch(line)
+    if match is None or (match[1] and match[3]):
+        raise ValueError(
+            f"{shown(line)} is no start: write `DTSTART;TZID=Europe/Berlin:20260101T023000`"
+        )
+    zone: tzinfo = UTC
+    if match[1]:
+        try:
+            zone = ZoneInfo(match[1])
+        except (ValueError, OSError, LookupError):
+            raise ValueError(f"this machine knows no time zone {shown(match[1])}") from None
+    return datetime.strptime(match[2], "%Y%m%dT%H%M%S").replace(tzinfo=zone)
+
+
+def _parts(rule: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in rule.rstrip(";").split(";")]
+    return {name: value for name, _, value in pairs}
+
+
+def _check(parts: dict[str, str], *, has_start: bool) -> None:
+    unknown = sorted(set(parts) - _PARTS)
+    if unknown:
+        raise ValueError(f"a rule of a schedule has no {shown(unknown[0])}")
+    if parts.get("FREQ") not in _FREQUENCIES:
+        raise ValueError(f"a rule has a `FREQ`: one of {', '.join(sorted(_FREQUENCIES))}")
+    for name in ("INTERVAL", "COUNT"):
+        number = parts.get(name, "1")
+        if not (number.isascii() and number.isdigit() and 0 < int(number) <= 100_000):
+            raise ValueError(f"{shown(number)} is no `{name}`: it is 1 to 100,000")
+    if "COUNT" in parts and not has_start:
+        raise ValueError("`COUNT` needs a `DTSTART` to count from")
+    if "BYSETPOS" in parts and parts["FREQ"] in _PERIODS:
+        raise ValueError("`BYSETPOS` is for `MONTHLY` and `YEARLY`")
+
+
+def _check_days(parts: dict[str, str]) -> None:
+    """Refuse days that no month has: they would be looked for until the year 9999."""
+    days = [int(day) for day in re.findall(r"\d{1,4}", parts.get("BYMONTHDAY", ""))]
+    months = [int(month) for month in re.findall(r"\d{1,4}", parts.get("BYMONTH", ""))]
+    longest = max((_DAYS_OF_MONTHS[month - 1] for month in months if 1 <= month <= 12), default=31)
+    if days and min(days) > longest:
+        raise _never(f"BYMONTH={parts.get('BYMONTH', '')};BYMONTHDAY={parts['BYMONTHDAY']}")
+
+
+def _never(rule: str) -> ValueError:
+    return ValueError(f"{shown(rule)} never comes")
+
+
+_SHORT: Final[Mapping[str, str]] = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+}
+_MONTHS: Final = [
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+]
+_DAY_NAMES: Final = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+#: Name, least, most, and words for the numbers from the least on.
+_FIELDS: Final[tuple[tuple[str, int, int, list[str]], ...]] = (
+    ("minute", 0, 59, []),
+    ("hour", 0, 23, []),
+    ("day of the month", 1, 31, []),
+    ("month", 1, 12, _MONTHS),
+    ("day of the week", 0, 7, _DAY_NAMES),
+)
+_PART: Final = re.compile(r"(\*|[a-z0-9]+(?:-[a-z0-9]+)?)(?:/(\d{1,4}))?")
+#: From one 29 February to the next there are at most eight years.
+_HORIZON: Final = timedelta(days=366 * 8)
+_FIX: Final = (
+    "write five fields, minute, hour, day, month, day of the week: `30 2 * * *`; or a rule: "
+    "`FREQ=DAILY;BYHOUR=2;BYMINUTE=30`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """Moments that come again: `next_after` gives them one by one."""
+
+    text: str
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    either_day: bool
+    """Day of the month and of the week are both restricted: one of them suffices, as in cron."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def next_after(self, moment: datetime) -> datetime:
+        """The first moment of the schedule after another one, both with their offset.
+
+        Raises ValueError where there is none in eight years: no schedule that was parsed.
+        """
+        end = moment + _HORIZON
+        now = moment.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
+        while now <= end:
+            if now.month not in self.months or not self._is_day(now):
+                now = now.replace(hour=0, minute=0) + timedelta(days=1)
+            elif now.hour not in self.hours:
+                now = now.replace(minute=0) + timedelta(hours=1)
+            elif now.minute not in self.minutes:
+                now += timedelta(minutes=1)
+            else:
+                return now
+        raise ValueError(f"`{self.text}` never comes")
+
+    def _is_day(self, moment: datetime) -> bool:
+        in_month = moment.day in self.days
+        in_week = moment.isoweekday() % 7 in self.weekdays
+        return in_month or in_week if self.either_day else in_month and in_week
+
+
+def parse_cron(text: str) -> Cron:
+    """The schedule of a line of cron; raises ValueError in words for who wrote it."""
+    written = text.strip()
+    fields = _SHORT.get(written.lower(), written).lower().split()
+    if len(fields) != len(_FIELDS):
+        raise ValueError(f"{shown(text)} is no schedule")
+    sets = [_values(field, *facts) for field, facts in zip(fields, _FIELDS, strict=True)]
+    weekdays = frozenset(day % 7 for day in sets[4])
+    either = not fields[2].startswith("*") and not fields[4].startswith("*")
+    cron = Cron(written, sets[0], sets[1], sets[2], sets[3], weekdays, either)
+    cron.next_after(datetime(2000, 1, 1, tzinfo=UTC))
+    return cron
+
+
+def _values(field: str, name: str, least: int, most: int, words: list[str]) -> frozenset[int]:
+    found: set[int] = set()
+    for part in field.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{shown(part)} is no {name} of a schedule")
+        span, step = match[1], int(match[2] or 1)
+        if span == "*":
+            begin, end = least, most
+        else:
+            first, _, last = span.partition("-")
+            begin = _number(first, name, least, most, words)
+            end = _number(last, name, least, most, words) if last else (most if match[2] else begin)
+        if step < 1 or begin > end:
+            raise ValueError(f"{shown(part)} is no {name} of a schedule")
+        found.update(range(begin, end + 1, step))
+    return frozenset(found)
+
+
+def _number(text: str, name: str, least: int, most: int, words: list[str]) -> int:
+    number = words.index(text) + least if text in words else int(text) if text.isdigit() else -1
+    if not least <= number <= most:
+        raise ValueError(f"{shown(text)} is no {name}: it is {least} to {most}")
+    return number
+
+
+def parse_schedule(text: str) -> Cron | Recurrence:
+    """The schedule of a line of cron or of a rule; raises ValueError in words."""
+    return parse_recurrence(text) if is_recurrence(text) else parse_cron(text)
+
+
+def _schedule(value: object) -> object:
+    if isinstance(value, Cron | Recurrence):
+        return value
+    try:
+        return parse_schedule(str(value))
+    except ValueError as error:
+        raise PydanticCustomError(
+            "polynya_value", "{message}", {"message": str(error), "fix": _FIX}
+        ) from None
+
+
+Schedule: TypeAlias = Annotated[
+    Cron | Recurrence,
+    BeforeValidator(_schedule),
+    PlainSerializer(str),
+    WithJsonSchema(
+        {"type": "string", "examples": ["30 2 * * *", "@hourly", "FREQ=WEEKLY;BYDAY=MO;BYHOUR=2"]}
+    ),
+]

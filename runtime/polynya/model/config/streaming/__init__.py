@@ -1,1 +1,0 @@
-"""Settings of streams: what their messages mean, where they come from, what they become."""

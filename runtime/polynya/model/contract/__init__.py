@@ -1,1 +1,0 @@
-"""What the tables promise: header columns, names, paths. Everything else builds on these."""

@@ -1,0 +1,138 @@
+"""References in values: `${env:NAME}`, and `${file:PATH}`, `${secret:NAME}` read late.
+
+They stand only where a setting holds a secret. Until its use the setting is the text as written, so
+no dump or comparison of settings has the secret.
+
+`${env:NAME}` and `${env:NAME:-default}` in configuration values, resolved after parsing.
+
+Only values are touched, never keys or structure, so nothing that an environment variable holds can
+add a setting. `$${env:NAME}` stays as the text `${env:NAME}`. References that are read where they
+are used (`late_references.py`) stay as they are where such may stand, and are wrong elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from polynya.model.documents.yaml import ListNode, MapNode, Node, NodePath, Plain
+from polynya.model.names import shown
+
+Provider: TypeAlias = Literal["file", "secret"]
+
+LATE_PROVIDERS: Final = ("file", "secret")
+
+#: With a second `$` it is the text itself.
+_LATE_REFERENCE: Final = re.compile(r"\$(\$?)\{(file|secret):([^}]*)\}")
+_ENTRY: Final = re.compile(r"([A-Za-z0-9/_+=.@:-]{1,2048})(?:#([^#}]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class LateReference:
+    """What is read: a file, or an entry of Secrets Manager and perhaps a field of its JSON."""
+
+    provider: Provider
+    place: str
+    field: str | None = None
+
+    def __str__(self) -> str:
+        """The reference as it is written."""
+        return f"${{{self.provider}:{self.place}{f'#{self.field}' if self.field else ''}}}"
+
+
+def late_reference(provider: str, rest: str) -> LateReference | str:
+    """The reference, or what is wrong with it."""
+    written = shown(f"${{{provider}:{rest}}}")
+    if provider == "file":
+        right = rest.startswith("/") and ".." not in rest.split("/") and rest.isprintable()
+        return LateReference("file", rest) if right else f"{written} names no absolute path"
+    entry = _ENTRY.fullmatch(rest)
+    if entry is None:
+        return f"{written} names no secret; write `${{secret:NAME}}` or `${{secret:NAME#FIELD}}`"
+    return LateReference("secret", *entry.groups())
+
+
+def kept_as_text(value: str) -> str:
+    """A value in which nothing is a reference, to stand beside references."""
+    return _LATE_REFERENCE.sub(lambda found: f"${found[0]}", value)
+
+
+def opened(text: str, read: Callable[[LateReference], str]) -> str:
+    """A text with its references replaced by what `read` gives."""
+
+    def replace(found: re.Match[str]) -> str:
+        escaped, provider, rest = found.groups()
+        if escaped:
+            return found[0][1:]
+        reference = late_reference(provider, rest)
+        return read(reference) if isinstance(reference, LateReference) else found[0]
+
+    return _LATE_REFERENCE.sub(replace, text)
+
+
+_REFERENCE: Final = re.compile(r"\$(\$?)\{([a-z_]+):([^}]*)\}")
+_VARIABLE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+def plain_value(
+    node: Node, environment: Mapping[str, str], late: Callable[[NodePath], bool] = lambda _: False
+) -> tuple[Plain, list[tuple[NodePath, str]]]:
+    """Return a document as plain values, references resolved; `(path, message)` per problem.
+
+    `late` tells where references that are read at their use may stand.
+    """
+    problems: list[tuple[NodePath, str]] = []
+
+    def convert(node: Node, path: NodePath) -> Plain:
+        if isinstance(node, MapNode):
+            return {key: convert(value, (*path, key)) for key, (_, value) in node.entries.items()}
+        if isinstance(node, ListNode):
+            return [convert(item, (*path, index)) for index, item in enumerate(node.items)]
+        if not isinstance(node.value, str):
+            return node.value
+        text, messages = interpolate(node.value, environment, late=late(path))
+        problems.extend((path, message) for message in messages)
+        return text
+
+    return convert(node, ()), problems
+
+
+def interpolate(
+    text: str, environment: Mapping[str, str], *, late: bool = False
+) -> tuple[str, list[str]]:
+    """Return a text with its references resolved, and a message for each that cannot be.
+
+    `late`: references that are read at their use may stand in it.
+    """
+    messages: list[str] = []
+
+    def replace(match: re.Match[str]) -> str:
+        escaped, provider, rest = match.groups()
+        if late and provider in LATE_PROVIDERS:
+            reference = late_reference(provider, rest)
+            if isinstance(reference, str) and not escaped:
+                messages.append(reference)
+            return match[0]
+        if escaped:
+            return match[0][1:]
+        variable = _VARIABLE.fullmatch(rest)
+        if provider in LATE_PROVIDERS:
+            where = "only in properties of Kafka, logins and keys of masks"
+            messages.append(f"{shown(match[0])} cannot stand here, {where}")
+            return match[0]
+        if provider != "env" or variable is None:
+            messages.append(f"{shown(match[0])} is no reference; write `${{env:NAME}}`")
+            return match[0]
+        name, default = variable.groups()
+        # Like a shell's `:-`: an empty variable takes the default, too.
+        value = environment.get(name) or default
+        if value is None:
+            value = environment.get(name)
+        if value is None:
+            messages.append(f"environment variable `{name}` is not set")
+            return match[0]
+        return kept_as_text(value) if late else value
+
+    return _REFERENCE.sub(replace, text), messages

@@ -1,0 +1,310 @@
+"""The one YAML and JSON reader: values with line and column, and hard limits.
+
+It builds the document from ruamel's parse events and constructs nothing but text, numbers,
+booleans, nulls, lists and mappings: no tag can name a class. Limits hold while reading, because
+ruamel's scanner is quadratic in nesting depth (10^5 brackets take minutes) and an alias bomb is
+small on disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any, Final, TypeAlias
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from polynya.model.errors import ConfigError
+from polynya.model.names import shown
+
+Scalar: TypeAlias = str | int | float | bool | None
+Plain: TypeAlias = Scalar | list["Plain"] | dict[str, "Plain"]
+NodePath: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A 1-based line and column in a file."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    """One value. `size` counts a shared sub-tree as often as it shows."""
+
+    value: Scalar
+    place: Place
+    size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """A sequence."""
+
+    items: tuple[Node, ...]
+    place: Place
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    """A mapping with unique text keys; each entry also has the place of its key."""
+
+    entries: dict[str, tuple[Place, Node]]
+    place: Place
+    size: int
+
+
+Node: TypeAlias = ScalarNode | ListNode | MapNode
+
+
+def place_of(root: Node, path: Sequence[str | int]) -> Place:
+    """Return the place of a path: of the key in a mapping, of the item in a list.
+
+    Follows the path as far as the document goes; parts that are no keys (pydantic's union tags)
+    are skipped.
+    """
+    node, place = root, root.place
+    for part in path:
+        if isinstance(node, MapNode) and part in node.entries:
+            place, node = node.entries[str(part)]
+        elif isinstance(node, ListNode) and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+            place = node.place
+    return place
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Return a path as people write it: `datasets[0].keys`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+MAX_FILE_BYTES: Final = 1_000_000
+MAX_NODES: Final = 20_000
+MAX_DEPTH: Final = 32
+MAX_ERRORS: Final = 50
+
+_FIXES: Final = {
+    "POLYNYA-CFG-003": "leave it out, or put it in quotes if it is text",
+    "POLYNYA-CFG-004": "split it into several task files",
+    "POLYNYA-CFG-005": "remove one of them",
+}
+_CORE_TAG: Final = "tag:yaml.org,2002:"
+_INT: Final = re.compile(r"[-+]?[0-9]{1,400}|0o[0-7]{1,100}|0x[0-9a-fA-F]{1,100}")
+_FLOAT: Final = re.compile(
+    r"[-+]?(\.[0-9]{1,400}|[0-9]{1,400}(\.[0-9]{0,400})?)([eE][-+]?[0-9]{1,9})?"
+)
+_WORDS: Final[dict[str, Scalar]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+
+
+def read_text(path: FilePath, shown_as: str) -> str:
+    """Return the text of a file; raises ConfigError when too large, unreadable or not UTF-8."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(
+            "POLYNYA-CFG-002",
+            f"the file cannot be read: {error.strerror}",
+            where=shown_as,
+            fix="check that it is there and that you may read it",
+        ) from None
+    if len(raw) > MAX_FILE_BYTES:
+        raise ConfigError(
+            "POLYNYA-CFG-004",
+            f"the file is larger than {MAX_FILE_BYTES} bytes",
+            where=shown_as,
+            fix="split it into several task files",
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise ConfigError(
+            "POLYNYA-CFG-002",
+            "the file is not UTF-8 text",
+            where=f"{shown_as}:{line}:{column}",
+            fix="save it as UTF-8",
+        ) from None
+
+
+def read_document(text: str, file: str) -> tuple[Node, list[ConfigError]]:
+    """Return the document of a text, and the errors that leave the rest of it readable.
+
+    Duplicate keys, keys that are no text and tags are collected: the first value of a duplicate key
+    stays. What makes the text unreadable (syntax, limits) is raised as ConfigError.
+    """
+    # A tab is white space in JSON but not in YAML; raw tabs inside JSON strings are illegal anyway.
+    readable = text.replace("\t", " ") if file.endswith(".json") else text
+    builder = _Builder(file)
+    try:
+        return builder.document(YAML(typ="safe", pure=True).parse(readable)), builder.errors
+    except YAMLError as error:
+        raise _syntax_error(error, file, readable) from None
+
+
+def _syntax_error(error: YAMLError, file: str, text: str) -> ConfigError:
+    mark = error.problem_mark or error.context_mark if isinstance(error, MarkedYAMLError) else None
+    where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+    problem = error.problem if isinstance(error, MarkedYAMLError) else None
+    return ConfigError(
+        "POLYNYA-CFG-003",
+        f"not valid YAML: {problem or str(error).splitlines()[0]}",
+        where=where,
+        fix="inside { } or [ ] put `${env:NAME}` in quotes"
+        if mark and any("${" in line for line in text.splitlines()[mark.line : mark.line + 1])
+        else "check indentation, colons and quotes",
+    )
+
+
+class _Builder:
+    """Builds nodes from events; recursion is bounded by MAX_DEPTH."""
+
+    def __init__(self, file: str) -> None:
+        self.errors: list[ConfigError] = []
+        self._file = file
+        self._anchors: dict[str, Node] = {}
+        self._read = 0
+
+    def document(self, events: Iterator[Any]) -> Node:
+        root: Node = ScalarNode(None, Place(1, 1))
+        documents = 0
+        for event in events:
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._error("POLYNYA-CFG-003", "more than one document in a file", event)
+            elif isinstance(
+                event, AliasEvent | ScalarEvent | SequenceStartEvent | MappingStartEvent
+            ):
+                root = self._node(event, events, 1)
+        return root
+
+    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
+        self._read += 1
+        if self._read > MAX_NODES:
+            raise self._error("POLYNYA-CFG-004", f"more than {MAX_NODES} values", event)
+        if depth > MAX_DEPTH:
+            raise self._error("POLYNYA-CFG-004", f"nested deeper than {MAX_DEPTH} levels", event)
+        if isinstance(event, AliasEvent):
+            return self._alias(event)
+        self._check_tag(event)
+        node: Node
+        if isinstance(event, ScalarEvent):
+            node = ScalarNode(self._scalar(event), _place(event))
+        elif isinstance(event, SequenceStartEvent):
+            node = self._list(event, events, depth)
+        else:
+            node = self._map(event, events, depth)
+        if node.size > MAX_NODES:
+            raise self._error(
+                "POLYNYA-CFG-004",
+                f"anchors and aliases expand to more than {MAX_NODES} values",
+                event,
+            )
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, event: AliasEvent) -> Node:
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            # Also the alias to a node that is still open: a document that contains itself.
+            raise self._error("POLYNYA-CFG-003", f"unknown anchor {shown(event.anchor)}", event)
+        return node
+
+    def _list(self, start: Any, events: Iterator[Any], depth: int) -> ListNode:
+        items: list[Node] = []
+        for event in events:
+            if isinstance(event, SequenceEndEvent):
+                break
+            items.append(self._node(event, events, depth + 1))
+        return ListNode(tuple(items), _place(start), 1 + sum(item.size for item in items))
+
+    def _map(self, start: Any, events: Iterator[Any], depth: int) -> MapNode:
+        entries: dict[str, tuple[Place, Node]] = {}
+        size = 1
+        for event in events:
+            if isinstance(event, MappingEndEvent):
+                break
+            key = self._node(event, events, depth + 1)
+            value = self._node(next(events), events, depth + 1)
+            size += key.size + value.size
+            name = key.value if isinstance(key, ScalarNode) else None
+            if not isinstance(name, str):
+                self._note("POLYNYA-CFG-003", "a key has to be text; put it in quotes", event)
+            elif name in entries:
+                first = entries[name][0]
+                self._note(
+                    "POLYNYA-CFG-005",
+                    f"duplicate key {shown(name)}; it is already on line {first.line}",
+                    event,
+                )
+            else:
+                entries[name] = (_place(event), value)
+        return MapNode(entries, _place(start), size)
+
+    def _check_tag(self, event: Any) -> None:
+        tag = event.tag
+        if tag and not (
+            tag.startswith(_CORE_TAG) and tag[len(_CORE_TAG) :] in {"str", "map", "seq"}
+        ):
+            self._note("POLYNYA-CFG-003", f"tag {shown(tag)} is not allowed", event)
+
+    def _scalar(self, event: ScalarEvent) -> Scalar:
+        text: str = event.value
+        if not event.implicit[0] or event.style in ('"', "'", "|", ">"):
+            return self._text(text, event)
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INT.fullmatch(text):
+            return int(text, {"o": 8, "x": 16}.get(text[1:2], 10))
+        return float(text) if _FLOAT.fullmatch(text) else self._text(text, event)
+
+    def _text(self, text: str, event: ScalarEvent) -> str:
+        try:
+            # JSON writes characters beyond the BMP as two escapes, which YAML reads one by one.
+            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            self._note("POLYNYA-CFG-003", "half of a surrogate pair is no character", event)
+            return ""
+
+    def _note(self, code: str, message: str, event: Any) -> None:
+        error = self._error(code, message, event)
+        self.errors.append(error)
+        if len(self.errors) >= MAX_ERRORS:
+            raise error
+
+    def _error(self, code: str, message: str, event: Any) -> ConfigError:
+        place = _place(event)
+        where = f"{self._file}:{place.line}:{place.column}"
+        return ConfigError(code, message, where=where, fix=_FIXES[code])
+
+
+def _place(event: Any) -> Place:
+    return Place(event.start_mark.line + 1, event.start_mark.column + 1)

@@ -1,1 +1,0 @@
-"""Pages of the gateway, one module for each of its parts."""

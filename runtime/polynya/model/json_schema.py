@@ -1,0 +1,101 @@
+"""JSON Schema of the files of a project, made from the models, for editors and other tools.
+
+The published copies in `polynya/schema/` are checked by a test;
+`python -m polynya.model.json_schema` writes them again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Union
+
+from pydantic import BaseModel, TypeAdapter
+
+from polynya.model.config.connection import Connection
+from polynya.model.config.target import Project
+from polynya.model.config.task_tests import TaskTests
+from polynya.model.project import TASK_KINDS
+
+#: The models of each file: one, or one for each `kind`.
+SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {
+    "project.v1.json": (Project,),
+    "task.v1.json": tuple(TASK_KINDS.values()),
+    "tests.v1.json": (TaskTests,),
+    "connection.v1.json": (Connection,),
+}
+PUBLISHED: Final = Path(__file__).parents[1] / "schema"
+
+
+def schema_of(model: type[BaseModel], file: str) -> dict[str, Any]:
+    """Return the JSON Schema of a model as editors want it: draft-07, with a title and no nulls.
+
+    pydantic writes `anyOf: [X, null]` for an optional setting. In a file a setting is optional by
+    leaving it out; a null is allowed but nothing that an editor should propose.
+    """
+    return _headed(model.model_json_schema(by_alias=True), file)
+
+
+def schema_of_kinds(models: Sequence[type[BaseModel]], file: str) -> dict[str, Any]:
+    """Return the JSON Schema of a file that is of one of several kinds; see `schema_of`."""
+    any_of_them: Any = Union[tuple(models)]  # noqa: UP007 - made of a list
+    schema = TypeAdapter(any_of_them).json_schema(by_alias=True)
+    return _headed({"oneOf": schema.pop("anyOf"), **schema}, file)
+
+
+def schema_text(file: str) -> str:
+    """Return the published text of one of SCHEMA_FILES."""
+    models = SCHEMA_FILES[file]
+    one = len(models) == 1
+    schema = schema_of(models[0], file) if one else schema_of_kinds(models, file)
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write all schema files to a folder, which is created; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for file in SCHEMA_FILES:
+        path = folder / file
+        path.write_text(schema_text(file), encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def outdated_schemas(folder: Path) -> list[Path]:
+    """Return the schema files of a folder that are missing or not what the models say."""
+    return [
+        folder / file
+        for file in SCHEMA_FILES
+        if not (folder / file).is_file()
+        or (folder / file).read_text(encoding="utf-8") != schema_text(file)
+    ]
+
+
+def _headed(schema: dict[str, Any], file: str) -> dict[str, Any]:
+    title = f"Polynya {file.split('.', maxsplit=1)[0]} file"
+    head = {"$schema": "http://json-schema.org/draft-07/schema#"}
+    return {**head, **_without_nulls(schema), "title": title}
+
+
+def _without_nulls(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_nulls(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    cleaned = {key: _without_nulls(value) for key, value in node.items() if key != "title"}
+    if isinstance(node.get("title"), dict):
+        cleaned["title"] = _without_nulls(node["title"])
+    if cleaned.get("default", 0) is None:
+        del cleaned["default"]
+    options = cleaned.get("anyOf")
+    if isinstance(options, list) and {"type": "null"} in options:
+        kept = [option for option in options if option != {"type": "null"}]
+        del cleaned["anyOf"]
+        cleaned |= kept[0] if len(kept) == 1 else {"anyOf": kept}
+    return cleaned
+
+
+if __name__ == "__main__":
+    write_schemas(PUBLISHED)

@@ -1,0 +1,284 @@
+"""Reading a project folder: `polynya.yml`, `tasks/*.yml`, `connections/*.yml`; errors at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from polynya.model.checks import cluster_problems, task_problems, unsecured_catalogs
+from polynya.model.clashes import without_clashes
+from polynya.model.config.capture import CaptureLanding
+from polynya.model.config.connected import ConnectedCapture, connected
+from polynya.model.config.connection import Connection
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.stream_landing import DirectTask, StreamingLanding
+from polynya.model.config.target import Project, ResolvedTarget, choose_target
+from polynya.model.config.task import StorageTask, merged, resolved
+from polynya.model.config.transform import StreamingTransform
+from polynya.model.documents.problems import Problem, located
+from polynya.model.documents.yaml import Node, place_of
+from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.project import (
+    TASK_KINDS,
+    DocumentFile,
+    Task,
+    Written,
+    document_files,
+    parse_file,
+    parse_kinds,
+    read_file,
+)
+from polynya.model.project_parts import (
+    is_read_at_use,
+    read_connections,
+    with_files,
+    with_places,
+    written_keys,
+    written_passwords,
+    written_properties,
+    written_secrets,
+)
+from polynya.model.project_transforms import (
+    as_storage,
+    of_transform,
+    transform_problems,
+    with_registry,
+    with_storage_names,
+)
+from polynya.model.stream_checks import capture_problems, connected_problems, landing_problems
+
+PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
+TASK_FOLDER: Final = "tasks"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProject:
+    """A project as read: its valid tasks, one target, and where everything is written.
+
+    `tasks` are those that have tables, `landings` those that land streams, `captures` those that
+    land databases; a landing with `direct: true`
+    is in the tasks that read it. `errors` is empty unless the project was loaded with
+    `tolerant=True`. `files` maps the name of a task of any kind to its
+    file, relative to `directory`. `connections` are the right ones, as the target has them.
+    """
+
+    directory: Path
+    project: Project
+    target: ResolvedTarget
+    tasks: tuple[StorageTask, ...]
+    files: Mapping[str, str]
+    errors: tuple[ConfigError, ...] = ()
+    documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
+    landings: tuple[StreamingLanding, ...] = ()
+    captures: tuple[ConnectedCapture, ...] = ()
+    connections: Mapping[str, Connection] = field(default_factory=dict, repr=False)
+
+    @property
+    def works(self) -> tuple[Task, ...]:
+        """The tasks of all kinds. Landings come first: what they land the others read."""
+        return (*self.landings, *self.captures, *self.tasks)
+
+    @property
+    def cluster_name(self) -> str:
+        """The cluster of an agent, or of a command, that is not told another one."""
+        return self.project.cluster or self.project.name
+
+    def cluster_of(self, task: Task) -> str | None:
+        """The cluster that a task belongs to; None where the project has one and does not say."""
+        return task.cluster or self.project.cluster
+
+    @property
+    def stream_jars(self) -> frozenset[str]:
+        """The groups of jars that streams need: `kafka`, and `msk` where its brokers ask IAM."""
+        direct = [task.reads for task in self.tasks if isinstance(task, DirectTask)]
+        found = (task.source.kafka for task in (*self.landings, *direct))
+        sources = [one for one in found if one is not None]
+        iam = any(one.asks_iam for one in sources)
+        return frozenset((*(("kafka",) if sources else ()), *(("msk",) if iam else ())))
+
+    def where(self, task: str, *path: str | int) -> str:
+        """Return `file:line:col` of a path in a task's file."""
+        place = place_of(self.documents[task], path)
+        return f"{self.files[task]}:{place.line}:{place.column}"
+
+    def datasets(self) -> Iterator[ResolvedDataset]:
+        """Yield the declared datasets of all tasks; tasks that find their tables may have more."""
+        for task in self.tasks:
+            for dataset in task.datasets:
+                yield resolved(task, dataset)
+
+
+def load_project(
+    directory: Path,
+    target: str | None = None,
+    *,
+    tolerant: bool = False,
+    environment: Mapping[str, str] | None = None,
+    base: Path | None = None,
+    settled: Collection[str] = (),
+) -> LoadedProject:
+    """Load a project folder.
+
+    Args:
+        directory: the folder that holds `polynya.yml`.
+        target: name of the target; default `local`, or the only one there is.
+        tolerant: leave broken task files out and list what is wrong in `errors`, so that one broken
+            file never stops the tasks whose files are valid. The project file has to be right.
+        environment: variables for `${env:NAME}`; default the process's own.
+        base: what relative places are relative to; default `directory`.
+        settled: files that are in force already, such as `tasks/users.yml`: of two that claim a
+            name or a table, the other one is wrong. Else the one that comes first keeps it.
+
+    Raises:
+        ConfigErrors: with every error of every file.
+    """
+    variables = os.environ if environment is None else environment
+    errors: list[ConfigError] = []
+    project_file = _project_file(directory)
+    read = read_file(directory / project_file, project_file, variables, errors)
+    project = parse_file(read, Project, "project", errors) if read else None
+    if read is not None:
+        written = located(written_secrets(read.document), read.document, project_file)
+        errors.extend(written)
+        project = None if written else project
+        errors.extend(_unsecured(project, read))
+
+    connections = read_connections(directory, project, variables, errors)
+    written_tasks: list[tuple[Written, DocumentFile]] = []
+    paths = document_files(directory / TASK_FOLDER)
+    for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
+        file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors, is_read_at_use)
+        task = _task(file, project, base or directory, errors) if file else None
+        if file and task:
+            written_tasks.append((task, file))
+    loaded = without_clashes(_as_tasks(written_tasks, project, connections, errors), errors)
+
+    if project is None or read is None or not read.sound:
+        raise ConfigErrors(errors)
+    try:
+        chosen = choose_target(project, target, base or directory, project_file)
+    except ConfigError as error:
+        raise ConfigErrors([*errors, error]) from None
+    if errors and not tolerant:
+        raise ConfigErrors(errors)
+    reached = {
+        name: with_files(one.in_target(chosen.name), directory)
+        for name, one in connections.items()
+        if one is not None
+    }
+    return LoadedProject(
+        directory=directory,
+        project=project,
+        target=chosen,
+        tasks=tuple(task for task, _ in loaded if isinstance(task, StorageTask)),
+        landings=tuple(
+            task for task, _ in loaded if isinstance(task, StreamingLanding) and not task.direct
+        ),
+        captures=tuple(
+            task.model_copy(update={"database": reached[task.connection]})
+            for task, _ in loaded
+            if isinstance(task, ConnectedCapture)
+        ),
+        connections=reached,
+        files={task.name: file.shown_as for task, file in loaded},
+        errors=tuple(errors),
+        documents={task.name: file.document for task, file in loaded},
+    )
+
+
+def _unsecured(project: Project | None, file: DocumentFile) -> list[ConfigError]:
+    problems = () if project is None else unsecured_catalogs(project)
+    return located(problems, file.document, file.shown_as)
+
+
+def _project_file(directory: Path) -> str:
+    found = [name for name in PROJECT_FILES if (directory / name).is_file()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigErrors(
+            [
+                ConfigError(
+                    "POLYNYA-CFG-001",
+                    f"more than one project file: {', '.join(found)}",
+                    where=str(directory),
+                    fix="keep one of them",
+                )
+            ]
+        )
+    raise ConfigErrors(
+        [
+            ConfigError(
+                "POLYNYA-CFG-001",
+                "no project here: there is no polynya.yml",
+                where=str(directory),
+                fix="name the folder with `--project DIR`, or create one with `polynya init DIR`",
+            )
+        ]
+    )
+
+
+def _task(
+    file: DocumentFile, project: Project | None, base: Path, errors: list[ConfigError]
+) -> Written | None:
+    """The task of a file, None when there is something wrong with it."""
+    task: Written | None = parse_kinds(file, TASK_KINDS, errors)
+    problems: list[Problem] = []
+    if isinstance(task, StorageTask):
+        task = _with_defaults(task, project)
+        problems = list(task_problems(task))
+    elif isinstance(task, StreamingLanding):
+        task, misplaced = with_places(task, base)
+        problems = [*misplaced, *landing_problems(task)]
+    elif isinstance(task, CaptureLanding):
+        problems = [*capture_problems(task), *written_keys(file.document)]
+    elif task is None:
+        return None
+    problems += [*written_passwords(file.document), *written_properties(file.document)]
+    if project is not None:
+        problems += cluster_problems(task.cluster, project.cluster)
+    errors.extend(located(problems, file.document, file.shown_as))
+    return task if file.sound and not problems else None
+
+
+def _as_tasks(
+    written: Iterable[tuple[Written, DocumentFile]],
+    project: Project | None,
+    connections: Mapping[str, Connection | None],
+    errors: list[ConfigError],
+) -> list[tuple[Task, DocumentFile]]:
+    """The tasks: transforms are storage tasks over what their landings land, captures connected."""
+    found = list(written)
+    landings = {task.name: task for task, _ in found if isinstance(task, StreamingLanding)}
+    tasks: list[tuple[Task, DocumentFile]] = []
+    for task, file in found:
+        if isinstance(task, CaptureLanding):
+            problems = list(connected_problems(task, connections))
+            errors.extend(located(problems, file.document, file.shown_as))
+            database = connections.get(task.connection)
+            # One with errors of its own has told them.
+            tasks += [] if problems or database is None else [(connected(task, database), file)]
+            continue
+        if isinstance(task, StorageTask):
+            tasks.append((with_registry(task, landings.values()), file))
+            continue
+        if not isinstance(task, StreamingTransform):
+            tasks.append((task, file))
+            continue
+        problems = list(transform_problems(task, landings))
+        if not problems:
+            storage = _with_defaults(as_storage(task, landings[task.from_]), project)
+            problems = [of_transform(one) for one in task_problems(storage)]
+            tasks += [] if problems else [(storage, with_storage_names(file))]
+        errors.extend(located(problems, file.document, file.shown_as))
+    return tasks
+
+
+def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
+    """Put the project's defaults under the task's."""
+    if project is None or not project.defaults.model_fields_set:
+        return task
+    return task.model_copy(update={"defaults": merged(project.defaults, task.defaults)})

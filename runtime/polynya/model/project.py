@@ -1,0 +1,136 @@
+"""The files of a project, read and checked, and the kinds of task in `tasks/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from polynya.model.config.capture import CaptureLanding
+from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.fields import API_VERSION
+from polynya.model.config.stream_landing import StreamingLanding
+from polynya.model.config.task import StorageTask
+from polynya.model.config.transform import StreamingTransform
+from polynya.model.documents.problems import Problem, located, shape_problems, suggest
+from polynya.model.documents.references import plain_value
+from polynya.model.documents.yaml import MapNode, Node, NodePath, Plain, read_document, read_text
+from polynya.model.errors import ConfigError
+from polynya.model.names import shown
+
+_SUFFIXES: Final = frozenset({".yml", ".yaml", ".json"})
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFile:
+    """A file that could be read; `sound` is false when only its shape can still be checked."""
+
+    shown_as: str
+    document: Node
+    value: Plain
+    sound: bool
+
+
+def is_document(name: str) -> bool:
+    """Tell whether a file of this name is read as a document."""
+    return PurePosixPath(name).suffix in _SUFFIXES and not name.startswith(".")
+
+
+def document_files(folder: Path) -> list[Path]:
+    """Return the YAML and JSON files of a folder in name order; none when there is no folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if is_document(path.name) and path.is_file())
+
+
+def read_file(
+    path: Path,
+    shown_as: str,
+    variables: Mapping[str, str],
+    errors: list[ConfigError],
+    late: Callable[[NodePath], bool] = lambda _: False,
+) -> DocumentFile | None:
+    """Read one file; what is wrong with it goes to `errors`.
+
+    None when no more can be said about it. `late` tells where references stay as they are until
+    they are used.
+    """
+    try:
+        document, found = read_document(read_text(path, shown_as), shown_as)
+    except ConfigError as error:
+        errors.append(error)
+        return None
+    errors.extend(found)
+    value, problems = plain_value(document, variables, late)
+    unresolved = (
+        Problem(path, "POLYNYA-CFG-006", message, "set it, or write `${env:NAME:-default}`")
+        for path, message in problems
+    )
+    errors.extend(located(unresolved, document, shown_as))
+    # A value that is missing would only bring errors that go away with the first.
+    return None if problems else DocumentFile(shown_as, document, value, sound=not found)
+
+
+def parse_file(
+    file: DocumentFile, model: type[_Model], kind: str, errors: list[ConfigError]
+) -> _Model | None:
+    """Return the model of a file, or None and what is wrong with it in `errors`."""
+    return parse_kinds(file, {kind: model}, errors)
+
+
+def parse_kinds(
+    file: DocumentFile, models: Mapping[str, type[_Model]], errors: list[ConfigError]
+) -> _Model | None:
+    """Return the model of a file that its `kind` chooses, as `parse_file` does."""
+    problems = list(_kind_problems(file, list(models)))
+    if not problems and isinstance(file.value, dict):
+        return parse_open(file, models[str(file.value["kind"])], errors)
+    errors.extend(located(problems, file.document, file.shown_as))
+    return None
+
+
+def parse_open(file: DocumentFile, model: type[_Model], errors: list[ConfigError]) -> _Model | None:
+    """Return the model of a file that need not say what it is, as `parse_file` does."""
+    try:
+        return model.model_validate(file.value)
+    except ValidationError as error:
+        problems = shape_problems(error, model, file.value)
+        errors.extend(located(problems, file.document, file.shown_as))
+    return None
+
+
+def _kind_problems(file: DocumentFile, kinds: Sequence[str]) -> Iterator[Problem]:
+    """Yield problems that make all others in the file meaningless."""
+    if not isinstance(file.document, MapNode) or not isinstance(file.value, dict):
+        message = "the file has to be a mapping of keys to values"
+        fix = f"begin with `apiVersion: {API_VERSION}` and `kind: {kinds[0]}`"
+        yield Problem((), "POLYNYA-CFG-009", message, fix)
+        return
+    for key, wanted in (("apiVersion", [API_VERSION]), ("kind", kinds)):
+        value = file.value.get(key)
+        if key not in file.value:
+            fix = f"add the line {' or '.join(f'`{key}: {one}`' for one in wanted)}"
+            yield Problem((), "POLYNYA-CFG-008", f"missing key `{key}`", fix)
+        elif value not in wanted:
+            message = f"{shown(str(value))} is not supported in this file"
+            yield Problem((key,), "POLYNYA-CFG-018", message, suggest(value, wanted))
+
+
+#: A task of any kind, as an agent or a run has it work.
+Task: TypeAlias = StorageTask | StreamingLanding | ConnectedCapture
+
+#: A task as its file writes it. A transform is a storage task in other words, and a capture names
+#: its connection.
+Written: TypeAlias = StorageTask | StreamingLanding | StreamingTransform | CaptureLanding
+
+#: The model of a task file by its `kind`; editors are offered all of them.
+TASK_KINDS: Final[Mapping[str, type[Written]]] = {
+    "storage": StorageTask,
+    "landing": CaptureLanding,
+    "streaming_landing": StreamingLanding,
+    "streaming_transform": StreamingTransform,
+}

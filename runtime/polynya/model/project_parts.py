@@ -1,0 +1,278 @@
+"""Reading connections, landings, direct readers and secrets of a project."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from polynya.model.config.connection import Connection, ProjectFile
+from polynya.model.config.stream_landing import (
+    DirectTask,
+    StreamingLanding,
+    holds_secrets,
+    is_secret,
+)
+from polynya.model.config.target import Project
+from polynya.model.config.task import StorageTask
+from polynya.model.documents.problems import Problem, located
+from polynya.model.documents.yaml import MapNode, Node, NodePath, ScalarNode
+from polynya.model.errors import ConfigError
+from polynya.model.names import is_name, parse_location, shown
+from polynya.model.project import DocumentFile, Task, document_files, parse_open, read_file
+from polynya.model.stream_checks import connection_problems, target_problems
+
+#: A reference without a default, which would be a secret in the file.
+_VARIABLE: Final = re.compile(r"\$\{env:[A-Za-z_][A-Za-z0-9_]*\}")
+_REFERENCE: Final = re.compile(rf"{_VARIABLE.pattern}|\$\{{(?:file|secret):[^}}]+\}}")
+#: Settings of a connection that may be references.
+_LOGIN: Final = ("user", "password")
+#: What is left of `password="${env:NAME}"` without the reference is no secret; anything else is.
+_IN_WORDS: Final = re.compile(
+    r"(?:password|secret|token)\s*=\s*(?:\"[^\"]+\"|'[^']+'|[^\s\"';]+)", re.IGNORECASE
+)
+
+
+def written_secrets(project: Node) -> Iterator[Problem]:
+    """Passwords of targets that are written out in a project file."""
+    for name, target in _entries(_entry(project, "targets")):
+        password = _entry(_entry(target, "catalog"), "password")
+        if isinstance(password, ScalarNode) and not _VARIABLE.fullmatch(str(password.value)):
+            yield Problem(
+                ("targets", name, "catalog", "password"),
+                "POLYNYA-CFG-035",
+                f"targets.{name}.catalog.password: a password is written in the file",
+                'name a variable of the environment: `password: "${env:CATALOG_PASSWORD}"`',
+            )
+
+
+def written_passwords(task: Node) -> Iterator[Problem]:
+    """Passwords of schema registries that are written out in a task file."""
+    for path, registry in _registries(task, ()):
+        password = _entry(registry, "password")
+        if isinstance(password, ScalarNode) and not _REFERENCE.fullmatch(str(password.value)):
+            place = (*path, "password")
+            yield Problem(
+                place,
+                "POLYNYA-CFG-035",
+                "a password is written in the file",
+                'name where it stands: `password: "${env:REGISTRY_PASSWORD}"`, `${file:PATH}` or '
+                "`${secret:NAME}`",
+            )
+
+
+def is_read_at_use(path: NodePath) -> bool:
+    """Tell whether a value of a task or connection may be a reference that is read at its use."""
+    if path[:3] == ("source", "kafka", "properties"):
+        return len(path) == 4
+    if path[:1] in {("user",), ("password",)}:
+        return len(path) == 1
+    if path[:1] == ("targets",):
+        return len(path) == 3 and path[2] in _LOGIN
+    if path[:1] == ("mask",):
+        return len(path) == 5 and path[3:] == ("hash", "key")
+    return path[-2:] in {("schema_registry", "user"), ("schema_registry", "password")}
+
+
+def written_logins(connection: Node) -> Iterator[Problem]:
+    """Passwords that are written out in the file of a connection."""
+    found: list[tuple[NodePath, Node | None]] = [(("password",), _entry(connection, "password"))]
+    for name, there in _entries(_entry(connection, "targets")):
+        found.append((("targets", name, "password"), _entry(there, "password")))
+    for path, node in found:
+        yield from _written_out(path, node, "a password", "password: {env: DB_PASSWORD}")
+
+
+def written_keys(task: Node) -> Iterator[Problem]:
+    """Keys of hashes that are written out in a task file."""
+    for table, columns in _entries(_entry(task, "mask")):
+        for column, mask in _entries(columns):
+            key = _entry(_entry(mask, "hash"), "key")
+            path = ("mask", table, column, "hash", "key")
+            yield from _written_out(path, key, "a key", "key: {env: HASH_KEY}")
+
+
+def _written_out(path: NodePath, node: Node | None, what: str, example: str) -> Iterator[Problem]:
+    if not isinstance(node, ScalarNode) or node.value is None:
+        return
+    if not _REFERENCE.fullmatch(str(node.value)):
+        yield Problem(
+            path,
+            "POLYNYA-CFG-035",
+            f"{what} is written in the file",
+            f"name where it stands: `{example}`, `${{file:PATH}}` or `${{secret:NAME#FIELD}}`",
+        )
+
+
+def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
+    for key, value in _entries(node):
+        if key == "schema_registry":
+            yield (*path, key), value
+        else:
+            yield from _registries(value, (*path, key))
+
+
+def written_properties(task: Node) -> Iterator[Problem]:
+    """Secrets of a Kafka client that are written out in a task file."""
+    properties = _entry(_entry(_entry(task, "source"), "kafka"), "properties")
+    for name, value in _entries(properties):
+        text = str(value.value) if isinstance(value, ScalarNode) else ""
+        whole = is_secret(name) and not _REFERENCE.fullmatch(text)
+        if whole or (holds_secrets(name) and _IN_WORDS.search(_REFERENCE.sub('""', text))):
+            yield Problem(
+                ("source", "kafka", "properties", name),
+                "POLYNYA-CFG-035",
+                "a secret is written in the file",
+                'name where it stands in its place: `"${env:KAFKA_PASSWORD}"`, `${file:PATH}` or '
+                "`${secret:NAME}`",
+            )
+
+
+def _entry(node: Node | None, key: str) -> Node | None:
+    return dict(_entries(node)).get(key)
+
+
+def _entries(node: Node | None) -> Iterator[tuple[str, Node]]:
+    if isinstance(node, MapNode):
+        for key, (_, value) in node.entries.items():
+            yield key, value
+
+
+def unread_problem(task: StreamingLanding, tasks: Sequence[Task]) -> Iterator[Problem]:
+    """Yield why nothing would be read of a direct landing. `tasks` are those of all files."""
+    if not any(isinstance(one, DirectTask) and one.reads.name == task.name for one in tasks):
+        yield Problem(
+            ("direct",),
+            "POLYNYA-STR-061",
+            f"nothing is landed by {shown(task.name)}, and no `streaming_transform` reads it",
+            f"write one with `from: {task.name}`, or take `direct` out",
+        )
+
+
+def reader_problems(task: StorageTask, places: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield why a task cannot read files of a folder. `places` are those of direct landings."""
+    landing = task.landing
+    if landing.format == "stream" and landing.path in places and not isinstance(task, DirectTask):
+        yield Problem(
+            ("landing", "path"),
+            "POLYNYA-STR-062",
+            f"the task {shown(places[landing.path])} has `direct: true`, so nothing is landed "
+            f"in {shown(landing.path)}",
+            "make this task a `streaming_transform`, or take `direct` out of the other",
+        )
+
+
+def sharing_problems(
+    task: StorageTask, file: str, readers: dict[tuple[str, str], str]
+) -> Iterator[Problem]:
+    """Yield that another transform reads the same table of a direct landing.
+
+    `readers` are those so far, by landing and table, with their files; this one is added.
+    """
+    if not isinstance(task, DirectTask):
+        return
+    place = (task.reads.name, task.reads_table)
+    other = readers.setdefault(place, file)
+    if other != file:
+        yield Problem(
+            ("from",),
+            "POLYNYA-STR-063",
+            f"the transform in {other} reads {shown(task.reads_table)} of {shown(task.reads.name)} "
+            "already, and `direct: true` keeps nothing for a second one",
+            "take `direct` out: what has landed is read by any number of transforms",
+        )
+
+
+def with_places(task: StreamingLanding, directory: Path) -> tuple[StreamingLanding, list[Problem]]:
+    """The task with the absolute place of its files, and what is wrong with that.
+
+    A folder is relative to `directory`.
+    """
+    files = task.source.files
+    if files is None:
+        return task, []
+    path = ("source", "files", "url")
+    try:
+        place = parse_location(files.url, directory, ".".join(path))
+    except ConfigError as error:
+        return task, [Problem(path, error.code, error.message, error.fix)]
+    placed = files.model_copy(update={"url": str(place)})
+    source = task.source.model_copy(update={"files": placed})
+    return task.model_copy(update={"source": source}), []
+
+
+CONNECTION_FOLDER: Final = "connections"
+
+
+def is_certificate(name: str) -> bool:
+    """Whether a file of this name beside the connections has certificates of an authority."""
+    return PurePosixPath(name).suffix == ".pem" and not name.startswith(".")
+
+
+def certificate_files(folder: Path) -> list[Path]:
+    """The files of certificates in a folder, in name order; none when there is no folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if is_certificate(path.name) and path.is_file())
+
+
+def with_files(connection: Connection, directory: Path) -> Connection:
+    """A connection with the absolute place of its certificates where they are of the project.
+
+    Those are in `connections/`, wherever the project is read from. All others are files of the
+    machine, which says where they may be when they are read.
+    """
+    ca = connection.tls.ca
+    if ca is None or PurePosixPath(ca).parts[:-1] != (CONNECTION_FOLDER,) or not is_certificate(ca):
+        return connection
+    place = ProjectFile((directory / ca).absolute())
+    return connection.model_copy(update={"tls": connection.tls.model_copy(update={"ca": place})})
+
+
+def read_connections(
+    directory: Path,
+    project: Project | None,
+    variables: Mapping[str, str],
+    errors: list[ConfigError],
+) -> dict[str, Connection | None]:
+    """The connections by name; None for one that has something wrong, which goes to `errors`."""
+    found: dict[str, Connection | None] = {}
+    for path in document_files(directory / CONNECTION_FOLDER):
+        shown_as = f"{CONNECTION_FOLDER}/{path.name}"
+        name = PurePosixPath(path.name).stem
+        if not is_name(name) or name in found:
+            errors.append(_misnamed(shown_as, name, known=name in found))
+            continue
+        file = read_file(path, shown_as, variables, errors, is_read_at_use)
+        found[name] = _connection(file, project, errors) if file is not None else None
+    return found
+
+
+def _connection(
+    file: DocumentFile, project: Project | None, errors: list[ConfigError]
+) -> Connection | None:
+    connection = parse_open(file, Connection, errors)
+    problems: list[Problem] = list(written_logins(file.document))
+    if connection is not None:
+        problems += connection_problems(connection)
+        if project is not None:
+            problems += target_problems(connection, project.targets)
+    errors.extend(located(problems, file.document, file.shown_as))
+    return connection if file.sound and not problems else None
+
+
+def _misnamed(shown_as: str, name: str, *, known: bool) -> ConfigError:
+    if known:
+        return ConfigError(
+            "POLYNYA-CFG-012",
+            f"connection {shown(name)} is already defined",
+            where=shown_as,
+            fix="remove one of the files",
+        )
+    return ConfigError(
+        "POLYNYA-CFG-010",
+        f"{shown(name)} is not usable as the name of a connection",
+        where=shown_as,
+        fix="name the file with A-Z a-z 0-9 _, not starting with a digit",
+    )

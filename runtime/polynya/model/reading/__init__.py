@@ -1,1 +1,0 @@
-"""From the files of a project to checked configuration, every value with its place."""

@@ -1,0 +1,627 @@
+"""Expressions in DuckDB's SQL: an allow-list, with the types that Spark gives.
+
+What is here has the same value in both engines for every value of its arguments, or an error in
+DuckDB, with which the statement goes to Spark. Everything else is refused, and goes there too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+from sqlglot import exp
+
+from polynya.model.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    Decimal,
+)
+from polynya.query.translate import NotEmbeddedError, kind, only
+
+#: Integers that Spark and DuckDB compute with alike, but for an overflow, which is an error here.
+INTEGERS: Final = frozenset({INT, BIGINT})
+_ORDERED: Final = frozenset({INT, BIGINT, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ})
+_KEYS: Final = _ORDERED | {BOOLEAN, BINARY}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal of the statement: its text without quotes, with its sign."""
+
+    text: str
+    is_string: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression in DuckDB's SQL.
+
+    `type` is None for what has none by itself: NULL, and a number with a point. `name` is what
+    Spark calls the expression where nobody gives it a name; None where we do not know.
+    """
+
+    sql: str
+    type: DataType | None
+    name: str | None = None
+    constant: Constant | None = None
+
+    @property
+    def known(self) -> DataType:
+        """Its type. Raises NotEmbeddedError where it has none."""
+        if self.type is None:
+            raise NotEmbeddedError("a literal whose type depends on what is around it")
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation; `sql` is how the relation itself calls it."""
+
+    name: str
+    type: DataType
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Something to select from: DuckDB's SQL, which stands behind FROM, and its columns."""
+
+    sql: str
+    columns: tuple[Column, ...]
+    use: Callable[[str], None] = field(default=lambda _: None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation under the name that a statement gives it, and under ours."""
+
+    name: str
+    alias: str
+    relation: Relation
+
+    def columns(self) -> list[Value]:
+        """All of its columns, as `*` shows them."""
+        return [self.column(column) for column in self.relation.columns]
+
+    def column(self, column: Column) -> Value:
+        """One of its columns."""
+        self.relation.use(column.name)
+        return Value(f"{self.alias}.{column.sql}", column.type, column.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names may mean in one SELECT."""
+
+    sources: tuple[Source, ...]
+
+    def resolve(self, column: exp.Column) -> Value:
+        """The column that is meant, with its name as it was written, which is Spark's for it."""
+        parts = [part.name for part in column.parts]
+        if len(parts) > 2 or not all(isinstance(part, exp.Identifier) for part in column.parts):
+            raise NotEmbeddedError(f"the name {column.sql(dialect='spark')}")
+        sources = [one for one in self.sources if len(parts) == 1 or same(one.name, parts[0])]
+        found = [
+            (source, one)
+            for source in sources
+            for one in source.relation.columns
+            if same(one.name, parts[-1])
+        ]
+        if len(found) != 1:
+            many = "more than one column" if found else "no column"
+            raise NotEmbeddedError(f"{many} of the name {column.sql(dialect='spark')}")
+        value = found[0][0].column(found[0][1])
+        return Value(value.sql, value.type, parts[-1])
+
+
+def same(left: str, right: str) -> bool:
+    """Whether two names are one for Spark; of others than ASCII only what is surely the same."""
+    return left == right or (left.isascii() and right.isascii() and left.lower() == right.lower())
+
+
+def distinct_names(names: Sequence[str]) -> bool:
+    """Whether no two names may be one, for Spark or for DuckDB."""
+    return len({name.casefold() for name in names}) == len(names)
+
+
+def is_ordered(datatype: DataType) -> bool:
+    """Whether both engines have one and the same smallest and largest of such values."""
+    return datatype in _ORDERED or isinstance(datatype, Decimal)
+
+
+def is_key(datatype: DataType) -> bool:
+    """Whether both engines see the same ones of such values as equal."""
+    return datatype in _KEYS or isinstance(datatype, Decimal)
+
+
+def quoted(name: str) -> str:
+    """An identifier in DuckDB's SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(text: str) -> str:
+    """A text in DuckDB's SQL, which knows no escapes but that of the quote."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+_POINTED: Final = re.compile(r"-?[0-9]{1,18}\.[0-9]{1,18}")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME: Final = re.compile(_DATE.pattern + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z?)")
+#: Integers that a double holds exactly.
+_EXACT: Final = 2**53
+
+
+def number(text: str) -> Value:
+    """A number as Spark reads it: int, bigint, or decimal, which takes the type of its company."""
+    constant = Constant(text, is_string=False)
+    if _INTEGER.fullmatch(text):
+        for kind, bits, name in ((INT, 31, "INTEGER"), (BIGINT, 63, "BIGINT")):
+            if -(2**bits) < int(text) < 2**bits:
+                return Value(f"CAST({text} AS {name})", kind, text, constant)
+    elif _POINTED.fullmatch(text):
+        return Value("", None, None, constant)
+    raise NotEmbeddedError(f"the number {text[:40]}")
+
+
+def string(text: str) -> Value:
+    """A text."""
+    return Value(text_literal(text), STRING, None, Constant(text, is_string=True))
+
+
+def as_type(constant: Constant, datatype: DataType) -> str:
+    """SQL of a literal as a value of a type, for comparisons with such values.
+
+    Raises:
+        NotEmbeddedError: the comparison would be made in another type.
+    """
+    if not constant.is_string:
+        return _number_as(constant.text, datatype)
+    if datatype == STRING:
+        return text_literal(constant.text)
+    return moment(constant.text, datatype)
+
+
+def moment(text: str, datatype: DataType) -> str:
+    """SQL of a date or a time that is written out in full; a time without a zone is one of UTC."""
+    try:
+        if datatype == DATE and _DATE.fullmatch(text):
+            return f"DATE {text_literal(date.fromisoformat(text).isoformat())}"
+        found = _TIME.fullmatch(text)
+        if found and (datatype == TIMESTAMP or (datatype == TIMESTAMP_NTZ and not found[2])):
+            time = datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=UTC)
+            shown = time.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0")
+            if datatype == TIMESTAMP:
+                return f"TIMESTAMPTZ {text_literal(shown + '+00')}"
+            return f"TIMESTAMP {text_literal(shown)}"
+    except ValueError as error:
+        raise NotEmbeddedError(f"the text {text!r} as {datatype}") from error
+    raise NotEmbeddedError(f"a text in the place of a value of type {datatype}")
+
+
+def _number_as(text: str, datatype: DataType) -> str:
+    is_whole = _INTEGER.fullmatch(text) is not None
+    if datatype in INTEGERS and is_whole:
+        return number(text).sql
+    if isinstance(datatype, Decimal):
+        whole, _, rest = text.lstrip("-").partition(".")
+        whole, rest = whole.lstrip("0"), rest.rstrip("0")
+        if len(rest) <= datatype.scale and len(whole) <= datatype.precision - datatype.scale:
+            return f"CAST('{text}' AS DECIMAL({datatype.precision}, {datatype.scale}))"
+    if datatype == DOUBLE and (not is_whole or abs(int(text)) <= _EXACT):
+        return f"CAST('{text}' AS DOUBLE)"
+    raise NotEmbeddedError(f"the number {text} in the place of a value of type {datatype}")
+
+
+def call(name: str, arguments: Sequence[Value]) -> Value:
+    """A call of a function.
+
+    Raises:
+        NotEmbeddedError: the function is not on the list, or not with such arguments.
+    """
+    made = _CALLS.get(name)
+    value = None if made is None else made(name, arguments)
+    if value is None:
+        types = ", ".join(str(one.type or "?") for one in arguments)
+        raise NotEmbeddedError(f"the function {name}({types})")
+    return value
+
+
+def _first_known(name: str, arguments: Sequence[Value]) -> Value | None:
+    types = {one.type for one in arguments}
+    if len(types) != 1 or None in types or (name != "coalesce" and len(arguments) != 2):
+        return None
+    return Value(f"coalesce({_listed(arguments)})", arguments[0].type)
+
+
+def _null_where_equal(name: str, arguments: Sequence[Value]) -> Value | None:
+    del name
+    if len(arguments) != 2 or arguments[0].type != arguments[1].type:
+        return None
+    if arguments[0].type is None or not is_key(arguments[0].type):
+        return None
+    return Value(f"nullif({_listed(arguments)})", arguments[0].type)
+
+
+def _concat(name: str, arguments: Sequence[Value]) -> Value | None:
+    del name
+    if not arguments or {one.type for one in arguments} != {STRING}:
+        return None
+    # DuckDB's own `concat` leaves NULLs out.
+    return Value(f"({' || '.join(one.sql for one in arguments)})", STRING)
+
+
+def _length(name: str, arguments: Sequence[Value]) -> Value | None:
+    del name
+    if [one.type for one in arguments] != [STRING]:
+        return None
+    return Value(f"CAST(length({arguments[0].sql}) AS INTEGER)", INT)
+
+
+def _letters(name: str, arguments: Sequence[Value]) -> Value | None:
+    """Java and DuckDB have the letters of ASCII in common; any other one is an error."""
+    if [one.type for one in arguments] != [STRING]:
+        return None
+    text, function = arguments[0].sql, {"lcase": "lower", "ucase": "upper"}.get(name, name)
+    only_ascii = f"length({text}) = strlen({text})"
+    return Value(
+        f"(CASE WHEN {text} IS NULL THEN NULL WHEN {only_ascii} THEN {function}({text}) "
+        f"ELSE error('{name} of other letters than those of ASCII') END)",
+        STRING,
+    )
+
+
+def _part_of_day(name: str, arguments: Sequence[Value]) -> Value | None:
+    if [one.type for one in arguments] != [DATE]:
+        return None
+    part = "day" if name == "dayofmonth" else name
+    return Value(f"CAST({part}({arguments[0].sql}) AS INTEGER)", INT)
+
+
+def _day(name: str, arguments: Sequence[Value]) -> Value | None:
+    del name
+    if len(arguments) != 1 or arguments[0].type not in {DATE, TIMESTAMP, TIMESTAMP_NTZ}:
+        return None
+    return Value(f"CAST({arguments[0].sql} AS DATE)", DATE)
+
+
+def _listed(arguments: Sequence[Value]) -> str:
+    return ", ".join(one.sql for one in arguments)
+
+
+_CALLS: Final[Mapping[str, Callable[[str, Sequence[Value]], Value | None]]] = {
+    "coalesce": _first_known,
+    "ifnull": _first_known,
+    "nvl": _first_known,
+    "nullif": _null_where_equal,
+    "concat": _concat,
+    **dict.fromkeys(("length", "char_length", "character_length"), _length),
+    **dict.fromkeys(("lower", "lcase", "upper", "ucase"), _letters),
+    **dict.fromkeys(("year", "month", "day", "dayofmonth"), _part_of_day),
+    "to_date": _day,
+    "date": _day,
+}
+
+
+_COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+}  # fmt: skip
+_ARITHMETIC: Final[Mapping[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+#: What stands inside of a comparison only in parentheses: parsers differ in what binds first.
+_LOOSE: Final = (exp.Predicate, exp.Not, exp.Connector)
+_NULL: Final = Value("NULL", None)
+
+
+class Expressions:
+    """Translates the expressions over the rows of one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def value(self, node: exp.Expr) -> Value:
+        """An expression. Raises NotEmbeddedError."""
+        made = _TRANSLATIONS.get(type(node))
+        if made is not None:
+            return made(self, node)
+        if type(node) in _COMPARISONS:
+            only(node, "this", "expression")
+            return self._comparison(node.this, node.expression, _COMPARISONS[type(node)])
+        if type(node) in _ARITHMETIC:
+            return self._arithmetic(node)
+        raise NotEmbeddedError(kind(node))
+
+    def condition(self, node: exp.Expr) -> str:
+        """An expression that is true, false or NULL."""
+        value = self.value(node)
+        if value.type != BOOLEAN:
+            raise NotEmbeddedError(f"{kind(node)} as a condition")
+        return value.sql
+
+    def _column(self, node: exp.Column) -> Value:
+        only(node, "this", "table", "db", "catalog")
+        return self._scope.resolve(node)
+
+    def _paren(self, node: exp.Paren) -> Value:
+        only(node, "this")
+        inner = self.value(node.this)
+        return Value(f"({inner.sql})", inner.type, None, inner.constant)
+
+    def _literal(self, node: exp.Literal) -> Value:
+        text = str(node.this)
+        return string(text) if node.is_string else number(text)
+
+    def _negative(self, node: exp.Neg) -> Value:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            value = number(f"-{node.this.this}")
+            return Value(value.sql, value.type, None, value.constant)
+        inner = self.value(node.this)
+        if inner.known not in INTEGERS:
+            raise NotEmbeddedError(f"the negative of a value of type {inner.type}")
+        return Value(f"(-{inner.sql})", inner.type)
+
+    def _boolean(self, node: exp.Boolean) -> Value:
+        return Value("TRUE" if node.this else "FALSE", BOOLEAN)
+
+    def _null(self, node: exp.Null) -> Value:
+        del node
+        return _NULL
+
+    def _connected(self, node: exp.And | exp.Or) -> Value:
+        only(node, "this", "expression")
+        word = "AND" if isinstance(node, exp.And) else "OR"
+        left, right = self.condition(node.this), self.condition(node.expression)
+        return Value(f"({left} {word} {right})", BOOLEAN)
+
+    def _not(self, node: exp.Not) -> Value:
+        only(node, "this")
+        return Value(f"(NOT {self.condition(node.this)})", BOOLEAN)
+
+    def _is(self, node: exp.Is) -> Value:
+        only(node, "this", "expression", "negate")
+        if not isinstance(node.expression, exp.Null) or isinstance(node.this, _LOOSE):
+            raise NotEmbeddedError("IS with something else than NULL")
+        inner = self.value(node.this)
+        word = "IS NOT NULL" if node.args.get("negate") else "IS NULL"
+        # NULL itself has no type, but is as much NULL as anything.
+        return Value(f"({inner.sql if inner.type else inner.known} {word})", BOOLEAN)
+
+    def _in(self, node: exp.In) -> Value:
+        only(node, "this", "expressions")
+        found = [self._comparison(node.this, one, "=").sql for one in node.expressions]
+        if not found or not all(isinstance(_bare(one), exp.Literal) for one in node.expressions):
+            raise NotEmbeddedError("IN with something else than literals")
+        return Value(f"({' OR '.join(found)})", BOOLEAN)
+
+    def _between(self, node: exp.Between) -> Value:
+        only(node, "this", "low", "high")
+        low = self._comparison(node.this, node.args["low"], ">=")
+        high = self._comparison(node.this, node.args["high"], "<=")
+        return Value(f"({low.sql} AND {high.sql})", BOOLEAN)
+
+    def _like(self, node: exp.Like) -> Value:
+        only(node, "this", "expression", "negate")
+        value, pattern = self.value(node.this), node.expression
+        if value.type != STRING or not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            raise NotEmbeddedError("LIKE with something else than a text and a literal")
+        word = "NOT LIKE" if node.args.get("negate") else "LIKE"
+        return Value(f"({value.sql} {word} {text_literal(str(pattern.this))})", BOOLEAN)
+
+    def _case(self, node: exp.Case) -> Value:
+        only(node, "ifs", "default")
+        branches = [(self.condition(one.this), self.value(one.args["true"]))
+                    for one in node.args["ifs"]]  # fmt: skip
+        default = node.args.get("default")
+        last = _NULL if default is None else self.value(default)
+        result = one_type([*(value for _, value in branches), last])
+        cases = " ".join(f"WHEN {when} THEN {value.sql}" for when, value in branches)
+        return Value(f"(CASE {cases} ELSE {last.sql} END)", result)
+
+    def _concatenated(self, node: exp.DPipe) -> Value:
+        only(node, "this", "expression", "safe")
+        left, right = self.value(node.this), self.value(node.expression)
+        if (left.type, right.type) != (STRING, STRING):
+            raise NotEmbeddedError("`||` of something else than texts")
+        return Value(f"({left.sql} || {right.sql})", STRING)
+
+    def _call(self, node: exp.Anonymous) -> Value:
+        if isinstance(node.this, exp.Identifier):
+            raise NotEmbeddedError(f"the function {node.name}")
+        arguments = [self.value(one) for one in node.expressions]
+        return call(node.name.lower(), arguments)
+
+    def _cast(self, node: exp.Cast | exp.TryCast) -> Value:
+        only(node, "this", "to", "safe", "requires_string")
+        target = _CAST_TYPES.get(node.args["to"].sql(dialect="spark").upper())
+        inner = self.value(node.this)
+        if target in {DATE, TIMESTAMP, TIMESTAMP_NTZ} and inner.constant and target is not None:
+            return Value(moment(inner.constant.text, target), target)
+        if inner.constant is not None and not inner.constant.is_string and target == BIGINT:
+            return Value(f"CAST({inner.constant.text} AS BIGINT)", BIGINT)
+        pair = (inner.known, target)
+        if pair == (INT, BIGINT):
+            return Value(f"CAST({inner.sql} AS BIGINT)", BIGINT)
+        if pair in {(INT, STRING), (BIGINT, STRING)}:
+            return Value(f"CAST({inner.sql} AS VARCHAR)", STRING)
+        if target == DATE:
+            return call("to_date", [inner])
+        raise NotEmbeddedError(f"a cast of {inner.type} to {node.args['to'].sql(dialect='spark')}")
+
+    def _comparison(self, left: exp.Expr, right: exp.Expr, sign: str) -> Value:
+        if isinstance(left, _LOOSE) or isinstance(right, _LOOSE):
+            raise NotEmbeddedError("a comparison of comparisons without parentheses")
+        one, other = self.value(left), self.value(right)
+        return Value(f"({compared(one, other, sign)})", BOOLEAN)
+
+    def _arithmetic(self, node: exp.Expr) -> Value:
+        only(node, "this", "expression")
+        left, right = self.value(node.this), self.value(node.expression)
+        if not {left.known, right.known} <= INTEGERS:
+            raise NotEmbeddedError(f"{kind(node)} of {left.type} and {right.type}")
+        result = BIGINT if BIGINT in {left.type, right.type} else INT
+        # An overflow, which wraps around in Spark, is an error here.
+        return Value(f"({left.sql} {_ARITHMETIC[type(node)]} {right.sql})", result)
+
+
+def compared(left: Value, right: Value, sign: str) -> str:
+    """A comparison whose sides Spark compares in the type of one of them.
+
+    Raises:
+        NotEmbeddedError: it would compare them in another type, or the type has no one order.
+    """
+    if left.constant and not right.constant:
+        return f"{as_type(left.constant, right.known)} {sign} {right.sql}"
+    if right.constant and not left.constant:
+        return f"{left.sql} {sign} {as_type(right.constant, left.known)}"
+    same = left.known == right.known or {left.known, right.known} <= INTEGERS
+    if not same or not (is_key(left.known) or left.known == DOUBLE):
+        raise NotEmbeddedError(f"a comparison of {left.type} and {right.type}")
+    return f"{left.sql} {sign} {right.sql}"
+
+
+def one_type(values: list[Value]) -> DataType:
+    """The type of values that all have the same one, or are NULL."""
+    types = {value.known for value in values if value != _NULL}
+    if len(types) != 1:
+        raise NotEmbeddedError("branches of more than one type")
+    return types.pop()
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    return node.this if isinstance(node, exp.Neg) else node
+
+
+_CAST_TYPES: Final[Mapping[str, DataType]] = {
+    "BIGINT": BIGINT, "STRING": STRING, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+}  # fmt: skip
+_TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], Value]]] = {
+    exp.Column: Expressions._column,
+    exp.Paren: Expressions._paren,
+    exp.Literal: Expressions._literal,
+    exp.Neg: Expressions._negative,
+    exp.Boolean: Expressions._boolean,
+    exp.Null: Expressions._null,
+    exp.And: Expressions._connected,
+    exp.Or: Expressions._connected,
+    exp.Not: Expressions._not,
+    exp.Is: Expressions._is,
+    exp.In: Expressions._in,
+    exp.Between: Expressions._between,
+    exp.Like: Expressions._like,
+    exp.Case: Expressions._case,
+    exp.DPipe: Expressions._concatenated,
+    exp.Anonymous: Expressions._call,
+    exp.Cast: Expressions._cast,
+    # What sqlglot makes of CAST, which gives NULL in Spark where it fails; none of ours fails.
+    exp.TryCast: Expressions._cast,
+}
+
+
+_MOST_DIGITS: Final = 38
+#: Up to here a double adds integers exactly, in whatever order.
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node is a call of an aggregate that is known here."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in {"count", *_AGGREGATES}
+
+
+class Grouped(Expressions):
+    """Expressions over groups: aggregates, what the groups are made by, and what follows."""
+
+    def __init__(self, scope: Scope, groups: frozenset[str]) -> None:
+        super().__init__(scope)
+        self._rows, self._groups = Expressions(scope), groups
+
+    def value(self, node: exp.Expr) -> Value:
+        """An expression. Raises NotEmbeddedError."""
+        if is_aggregate(node):
+            return self._aggregate(node)
+        if not any(is_aggregate(one) for one in node.walk()):
+            row = self._rows.value(node)
+            if row.sql in self._groups or not any(node.find_all(exp.Column)):
+                return row
+            if isinstance(node, exp.Column):
+                raise NotEmbeddedError(f"the column {node.name}, which is not grouped by")
+        return super().value(node)
+
+    def _aggregate(self, node: exp.Expr) -> Value:
+        only(node, "this", "expressions")
+        name, arguments = node.name.lower(), node.expressions
+        if isinstance(node.this, exp.Identifier) or len(arguments) != 1:
+            raise NotEmbeddedError(f"{name} of {len(arguments)} arguments")
+        argument = arguments[0]
+        if name == "count":
+            return self._count(argument)
+        inner = self._rows.value(argument)
+        made = _AGGREGATES[name](inner)
+        if made is None:
+            raise NotEmbeddedError(f"{name} of a value of type {inner.type}")
+        return Value(made.sql, made.type, None if inner.name is None else f"{name}({inner.name})")
+
+    def _count(self, argument: exp.Expr) -> Value:
+        if isinstance(argument, exp.Star):
+            only(argument)
+            return Value("count(*)", BIGINT, "count(1)")
+        if isinstance(argument, exp.Distinct):
+            only(argument, "expressions")
+            if len(argument.expressions) != 1:
+                raise NotEmbeddedError("count(DISTINCT …) of several expressions")
+            inner = self._rows.value(argument.expressions[0])
+            if not is_key(inner.known):
+                raise NotEmbeddedError(f"DISTINCT over a value of type {inner.type}")
+            sql, shown = f"count(DISTINCT {inner.sql})", "count(DISTINCT {})"
+        else:
+            inner = self._rows.value(argument)
+            inner.known  # noqa: B018 - NULL has no type
+            sql, shown = f"count({inner.sql})", "count({})"
+        return Value(sql, BIGINT, None if inner.name is None else shown.format(inner.name))
+
+
+def _extreme(function: str) -> Callable[[Value], Value | None]:
+    def made(value: Value) -> Value | None:
+        return Value(f"{function}({value.sql})", value.type) if is_ordered(value.known) else None
+
+    return made
+
+
+def _sum(value: Value) -> Value | None:
+    # What overflows is an error here; Spark wraps it around, or gives NULL.
+    if value.known in INTEGERS:
+        return Value(f"CAST(sum({value.sql}) AS BIGINT)", BIGINT)
+    if isinstance(value.known, Decimal):
+        digits = min(_MOST_DIGITS, value.known.precision + 10)
+        scale = value.known.scale
+        return Value(
+            f"CAST(sum({value.sql}) AS DECIMAL({digits}, {scale}))", Decimal(digits, scale)
+        )
+    return None
+
+
+def _average(value: Value) -> Value | None:
+    if value.known not in INTEGERS:
+        return None
+    # Spark adds doubles, whose sum depends on the order once it is no longer exact.
+    exact = f"coalesce(sum(abs(CAST({value.sql} AS HUGEINT))), 0) < {_EXACT}"
+    average = f"CAST(sum({value.sql}) AS DOUBLE) / count({value.sql})"
+    return Value(f"(CASE WHEN {exact} THEN {average} ELSE error('avg of large sums') END)", DOUBLE)
+
+
+_AGGREGATES: Final[Mapping[str, Callable[[Value], Value | None]]] = {
+    "sum": _sum,
+    "avg": _average,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+}

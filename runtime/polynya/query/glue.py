@@ -1,0 +1,99 @@
+"""Publishing live views in the Glue catalog, in the form that Athena and Trino keep.
+
+The SQL stands in Base64 in a comment, with the names and types of its columns; the table's own
+columns have Hive's types. The form is that of Trino's `HiveViewCodec`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any, Final
+
+from polynya.lake.fold.shape import Shape
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.errors import OperationError
+from polynya.query.views import View, glue_type, shown_type, trino_views
+from polynya.store.aws.glue import GlueViews
+
+#: Parameter by which our views are told from others, and an old definition from a new one.
+DEFINITION: Final = "polynya.definition"
+
+#: What Glue takes as the text of a view, in characters (AWS Glue web API, TableInput).
+MAX_TEXT: Final = 409_600
+
+
+def table_input(view: View, schema: str) -> dict[str, Any]:
+    """The `TableInput` of a view in the Glue database `schema`."""
+    definition = {
+        "originalSql": view.sql,
+        "catalog": "awsdatacatalog",
+        "schema": schema,
+        "columns": [
+            {"name": name.lower(), "type": shown_type(kind)} for name, kind in view.columns.items()
+        ],
+        # With the rights of who asks; a view has an owner only if it runs with those of the owner.
+        "runAsInvoker": True,
+        "properties": {},
+    }
+    text = json.dumps(definition, separators=(",", ":")).encode()
+    columns = [
+        {"Name": name.lower(), "Type": glue_type(kind)} for name, kind in view.columns.items()
+    ]
+    return {
+        "Name": view.name,
+        "TableType": "VIRTUAL_VIEW",
+        "Parameters": {
+            "presto_view": "true",
+            "comment": "Presto View",
+            DEFINITION: hashlib.sha256(text).hexdigest()[:32],
+        },
+        "StorageDescriptor": {"Columns": columns, "Location": "", "SerdeInfo": {}},
+        "PartitionKeys": [],
+        "ViewOriginalText": f"/* Presto View: {base64.b64encode(text).decode()} */",
+        "ViewExpandedText": "/* Presto View */",
+    }
+
+
+class GlueMirror:
+    """The views of a target's datasets in its Glue catalog, for Athena and Trino."""
+
+    def __init__(self, target: ResolvedTarget) -> None:
+        self._glue = GlueViews(target.aws, target.catalog_id, DEFINITION)
+
+    def publish(self, dataset: ResolvedDataset, shape: Shape) -> list[str]:
+        """Make the views that are not there or have changed; return their names.
+
+        Raises:
+            OperationError: a name is taken (POLYNYA-VIEW-001), or a view is too long for Glue
+                (POLYNYA-VIEW-003).
+            PolynyaError: what `GlueViews.publish` raises.
+        """
+        database = dataset.relations.schema.lower()
+        published = []
+        for view in trino_views(dataset, shape):
+            made = table_input(view, database)
+            if len(made["ViewOriginalText"]) > MAX_TEXT:
+                raise OperationError(
+                    "POLYNYA-VIEW-003",
+                    f"the view {database}.{view.name} is longer than Glue takes",
+                    where=f"{database}.{view.name}",
+                    state="the tables are right; other engines have no such view of them",
+                    fix="leave columns out with `except_columns`",
+                )
+            if self._glue.publish(database, made):
+                published.append(f"{database}.{view.name}")
+        return published
+
+    def stale(self, dataset: ResolvedDataset, shape: Shape) -> list[str]:
+        """The views that are missing, or are not what `publish` would make. Writes nothing."""
+        database = dataset.relations.schema.lower()
+        names = []
+        for view in trino_views(dataset, shape):
+            wanted = table_input(view, database)["Parameters"][DEFINITION]
+            stored = self._glue.find(database, view.name)
+            if stored is None or stored.parameters.get(DEFINITION) != wanted:
+                names.append(f"{database}.{view.name}")
+        return names

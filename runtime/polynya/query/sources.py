@@ -1,0 +1,92 @@
+"""What stands in FROM: views, subqueries, names of WITH, and joins on equal values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from polynya.query.expressions import Expressions, Relation, Scope, Source, same
+from polynya.query.translate import NotEmbeddedError, only
+
+_JOINS: Final[Mapping[tuple[str, str], str]] = {
+    ("", ""): "JOIN", ("", "INNER"): "JOIN",
+    ("LEFT", ""): "LEFT JOIN", ("LEFT", "OUTER"): "LEFT JOIN",
+    ("RIGHT", ""): "RIGHT JOIN", ("RIGHT", "OUTER"): "RIGHT JOIN",
+    ("FULL", ""): "FULL JOIN", ("FULL", "OUTER"): "FULL JOIN",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the names of relations mean at one place of a statement."""
+
+    views: Callable[[str], Relation]
+    named: Mapping[str, Relation] = field(default_factory=dict)
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def find(self, table: exp.Table) -> tuple[str, Relation]:
+        """The own name of a relation, and the relation."""
+        only(table, "this", "db", "alias", "joins")
+        if not all(isinstance(part, exp.Identifier) for part in table.parts):
+            raise NotEmbeddedError(f"the relation {table.sql(dialect='spark')}")
+        if table.db:
+            return table.name, self.views(f"{table.db}.{table.name}")
+        for name, relation in self.named.items():
+            if same(name, table.name):
+                return name, relation
+        raise NotEmbeddedError(f"the relation {table.name}")
+
+
+def sources(
+    tree: exp.Select, names: Names, nested: Callable[[exp.Expr], Relation]
+) -> tuple[str, Scope]:
+    """The FROM clause of a SELECT and what its names mean; `nested` answers a subquery."""
+    start = tree.args.get("from_")
+    if start is None:
+        return "", Scope(())
+    only(start, "this")
+    text, first = _source(start.this, names, nested)
+    scope = Scope((first,))
+    for join in [*(start.this.args.get("joins") or []), *(tree.args.get("joins") or [])]:
+        only(join, "this", "on", "side", "kind")
+        word, condition = _JOINS.get((join.side, join.kind)), join.args.get("on")
+        if word is None or condition is None or not _has_equality(condition):
+            raise NotEmbeddedError("a join that is not on equal values")
+        more, source = _source(join.this, names, nested)
+        if any(same(source.name, one.name) for one in scope.sources):
+            raise NotEmbeddedError(f"two relations of the name {source.name}")
+        scope = Scope((*scope.sources, source))
+        text += f" {word} {more} ON {Expressions(scope).condition(condition)}"
+    return f" FROM {text}", scope
+
+
+def _source(
+    node: exp.Expr, names: Names, nested: Callable[[exp.Expr], Relation]
+) -> tuple[str, Source]:
+    alias = node.args.get("alias")
+    if alias is not None:
+        only(alias, "this")
+    if isinstance(node, exp.Table):
+        own, relation = names.find(node)
+    elif isinstance(node, exp.Subquery):
+        only(node, "this", "alias", "joins")
+        own, relation = "", nested(node.this)
+    else:
+        raise NotEmbeddedError("FROM something else than a view or a subquery")
+    place = f"t{next(names.numbers)}"
+    shown = alias.name if alias is not None else own
+    return f"{relation.sql} AS {place}", Source(shown, place, relation)
+
+
+def _has_equality(condition: exp.Expr) -> bool:
+    """Whether one of the conditions that must hold is that two columns are equal."""
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        return _has_equality(condition.this) or _has_equality(condition.expression)
+    sides = (condition.args.get("this"), condition.args.get("expression"))
+    return isinstance(condition, exp.EQ) and all(isinstance(one, exp.Column) for one in sides)

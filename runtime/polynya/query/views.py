@@ -1,0 +1,330 @@
+"""The live views in the SQL of Trino, Athena and DuckDB.
+
+The live views in the SQL of Trino and Athena, made from their SQL in Spark.
+
+sqlglot translates what has a translation. What it cannot know stands here: types of structs, and
+functions whose results would differ. The text that Trino gets reads plain Iceberg and nothing else.
+
+The live views in DuckDB's SQL, made from what Trino gets.
+
+A view reads one metadata file of its table, because DuckDB knows no catalog of ours: it shows the
+table as of the commit that wrote the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from polynya.lake.fold.live_views import definitions
+from polynya.lake.fold.shape import Shape
+from polynya.model import headers as h
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.errors import OperationError
+from polynya.model.names import quote_path
+from polynya.model.promotion import storage_type
+from polynya.model.types import (
+    BINARY,
+    BOOLEAN,
+    STRING,
+    TIMESTAMP,
+    Array,
+    DataType,
+    Decimal,
+    MapType,
+    Primitive,
+    Struct,
+)
+
+_TRINO: Final = {
+    "boolean": "boolean",
+    "int": "integer",
+    "bigint": "bigint",
+    "float": "real",
+    "double": "double",
+    "string": "varchar",
+    "binary": "varbinary",
+    "date": "date",
+    "timestamp": "timestamp(6) with time zone",
+    "timestamp_ntz": "timestamp(6)",
+}
+#: The types whose text is the same in Spark and in Trino.
+_SAME_TEXT: Final = frozenset({"boolean", "int", "bigint", "string", "date"})
+
+
+def trino_type(datatype: DataType) -> str:
+    """The type in Trino."""
+    match storage_type(datatype):
+        case Primitive(name):
+            return _TRINO[name]
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Array(element):
+            return f"array({trino_type(element)})"
+        case MapType(key, value):
+            return f"map({trino_type(key)}, {trino_type(value)})"
+        case Struct(fields):
+            inner = ", ".join(f"{quoted(name)} {trino_type(kind)}" for name, kind in fields)
+            return f"row({inner})"
+        case other:
+            raise AssertionError(f"no table stores {other}")
+
+
+def shown_type(datatype: DataType) -> str:
+    """The type in which a view shows a column: Athena's views hold no time zone at the top."""
+    return "timestamp(6)" if datatype == Primitive("timestamp") else trino_type(datatype)
+
+
+def glue_type(datatype: DataType) -> str:
+    """The type in the Glue Data Catalog, which has that of Hive."""
+    match storage_type(datatype):
+        case Primitive("timestamp_ntz"):
+            return "timestamp"
+        case Array(element):
+            return f"array<{glue_type(element)}>"
+        case MapType(key, value):
+            return f"map<{glue_type(key)},{glue_type(value)}>"
+        case Struct(fields):
+            return f"struct<{','.join(f'{name}:{glue_type(kind)}' for name, kind in fields)}>"
+        case other:
+            return str(other)
+
+
+def has_same_text(datatype: DataType) -> bool:
+    """Whether a cast to text gives what it gives in Spark."""
+    match datatype:
+        case Primitive(name):
+            return name in _SAME_TEXT
+        case Decimal():
+            return True
+        case _:
+            return False
+
+
+def has_json(datatype: DataType) -> bool:
+    """Whether Trino can make JSON of it: of binary and of times with a zone it cannot."""
+    match datatype:
+        case Array(element):
+            return has_json(element)
+        case MapType(key, value):
+            return key == Primitive("string") and has_json(value)
+        case Struct(fields):
+            return all(has_json(kind) for _, kind in fields)
+        case _:
+            return datatype not in {Primitive("binary"), Primitive("timestamp")}
+
+
+def quoted(name: str) -> str:
+    """An identifier in Trino's SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+#: What a view may show beside the data.
+_HEADERS: Final[Mapping[str, DataType]] = {
+    h.KEY_HASH: BINARY,
+    h.FROM_TIMESTAMP: TIMESTAMP,
+    h.TO_TIMESTAMP: TIMESTAMP,
+    h.TIMESTAMP: TIMESTAMP,
+    h.INSERTED_TIMESTAMP: TIMESTAMP,
+    h.MODIFIED_TIMESTAMP: TIMESTAMP,
+    h.WAS_CURRENT_FROM: TIMESTAMP,
+    h.WAS_CURRENT_TO: TIMESTAMP,
+    h.CHANGE_IDENTIFIER: STRING,
+    h.OPERATION: STRING,
+    "hdr__store": STRING,
+    "hdr__deleted": BOOLEAN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: its columns with their types in the order of its SQL."""
+
+    name: str
+    columns: Mapping[str, DataType]
+    sql: str
+
+
+def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
+    """The views of a dataset as Trino reads them; names are in lower case, as Glue has them.
+
+    Raises:
+        OperationError: the SQL has no translation (POLYNYA-VIEW-004).
+    """
+    table = quote_path(
+        dataset.relations.internal_schema.lower(), dataset.relations.internal_table.lower()
+    )
+    try:
+        return [
+            _view(name.lower(), sql, shape)
+            for name, sql in definitions(dataset, shape, table).items()
+        ]
+    except SqlglotError as error:
+        raise OperationError(
+            "POLYNYA-VIEW-004",
+            f"the views of {dataset.relations.current} cannot be put in Trino's SQL: {error}",
+            where=dataset.relations.current,
+            state="the tables are right; other engines have no view of them",
+            fix="report it with the names and types of the columns",
+        ) from error
+
+
+def _view(name: str, spark: str, shape: Shape) -> View:
+    view = translated(name, spark, shape)
+    columns = ", ".join(_shown(column, kind) for column, kind in view.columns.items())
+    return View(name, view.columns, f"SELECT {columns} FROM (\n{view.sql}\n)")
+
+
+def translated(name: str, spark: str, shape: Shape) -> View:
+    """A view in Trino's SQL, with instants as times with a zone. Raises SqlglotError."""
+    tree = sqlglot.parse_one(spark, read="spark")
+    types = _shown_columns(tree, shape)
+    # Parents come first, so that what hangs below a new node is still looked at.
+    for node in list(tree.walk(prune=lambda node: isinstance(node, exp.SHA | exp.Unhex))):
+        new = _trino_node(node, shape)
+        if new is not node:
+            node.replace(new)
+    return View(name, types, tree.sql(dialect="trino"))
+
+
+def shown_columns(spark: str, shape: Shape) -> dict[str, DataType]:
+    """Names and types of the columns of a view. Raises SqlglotError."""
+    return _shown_columns(sqlglot.parse_one(spark, read="spark"), shape)
+
+
+def _shown_columns(tree: exp.Expr, shape: Shape) -> dict[str, DataType]:
+    assert isinstance(tree, exp.Query)
+    return {name: shape.columns.get(name) or _HEADERS[name] for name in tree.named_selects}
+
+
+def _shown(name: str, datatype: DataType) -> str:
+    column = quoted(name)
+    if datatype == TIMESTAMP:
+        column = f"CAST({column} AT TIME ZONE 'UTC' AS timestamp(6))"
+    return f"{column} AS {quoted(name.lower())}"
+
+
+def _trino_node(node: exp.Expr, shape: Shape) -> exp.Expr:  # noqa: PLR0911 - one line per kind
+    """What becomes of one node."""
+    match node:
+        case exp.TryCast():
+            return exp.Cast(this=node.this, to=node.args["to"])
+        case exp.DataType(this=exp.DataType.Type.TIMESTAMPTZ):
+            return _type("timestamp(6) with time zone")
+        case exp.Unhex():
+            return _trino(_key_hash(shape))
+        case exp.SHA():
+            return _trino(_content(shape))
+        case exp.Struct():
+            return _row(node, shape)
+        case exp.Max(this=exp.Column(name="__stored")):
+            # Rows with a NULL in them have no order in Trino, and one at most is no NULL.
+            return exp.Anonymous(this="arbitrary", expressions=[node.this])
+        case exp.JSONFormat():
+            # Maps can be compared as they are.
+            inner: exp.Expr = node.this
+            return inner
+        case exp.FromJson():
+            return _trino(f"CAST(json_parse({node.this.name}) AS array(varchar))")
+        case _:
+            return node
+
+
+def _row(struct: exp.Struct, shape: Shape) -> exp.Expr:
+    """A row with the names and types that a struct has by itself in Spark."""
+    row = exp.Anonymous(this="ROW", expressions=[field.expression for field in struct.expressions])
+    if isinstance(struct.parent, exp.Cast):
+        return row
+    fields = []
+    for field in struct.expressions:
+        datatype = shape.columns[field.expression.name]
+        fields.append(f"{quoted(field.name)} {trino_type(datatype)}")
+    return exp.Cast(this=row, to=_type(f"row({', '.join(fields)})"))
+
+
+def _key_hash(shape: Shape) -> str:
+    """The published hash; NULL where Trino would write a value of the key in another way."""
+    if not all(
+        has_same_text(shape.columns[key]) or shape.columns[key] == BINARY for key in shape.keys
+    ):
+        return "CAST(NULL AS varbinary)"
+    values = [
+        f"lower(to_hex({quoted(key)}))"
+        if shape.columns[key] == BINARY
+        else f"CAST({quoted(key)} AS varchar)"
+        for key in shape.keys
+    ]
+    return f"sha1(to_utf8(array_join(ARRAY[{', '.join(values)}], chr(8))))"
+
+
+def _content(shape: Shape) -> str:
+    """What decides between two events of one place: the same ones in any order, but Trino's own."""
+    texts = [_text(quoted(name), shape.columns[name]) for name in sorted(shape.values)]
+    content = f"json_format(CAST(ARRAY[{', '.join([*texts, 'CAST(NULL AS varchar)'])}] AS json))"
+    return f"to_hex(sha1(to_utf8({content})))"
+
+
+def _text(value: str, datatype: DataType) -> str:
+    if datatype == BINARY:
+        return f"to_hex({value})"
+    if trino_type(datatype).startswith(("array", "map", "row")):
+        return f"json_format(CAST({value} AS json))" if has_json(datatype) else "NULL"
+    return f"CAST({value} AS varchar)"
+
+
+def _type(text: str) -> exp.DataType:
+    return exp.DataType.build(text, dialect="trino")
+
+
+def _trino(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, read="trino")
+
+
+_STORED: Final = "__stored_rows"
+_PARTITIONS: Final = "'current', 'prior', 'changes', 'retained'"
+
+
+def duckdb_views(dataset: ResolvedDataset, shape: Shape, metadata: str) -> list[View]:
+    """The views of a dataset over the table whose metadata file is at `metadata`.
+
+    Rows and values are those of the views for Trino: instants are times of UTC without a zone.
+
+    Raises:
+        OperationError: the SQL has no translation (POLYNYA-VIEW-004).
+    """
+    internal = dataset.relations.internal_table.lower()
+    return [
+        View(view.name, view.columns, _duckdb_text(view.sql, internal, metadata))
+        for view in trino_views(dataset, shape)
+    ]
+
+
+def duckdb_sql(trino: str, internal: str, stored: str) -> str:
+    """A view in DuckDB's SQL; for the table `internal` it reads the relation `stored`."""
+
+    def adapted(node: exp.Expr) -> exp.Expr:
+        match node:
+            case exp.SHA():
+                # DuckDB gives the hash as text.
+                return exp.Unhex(this=node.copy())
+            case exp.Table() if node.db and node.name == internal:
+                return exp.Table(this=exp.to_identifier(stored), alias=node.args.get("alias"))
+            case _:
+                return node
+
+    return sqlglot.parse_one(trino, read="trino").transform(adapted).sql("duckdb")
+
+
+def _duckdb_text(trino: str, internal: str, metadata: str) -> str:
+    view = duckdb_sql(trino, internal, _STORED)
+    place = exp.Literal.string(metadata).sql("duckdb")
+    # Materialized: DuckDB 1.4 skips files without statistics of a column that has to be NULL.
+    return (
+        f"WITH {_STORED} AS MATERIALIZED (SELECT * FROM iceberg_scan({place}) "
+        f"WHERE hdr__partition IN ({_PARTITIONS}))\n{view}"
+    )

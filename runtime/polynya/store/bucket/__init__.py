@@ -1,1 +1,0 @@
-"""A configuration bucket and the project folders that are pushed to it."""

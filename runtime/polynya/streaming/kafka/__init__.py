@@ -1,1 +1,0 @@
-"""Apache Kafka as a source, read through Spark."""

@@ -1,0 +1,1 @@
+"""Streams as sources: landing their records, or reading them directly."""

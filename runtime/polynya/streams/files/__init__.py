@@ -1,0 +1,1 @@
+"""Files that others write as a source of streams."""

@@ -1,0 +1,1 @@
+"""Apache Kafka as a source of streams, read through Spark."""

@@ -1,0 +1,337 @@
+"""Kafka as a source of streams: asks the brokers, decides, and reads through Spark.
+
+How many offsets are read at a time, and how large a record may be: pure, from what was read.
+
+Nobody says how large records are before they are read. So what is read next is planned by the
+sizes of those before, and a record that is much larger than they were is left for the next read.
+
+What of topics is read once more, for a reload of a landed table: pure.
+
+The newest landed batch says where that ends, for each partition. What is not there any more is told
+as lost; what came later is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.formats.landed import Lost
+from polynya.lake.spark.api import SparkSession
+from polynya.model.config.stream_landing import KafkaSource, StreamingLanding, is_named
+from polynya.model.errors import ConfigError, ConfigErrors, OperationError
+from polynya.model.headers import StreamSource
+from polynya.model.names import shown
+from polynya.streams.kafka import plan as bounds
+from polynya.streams.kafka.cluster import KafkaCluster
+from polynya.streams.kafka.plan import (
+    RECREATED,
+    TRUNCATED,
+    Extent,
+    Partition,
+    Reads,
+    Topic,
+    ends_of,
+    plan,
+    reached,
+)
+from polynya.streams.kafka.position import KafkaPosition, TopicPosition
+from polynya.streams.kafka.reading import read_ranges, session_of_pieces
+from polynya.streams.source import (
+    Again,
+    Found,
+    InOrder,
+    Limits,
+    Next,
+    Position,
+    Taken,
+    by_table,
+    named,
+    taken,
+)
+
+#: What an offset is taken to have before any was read, in bytes.
+FIRST_GUESS: Final = 1024
+#: Fewer offsets are planned than the bytes seem to allow, so that few reads are cut.
+_ROOM: Final = 0.8
+#: A read may hold so many times its limit in memory...
+_SPREAD: Final = 4
+#: ...but not more than so many bytes, if that is more than the limit: Spark refuses results of
+#: a gigabyte.
+_MOST: Final = 512 * 2**20
+#: A batch that has this part of the records that would fit is worth the faster way.
+_WORTH: Final = 4
+#: Records are taken to be a little smaller with each read in which none was so large.
+_FORGET: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What is known of the records of a landed table.
+
+    Attributes:
+        offset_bytes: bytes of an offset in the last read.
+        largest: bytes of the largest record lately.
+    """
+
+    offset_bytes: float = FIRST_GUESS
+    largest: float = 0.0
+
+    def offsets(self, limits: Limits) -> int:
+        """How many offsets a read may have: about as many as the bytes allow."""
+        fit = _ROOM * limits.max_bytes / max(1.0, self.offset_bytes)
+        safe = _memory(limits) / (2 * self.largest) if self.largest else fit
+        most = safe if fit / _WORTH <= safe < fit else fit
+        return min(limits.max_records, max(1, int(most)))
+
+    def record_bytes(self, limits: Limits, offsets: int) -> int | None:
+        """The most bytes of a record in a read of so many offsets, so that memory is bounded.
+
+        None: there are larger ones, so bytes have to be counted while they are read. Mostly a power
+        of two, and the same for records of like sizes: Spark compiles a query for each number.
+        """
+        most = _memory(limits) // max(1, offsets)
+        if self.largest > most:
+            return None
+        roomy = 1 << int(2 * self.largest).bit_length()
+        if self.largest and roomy <= most:
+            return roomy
+        close = 1 << max(0, most.bit_length() - 1)
+        return close if self.largest <= close else most
+
+    def after(self, *, offsets: int, size_bytes: int, largest: int) -> Amounts:
+        """What is known after a read."""
+        found = replace(self, largest=max(float(largest), _FORGET * self.largest))
+        return replace(found, offset_bytes=size_bytes / offsets) if offsets > 0 else found
+
+
+def _memory(limits: Limits) -> int:
+    return max(limits.max_bytes, min(_SPREAD * limits.max_bytes, _MOST))
+
+
+#: The topic was deleted.
+DELETED: Final = "deleted"
+
+
+def begin_of(began: KafkaPosition, until: KafkaPosition) -> KafkaPosition:
+    """Where reading once more begins: as it began, and topics that came later at their begin."""
+    return KafkaPosition(
+        {
+            name: began.topics.get(name) or TopicPosition(one.id, dict.fromkeys(one.partitions, 0))
+            for name, one in until.topics.items()
+        }
+    )
+
+
+def ends_until(until: KafkaPosition, topics: Mapping[str, Topic]) -> dict[Partition, int]:
+    """Before which offsets partitions are read; of a topic that was made again none are."""
+    return {
+        (name, at): offset
+        for name, one in until.topics.items()
+        if name in topics and topics[name].id == one.id
+        for at, offset in one.partitions.items()
+    }
+
+
+def topics_gone(until: KafkaPosition, topics: Mapping[str, Topic]) -> Iterator[Lost]:
+    """What is not there up to the end; what is gone of the begin `plan` tells."""
+    for name, one in sorted(until.topics.items()):
+        topic = topics.get(name)
+        if topic is None:
+            yield Lost(name, one.id, "", DELETED)
+            continue
+        if topic.id != one.id:
+            yield Lost(name, one.id, topic.id, RECREATED)
+            continue
+        for at, offset in sorted(one.partitions.items()):
+            extent = topic.partitions.get(at)
+            if extent is not None and extent.end < offset:
+                yield Lost(f"{name}/{at}", str(extent.end), str(offset), TRUNCATED)
+
+
+class Kafka:
+    """See `Source`."""
+
+    kind: StreamSource = "kafka"
+
+    def __init__(self, spark: SparkSession, task: StreamingLanding, source: KafkaSource) -> None:
+        self._spark, self._task, self._source = spark, task, source
+        self.where = f"task {task.name}, {source.bootstrap_servers}"
+        self._cluster = KafkaCluster(spark, source, self.where)
+        self._session: SparkSession | None = None
+
+    @property
+    def each(self) -> bool:
+        """Whether each topic has a landed table of its own."""
+        return self._task.into.table is None
+
+    def find(self) -> Found:
+        """See `Source`."""
+        there = self._cluster.topics()
+        topics = taken(self._source.topics, there)
+        tables, errors = by_table(self._task.into, topics, self.where)
+        missing = [one for one in named(self._source.topics) if one not in there]
+        errors += [_missing(topic, self.where) for topic in missing]
+        return Found(tables, ConfigErrors(errors) if errors else None)
+
+    def is_asked_for(self, stream: str) -> bool:
+        """See `Source`."""
+        return is_named(self._source.topics, stream)
+
+    def known(self, position: Position) -> frozenset[str]:
+        """See `Source`."""
+        return frozenset(KafkaPosition.from_json(position).topics)
+
+    def reread_from(self, began: Position) -> Position:
+        """See `Source`."""
+        return began
+
+    def again(self, table: str, began: Position, until: Position) -> Again:
+        """See `Source`."""
+        return read_again(self, table, began, until)
+
+    def order_of(self, streams: tuple[str, ...]) -> InOrder:
+        """See `Source`. Nobody can tell of two partitions what came first."""
+        del streams
+        return lambda *_: False
+
+    def stream(self, table: str) -> KafkaStream:
+        """See `Source`."""
+        return KafkaStream(self, table)
+
+    def facts(self, topics: tuple[str, ...], *, is_first: bool) -> dict[str, Topic]:
+        """What the brokers have of topics; those that are gone are left out."""
+        shapes = self._cluster.shapes(topics)
+        places = [(name, at) for name, shape in shapes.items() for at in range(shape.partitions)]
+        begins = self._cluster.offsets(places, "earliest")
+        ends = self._cluster.offsets(places, "latest")
+        start = self._task.start_from
+        if not is_first or start == "earliest":
+            starts = {}
+        elif isinstance(start, datetime):
+            starts = self._cluster.offsets(places, start)
+        else:
+            starts = ends
+        gone = {name for name, at in places if (name, at) not in begins or (name, at) not in ends}
+        return {
+            name: Topic(
+                shape.id,
+                {at: Extent(begins[name, at], ends[name, at]) for at in range(shape.partitions)},
+                {at: starts[name, at] for at in range(shape.partitions) if (name, at) in starts},
+            )
+            for name, shape in shapes.items()
+            if name not in gone
+        }
+
+    def rows(self, reads: Reads, limits: Limits, record_bytes: int | None) -> pa.Table:
+        """The records of ranges of offsets, see `read_ranges`."""
+        if self._session is None:
+            self._session = session_of_pieces(self._spark)
+        return read_ranges(
+            self._session,
+            self._source,
+            reads,
+            max_bytes=limits.max_bytes,
+            record_bytes=record_bytes,
+            readers=self._task.readers,
+            where=self.where,
+        )
+
+
+class KafkaStream:
+    """See `Stream`: the topics of one landed table. `last` is where they end, if that is known."""
+
+    def __init__(self, source: Kafka, table: str, last: KafkaPosition | None = None) -> None:
+        self._source, self._table, self._last = source, table, last
+        self._amounts = Amounts()
+        self._until: dict[Partition, int] | None = None
+
+    def next(
+        self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
+    ) -> Next:
+        """See `Stream`.
+
+        Raises OperationError when the landed table holds another topic than the one it is for.
+        """
+        before = None if position is None else KafkaPosition.from_json(position)
+        if before is not None and self._source.each and before.topics:
+            self._refuse_other(streams, before)
+        topics = self._source.facts(streams, is_first=before is None)
+        gone: tuple[Lost, ...] = ()
+        if self._last is not None:
+            self._until = ends_until(self._last, topics)
+            gone = tuple(topics_gone(self._last, topics))
+        elif once and self._until is None:
+            self._until = ends_of(topics)
+        planned = plan(
+            before, topics, self._amounts.offsets(limits), until=self._until if once else None
+        )
+        return Next(
+            end=planned.end.to_json(),
+            records=planned.reads.offsets,
+            moves=planned.moves,
+            behind=planned.end.behind,
+            lost=planned.lost + gone,
+            lost_records=planned.lost_records,
+            reads=(planned.reads, planned.end),
+        )
+
+    def read(self, wanted: Next, limits: Limits) -> Taken:
+        """See `Stream`."""
+        reads, end = wanted.reads
+        rows = self._rows(reads, limits)
+        records, position = bounds.records(rows), reached(end, bounds.cuts(rows))
+        if records.num_rows:
+            newest = pc.max(records[bounds.TIMESTAMP]).as_py()
+            before = position.newest
+            position = position.at(newest if before is None else max(newest, before))
+        size = int(pc.sum(bounds.sizes(records)).as_py() or 0)
+        self._amounts = self._amounts.after(
+            offsets=wanted.records - (position.behind - wanted.behind),
+            size_bytes=size,
+            largest=bounds.largest(rows),
+        )
+        return Taken(records, position.to_json(), size, position.behind)
+
+    def _rows(self, reads: Reads, limits: Limits) -> pa.Table:
+        most = self._amounts.record_bytes(limits, reads.offsets)
+        rows = self._source.rows(reads, limits, most)
+        if most is None or not rows.num_rows or rows[bounds.CUT].null_count:
+            return rows
+        # Every partition begins with a record that was too large. One is always taken.
+        return self._source.rows(reads, limits, None)
+
+    def _refuse_other(self, streams: tuple[str, ...], before: KafkaPosition) -> None:
+        other = [one for one in streams if one not in before.topics]
+        if other:
+            raise OperationError(
+                "POLYNYA-STR-013",
+                f"the landed table {shown(self._table)} holds the topic "
+                f"{shown(min(before.topics))}, not {shown(other[0])}",
+                where=self._source.where,
+                state="nothing was landed; what is there stays as it is",
+                fix="land one of the topics by a task with another `folder`",
+            )
+
+
+def read_again(source: Kafka, table: str, began: Position, until: Position) -> Again:
+    """See `Source.again`."""
+    last = KafkaPosition.from_json(until)
+    begin = begin_of(KafkaPosition.from_json(began), last)
+    stream = KafkaStream(source, table, last)
+    return Again(stream, tuple(sorted(last.topics)), begin.to_json())
+
+
+def _missing(topic: str, where: str) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-STR-006",
+        f"there is no topic {shown(topic)}",
+        where=where,
+        state="the other topics of the task are landed",
+        fix="create it, or correct `topics`. If this user may not see it, grant Describe on it",
+    )

@@ -1,0 +1,1 @@
+"""Kinesis as a source of streams: shards, their order after splits, reading."""

@@ -1,0 +1,43 @@
+"""The source of a task, by the key that its file writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from polynya.lake.spark.api import SparkSession
+from polynya.model.config.aws import AwsAccess
+from polynya.model.config.stream_landing import KinesisSource, StreamingLanding
+from polynya.model.names import parse_location
+from polynya.store.clock import Clock
+from polynya.store.places import source_at
+from polynya.streams.files.source import Files
+from polynya.streams.kafka.source import Kafka
+from polynya.streams.kinesis.source import Kinesis
+from polynya.streams.source import Source
+
+
+def source_of(
+    spark: SparkSession, task: StreamingLanding, access: AwsAccess, clock: Clock
+) -> Source:
+    """What a landing reads. `access` is how the target reaches AWS."""
+    source = task.source
+    if source.files is not None:
+        # The loader has made it absolute.
+        place = parse_location(source.files.url, Path.cwd(), f"task {task.name}")
+        return Files(source_at(place, access), clock, task, source.files)
+    if source.kinesis is not None:
+        return _kinesis(task, source.kinesis, access, clock)
+    assert source.kafka is not None, "a landing has exactly one source"
+    return Kafka(spark, task, source.kafka)
+
+
+def _kinesis(
+    task: StreamingLanding, source: KinesisSource, access: AwsAccess, clock: Clock
+) -> Kinesis:
+    # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
+    from polynya.store.aws.kinesis import KinesisShards
+
+    # The endpoint of a target is that of its buckets.
+    own = replace(access, region=source.region or access.region, endpoint=source.endpoint)
+    return Kinesis(KinesisShards(own), clock, task, source)

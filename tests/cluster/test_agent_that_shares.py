@@ -1,0 +1,106 @@
+"""The agent of a node that shares, turn by turn: what it starts, and how it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from polynya.cluster.agent import Ended
+from polynya.cluster.control.wishes import AskedOfTasks
+from polynya.cluster.coordination.standing import Standing
+from polynya.cluster.gossip.messages import Picture
+from polynya.cluster.membership import Part
+from polynya.cluster.messages import DrainAsked, SharingEnded, TurnTaken
+from polynya.cluster.report import is_healthy, summary
+from polynya.cluster.unit import JobKey
+from polynya.model.errors import ConflictError
+from tests.cluster.test_agent import Node
+from tests.cluster.test_part import Others
+
+A, B = JobKey("a", "shop.a"), JobKey("b", "shop.b")
+READY = Standing("n1.aa", state="ready", grants={A: 7}, grants_until=1e9)
+
+
+class SharingNode(Node):
+    """A node of a cluster, whose member a test plays."""
+
+    def start(self) -> None:
+        super().start()
+        self.others = Others()
+        self.part = Part("n1", self.others, self.told.append, self.clock.monotonic)
+        self.agent._ports = replace(self.agent._ports, join=lambda _project: self.part)
+
+    def hears(self, standing: Standing) -> Ended | None:
+        self.inbox.put(TurnTaken(standing, AskedOfTasks(), Picture()))
+        return self.turns()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> SharingNode:
+    node = SharingNode(tmp_path)
+    node.turns()
+    node.turns()
+    return node
+
+
+def test_a_node_joins_when_it_can_work_and_starts_what_it_is_granted(node: SharingNode) -> None:
+    assert node.signs == ["ready"]
+    assert node.running() == []
+    assert node.others.seen.wanted == {A, B}
+
+    node.hears(READY)
+
+    assert node.running() == ["shop.a"]
+    assert [run.epoch for run in node.workers.runs] == [7]
+    assert node.others.seen.working == {A}
+    assert summary(node.report) == "1 running, 1 elsewhere"
+    assert is_healthy(node.report)
+    assert node.report["sharing"]["incarnation"] == "n1.aa"
+
+
+def test_a_drain_ends_when_the_units_are_handed_over(node: SharingNode) -> None:
+    node.hears(READY)
+    node.inbox.put(DrainAsked("SIGTERM"))
+    node.turns()
+    assert node.others.seen.draining
+    node.end_all()
+
+    assert node.turns() is None
+    assert node.others.seen.working == frozenset()
+    assert node.hears(replace(READY, grants={}, left=True)) is Ended.DRAINED
+
+
+def test_who_cannot_hand_over_in_time_ends_all_the_same(node: SharingNode) -> None:
+    node.hears(READY)
+    node.inbox.put(DrainAsked("SIGTERM"))
+    node.end_all()
+    assert node.turns() is None
+
+    assert node.turns(90.0) is Ended.DRAINED
+
+
+def test_a_spot_notice_shortens_the_deadline_and_nothing_lengthens_it(node: SharingNode) -> None:
+    node.hears(READY)
+    node.inbox.put(DrainAsked("Spot interruption notice", 50.0))
+    node.turns()
+    node.inbox.put(DrainAsked("SIGTERM"))
+    assert node.turns(49.0) is None
+
+    assert node.turns(1.0) is Ended.CUT_OFF
+    assert node.told[-1].as_json()["reason"] == "Spot interruption notice"
+
+
+def test_a_member_that_cannot_go_on_ends_the_agent_with_its_error(node: SharingNode) -> None:
+    node.hears(READY)
+    node.inbox.put(SharingEnded(ConflictError("POLYNYA-AGT-011", "another agent")))
+    node.inbox.put(DrainAsked("so that run() ends"))
+    node.turns()
+    node.end_all()
+
+    with pytest.raises(ConflictError) as caught:
+        node.agent.run()
+
+    assert caught.value.code == "POLYNYA-AGT-011"
+    assert node.running() == []

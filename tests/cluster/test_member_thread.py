@@ -1,0 +1,217 @@
+"""The thread of a member: turns when they are due, sooner when somebody waits for one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from queue import SimpleQueue
+from typing import Any
+
+from polynya.cluster.control.wishes import Asked, AskedOfTasks, Settled
+from polynya.cluster.coordination.standing import Decided, Seen, Standing
+from polynya.cluster.gossip.messages import HintKind, Picture, Report
+from polynya.cluster.member_thread import MemberThread
+from polynya.cluster.messages import SharingEnded, TurnTaken
+from polynya.cluster.unit import JobKey
+from polynya.engine.commands.errand import Errand
+from polynya.model.errors import ConflictError
+
+X = JobKey("a", "shop.x")
+LONG = 600.0
+WISH = Asked("1f", Errand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+class FakeMember:
+    """Answers with what a test wants; `turns` are what it saw."""
+
+    def __init__(self) -> None:
+        self.turns: SimpleQueue[Seen] = SimpleQueue()
+        self.next: Standing | Exception = Standing("n1.aa", state="ready", next_turn_seconds=LONG)
+
+    def turn(self, seen: Seen) -> Standing:
+        self.turns.put(seen)
+        if isinstance(self.next, Exception):
+            raise self.next
+        return self.next
+
+
+class FakeGossip:
+    def __init__(self) -> None:
+        self.hints: list[HintKind] = []
+        self.reports: list[Report] = []
+        self.wake: Callable[[], None] = lambda: None
+
+    def tell(self, report: Report) -> None:
+        self.reports.append(report)
+
+    def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
+        self.hints.append(kind)
+
+    def heard(self) -> Picture:
+        return Picture()
+
+    def stop(self) -> None:
+        self.hints.clear()
+
+
+class FakeWishes:
+    def __init__(self) -> None:
+        self.settled: list[Settled] = []
+
+    def __call__(self) -> AskedOfTasks:
+        return AskedOfTasks({"b": "stopped"})
+
+    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+        return replace(asked, units=dict.fromkeys(grants, WISH))
+
+    def settle(self, settled: Settled) -> None:
+        self.settled.append(settled)
+
+
+class FakeLeave:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+        self.asked = threading.Event()
+
+    def prefer(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def __call__(self, standing: Standing) -> None:
+        self.asked.set()
+
+
+class Running:
+    """A thread that has taken its first turn."""
+
+    def __init__(self) -> None:
+        self.member, self.gossip, self.leave = FakeMember(), FakeGossip(), FakeLeave()
+        self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.wishes = FakeWishes()
+        self.thread = MemberThread(
+            self.member,
+            self._opened,
+            self.wishes,
+            self.leave,
+            self.inbox,
+        )
+        self.thread.start()
+        self.first = self.member.turns.get(timeout=10)
+        self.taken = self.inbox.get(timeout=10)
+
+    def _opened(self, incarnation: str, wake: Callable[[], None]) -> FakeGossip:
+        assert incarnation == "n1.aa"
+        self.gossip.wake = wake
+        return self.gossip
+
+    def turn(self) -> Seen:
+        return self.member.turns.get(timeout=10)
+
+    def ends(self) -> None:
+        self.member.next = Standing("n1.aa", left=True)
+        self.thread.see(Seen(wanted=frozenset(), draining=True))
+
+
+def test_a_turn_is_taken_at_once_when_others_wait_for_it() -> None:
+    running = Running()
+    assert running.first == Seen(wanted=None)
+    assert running.taken.asked.stopped == {"b": "stopped"}
+    works = Seen(wanted=frozenset({X}), working=frozenset({X}))
+
+    running.thread.see(works)
+    assert running.turn() == works
+    running.thread.see(Seen(wanted=frozenset({X}), working=frozenset({X}), loads={X: 0.5}))
+    running.thread.see(Seen(wanted=frozenset({X}), loads={X: 0.5}))
+
+    assert running.turn().working == frozenset()
+    assert running.member.turns.empty()
+    running.ends()
+    assert running.turn().draining
+
+
+def test_hints_wake_it_and_what_it_released_is_hinted() -> None:
+    running = Running()
+    running.member.next = Standing(
+        "n1.aa", state="ready", decided=(Decided("released", X, "drains"),), next_turn_seconds=LONG
+    )
+
+    for _ in range(20):
+        # The stream is opened just after the first turn.
+        running.gossip.wake()
+        if running.gossip.hints or not running.member.turns.empty():
+            break
+        threading.Event().wait(0.05)
+    running.turn()
+    running.inbox.get(timeout=10)
+    running.ends()
+    running.turn()
+
+    assert running.gossip.hints[:1] == ["released"]
+
+
+def test_advice_to_leave_is_followed_before_the_next_turn() -> None:
+    running = Running()
+    running.thread.prefer_to_leave("recommended")
+
+    running.turn()
+
+    assert running.leave.reasons == ["recommended"]
+    assert running.leave.asked.is_set()
+    running.ends()
+
+
+def test_what_ends_the_member_reaches_the_agent() -> None:
+    running = Running()
+    running.member.next = ConflictError("POLYNYA-AGT-011", "another agent has this node id")
+    running.thread.prefer_to_leave("so that there is a turn")
+
+    ended = running.inbox.get(timeout=10)
+
+    assert isinstance(ended, SharingEnded)
+    assert ended.error.code == "POLYNYA-AGT-011"
+
+
+def test_a_bug_of_the_member_ends_it_too_and_says_so() -> None:
+    running = Running()
+    running.member.next = RuntimeError("oops")
+    running.thread.prefer_to_leave("so that there is a turn")
+
+    ended = running.inbox.get(timeout=10)
+
+    assert isinstance(ended, SharingEnded)
+    assert ended.error.code == "POLYNYA-BUG-001"
+
+
+def test_who_has_left_takes_no_other_turn() -> None:
+    running = Running()
+    running.ends()
+    running.turn()
+    taken = running.inbox.get(timeout=10)
+
+    assert isinstance(taken, TurnTaken)
+    running.thread.prefer_to_leave("too late")
+    assert running.member.turns.empty()
+
+
+def test_the_outcome_of_a_wish_is_written_in_a_turn_at_once() -> None:
+    running = Running()
+    settled = Settled(X, WISH, done=True, text="3 rows loaded", epoch=7)
+
+    running.thread.settle(settled)
+
+    running.turn()
+    assert running.wishes.settled == [settled]
+    running.ends()
+
+
+def test_what_is_asked_is_read_again_for_the_units_that_a_turn_left_to_the_node() -> None:
+    running = Running()
+    assert running.taken.asked.units == {}
+    running.member.next = Standing("n1.aa", grants={X: 7}, next_turn_seconds=LONG)
+
+    running.thread.see(Seen(wanted=frozenset({X})))
+
+    running.turn()
+    assert running.inbox.get(timeout=10).asked.units == {X: WISH}
+    running.ends()

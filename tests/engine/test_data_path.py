@@ -1,0 +1,67 @@
+"""How many of our modules a step enters: what a reader has to open who follows a record."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import polynya
+from polynya.engine.runner import units
+from polynya.engine.unit import Turn, Unit
+from tests.lab.lab import Lab, put
+
+ROOT = str(Path(polynya.__file__).parent)
+MOST_OF_A_COPY = 60
+MOST_OF_AN_APPLY = 49
+
+
+@contextmanager
+def entered() -> Iterator[set[str]]:
+    """The modules of ours whose code runs meanwhile, in this and in new threads."""
+    modules: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(ROOT):
+            modules.add(frame.f_code.co_filename.removeprefix(ROOT + "/"))
+
+    before = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield modules
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+
+
+def brought_up(unit: Unit) -> None:
+    """Let a unit work until nothing is left."""
+    while True:
+        ended = unit.step(Turn())
+        assert ended.trouble is None
+        if not ended.more:
+            return
+
+
+def test_a_warm_copy_and_an_apply_enter_few_modules(lab: Lab) -> None:
+    users = lab.feed(history=False)
+    (unit,) = units(lab.context("always"), [users.task])
+    for sequence in (1, 2):
+        users.land(*(put(key, sequence, name="x") for key in range(5)))
+        brought_up(unit)
+
+    users.land(put(1, 3, name="y"))
+    with entered() as copied:
+        first = unit.step(Turn())
+    with entered() as applied:
+        second = unit.step(Turn())
+
+    assert (first.more, second.more) == (True, False)
+    assert (1, "y") in users.current("id", "name")
+    assert len(copied) <= MOST_OF_A_COPY, sorted(copied)
+    assert len(applied) <= MOST_OF_AN_APPLY, sorted(applied)

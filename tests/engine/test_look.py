@@ -1,0 +1,187 @@
+"""Datasets of one folder share a list of its files, which only gets newer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from polynya.engine.landing import SharedLook
+from polynya.engine.runner import units
+from polynya.engine.unit import Turn
+from polynya.formats.files import Landed
+from polynya.store.object_store import ObjectInfo
+from polynya.testing.fakes import FakeClock
+from tests.lab.lab import Lab, put
+
+GOES_ON, AT_ONCE = Turn(at_once=False), Turn(at_once=True)
+
+
+class Zone:
+    """A landing zone in memory that takes its time and counts how it is listed."""
+
+    def __init__(self, clock: FakeClock, *paths: str, seconds: float = 0.0) -> None:
+        self.sizes = dict.fromkeys(paths, 1)
+        self.lists: list[str] = []
+        self.clock, self.seconds, self.seconds_of_ends = clock, seconds, 0.0
+
+    def files(self) -> list[ObjectInfo]:
+        self.lists.append("all")
+        self.clock.advance(timedelta(seconds=self.seconds))
+        return [ObjectInfo(path, size, str(size)) for path, size in self.sizes.items()]
+
+    def beginning(self, start: str, after: str) -> list[ObjectInfo]:
+        self.lists.append(f"{start} after {after}")
+        self.clock.advance(timedelta(seconds=self.seconds_of_ends))
+        paths = sorted(path for path in self.sizes if path.startswith(start) and path > after)
+        return [ObjectInfo(path, self.sizes[path], str(self.sizes[path])) for path in paths]
+
+
+def numbered(folder: str, count: int, first: int = 0) -> list[str]:
+    return [f"{folder}/{number:05}" for number in range(first, first + count)]
+
+
+class Looking:
+    """Looks, after a first one, at a zone of two datasets that takes 0.1 s to list."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.zone = Zone(self.clock, *numbered("a", 1500), *numbered("b", 1500), seconds=0.1)
+        self.look = SharedLook(self.zone, self.clock, ["a/", "b/", "a/late/"])
+        self.look.files(GOES_ON)
+        self.zone.lists.clear()
+
+    def after(self, seconds: float) -> Landed:
+        self.clock.advance(timedelta(seconds=seconds))
+        return self.look.files(GOES_ON)
+
+
+def test_a_young_list_serves_the_next_dataset_and_a_single_run_lists_each_time() -> None:
+    clock = FakeClock()
+    zone = Zone(clock, "a")
+    look = SharedLook(zone, clock, [""])
+    first = look.files(GOES_ON)
+    zone.sizes["b"] = 1
+    clock.advance(timedelta(seconds=0.9))
+    second = look.files(GOES_ON)
+    clock.advance(timedelta(seconds=0.1))
+    third = look.files(GOES_ON)
+    zone.sizes.clear()
+
+    assert (len(first), len(second), len(third)) == (1, 1, 2)
+    assert look.paths() == {"a", "b"}
+    assert list(look.files(AT_ONCE)) == []
+    assert look.paths() == set()
+    assert zone.lists == ["all", "all", "all"]
+
+
+def test_of_many_files_only_the_ends_are_listed_between_two_whole_lists() -> None:
+    looking = Looking()
+    looking.zone.sizes |= {"a/01500": 1, "b/2/1": 1, "b/01499": 7}
+    del looking.zone.sizes["a/01495"]
+
+    found = looking.after(1)
+    same = looking.after(1)
+    looking.after(58)
+
+    assert looking.zone.lists == [
+        *["a/ after a/01480", "b/ after b/01480"],
+        # Two that are new have moved the end.
+        *["a/ after a/01480", "b/ after b/01481"],
+        "all",
+    ]
+    assert same is found
+    assert {"a/01500", "b/2/1"} <= found.paths
+    assert "a/01495" not in found.paths
+    assert next(one.size for one in found if one.path == "b/01499") == 7
+    assert list(found) == sorted(found, key=lambda one: one.path)
+
+
+def test_after_a_file_in_between_all_is_listed_for_an_hour() -> None:
+    looking = Looking()
+    looking.zone.sizes["a/00007-late"] = 1
+
+    missed = looking.after(30)
+    met = looking.after(30)
+    looking.zone.lists.clear()
+    doubted = [looking.after(1), looking.after(3000)]
+    looking.after(600)
+    looking.after(1)
+
+    assert "a/00007-late" not in missed.paths
+    assert all("a/00007-late" in one.paths for one in (met, *doubted))
+    assert looking.zone.lists[:3] == ["all", "all", "all"]
+    assert looking.zone.lists[3].startswith("a/ after")
+
+
+ENDS = ["a/ after a/01480", "b/ after b/01480"]
+
+
+def test_ends_that_take_as_long_as_all_are_not_listed_until_there_is_more() -> None:
+    looking = Looking()
+    looking.zone.seconds_of_ends = 0.04
+
+    for _ in range(4):
+        looking.after(1)
+    looking.zone.seconds = 0.2
+    looking.after(1)
+    looking.after(1)
+
+    assert looking.zone.lists == [*ENDS * 3, "all", "all", *ENDS]
+
+
+def test_ends_that_had_to_wait_get_another_chance() -> None:
+    """A whole list of a large folder each second is what makes a busy machine busier."""
+    looking = Looking()
+    looking.zone.seconds_of_ends = 0.4
+    looking.after(1)
+    looking.zone.seconds_of_ends = 0.001
+    for _ in range(3):
+        looking.after(1)
+
+    assert looking.zone.lists == ENDS * 4
+
+    looking.after(57)
+    looking.zone.seconds_of_ends = 0.4
+    looking.zone.lists.clear()
+    for _ in range(5):
+        looking.after(1)
+    looking.after(58)
+    looking.after(1)
+
+    assert looking.zone.lists == [*ENDS * 3, "all", "all", "all", *ENDS]
+
+
+def test_what_is_new_at_the_end_raises_no_doubt() -> None:
+    looking = Looking()
+    looking.zone.sizes |= dict.fromkeys(numbered("a", 5, 1500), 1)
+
+    looking.after(60)
+    looking.after(1)
+
+    assert looking.zone.lists[0] == "all"
+    assert looking.zone.lists[1].startswith("a/ after")
+
+
+def test_after_an_apply_a_dataset_is_looked_at_sooner_than_after_a_poll(lab: Lab) -> None:
+    users = lab.feed()
+    users.land(put(1, 1))
+    (unit,) = units(lab.context("always"), [users.task])
+
+    copied, applied, nothing = (unit.step(Turn()) for _ in range(3))
+
+    assert copied.more
+    assert applied.look_again == 1.0
+    assert nothing.look_again is None
+
+
+def test_who_knows_of_something_new_takes_only_a_list_that_was_made_just_now() -> None:
+    clock = FakeClock()
+    zone = Zone(clock, "a")
+    look = SharedLook(zone, clock, [""])
+    look.files(GOES_ON)
+    zone.lists.clear()
+
+    for _ in range(3):
+        clock.advance(timedelta(seconds=0.07))
+        look.files(Turn(at_once=False, news=True))
+
+    assert zone.lists == ["all"]

@@ -1,0 +1,74 @@
+"""When waiting files are copied: at once after a pause, else at a bounded rate."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from polynya.engine.policy import Pace, WaitingFacts, decide_copy
+from polynya.engine.unit import Turn
+from polynya.formats.batch import FilePart, FileProgress
+from polynya.formats.files import Discovery
+from polynya.model.config.settings import BatchSettings
+
+BATCH = BatchSettings(max_bytes=1000, freshness=timedelta(seconds=5))
+GOES_ON = Turn(at_once=False)
+
+
+@pytest.mark.parametrize(
+    ("facts", "copied", "reason"),
+    [
+        (WaitingFacts(1), True, "the first copy of this process"),
+        (WaitingFacts(1, since_copy=5.0), True, "the last copy was 5 s ago"),
+        (WaitingFacts(1000, since_copy=0.1), True, "1000 bytes are a batch of 1000"),
+        (
+            WaitingFacts(1, left_over=True, since_copy=0.1),
+            True,
+            "the last copy left some of what had landed",
+        ),
+        (
+            WaitingFacts(999, since_copy=2.0),
+            False,
+            "copied 2.0 s ago, and 999 bytes may wait 5 s",
+        ),
+    ],
+)
+def test_the_decision_and_its_reason(facts: WaitingFacts, copied: bool, reason: str) -> None:
+    decision = decide_copy(facts, BATCH)
+
+    assert (decision.copy, decision.reason) == (copied, reason)
+    assert decision.wait == (0.0 if copied else 3.0)
+
+
+def found(*paths: str) -> Discovery:
+    return Discovery(tuple(FilePart(path, 10) for path in paths), ())
+
+
+def test_records_that_trickle_share_commits_and_one_after_a_pause_does_not_wait() -> None:
+    pace, copies = Pace(BATCH), []
+
+    for second in [0, 1, 2, 3, 4, 5, 6, 7, 60]:
+        landed = found(f"{second}")
+        if pace.decide(landed, GOES_ON, second).copy:
+            pace.copied(landed, {f"{second}": FileProgress(10, 1, complete=True)}, second)
+            copies.append(second)
+
+    assert copies == [0, 5, 60]
+
+
+def test_what_a_limit_left_is_copied_at_once() -> None:
+    pace = Pace(BATCH)
+    pace.copied(found("a", "b"), {"a": FileProgress(10, 5, complete=False)}, 0.0)
+    rest = pace.decide(found("a", "b"), GOES_ON, 0.1)
+    pace.copied(found("a"), {"a": FileProgress(10, 9, complete=True)}, 0.2)
+
+    assert rest.copy
+    assert not pace.decide(found("c"), GOES_ON, 0.3).copy
+
+
+def test_a_single_run_never_waits() -> None:
+    pace = Pace(BATCH)
+    pace.copied(found("a"), {"a": FileProgress(10, 1, complete=True)}, 0.0)
+
+    assert pace.decide(found("b"), Turn(at_once=True), 0.1).copy

@@ -1,0 +1,202 @@
+"""Units on real threads, and two datasets of which one has a long first load."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from polynya.engine.context import EngineContext
+from polynya.engine.runner import run_once, run_until_stopped, units
+from polynya.engine.scheduler import THREADS
+from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.model.errors import OperationError, StaleStepError
+from polynya.observe.engine import BatchCopied
+from polynya.observe.events import Event
+from polynya.store.clock import SystemClock
+from polynya.testing.fakes import MemoryObjectStore
+from tests.lab.lab import Lab, put
+
+
+def test_a_short_step_has_its_turn_while_loads_occupy_every_other_thread() -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    under_way, released = threading.Semaphore(0), threading.Event()
+
+    def load(turn: Turn) -> Ended:
+        if not turn.long:
+            return TOO_LONG
+        under_way.release()
+        released.wait(20)
+        return IDLE
+
+    def small(_turn: Turn) -> Ended:
+        # Not before all loads that may be under way at once are.
+        if all(under_way.acquire(timeout=20) for _ in range(THREADS - 1)):
+            context.stop.set()
+            released.set()
+        return IDLE
+
+    loads = [Unit(f"load {number}", "loads", load) for number in range(THREADS + 1)]
+    outcome = run_until_stopped(context, [*loads, Unit("small", "small", small)])
+
+    assert context.stop.is_set()
+    assert not outcome.failures
+
+
+def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
+    def closed(_event: Event) -> None:
+        raise BrokenPipeError
+
+    def fail(_turn: Turn) -> Ended:
+        raise OperationError("X", "broken")
+
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore(), sink=closed)
+    with pytest.raises(BrokenPipeError):
+        run_until_stopped(context, [Unit("users", "task", fail)])
+
+
+def test_what_lands_says_itself_why_it_failed_and_makes_no_tables() -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    context.cause_of = lambda failure: OperationError("GONE", f"behind {failure.code}")
+    context.worked = True
+
+    def fail(_turn: Turn) -> Ended:
+        raise OperationError("A", "no rights")
+
+    outcome = run_once(context, [Unit("shop_db", "shop_db", fail, lands=True)])
+    context.worked = False
+    run_once(context, [Unit("shop_db", "shop_db", lambda _: IDLE, lands=True)])
+
+    assert [one.message for one in outcome.failures.values()] == ["no rights"]
+    assert not context.worked
+
+
+def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    context.cause_of = lambda failure: OperationError("GONE", f"behind {failure.code}")
+    steps = iter([OperationError("A", "first"), None, OperationError("B", "then")])
+    told: list[str] = []
+
+    def step(_turn: Turn) -> Ended:
+        failure = next(steps)
+        if failure is not None:
+            raise failure
+        return Ended(more=True)
+
+    for _ in range(2):
+        outcome = run_once(context, [Unit("users", "task", step)])
+        told += [one.message for one in outcome.failures.values()]
+
+    assert told == ["first", "behind B"]
+
+
+def test_a_run_ends_with_the_first_step_that_finds_spark_gone() -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore(), is_alive=lambda: False)
+
+    def step(_turn: Turn) -> Ended:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    def idle(_turn: Turn) -> Ended:
+        return IDLE
+
+    work = [Unit("users", "task", step), Unit("orders", "other", idle)]
+    outcome = run_until_stopped(context, work)
+
+    assert {name: one.code for name, one in outcome.failures.items()} == {
+        "users": "POLYNYA-DEP-018"
+    }
+    assert max(one.exit_code for one in outcome.failures.values()) == 4
+
+
+@pytest.mark.parametrize(("stale", "steps"), [(3, 4), (9, 4)], ids=["a few times", "always"])
+def test_a_step_that_another_engine_came_between_is_taken_again(stale: int, steps: int) -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    taken: list[Turn] = []
+
+    def step(turn: Turn) -> Ended:
+        taken.append(turn)
+        if len(taken) <= stale:
+            raise StaleStepError("POLYNYA-LAKE-051", "rewritten", where="a.b")
+        return IDLE
+
+    outcome = run_once(context, [Unit("users", "task", step)])
+
+    assert len(taken) == steps
+    assert [str(one) for one in outcome.failures.values()] == ["a.b: rewritten"] * (stale > steps)
+    # Nobody else owns the table: nothing has to wait until it is quiet.
+    assert context.truce.is_empty
+
+
+def test_an_interrupt_is_no_failure_of_the_unit_that_it_hits() -> None:
+    def interrupt(_turn: Turn) -> Ended:
+        raise KeyboardInterrupt
+
+    spark: Any = None
+    told: list[Event] = []
+    context = EngineContext(spark, MemoryObjectStore(), sink=told.append)
+    with pytest.raises(KeyboardInterrupt):
+        run_until_stopped(context, [Unit("users", "task", interrupt)])
+    assert told == []
+
+
+def test_ctrl_c_ends_a_run_after_the_steps_that_are_under_way() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    steps: list[str] = []
+
+    def step(_turn: Turn) -> Ended:
+        steps.append("begun")
+        time.sleep(0.2)  # until the main thread waits
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+        steps.append("ended")
+        return Ended(more=True)
+
+    spark: Any = None
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_until_stopped(
+                EngineContext(spark, MemoryObjectStore()), [Unit("users", "task", step)]
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert steps == ["begun", "ended"]
+
+
+def test_a_dataset_is_copied_while_the_load_of_another_is_under_way(lab: Lab) -> None:
+    big = lab.feed("big", task={"name": f"{lab.schema}_big", "batch": {"max_rows": 100}})
+    small = lab.feed("small")
+    big.land(*(put(number, number) for number in range(200)))
+    fresh, waited = threading.Event(), []
+
+    def tell(event: Event) -> None:
+        if not isinstance(event, BatchCopied):
+            return
+        if event.subject == small.view:
+            fresh.set()
+        elif not waited:
+            # The load is in the middle of a step, and stays there until the other dataset has what
+            # landed just now.
+            small.land(put(1, 1, name="Ann"))
+            waited.append(fresh.wait(60))
+        else:
+            context.stop.set()
+
+    context = lab.context("never")
+    context.clock, context.sink = SystemClock(), tell
+    work = units(context, [big.task, small.task])
+    outcome = run_until_stopped(context, work, poll_seconds=0.05)
+
+    assert not outcome.failures
+    assert waited == [True]
+    assert small.current("id", "name") == [(1, "Ann")]
+    assert len(big.current("id")) == 200

@@ -1,0 +1,118 @@
+"""What a warm step of a few records costs, in counts. Seconds say little on a busy machine."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.step import counted_calls, engine_counts
+from polynya.engine.runner import units
+from polynya.engine.unit import Turn, Unit
+from polynya.lake.spark.api import SparkSession
+from polynya.observe import trace
+from polynya.store.data_files import LocalFiles
+from tests.lab.lab import Lab, put
+
+#: What the table's metadata has of one snapshot.
+ENTRY_BYTES = 2000
+
+
+def brought_up(unit: Unit) -> int:
+    """Let a unit work until nothing is left; the number of its steps."""
+    for steps in range(1, 10):
+        ended = unit.step(Turn())
+        assert ended.trouble is None
+        if not ended.more:
+            return steps
+    raise AssertionError("it does not end")
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_a_warm_step_takes_few_calls_and_no_job(
+    lab: Lab, spark: SparkSession, *, history: bool
+) -> None:
+    users = lab.feed(history=history)
+    (unit,) = units(lab.context("always"), [users.task])
+    for sequence in (1, 2):
+        users.land(*(put(key, sequence, name="x") for key in range(5)))
+        brought_up(unit)
+    before = engine_counts(spark)
+
+    users.land(put(1, 3, name="y"), put(9, 3, name="z"))
+    with counted_calls() as calls:
+        steps = brought_up(unit)
+
+    assert steps == 2
+    assert engine_counts(spark) == before
+    assert calls.count <= 110
+    assert calls.all <= 200
+    assert users.current("id", "name") == [
+        (0, "x"),
+        (1, "y"),
+        (2, "x"),
+        (3, "x"),
+        (4, "x"),
+        (9, "z"),
+    ]
+
+
+def test_a_step_costs_as_much_after_many_steps_as_after_few(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In files that it opens and writes. A snapshot that stays costs later commits its entry."""
+    opened: list[str] = []
+    real = LocalFiles.open
+
+    def recorded(files: LocalFiles, location: str) -> AbstractContextManager[Any]:
+        opened.append(location)
+        return real(files, location)
+
+    monkeypatch.setattr(LocalFiles, "open", recorded)
+    users = lab.feed()
+    (unit,) = units(lab.context("always"), [users.task])
+    counts = []
+    trace.begin(str(tmp_path / "trace.json"))
+    for sequence in range(1, 7):
+        opened.clear()
+        users.land(*(put(key, sequence, name="x") for key in (1, 10 * sequence)))
+        brought_up(unit)
+        counts.append(len(opened))
+    trace.end()
+
+    assert counts[-1] <= counts[2]
+    events = json.loads((tmp_path / "trace.json").read_text())
+    for name in ("copy", "apply"):
+        steps = [one["args"] for one in events if one["name"] == name]
+        assert len(steps) == 6
+        # The first ones take the table over and give it columns.
+        warm = steps[2:]
+        # Rows, or those of Current and of Prior and the deletes of either; and the state.
+        assert max(one["files_written"] for one in warm) <= 5
+        # Manifests, their list, the metadata of the table.
+        assert max(one["metadata_files"] for one in warm) <= 7
+        sizes = [one["metadata_bytes"] for one in warm]
+        assert max(sizes) <= 64 * 1024
+        assert sizes[-1] - sizes[0] <= 2 * 3 * ENTRY_BYTES, sizes
+
+
+def test_views_are_looked_for_again_once_somebody_else_has_committed(
+    lab: Lab, spark: SparkSession
+) -> None:
+    users = lab.feed()
+    (unit,) = units(lab.context("never"), [users.task])
+    users.land(put(1, 1, name="Ann"))
+    brought_up(unit)
+
+    spark.sql(f"DROP VIEW {users.view}")
+    spark.sql(
+        f"INSERT INTO {users.internal} (hdr__partition, hdr__change_identifier) "
+        "VALUES ('reload', 'foreign')"
+    )
+    users.land(put(2, 2, name="Ben"))
+    brought_up(unit)
+
+    assert users.current("id") == [(1,), (2,)]

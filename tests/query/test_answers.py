@@ -1,0 +1,264 @@
+"""The embedded engine gives the rows, names and types that Spark gives, or leaves it to Spark."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from polynya.engine.answers import answer_embedded
+from polynya.lake.fold.shape import Shape
+from polynya.lake.read.query import Statement, answer
+from polynya.model.loader import LoadedProject, load_project
+from polynya.model.types import INT, parse_type
+from polynya.query import expressions as calls
+from polynya.query.embedded import Limits, check_fold, live_view
+from polynya.query.expressions import Value
+from polynya.query.translate import NotEmbeddedError
+from tests.lab.lab import Feed, Lab, drop, put
+from tests.query.test_trino import TYPES
+
+FULL = {
+    "day": "2026-02-03", "amount": "1234567890123456.7891", "happened": "2026-01-01T00:00:01.5Z",
+    "blob": "AAEC/w==", "tags": ["a", None], "spot": {"x": 1.5, "ok": None},
+    "flags": {"k": 1, "l": None}, "v": True, "name": "it's \u00e9 \"q\"", "ratio": 0.1,
+}  # fmt: skip
+
+
+def project_of(*feeds: Feed) -> LoadedProject:
+    """The project of the lab with the tasks of these feeds."""
+    loaded = load_project(feeds[0].lab.project, tolerant=True)
+    return replace(loaded, tasks=tuple(feed.task for feed in feeds))
+
+
+def assert_same(project: LoadedProject, lab: Lab, statement: str, *, ordered: bool = False) -> int:
+    """Compare names, types and rows of both engines; return the number of rows."""
+    schema, batches = answer_embedded(project, statement)
+    lab.spark.conf.set("spark.sql.caseSensitive", "false")
+    try:
+        wanted = answer(lab.spark, Statement(statement))
+        rows = [tuple(row.values()) for batch in wanted.batches for row in _rows(batch)]
+    finally:
+        lab.spark.conf.set("spark.sql.caseSensitive", "true")
+    assert schema.names == wanted.schema.names, statement
+    assert schema.types == wanted.schema.types, statement
+    found = [tuple(row.values()) for batch in batches for row in _rows(batch)]
+    if not ordered:
+        rows, found = sorted(rows, key=repr), sorted(found, key=repr)
+    assert list(map(repr, found)) == list(map(repr, rows)), statement
+    return len(rows)
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    # By number: two columns may have one name.
+    return batch.rename_columns([str(n) for n in range(batch.num_columns)]).to_pylist()
+
+
+TRUTHS = (
+    "id = n", "n <> 3", "n < id", "n >= 2147483647", "id <=> n", "NOT n = 1", "n IN (1, 2, -3)",
+    "n NOT IN (1)", "n BETWEEN 0 AND 7", "n IS NULL", "n IS NOT NULL", "n = 1 OR v", "n = 1 AND v",
+    "amount > 0", "amount = 1234567890123456.7891", "amount < -0.5", "amount IN (0.0001, 2)",
+    "name = \"it's \u00e9\"", "name < 'n'", "name LIKE '%a_%'", "name LIKE '__'",
+    "name NOT LIKE 'N%'",
+    "day = '2026-02-03'", "day >= DATE '1582-10-04'", "day BETWEEN '1900-01-01' AND '2026-02-03'",
+    "happened > '2026-01-01 00:00:00'", "happened = TIMESTAMP '2026-01-01 00:00:01.5'",
+    "happened < '1969-12-31T23:59:59.999999Z'", "zoneless = '1999-12-31 23:59:59'",
+    "ratio > 0", "ratio = 0.1", "ratio < -0.5", "ratio = other", "ratio < other", "blob = blob",
+    "v",
+)  # fmt: skip
+NUMBERS = ("n * 2", "n - 2", "-n", "length(name)", "year(day)", "ifnull(n, 0)", "day(day)")
+TEXTS = ("name || '!'", "concat(name, '-', name)", "coalesce(name, 'none')", "nullif(name, 'Nn')")
+OTHERS = (
+    "id + 1", "(id + n) * 3 - 1", "CAST(n AS BIGINT)", "CAST(id AS STRING)", "month(day)",
+    "CAST(happened AS DATE)", "to_date(happened)", "CASE WHEN v THEN day ELSE NULL END",
+)  # fmt: skip
+
+
+def expressions(rounds: int = 0) -> list[str]:
+    """Everything that is translated, and what is made of it at random."""
+    chance = random.Random(7)
+    made = [*TRUTHS, *NUMBERS, *TEXTS, *OTHERS]
+    for values in (TRUTHS, NUMBERS, TEXTS) * rounds:
+        first, second = chance.sample(TRUTHS, 2)
+        one, other = chance.sample(values, 2)
+        made += [
+            f"({first}) AND NOT ({second})", f"({first}) OR ({second})", f"({one}) = ({other})",
+            f"CASE WHEN {first} THEN {one} WHEN {second} THEN {other} END",
+            f"coalesce({one}, {other})", f"({one}) IS NULL",
+        ]  # fmt: skip
+    return made
+
+
+VIEWS = tuple(f"SELECT * FROM {{v}}{end}" for end in ("", "__whdr", "__history", "__changes"))
+STATEMENTS = (
+    "SELECT COUNT(n), sum(n), min(n), MAX(id), avg(n), sum(amount) FROM {v} WHERE id <> 5",
+    "SELECT v, count(*) AS many, sum(id) FROM {v} GROUP BY v HAVING count(*) > 1 ORDER BY many, 3",
+    "SELECT ID, {s}.Name FROM {v} AS {s} ORDER BY Amount DESC, day, id LIMIT 4",
+    "SELECT a.*, b.n AS other_n FROM {v} a LEFT JOIN {v} b ON a.n = b.id AND b.id > 1",
+    "SELECT id FROM {v} UNION ALL SELECT id FROM {v}__history ORDER BY 1",
+)
+MORE = (
+    "SELECT count(*) FROM {v}",
+    "SELECT min(amount), max(name), min(day), max(happened), count(DISTINCT name) FROM {v}",
+    "SELECT day AS d, name, count(*) FROM {v} GROUP BY d, 2 ORDER BY d DESC, name NULLS LAST",
+    "SELECT DISTINCT v, amount FROM {v} ORDER BY amount DESC, v",
+    "SELECT * FROM {v} ORDER BY name, id",
+    "SELECT a.id, c.v FROM {v} a FULL OUTER JOIN {v}__changes c ON c.id = a.id WHERE c.v OR a.v",
+    "WITH b AS (SELECT id, n FROM {v} WHERE n > 0) SELECT a.id FROM b JOIN b a ON b.n = a.n",
+    "SELECT name FROM {v} UNION SELECT upper('a') AS b ORDER BY name",
+    "SELECT max(id) AS m FROM {v} WHERE id < 0",
+    "SELECT hdr__operation, hdr__store, hdr__deleted, count(*) FROM {v}__history GROUP BY 1, 2, 3",
+)
+OVERFLOWS = ("n + 1", "n + 1 > 5", "n + 1 BETWEEN 1 AND 2", "sum(n + 2)", "max(n * 2) = 4")
+
+
+def all_of(wanted: Sequence[str], view: str) -> str:
+    """All expressions over the rows whose numbers do not overflow."""
+    listed = ", ".join(f"{one} AS e{at}" for at, one in enumerate(wanted))
+    return f"SELECT id AS i, {listed} FROM {view} WHERE n < 2000000 OR n IS NULL"
+
+
+def disputed(lab: Lab) -> Feed:
+    """A dataset with applied rows on whose values engines disagree."""
+    types = {
+        **TYPES, "n": "int", "ratio": "double", "other": "double", "zoneless": "timestamp_ntz",
+    }  # fmt: skip
+    users = lab.feed(columns=types, task={"views": {"headers": True}})
+    users.apply(
+        put(1, 1, n=1, name="Nn", ratio=2.5, other=2.5, amount="0.0001", day="1582-10-04",
+            happened="1969-12-31T23:59:59.999999Z", zoneless="1999-12-31T23:59:59", v=True),
+        put(2, 2, n=2147483647, name="", ratio=-0.0, other=0.0, amount="-0.5",
+            day="0001-01-01", happened="0001-01-01T00:00:00Z", v=False),
+        put(3, 3, n=-1000000000, name="a\u0000b", ratio=1e308, amount="99999999999999.9999"),
+        put(4, 4, n=7, name="\U0001f926\u200d", ratio=-1e308, other=1.0, day="9999-12-31"),
+        put(5, 5, **FULL), put(6, 6, n=2, name="zz", v=True, day="2026-02-03", amount="2"),
+    )  # fmt: skip
+    return users
+
+
+def leave_pending(users: Feed) -> None:
+    """Changes, deletes and late events."""
+    late = put(4, 2, name="late")
+    users.copy(put(7, 7, n=7, name="n\u00e9", v=True), drop(6, 8), late, put(2, 30, n=2147483647))
+
+
+def test_answers_are_those_of_spark(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = disputed(lab)
+    project, view = project_of(users), f"{lab.schema}.users"
+    leave_pending(users)
+
+    assert assert_same(project, lab, all_of(expressions(), view))
+    for one in (*VIEWS, *STATEMENTS):
+        statement = one.format(v=view, s="users")
+        assert assert_same(project, lab, statement, ordered="ORDER BY" in statement)
+    # A fault is seen: bytes are not characters.
+    with monkeypatch.context() as planted:
+        planted.setitem(calls._CALLS, "length", _bytes)  # type: ignore[index]
+        with pytest.raises(AssertionError):
+            assert_same(project, lab, f"SELECT length(name) AS n FROM {view}")
+
+
+def test_doubles_that_are_no_numbers(lab: Lab) -> None:
+    users = lab.parquet_feed()
+    values = [math.nan, -0.0, 0.0, math.inf, -math.inf, None, 0.1]
+    pairs = list(itertools.product(values, values))
+    first, second = zip(*pairs, strict=True)
+    numbers = list(range(len(pairs)))
+    users.land_table(id=numbers, seq=numbers, x=list(first), y=list(second))
+    users.run("never")
+
+    shown = "x, x = y AS a, x < y AS b, x >= y AS c, x <=> y AS d, x > 0 AS e, y = 0.1 AS f"
+    statement = f"SELECT {shown} FROM {lab.schema}.users"
+    assert assert_same(project_of(users), lab, statement) == len(pairs)
+
+
+def test_what_the_rows_decide_goes_to_spark(lab: Lab) -> None:
+    users = disputed(lab)
+    project, view = project_of(users), f"{lab.schema}.users"
+
+    def refused(statement: str, reason: str, **how: Any) -> None:
+        with pytest.raises(NotEmbeddedError, match=reason):
+            answer_embedded(how.pop("project", project), statement, **how)
+
+    for overflow in OVERFLOWS:
+        refused(f"SELECT {overflow} AS x FROM {view}", "DuckDB")
+    refused(f"SELECT lower(name) AS x FROM {view}", "other letters")
+    refused(f"SELECT 1 AS x FROM {view}", "stored rows", limits=Limits(rows=5))
+    refused(f"SELECT 1 AS x FROM {view}", "bytes", limits=Limits(file_bytes=5))
+    refused(f"SELECT name AS x FROM {view}", "in memory", limits=Limits(memory_bytes=5))
+    refused("SELECT 1 AS x FROM shop.others", "no view")
+    users.copy(put(1, 40, name="a"), put(1, 40, name="b"))
+    for end in ("", "__whdr", "__history"):
+        refused(f"SELECT count(*) FROM {view}{end}", "claim the same place")
+    assert answer_embedded(project, f"SELECT count(*) FROM {view}__changes")
+    users.configure(except_columns=["op", "seq", "at", "name"])
+    refused(f"SELECT count(*) FROM {view}__changes", "another way", project=project_of(users))
+
+
+@pytest.mark.slow
+def test_each_statement_before_during_and_after_an_apply(lab: Lab) -> None:
+    users = disputed(lab)
+    project = project_of(users)
+    for step in (lambda: None, lambda: leave_pending(users), users.apply):
+        step()
+        for one in (*VIEWS, *STATEMENTS, *MORE):
+            statement = one.format(v=f"{lab.schema}.users", s="users")
+            assert_same(project, lab, statement, ordered="ORDER BY" in statement)
+    assert assert_same(project, lab, all_of(expressions(6), f"{lab.schema}.users"))
+
+
+@pytest.mark.slow
+def test_columns_that_came_later_and_types_that_widened(lab: Lab) -> None:
+    users = lab.parquet_feed(history=True)
+    project, view = project_of(users), f"{lab.schema}.users"
+    first, ids = pa.array([1, None], pa.int32()), {"id": [1, 2], "seq": [1, 2]}
+    cents = pa.array(["0.50", None]).cast(pa.decimal128(5, 2))
+    users.land_table(**ids, n=first, r=first.cast(pa.float32()), d=cents, s=[{"x": 1}, None])
+    users.apply()
+    users.land_table(
+        id=[2, 3], seq=[3, 4], n=pa.array([2**40, 7]), r=[0.1, None],
+        d=pa.array(["12345.25", "1.00"]).cast(pa.decimal128(9, 2)),
+        s=[{"x": 1, "y": ["a"]}, {"x": None, "y": None}], late=[True, False],
+    )  # fmt: skip
+    for end in ("never", "always"):
+        users.run(end)  # type: ignore[arg-type]
+        for shown in ("", "__history", "__changes"):
+            assert_same(project, lab, f"SELECT * FROM {view}{shown}")
+        assert_same(project, lab, f"SELECT late, sum(d), sum(n) FROM {view} GROUP BY late")
+
+
+def _bytes(_: str, arguments: Sequence[Value]) -> Value:
+    return Value(f"CAST(strlen({arguments[0].sql}) AS INTEGER)", INT)
+
+
+def test_keys_whose_hash_is_text_of_spark() -> None:
+    dataset = SimpleNamespace(
+        relations=SimpleNamespace(history_view="h", headers_view="w", view="v")
+    )
+    for kind, folds, hashed in (
+        ("bigint", True, True), ("string", True, True), ("binary", True, True),
+        ("timestamp", True, False), ("decimal(9,2)", True, False), ("double", False, False),
+    ):  # fmt: skip
+        shape = Shape(keys=("id",), columns={"id": parse_type(kind)})
+        for view, passes in (("v", folds), ("h", hashed), ("w", hashed)):
+            with nullcontext() if passes else pytest.raises(NotEmbeddedError):
+                check_fold(dataset, shape, view)  # type: ignore[arg-type]
+
+
+def test_rows_and_values_that_other_columns_decide() -> None:
+    shape = Shape(keys=("id",), columns={"id": INT})
+    for plain in (
+        replace(shape, expired=("id", datetime(2026, 1, 1, tzinfo=UTC))),
+        replace(shape, bridged=frozenset({"id"})),
+    ):
+        with pytest.raises(NotEmbeddedError, match=r"age|another type"):
+            live_view(None, plain, "users", used=(), stored="s0")  # type: ignore[arg-type]

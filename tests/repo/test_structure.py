@@ -1,0 +1,94 @@
+"""Modules are subjects, packages are families: docs/adr/0051-modules-are-subjects.md."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tests.repo.test_layout import ROOT, tracked_files
+
+FOLDERS = ("bench", "constructs", "examples", "runtime", "stacks", "tests")
+PACKAGE = Path("runtime/polynya")
+MOST_LINES = 800
+FEWEST_MODULES = 4
+#: Levels of packages below polynya/.
+DEEPEST = 2
+#: Packages with fewer modules. Families behind one protocol, and those that are still to grow or to
+#: be joined with others: this list may only shrink.
+SMALL = {
+    "capture/landing",
+    "cluster/control",
+    "cluster/gossip",
+    "lake",
+    "model/documents",
+    "streams/kinesis",
+}
+SHARED_NAMES = Path(__file__).with_name("shared_class_names.txt")
+
+
+def modules() -> list[Path]:
+    """Every Python module of ours, below the root."""
+    found = [path.relative_to(ROOT) for path in tracked_files() if path.suffix == ".py"]
+    return [path for path in found if path.parts[0] in FOLDERS]
+
+
+def of_package() -> list[Path]:
+    """The modules of the runtime, below its package, without those that only make packages."""
+    inside = [path for path in modules() if path.is_relative_to(PACKAGE)]
+    return [path.relative_to(PACKAGE) for path in inside if path.name != "__init__.py"]
+
+
+def too_long(texts: Mapping[Path, str]) -> dict[str, int]:
+    """Modules with more lines than one subject takes."""
+    lengths = {str(path): len(text.splitlines()) for path, text in texts.items()}
+    return {path: lines for path, lines in lengths.items() if lines > MOST_LINES}
+
+
+def small(paths: Iterable[Path]) -> set[str]:
+    """Packages with few modules, beside the root."""
+    counts = Counter(str(path.parent) for path in paths)
+    return {folder for folder, count in counts.items() if count < FEWEST_MODULES} - {"."}
+
+
+def shared(texts: Iterable[str]) -> list[str]:
+    """Public class names that more than one module defines."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(
+            {
+                node.name
+                for node in ast.parse(text).body
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+            }
+        )
+    return sorted(name for name, count in counts.items() if count > 1)
+
+
+def test_no_module_is_longer_than_a_subject_takes() -> None:
+    assert too_long({path: (ROOT / path).read_text("utf-8") for path in modules()}) == {}
+
+
+def test_packages_have_at_least_four_modules() -> None:
+    assert small(of_package()) == SMALL
+
+
+def test_packages_are_at_most_two_levels_deep() -> None:
+    assert {str(path.parent) for path in of_package() if len(path.parts) > DEEPEST + 1} == set()
+
+
+def test_public_class_names_are_unique_but_for_a_list_that_may_only_shrink() -> None:
+    texts = [(ROOT / PACKAGE / path).read_text("utf-8") for path in of_package()]
+
+    assert shared(texts) == SHARED_NAMES.read_text("utf-8").split()
+
+
+def test_planted_faults_of_structure_are_found() -> None:
+    room = Path("room")
+
+    assert too_long({room / "a.py": "x\n" * MOST_LINES}) == {}
+    assert too_long({room / "a.py": "x\n" * (MOST_LINES + 1)}) == {"room/a.py": 801}
+    assert small([Path("main.py"), *(room / f"m{n}.py" for n in range(3))]) == {"room"}
+    assert small([room / f"m{n}.py" for n in range(4)]) == set()
+    assert shared(["class A: ...\nclass _B: ...", "class A: ...\nclass _B: ..."]) == ["A"]
