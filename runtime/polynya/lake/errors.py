@@ -1,11 +1,9 @@
-"""Faults of the machine, the catalog and AWS, as errors that an operator can act on.
+"""Errors for faults of the machine, the catalog and AWS, and for commits that Iceberg refused.
 
-The store room explains what it asks for itself; this is for what the libraries ask.
-
-Faults of the machine as errors that people can act on, whoever met them: Python or the JVM.
-
-A full disk, a folder that cannot be written, a catalog or a file that is damaged or gone, a heap
-that is too small.
+The libraries raise these faults in Python or in the JVM: a full disk, a folder without write
+access, a damaged or missing catalog or file, a heap that is too small. This module turns them into
+errors that an operator can act on, and returns None for every other cause. `store` explains the
+faults of its own requests itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Every private column of the SQL of this room, once: its name, type and meaning.
+"""Registry of the private columns of the lake's SQL: name, type and meaning of each, once.
 
-A private column is one that a statement makes for another and that no table holds. Its name begins
-with two underscores. `tests/lake/fold/test_columns.py` holds the SQL of the whole lake to this
-list: a name that is not here, or that another module makes too, does not pass.
+A private column is one that a statement makes for another statement; no table holds it. Its name
+begins with two underscores. `tests/lake/fold/test_columns.py` checks the SQL of the whole lake
+against this list: it rejects a name that is missing here, or that a module makes without being
+listed.
 """
 
 from __future__ import annotations
@@ -87,9 +88,9 @@ EVENT = (
            ("fold.fold", "fold.live_views")),
     Column("__op", "string", "operation of the event", ("fold.fold", "copy.reload")),
     Column("__ts", "timestamp", "time of the event", ("fold.fold", "copy.reload")),
-    Column("__unsent", "array<string>", "columns that the event left out (`unsent.py`)",
+    Column("__unsent", "array<string>", "columns that the event left out (`sql.is_unsent`)",
            ("fold.fold", "fold.live_views")),
-    Column("__former", "string", "text of the key before a change of key (`keys.key_text`)",
+    Column("__former", "string", "text of the key before a change of key (`sql.key_text`)",
            ("fold.fold", "fold.key_changes")),
     Column("__stored", STORED_TYPE, "headers and place of the stored version with this sequence",
            ("fold.fold", "fold.key_changes", "apply.folding")),
@@ -136,7 +137,7 @@ FOLDED = (
     Column("__ins", "timestamp", "when the record was first inserted, as far as it is known",
            ("fold.fold", "apply.folding")),
 )  # fmt: skip
-#: What becomes of a version (`versions.py`, `from_events.py`).
+#: What becomes of a version (`fold.placed`, `apply/folding.py`).
 PLACED = (
     Column("__part", "string", "partition that it belongs to", ("fold.fold",)),
     Column("__raised", "boolean", "its time went backwards and was raised", ("fold.fold",)),
@@ -159,7 +160,7 @@ PLACED = (
 RECORDS = (
     Column("__oldest", "string", "oldest sequence that touches the record",
            ("fold.stored", "fold.key_changes")),
-    Column("__key", "string", "text of the key (`keys.key_text`)", ("fold.key_changes",)),
+    Column("__key", "string", "text of the key (`sql.key_text`)", ("fold.key_changes",)),
     Column("__values", "record", "data columns of the former key at a change of key",
            ("fold.key_changes",)),
     Column("__new_run", "int", "1 where a version differs from the one before it",

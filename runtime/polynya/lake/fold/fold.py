@@ -1,21 +1,15 @@
-"""The fold as SQL: events of some records in, their versions out (semantics section 4).
+"""The fold as SQL: the events of some records in, their versions out (semantics section 4).
 
 Apply and the live views run the same text, so that a query sees the same rows before, during and
-after an apply. Every step is one common table expression; `fold` strings them together. Nothing
-here reads or writes.
+after an apply. Every step is one common table expression; `fold` strings them together. `placed`
+then compares the versions with what is stored, so that an apply never writes a row that did not
+change. Nothing here reads or writes.
 
-Shape of the input relation (one row an event, stored versions included):
-    data columns and the columns EVENT of `columns.py`; `__stored` is NULL for an event that was
-    not applied yet.
-Output: the data columns with carried values, and the columns EVENT and FOLDED of `columns.py`.
+Input: one row per event, stored versions included, with the data columns and the columns EVENT of
+`columns.py`; `__stored` is NULL for an event that was not applied yet. Output: the data columns
+with carried values, and the columns EVENT and FOLDED of `columns.py`.
 
-The truncates of a dataset.
-
-They are kept in the apply state for ever, because events older than them may still come.
-
-From folded events to rows of the internal table: which go where, are written or removed.
-
-Compares the fold with what is stored, so that a row that did not change is never written.
+The apply state keeps truncates for ever, because events older than a truncate may still arrive.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Values that follow a record through a change of its key, as SQL.
 
-A change of key arrives as delete(old) and insert(new); columns that the source left out of the
-insert (unchanged TOAST) keep the value that the old key had. So one record's events can change
-another record, transitively. `apply/folding.py` runs these statements, round by round.
+A change of key arrives as delete(old) and insert(new). Columns that the source left out of the
+insert (unchanged TOAST) keep the value of the old key. So the events of one record can change
+another record, transitively; an apply runs these statements in rounds.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _oldest_of(shape: Shape, rows: str) -> str:
 
 
 def _typed(shape: Shape, key: str, index: int) -> str:
-    """One column of a former key, out of its text (see `keys.key_text`)."""
+    """One column of a former key, out of its text (see `sql.key_text`)."""
     text = f"from_json(__former, 'array<string>')[{index}]"
     if shape.columns[key] == Primitive("binary"):
         return f"unhex({text})"

@@ -1,15 +1,14 @@
-"""The SQL of the live views: plain Iceberg in, fresh rows out. Semantics section 7.
+"""The SQL of the live views: plain Iceberg in, fresh rows out (semantics section 7).
 
-Records without pending changes are read as they are stored; the fold runs over the records that
-have some. With no pending change Spark sees an empty broadcast and the view costs what a scan
-costs.
+Records without pending changes are read as they are stored; the fold runs only over records with
+pending changes. When nothing is pending, Spark sees an empty broadcast and the view costs as much
+as a scan.
 
-Current where no value is inherited: the newest event of each record, and all other stored rows.
-
-Without times and header columns nothing but the newest event counts, so that the fold with its
-versions is not needed. Of what is stored only records that may have a late event are read a second
-time (`hdr__copy_change_identifier` of a pending event, see `copy/routes.py`). While nothing is
-pending, or nothing late, Spark finds that side of the join empty and leaves it out.
+Where no value is inherited and the view shows no times and no header columns, only the newest event
+of a record counts: `current_of_newest` needs no fold. It reads stored rows a second time only for
+records that may have a late event; a copy leaves `hdr__copy_change_identifier` of such an event
+NULL. When nothing is pending, or nothing is late, Spark finds that side of the join empty and skips
+it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What the engine must know of a dataset to write SQL about it: keys, columns, types, behaviour.
+"""The shape of a dataset: the keys, columns, types and behaviour that its SQL depends on.
 
-Pure: made from configuration and state, used by copy, fold, views. Holds no Spark object.
+Pure values, made from configuration and state. Copy, fold and views use them; no Spark object is in
+them.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ class Shape:
     `columns` maps every data column (keys included) to its type, in table order. `partial` names
     the columns that the source has ever left out of an update. `links` tells that a change of key
     once carried values over. `tells_operations`: the source says insert or update, not just upsert.
-    `looks`: a source says at which place in the order of
-    events it read a row, and history keeps what such a look shows to be new (`looks.py`).
+    `looks`: a source says at which place in the order of events it read a row, and history keeps
+    what such a look shows to be new (`sql.py`).
     `keeps_events`: applied events stay, so that the table can be rebuilt from them.
     `hidden` names columns that are excluded by now and still stored: what they hold stays, later
     events hold NULL in them.
-    `unsent_texts`: see `unsent.py`. `holds_deletes`: deletes were soft at a time, so that Current
-    may hold deleted records also where they are hard now. `expired` is the column by which rows
-    leave, and the time before which they have left.
+    `unsent_texts` are the texts by which `hdr__unsent` lists columns (`sql.py`).
+    `holds_deletes`: deletes were soft at a time, so that Current may hold deleted records also
+    where they are hard now. `expired` is the column by which rows leave, and the time before which
+    they have left.
     `former` has the types that rewritten columns had before, the oldest first. `bridged` are
     columns that are about to be rewritten: the views show them in the types of this shape, whatever
-    the table has (`converting.py`).
+    the table has (`sql.bridged`).
     """
 
     keys: tuple[str, ...]

@@ -1,28 +1,22 @@
-"""SQL that must read the same everywhere: sequences, keys, conversions, unsent columns.
+"""SQL fragments that copy, fold and views share: sequences, keys, conversions, unsent columns.
 
-Which columns an event did not send: the contents of `hdr__unsent`, and how they are read.
+Unsent columns are those that an event did not send, as `hdr__unsent` lists them. The list may be
+inverted: with `ALL_BUT` in it, it names the columns that were sent, so that it also holds for
+columns that only later events know. A column is listed by its name. Renaming changes no stored row,
+so a renamed column is still found by its former names; a new column whose name already stands for
+another one is listed under a text of its own.
 
-The list may be inverted: with `ALL_BUT` in it, it names the columns that were sent, so that it also
-holds of columns that only later events know.
+A look is a row that a source read at a place in the order of its events; it changes nothing. A load
+runs next to the stream, and a load that starts later or continues after a kill lands behind changes
+that are older than its rows. From a look follows more than the row that it shows, in any order of
+arrival, because a look shows the result of all events before its place:
 
-A column is written by its name. Renaming changes no stored row, so a renamed column is still found
-by the names it had; and a new column with a name that stands for another one is written as a text
-of its own.
+- A column that the events before it did not send had the value that the look shows, back to the
+  newest event that sent it.
+- A look that shows only what is already known makes no version.
 
-Rows that a source read at a place in the order of its events: looks at a record, no changes.
-
-A load runs beside the stream, and one that comes later, or goes on after a kill, lands behind
-changes that are older than it. Such a look tells more than the row that it shows:
-
-- What the events before it did not send, back to the newest one that did, was as it shows.
-- A look that shows what is known without it makes no version.
-
-Both hold for any order of arrival, since a look shows what the events before its place have made.
-
-A value in another type as SQL, exactly or not at all.
-
-Text is read as a declared column would read it, in the spellings that Spark and the readers agree
-on; what only one of them can read counts as no value.
+A conversion gives the same value in another type, or NULL. It reads text as a declared column
+would, in the spellings that Spark and the readers agree on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which stored versions an apply has to read, and what it counts, as SQL.
+"""The stored versions that an apply has to read, and the figures that it counts, as SQL.
 
-The rule that makes apply fast: with events in order, only the newest version of each touched record
-matters. Older ones are read for the records that really have a late event.
+This rule makes apply fast: while events come in order, only the newest version of each touched
+record matters. Older versions are read only for records that really have a late event.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrow columns as an Iceberg data file stores them: every field with its id.
+"""Arrow columns as an Iceberg data file stores them: every field with its field id.
 
-Readers find a column by the id in the file, not by its name, also inside of structs, lists and
-maps (Iceberg specification, "Column Projection").
+Readers find a column by the id in the file and not by its name, also inside structs, lists and maps
+(Iceberg specification, "Column Projection").
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One atomic commit: the only place where the engine changes a table.
 
-Every step of the engine is one Java `RowDelta` that removes the state file that it was based on and
+Every step is one Java `RowDelta`. It removes the state file that the step was based on and
 validates that the file still exists: a compare-and-swap (semantics section 11,
 docs/adr/0007-one-commit-per-step.md).
 """

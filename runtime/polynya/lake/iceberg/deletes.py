@@ -1,12 +1,8 @@
-"""Deletes of rows: staged in the format of the table, and read without Spark.
+"""Deleted rows of data files: read without Spark, and staged in the format of the table.
 
-Format v2 has position deletes, which add up. Format v3 has one deletion vector for a data file: the
-new one holds what was deleted before, and takes the place of what said so.
-
-Which rows of data files are deleted, read without Spark.
-
-From position deletes of format v2 and from deletion vectors of v3. A table may have both: what a
-vector names includes what position deletes of the same data file do.
+Format v2 has position deletes, which add up. Format v3 has one deletion vector per data file: a new
+vector holds the earlier deletes too, and replaces the files that held them. A table may have both;
+what a vector names includes the position deletes of the same data file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Deletion vectors of format v3 as bytes: a bitmap for each data file, in one Puffin file.
+"""Deletion vectors of format v3 as bytes: a bitmap per data file, in one Puffin file.
 
-The Iceberg specification has both layouts ("Deletion Vectors" in the table specification, "Puffin
-file format"). Written here and not by Iceberg's classes, so that no position crosses py4j and a
-vector is read and written wherever Arrow reads and writes (docs/adr/0016-deleted-rows.md).
+The Iceberg specification defines both layouts ("Deletion Vectors" in the table specification,
+"Puffin file format"). Polynya encodes them itself instead of calling Iceberg's classes, so that no
+position crosses py4j and vectors work wherever Arrow reads and writes
+(docs/adr/0016-deleted-rows.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Snapshots and files as the engine sees them, and what stays known of them between snapshots.
+"""Snapshots and data files as the engine sees them, and a cache of the files between snapshots.
 
-Planning a scan reads manifests and costs several calls into the JVM for each file. So each
-partition of a snapshot is planned once, and an own commit moves what is known on to its snapshot.
+Planning a scan reads manifests and costs several calls into the JVM for each file. So `KnownFiles`
+plans each partition of a snapshot once, and carries the result over to the snapshot of an own
+commit.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class DeleteFile:
     """One file of position deletes, or one deletion vector in a file; staged or live.
 
     `touched` are the data files that it refers to. It is empty for position deletes that were found
-    in the table: theirs are in the file (`deletes/positions.py`). `blob` is where a vector is.
+    in the table: theirs are in the file (`deletes.deleted_places`). `blob` is where a vector is.
     """
 
     java: Any = field(repr=False, compare=False)

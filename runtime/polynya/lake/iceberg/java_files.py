@@ -1,8 +1,8 @@
-"""Java objects for the files of a table, in few calls through py4j.
+"""Java objects for the files of a table, made with few calls through py4j.
 
-A call costs about as much as writing a hundred rows, and so does it to release the object that it
-returned. So what does not change while a table is open is asked for once, and a file that has no
-metrics crosses as one JSON text.
+A call costs about as much as writing a hundred rows, and releasing the returned object costs as
+much again. So `JavaFiles` asks once for what does not change while a table is open, and passes a
+file without metrics as one JSON text.
 """
 
 from __future__ import annotations

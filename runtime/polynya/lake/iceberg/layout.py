@@ -1,8 +1,7 @@
-"""Create internal tables, let their columns grow, and set the user's layout.
+"""Create internal tables, grow their columns, and give them the layout that the dataset asks for.
 
-Give a table the layout that its dataset asks for: partition spec, sort order, size of files.
-
-Only metadata change. Files that are there keep the spec that they were written with.
+The layout is the partition spec, the sort order and the file size. A change of layout changes only
+metadata: existing files keep the spec that they were written with until maintenance rewrites them.
 """
 
 from __future__ import annotations

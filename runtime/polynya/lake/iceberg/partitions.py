@@ -1,14 +1,12 @@
-"""Partition specs of a table, and partition values of rows in Arrow.
+"""Partition specs of a table, and the partition values of Arrow rows.
 
-Changes, states and all else that is found by `PARTITION` alone are written with the spec that
-tables are made with. Current and Prior are written with the newest one, which may part them by
-more columns (docs/adr/0032-partitioning-and-sorting.md). What Iceberg's Java side does for Spark,
-`Parting` does for rows in Arrow.
+Changes, states and all other rows that are found by `PARTITION` alone are written with the spec
+that tables are created with. Current and Prior are written with the newest spec, which may
+partition them by more columns (docs/adr/0032-partitioning-and-sorting.md). `Parting` does for Arrow
+rows what Iceberg's Java side does for Spark.
 
-Values of Iceberg's partition transforms for columns in Arrow, as JSON of single values.
-
-Times are transformed for every year that a column can hold. Each distinct value is transformed
-once.
+Values of Iceberg's partition transforms are written as single-value JSON. Times are transformed for
+every year that a column can hold, and each distinct value is transformed once.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
-"""Read data files as Arrow without Spark: columns by field id, kept in memory.
+"""Read Parquet data files as Arrow without Spark: columns by field id, kept in memory.
 
-A data file never changes, so what its footer says stays known.
+A data file never changes, so its footer and its columns can be kept. That pays for a small table,
+which every apply reads again: opening and decoding its files costs more than the rest of the apply.
 
-Columns of data files that stay in memory after they were read. A data file never changes.
-
-A small table is read again in every apply: to open and decode its files costs more than all else
-that the apply does.
-
-Which files of a table Arrow reads and writes by itself, decided with the reason.
-
-What Iceberg's Java side was told about S3 must hold for Arrow too: an option that Arrow has no
-counterpart of leaves the files to Java. Nothing here holds a secret; one that a catalog was given
-is such an option.
+`reach_of` decides which files of a table Arrow reads and writes, with the reason. The settings for
+S3 that Iceberg's Java side got must hold for Arrow too, so an option without a counterpart in Arrow
+leaves the files to Java. A secret among the catalog's options is such an option; `Reach` holds
+none.
 """
 
 from __future__ import annotations

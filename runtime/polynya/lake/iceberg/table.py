@@ -1,7 +1,7 @@
-"""Iceberg's Java API, reached through py4j: one table, its snapshots, its files, its columns.
+"""One Iceberg table through Iceberg's Java API and py4j: snapshots, files, columns.
 
-All use of Iceberg classes that are not plain SQL lives in this package. Technique and its proof:
-docs/adr/0007-one-commit-per-step.md. Needs a classic SparkSession (Spark Connect has no py4j).
+Only this package uses Iceberg classes beyond plain SQL; docs/adr/0007-one-commit-per-step.md has
+the technique and its proof. It needs a classic SparkSession, because Spark Connect has no py4j.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The layout that files of Current and Prior are to have, and whether one has it: pure.
+"""The layout that files of Current and Prior should have, and whether a file has it: pure.
 
-Each data file of Iceberg names the partition spec that it was written with, and the sort order that
-its rows are in.
+Each Iceberg data file names the partition spec that it was written with, and the sort order of its
+rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Write files that no snapshot knows yet: staged rows, and rewritten data files.
+"""Write data and delete files that no snapshot knows yet: by Spark, or by Arrow without it.
 
-Write files that no snapshot knows yet: by Spark, or small ones without it.
-
-A commit makes them part of the table (`commit.py`); until then nobody reads them.
+No snapshot knows a staged file, and nobody reads it, until a commit makes it part of the table
+(`lake/iceberg/commit.py`).
 """
 
 from __future__ import annotations
