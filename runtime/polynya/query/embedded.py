@@ -1,14 +1,13 @@
-"""Statements over live views, answered in this process by DuckDB from stored rows.
+"""The embedded engine: answer statements over live views in DuckDB, in this process.
 
-DuckDB in this process: rows go in as Arrow, answers come out as Arrow, and nothing else.
+It loads the stored rows of the views with PyIceberg as Arrow, makes each view over them from the
+SQL that Trino gets (`query/views.py`), and translates the statement (`query/selects.py`). It raises
+NotEmbeddedError, and Spark answers, wherever the two engines might decide by different texts or
+compare values differently.
 
-It reads no file, writes none, loads no extension and sees no variable of this process. Its SQL is
-ours: no text of a user gets here.
-
-The live views in DuckDB's SQL over stored rows, for what one statement asks of them.
-
-Made from their one text by way of Trino's, as `query/views.py`. Where the rows that are there
-would make the two engines decide by different texts, or compare differently, it is refused.
+DuckDB gets rows as Arrow and gives answers as Arrow. It reads and writes no file, loads no
+extension and sees no environment variable. It never runs a user's text, only SQL that this package
+makes.
 """
 
 from __future__ import annotations

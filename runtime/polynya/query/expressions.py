@@ -1,7 +1,8 @@
-"""Expressions in DuckDB's SQL: an allow-list, with the types that Spark gives.
+"""Translate expressions from Spark's SQL to DuckDB's: an allow-list, with Spark's types.
 
-What is here has the same value in both engines for every value of its arguments, or an error in
-DuckDB, with which the statement goes to Spark. Everything else is refused, and goes there too.
+An expression on the list has the same value in both engines for all values of its arguments, or
+raises an error in DuckDB, and then Spark answers the statement. Everything else is refused and goes
+to Spark too.
 """
 
 from __future__ import annotations

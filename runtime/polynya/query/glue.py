@@ -1,7 +1,7 @@
-"""Publishing live views in the Glue catalog, in the form that Athena and Trino keep.
+"""Publish live views in the Glue catalog, in the form that Athena and Trino store.
 
-The SQL stands in Base64 in a comment, with the names and types of its columns; the table's own
-columns have Hive's types. The form is that of Trino's `HiveViewCodec`.
+A comment holds the SQL in Base64, with the names and types of its columns; the table's own columns
+have Hive's types. The form is that of Trino's `HiveViewCodec`.
 """
 
 from __future__ import annotations

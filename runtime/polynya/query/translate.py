@@ -1,8 +1,6 @@
-"""A statement as a tree that Spark surely reads the same way, or the reason why not.
+"""Parse a statement to a tree that Spark surely reads the same way, or say why not.
 
-A statement as a tree, if Spark is sure to read it in the same way.
-
-What two SQL parsers may see differently is not looked at more closely: it is Spark's.
+Text that two SQL parsers may read differently is not examined further: Spark answers it.
 """
 
 from __future__ import annotations

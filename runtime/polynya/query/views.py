@@ -1,14 +1,10 @@
-"""The live views in the SQL of Trino, Athena and DuckDB.
+"""The live views in the SQL of Trino, Athena and DuckDB, made from their SQL in Spark.
 
-The live views in the SQL of Trino and Athena, made from their SQL in Spark.
+sqlglot translates most of it. Two things it cannot know stand here: the types of structs, and
+functions whose results would differ. The text for Trino and Athena reads only plain Iceberg.
 
-sqlglot translates what has a translation. What it cannot know stands here: types of structs, and
-functions whose results would differ. The text that Trino gets reads plain Iceberg and nothing else.
-
-The live views in DuckDB's SQL, made from what Trino gets.
-
-A view reads one metadata file of its table, because DuckDB knows no catalog of ours: it shows the
-table as of the commit that wrote the file.
+DuckDB's text is made from Trino's. It reads one metadata file of its table, because DuckDB has no
+access to the catalog: it shows the table as of the commit that wrote the file.
 """
 
 from __future__ import annotations

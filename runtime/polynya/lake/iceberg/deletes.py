@@ -160,7 +160,7 @@ VECTORS_SINCE = 3
 def stage_deletes(
     table: IcebergTable, snapshot: int, places: pa.Table, add: Sequence[DataFile] = ()
 ) -> tuple[list[DeleteFile], list[DeleteFile]]:
-    """Delete files for rows at `places` (`staging.PLACES`), and live ones that they replace.
+    """Delete files for rows at `places` (`writing.PLACES`), and live ones that they replace.
 
     `snapshot` is the one that the step is based on, `add` are data files that it adds. Raises
     OperationError where the table has deletes that cannot be put into a vector.

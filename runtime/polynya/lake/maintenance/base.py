@@ -1,10 +1,11 @@
-"""What the actions of maintenance have in common: their names, their limits, how one ended.
+"""What all maintenance actions share: their names, their limits, and their outcome.
 
 An action is a function of a `DatasetTable` that this process has taken over. It commits in pieces,
-so that what was committed stays when it gives way or the process dies. No commit of it is made once
-another owner has taken the table over: those that change rows or their files are steps, as a copy
-or an apply is, and others follow metadata whose owner was looked at (`fenced.py`). Expired
-snapshots and files are the exception, since nobody can need them (`expiry/`).
+so that finished pieces stay when the action gives way or the process dies. Once another owner has
+taken the table over, no commit of the old owner succeeds: a change of rows or of their files is a
+step, like a copy or an apply, and a change of metadata follows metadata whose owner was checked
+(`lake/maintenance/fenced.py`). Expired snapshots and orphan files need no such fence, because
+nobody can need them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""Commit a change of metadata that is no step of the engine, under the fence of the table's owner.
+"""Commit a change of metadata that is not a step, under the fence of the table's owner.
 
 A step replaces a state file, which is its compare-and-swap. Properties, statistics and joined
-manifests replace none. So the owner is read from the metadata that the commit follows, and the
-catalog takes the commit only while that is the newest: an owner that came meanwhile has committed.
-Iceberg's own commits would try again on whatever is the newest, whose owner nobody has looked at.
+manifests replace no state file. So `commit_fenced` reads the owner from the metadata that the
+commit follows, and the catalog accepts the commit only while that metadata is the newest: an owner
+that came meanwhile has committed. Iceberg's own commits would retry on the newest metadata, whose
+owner nobody has checked.
 
-A catalog that is reached by REST compares only what a commit changes: the head of the branch for
-joined manifests, nothing for a property or statistics. There the owner was looked at right before.
-No result and no step depends on these two, and the next action of the new owner writes them again.
+A REST catalog compares only what a commit changes: the head of the branch for joined manifests,
+nothing for a property or statistics. For those two the owner was checked right before the commit.
+That is enough: no result and no step depends on them, and the next action of the new owner writes
+them again.
 """
 
 from __future__ import annotations

@@ -1,23 +1,15 @@
-"""The health of a table: facts, a score, and the record of its maintenance.
+"""The health of a table: facts from its metadata, a score, and the record of its maintenance.
 
-What a table remembers of its maintenance: a property of the table, as JSON.
+Facts come from the JSON of the table's metadata and the sizes of its files. Every snapshot has a
+summary that counts files, rows, deletes and manifests, so `look` costs `CALLS` calls into the JVM.
+It reads more only where the summary says that it may pay: the list of files, when there are more
+files than a rewrite would leave or when files may have an old layout, and the list of manifests,
+when there are many. Partitions that this process has read already cost nothing.
 
-It says when each action was last taken, what was expected of it and what it did. So a process that
-starts knows what the one before did, `status` shows it, and the rule can be held to what came true.
-It is not part of any state: a table whose property is gone or unreadable only knows less.
-
-Facts of a table's shape: pure, out of the JSON of its metadata and the sizes of its files.
-
-The metadata has every snapshot with its summary, which counts files, rows, deletes and manifests.
-Only where that says that files may be worth writing again, or may have an old layout, are single
-files asked for.
-
-Look at a table that is open, in few calls into the JVM, and write down what was done to it.
-
-A look costs `CALLS` calls. Where the snapshot counts more files than a rewrite would leave, it
-costs what `IcebergTable.files` does, too, and so it does where files may have an old layout:
-nothing for partitions that this process has read already. Where it counts many manifests, their
-list is read.
+The record is a property of the table, as JSON. It says when each action was last taken, what was
+expected of it and what it did. So a process that starts knows the work of the one before, `status`
+can show it, and expectations can be compared with results. The record is not part of any state: if
+the property is missing or unreadable, maintenance only knows less.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A group of data files as any process can write it again: the driver, or a task of Spark.
+"""A group of data files to rewrite, as a value that any process can execute: driver or Spark task.
 
-It is sent by value, and needs neither Spark nor the table. The rows of the new files are the same,
-in the same order, whoever writes them.
+A job needs neither Spark nor the table. Every process writes the same rows in the same order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Make few manifests out of many small ones.
+"""`rewrite_manifests`: join many small manifests into few.
 
-A commit of the engine joins manifests itself, from `commit.manifest.min-count-to-merge` of them on.
-So this is for tables on which somebody has turned that off, or that were written by others.
+A commit of the engine joins manifests itself, from `commit.manifest.min-count-to-merge` manifests
+on. So this action helps only tables for which that is turned off, or that other programs wrote.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Remove files in a table's folder that no snapshot and no metadata reaches.
+"""`remove_orphan_files`: delete files of a table's folder that no snapshot and no metadata names.
 
-A killed process leaves the files that it had staged. They look like those of a commit under way,
-so only old ones go. Paths are compared as the metadata spells them, and before anything is deleted
-each file of the current snapshot has to be found in the listing: where it is not, the two spell
-paths in different ways, and every file would look like an orphan.
+A killed process leaves the files that it had staged. They look like files of a commit under way, so
+only old ones are deleted. Paths are compared as the metadata spells them. Before anything is
+deleted, each file of the current snapshot must be in the listing: if one is missing, listing and
+metadata spell paths differently, and every file would look like an orphan.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""`expire_rows` and `expire_changes`: rows and events leave when they are old enough.
+"""`expire_rows` and `expire_changes`: remove rows and applied events that are old enough.
 
-An apply lets go of them, too. This is for a dataset that no event comes for any more: the same
-whole files go, and the versions that their events made join the base
-(docs/adr/0022-retained-events-and-retention.md).
+`expire_rows` removes rows of Current and Prior that are older than their retention. By their
+statistics, files with only such rows are removed whole; from other files single rows are deleted.
+The time before which rows have left is part of the state and never goes back: an apply keeps no
+older version, so no late event brings one back (semantics section 13).
 
-`expire_rows`: rows of Current and Prior leave when they are older than their retention.
-
-Files that hold only such rows go whole, by their statistics; of others single rows are deleted. The
-time before which rows have left is part of the state, and never goes back: an apply keeps no
-version that is older, so that no late event brings one back (semantics section 13).
+`expire_changes` removes whole files of applied events; the versions that these events made join the
+base (docs/adr/0022-retained-events-and-retention.md). An apply does the same. The action is for a
+dataset that receives no more events.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
-"""`rewrite_data_files` and `rewrite_layout`: write groups, commit each.
+"""`rewrite_data_files` and `rewrite_layout`: rewrite groups of data files and commit each group.
 
-An apply never waits for a rewrite and never fails because of one: files are written without a lock,
-and committed between two applies.
+An apply never waits for a rewrite and never fails because of one: files are written without a lock
+and committed between two applies. Rows of these files may be deleted between the snapshot that was
+read and the commit. The new files are not written a second time for that: the earlier place of each
+of their rows is known, so the same commit deletes the same rows in them.
 
-Let groups that were written again take the place of their files, in one commit.
-
-Between the snapshot that was read and the commit, rows of these files may have been deleted. The
-new files are not written again for that: where each of their rows was is known, so that the same
-commit deletes the same rows in them.
-
-Write groups of data files again in tasks of Spark: executors do, or processes beside this one.
-
-A task writes one group, with the memory that the driver would need for it. The driver gets the
-footers of the new files and where their rows were, never a row.
+Groups are written in this process, or in Spark tasks on executors or local worker processes. A task
+writes one group, with the memory that the driver would need for it. The driver gets the footers of
+the new files and the earlier places of their rows, never a row.
 """
 
 from __future__ import annotations

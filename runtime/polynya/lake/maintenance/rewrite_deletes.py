@@ -1,7 +1,7 @@
-"""`rewrite_position_delete_files`: many small files of position deletes become few.
+"""`rewrite_position_delete_files`: join many small files of position deletes into few.
 
-Each apply leaves one for a partition, and a reader of any data file opens all of them. With format
-v3 a data file has one vector, which each apply keeps whole: there is nothing to join.
+Each apply leaves one such file per partition, and a reader of any data file opens all of them. In
+format v3 each apply keeps one vector per data file, so there is nothing to join.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> Outcom
 
 
 def _rows(files: Sequence[DataFile], places: pa.Array, live: Set[str]) -> pa.Table:
-    """Places in data files that are live, as `staging.PLACES`."""
+    """Places in data files that are live, as `writing.PLACES`."""
     parts = [PLACES.empty_table()]
     for number in counted(places):
         file = files[number]

@@ -1,16 +1,12 @@
-"""Which data files are rewritten, together with which, and by whom.
+"""Plan a rewrite: which data files, grouped how, written by the driver or by Spark tasks.
 
-Which data files are written again, together with which others: decided with the reason.
+Every decision comes with its reason. Small files are joined as in a log-structured merge tree: only
+where the result is `growth` times as large as the largest of them. So a row is rewritten at most
+log(target / size of its first file) times, to the base `growth`, in whatever order files come. A
+file that is large enough and has few deleted rows is never touched, unless its layout is outdated.
 
-Small files become one as in a log-structured merge tree: only where the result is `growth` times as
-large as the largest of them. So a row is written again at most log(target / size of its first
-file) times, to the base `growth`, whatever the order in which files come. A file that is large
-enough and of which little is deleted is never touched.
-
-Who writes a group of files again: the driver, or tasks of Spark; decided with the reason.
-
-The driver begins at once and needs nobody. Tasks take a start, and give what the driver lacks: the
-executors of a cluster, or the other cores of this machine.
+The driver starts at once. Tasks take time to start, and bring what the driver lacks: the executors
+of a cluster, or the other cores of this machine.
 """
 
 from __future__ import annotations

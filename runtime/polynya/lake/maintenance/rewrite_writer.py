@@ -1,9 +1,8 @@
-"""Rewritten Parquet files: the order of rows, and one partition per file.
+"""Write rewritten Parquet files: the order of their rows, and one partition per file.
 
-In which order rows of several files are written, and how rows are read in that order.
-
-Keys and places of all rows are in memory, about 20 bytes for each, but never all rows. Where keys
-are mixed in the files, these are read once for each part of the rows that fits into memory.
+The keys and places of all rows are in memory, about 20 bytes per row, but never all rows. Where
+keys are mixed across the files, the files are read once for each part of the rows that fits into
+memory.
 """
 
 from __future__ import annotations

@@ -1,30 +1,22 @@
-"""Expire snapshots that nobody needs, and delete the files that only they had.
+"""`expire_snapshots`: expire snapshots that nobody needs, and delete the files only they reach.
 
-Which snapshots expire, decided from the metadata of a table alone.
+The choice needs the metadata of the table alone. A snapshot is in use until another one takes its
+place, so its age counts from that moment and not from its creation: on a table without commits for
+a week, a query reads a snapshot that is a week old. A query shorter than `Keep.age` needs nothing
+else to be safe. Every commit writes the entries of all snapshots again, so a table with a commit
+every two seconds does not keep all of `Keep.age`, but at most `Keep.at_most` snapshots, and in any
+case those that were current within `LEAST_AGE`. Snapshots are not thinned out: where one is
+missing, Iceberg forgets which snapshot was current before it, and older ones could be read only by
+their ids.
 
-A snapshot is in use until another one takes its place. So its age counts from then on, and not from
-when it was made: of a table that nobody wrote to for a week, a query reads a snapshot that is a
-week old. A query that is shorter than `Keep.age` needs nothing else to be safe.
+Iceberg's own clean-up finds the files. Before anything is deleted, its result is checked against
+the files of the current snapshot, read from Iceberg's Avro files without Spark and without a call
+per file.
 
-Every commit writes the entries of all snapshots again, so of a table with a commit every two
-seconds not all of `Keep.age` stays: no more than `Keep.at_most`, but what was current within
-`LEAST_AGE` in any case. There is no thinning out: Iceberg forgets which snapshot was current when
-before one that is missing in between, so that older ones could be read by their ids only.
-
-Which files snapshots reach: lists of manifests, manifests, data and delete files.
-
-Read from Iceberg's Avro files as its specification writes them, without Spark and without a call
-for each file.
-
-Remove snapshots that nobody needs, and the files that only they had.
-
-Iceberg's own clean-up finds the files. What it found is looked at once more before anything is
-deleted: no file of the current snapshot may be among it.
-
-No step of the engine waits for this. It needs no fence of its own either. What may expire is
-decided from metadata whose owner is this process, and a snapshot that is current then, or later,
-never expires by that decision. An owner that takes the table over afterwards works on such
-snapshots only, however late the commit of this one comes.
+No step of the engine waits for an expiry, and the expiry needs no fence. It is decided from
+metadata whose owner is this process; a snapshot that is current then, or later, never expires by
+that decision. An owner that takes the table over afterwards works only on such snapshots, however
+late this commit comes.
 """
 
 from __future__ import annotations
@@ -49,8 +41,9 @@ from polynya.model.errors import InternalError
 from polynya.observe.trace import span
 from polynya.store.data_files import ReadFiles
 
-#: What was current within this time stays, however many snapshots there are: a query of ours says
-#: that it reads after a quarter of an hour (`readers.py`), and Athena ends one after half an hour.
+#: What was current within this time stays, however many snapshots there are: a query of ours
+#: registers after a quarter of an hour (`lake/warehouse/readers.py`), and Athena ends a query after
+#: half an hour.
 LEAST_AGE: Final = timedelta(minutes=30)
 _MAIN: Final = "main"
 #: Settings by which a branch keeps its own number of snapshots; Iceberg puts them above ours.

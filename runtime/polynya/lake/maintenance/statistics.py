@@ -1,11 +1,12 @@
 """`compute_statistics`: sketches of the distinct values of each column, by Iceberg's own action.
 
-They are of all rows of the table: the action takes no condition. Data columns have values in
-Current and Prior mostly, and those in Prior are older values of the same columns. It changes
-metadata only, of a snapshot that exists, so that no step waits for it or is refused because of it.
+The sketches cover all rows of the table, because the action takes no condition. Data columns have
+values mostly in Current and Prior, and the values in Prior are older values of the same columns.
+The action changes only metadata, of a snapshot that exists, so no step waits for it or is refused
+because of it.
 
-It is one scan by Spark, whose jobs are cancelled when somebody wants the machine. Nothing of it is
-left then: a sketch of a part of the rows is of no use.
+It is one scan by Spark, whose jobs are cancelled when other work wants the machine. Nothing is kept
+then: a sketch of a part of the rows is useless.
 """
 
 from __future__ import annotations

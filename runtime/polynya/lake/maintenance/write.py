@@ -1,6 +1,7 @@
-"""Write groups of data files again as Arrow; nothing is committed, and no lock is held.
+"""Write groups of data files as Arrow; nothing is committed, and no lock is held.
 
-Here, one group at a time, or by tasks of Spark, many at the same time (`by_tasks.py`).
+`stage_here` writes one group at a time in this process. `rewrite_data_files.stage_by_tasks` writes
+many at once in Spark tasks.
 """
 
 from __future__ import annotations

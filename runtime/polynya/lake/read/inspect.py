@@ -1,7 +1,7 @@
 """Look into tables without a JVM: state, pending changes, quarantine, one record.
 
-Used by `status` and `quarantine list`, which should answer at once, also while another process
-works on the tables.
+`status` and `quarantine list` use it: they should answer at once, also while another process works
+on the tables.
 """
 
 from __future__ import annotations

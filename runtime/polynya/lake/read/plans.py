@@ -1,13 +1,9 @@
-"""Whether a statement only reads, by Spark's own plan and the functions it calls.
+"""Whether a SQL statement only reads, judged by Spark's own plan and the functions it calls.
 
 Text can hide from one SQL parser what another one sees. So the judge is the plan that Spark would
-run: every node in it, and every function that it calls, has to be on a list. What a list does not
-have is refused, and a new version of Spark brings nothing that nobody has looked at.
-
-The functions of Spark that a statement of a reader may call.
-
-All of the pinned version but those that reach outside of the data. A test holds the lists against
-the functions that Spark has: a new version brings none that nobody has looked at.
+run: every node of it, and every function that it calls, must be on an allow-list. The functions are
+those of the pinned Spark, except those that reach outside of the data. A test compares the lists
+with the functions that Spark has, so a new version of Spark adds nothing that nobody has reviewed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Prove that a table keeps its promises: what must be true of every snapshot.
+"""`verify`: prove that a table keeps its promises, by rules that hold for every snapshot.
 
-Each check is a query for the records that break a rule, over one snapshot. Nothing is written.
-Where events are kept, the versions are compared with their fold, row by row.
-Contract: semantics sections 2 to 4, 8, 10, 11 and 13.
+Each rule is a query over one snapshot for the records that break it. Nothing is written. Where
+events are kept, the versions are compared with the fold of these events, row by row. Contract:
+semantics sections 2 to 4, 8, 10, 11 and 13.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The one door to PySpark and py4j: every name of theirs that Polynya uses.
+"""The only import of PySpark and py4j: every name of theirs that Polynya uses.
 
-A module that needs another name of theirs adds it here, so that one file shows what a change of
-Spark can break.
+A module that needs another name adds it here, so that one file shows what a change of Spark can
+break.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def spark_schema(schema: pa.Schema) -> t.StructType:
 
 
 def spark_type(arrow: pa.DataType) -> t.DataType:
-    """One Arrow type; only those that the landing room makes."""
+    """One Arrow type; only those that `formats` makes."""
     if arrow in _PLAIN:
         return _PLAIN[arrow]
     if pa.types.is_decimal(arrow):

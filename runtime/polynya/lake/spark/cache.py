@@ -1,6 +1,6 @@
-"""Where Polynya keeps what can be fetched or computed again: jars, the Java shim, class archives.
+"""The cache directory of this user: jars, the Java shim, class archives.
 
-Nothing under this directory is ever the only copy of anything; deleting it costs time, not data.
+It holds only what can be fetched or computed again; deleting it costs time, not data.
 """
 
 from __future__ import annotations

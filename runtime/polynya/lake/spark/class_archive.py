@@ -1,8 +1,8 @@
-"""A class-data-sharing archive for Spark's JVM: start and first query in about half the time.
+"""A class-data-sharing archive for Spark's JVM: start and first query take about half the time.
 
 The JVM spends most of a small run on reading and verifying some 20,000 classes. An archive holds
-them ready to map. It is a cache: without it, or when it does not fit, the JVM starts as always.
-Figures: `docs/adr/0002-spark-session.md`.
+them ready to map. It is a cache: without it, or when it does not fit, the JVM starts as usual.
+Figures: docs/adr/0002-spark-session.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The small job whose classes go into the archive of `cds.py`; run as a process of its own.
+"""The small Spark job whose classes go into the class archive, run as a process of its own.
 
-It does what every run does: a JDBC catalog on SQLite, a table, inserts, a window, a broadcast
-join, a merge, a view, a read into Arrow.
+It does what every run does: a JDBC catalog on SQLite, a table, inserts, a window, a broadcast join,
+a merge, a view, a read into Arrow. `lake/spark/class_archive.py` starts it.
 """
 
 from __future__ import annotations

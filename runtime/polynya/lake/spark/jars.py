@@ -1,13 +1,10 @@
-"""The jars that Spark starts with: pinned, fetched once through Ivy, always verified.
+"""The jars that Spark starts with: pinned by a lock file, fetched once through Ivy, verified.
 
 Spark never resolves anything itself: it gets local paths. A jar comes from the folder in
-POLYNYA_JARS when that is set (air-gapped machines), else from the cache, which `ivy.py` fills.
-`docs/adr/0001-locked-packages-jars-and-java.md` says why.
-
-Fetch artifacts from a Maven repository with the Apache Ivy that PySpark ships.
-
-Knows nothing of lock files: it brings a file, the caller says whether it is the right one.
-Ivy knows the public repository by itself, so this tree holds no host name.
+POLYNYA_JARS when that is set (machines without network), else from the cache. The Apache Ivy that
+PySpark ships fills the cache from a Maven repository; it knows the public one itself, so this code
+holds no host name. Ivy only fetches: `jar_paths` compares every jar with the lock file. Reasons:
+docs/adr/0001-locked-packages-jars-and-java.md.
 """
 
 from __future__ import annotations

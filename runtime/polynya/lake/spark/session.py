@@ -1,6 +1,6 @@
 """Start the one Spark driver of a process: names, heap, settings for small machines.
 
-Knows Spark and the catalog settings; knows nothing of tables or tasks. Sources of the numbers:
+It knows Spark and the catalog settings, but nothing of tables or tasks. Sources of the numbers:
 docs/adr/0002-spark-session.md.
 """
 

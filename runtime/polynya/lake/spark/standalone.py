@@ -1,8 +1,7 @@
-"""A session on a standalone Spark cluster: allowed masters, joining, our code for executors.
+"""Join a standalone Spark cluster: which masters are allowed, and our code for its executors.
 
-Which Spark clusters a session may join: the machine names them, the configuration chooses.
-
-What executors send back is unpacked in this process, so a cluster is trusted as the process itself.
+The machine names the allowed clusters and the configuration chooses one of them. This process
+unpickles what executors send back, so it must trust a cluster as it trusts itself.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ _OF_ONE_PROCESS: Final = frozenset({"spark.default.parallelism", "spark.sql.shuf
 def on_cluster(conf: dict[str, str], cluster: SparkCluster, jars: Sequence[str]) -> dict[str, str]:
     """The settings of a session, changed for a cluster.
 
-    Executors fetch the jars from the driver, as they fetch the package (`package.py`).
+    Executors fetch the jars from the driver, as they fetch the package (`packed`).
     """
     changed = {name: value for name, value in conf.items() if name not in _OF_ONE_PROCESS}
     changed |= {

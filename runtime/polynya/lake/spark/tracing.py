@@ -1,7 +1,7 @@
-"""What a trace shows of Spark: its statements, the calls through py4j, and the jobs.
+"""Spans and logs of Spark's work: SQL statements, calls through py4j, and jobs.
 
-Nothing of it is there unless a trace is written (`observe/trace.py`). Statements go to the log too,
-if anybody reads it.
+Methods of PySpark become spans only when a trace is written (`observe/trace.py`). `--debug` also
+logs each statement.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The books of a dataset: what became of every record, counted from what a commit holds.
+"""The row accounting of a dataset: what became of every record, counted from what a commit holds.
 
-rows_in = rows_out + rows_filtered + rows_quarantined, for each batch and since the table exists
-(semantics section 10).
+rows_in = rows_out + rows_filtered + rows_quarantined, for each batch and since the table was
+created (semantics section 10).
 """
 
 from __future__ import annotations

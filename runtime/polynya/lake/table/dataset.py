@@ -1,13 +1,12 @@
-"""One dataset's table as its owner holds it: opening, takeover, upgrade, columns.
+"""One dataset's table in the hands of its owner: opening, takeover, commits, column changes.
 
 Two processes may both believe that they own a dataset. The newer one takes over with a higher epoch
-and a commit that replaces both state files; whatever the older one still commits is then refused
+and a commit that replaces both state files; every later commit of the older one is refused
 (semantics section 11).
 
-Give a table back the state that it had before its first run, in one commit.
-
-Not by dropping it: to drop a table checks no owner, so a node that stood still for minutes could
-drop the one that its successor has filled. This commit is refused like any other.
+`empty` gives a table the state that it had before its first run, in one commit. Dropping the table
+would check no owner: a node that was suspended for minutes could drop the table that its successor
+has filled. The commit is fenced like any other.
 """
 
 from __future__ import annotations
@@ -258,7 +257,7 @@ class DatasetTable:
 
         To replace the file of a state is the compare-and-swap, so one must be given. `add` are
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
-        columns `staging.PLACES`, in live files or those of `add`; `drop` are delete files that
+        columns `writing.PLACES`, in live files or those of `add`; `drop` are delete files that
         nothing needs then. `since` is the snapshot that the step was computed from, where appends
         may have been committed after it; for `within` see `Step`. Raises what `commit_row_delta`
         raises.

@@ -1,6 +1,7 @@
-"""Who may take a table over, and who is told that somebody else did (semantics section 11).
+"""Which owner may take a table over, and the error for an overtaken one (semantics section 11).
 
-An owner comes with the epoch that coordination granted it, or without one: then it takes the next.
+An owner comes with the epoch that coordination granted to it. Without a grant it takes the next
+epoch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Give columns types that Iceberg has no promotion for: every row is written again (ADR 25).
+"""Change columns to types that Iceberg cannot promote to: rewrite every row (ADR 25).
 
-The new files are staged first, and nobody reads them. Then the views get a text that shows the old
-types whatever the table has. Then one commit replaces the columns, all files of rows and the state.
-Killed before it, nothing was changed; killed after it, all was. Earlier snapshots keep the old
-columns and files.
+`retype` stages the new files first; nobody reads them yet. Then the views get a text that shows the
+old types whatever the table has. Then one commit replaces the columns, all files of rows and the
+state. A kill before that commit leaves everything unchanged; a kill after it leaves everything
+changed. Earlier snapshots keep the old columns and files.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The state rows of an internal table: what was copied and what was applied.
+"""The state of an internal table: what was copied, what was applied, and who owns it.
 
-They are the fence (semantics section 11): every commit removes the state file that it was based on
-and adds its own. Position and totals live there and not in snapshot summaries, because those
-expire. What has been copied is in `copy_state.py`.
+The state is stored as rows of the table, and they are the fence: every commit removes the state
+file that it was based on and adds its own (semantics section 11). Position and totals are stored
+there and not in snapshot summaries, because snapshots expire.
 
-What has been copied into a table, in parts with names; its JSON has all fields side by side.
-
-Times are ISO 8601 in UTC.
+`CopyState` consists of named parts, but its JSON has all fields on one level. Times are ISO 8601 in
+UTC.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ class SourceColumns:
 
     `schema` maps each to its type, `void` while only NULLs were seen. `declared` are those of the
     source's newest schema, empty where it declares none. `unsent` are columns that some event did
-    not carry; for `unsent_texts` see `unsent.py`. `named` are those that settings named when
+    not carry; for `unsent_texts` see `lake/fold/sql.py`. `named` are those that settings named when
     records were copied, None in tables of older versions. `former` has the types of rewritten
     columns before that, the oldest first. Where columns are mapped `schema` and `keys` are those of
     the table, and `source` has the columns of the source; None where nothing is mapped.

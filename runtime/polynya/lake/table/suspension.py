@@ -1,6 +1,6 @@
-"""Datasets that may not be copied, and quarantined records that are replayed.
+"""Suspend and resume a dataset, refuse bad records, and find quarantined records for a replay.
 
-To suspend a dataset and to resume it is a commit of its state each.
+A suspension and its end are each one commit of the dataset's state.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
 class Replayed:
     """Rows of the quarantine that leave it.
 
-    `places` has the columns `staging.PLACES`, one row a record. `files` are landed files that were
+    `places` has the columns `writing.PLACES`, one row a record. `files` are landed files that were
     quarantined whole: the position forgets them, so that the next run reads them again. `unparsed`
     of the records could not be parsed.
     """

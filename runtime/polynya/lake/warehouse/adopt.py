@@ -1,10 +1,9 @@
-"""Make a catalog name the tables that lie beside it: after a move, a copy, or a loss.
+"""Register the tables of a warehouse in its catalog again: after a move, a copy, or a lost catalog.
 
-The metadata of a table in the folder to which the table was moved or copied.
-
-Iceberg writes absolute paths: into the metadata, the lists of manifests, the manifests, and into
-files of position deletes. Those of the current snapshot are written again beside the old ones, with
-the paths of the present folder; data files stay as they are. Earlier snapshots are left behind.
+Iceberg writes absolute paths into the metadata, the manifest lists, the manifests, and files of
+position deletes. In a warehouse that was moved, new versions of these files are written next to the
+old ones for the current snapshot, with the paths of the new folder. Data files stay as they are,
+and earlier snapshots are left behind.
 """
 
 from __future__ import annotations

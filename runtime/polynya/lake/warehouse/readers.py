@@ -1,9 +1,9 @@
 """Long readers register in the warehouse, so that no snapshot they read expires.
 
-A snapshot stays for hours after another one took its place, and most queries take seconds: they
-write nothing. One that goes on writes a small file into the warehouse and renews it. The file of a
-reader that died ends by itself. It speaks for all tables of the warehouse: what a query reads only
-its plan knows.
+A snapshot stays for hours after another one took its place. Most queries take seconds and write
+nothing. A query that runs longer writes a small file into the warehouse and renews it; the file of
+a dead reader expires by itself. The file protects all tables of the warehouse, because only the
+plan of a query knows which tables it reads.
 """
 
 from __future__ import annotations

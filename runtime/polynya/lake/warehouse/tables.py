@@ -1,6 +1,6 @@
-"""The tables of a catalog file, as its entries were at one moment, for readers without a JVM.
+"""Find tables in a catalog file as it was at one moment, for readers without a JVM.
 
-PyIceberg has a catalog for such a file too, whose import takes a quarter of a second.
+PyIceberg has a catalog for such a file too, but its import takes a quarter of a second.
 """
 
 from __future__ import annotations
