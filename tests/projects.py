@@ -1,4 +1,4 @@
-"""Small project folders for tests of every room."""
+"""Small project folders for the tests of all packages."""
 
 from __future__ import annotations
 

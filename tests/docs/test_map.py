@@ -11,7 +11,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 
 
 def paths(page: str) -> set[str]:
-    """Paths that a page names: in back-quotes, and rooms in its picture."""
+    """Paths that a page names: in backquotes, and packages in its picture."""
     quoted = re.findall(r"`([\w.*-]+/[\w./*-]*)`", page)
     picture = "".join(re.findall(r"```text\n(.*?)```", page, re.DOTALL))
     return {*quoted, *re.findall(r"\b([a-z]+/)", picture)}
@@ -28,7 +28,7 @@ def missing(page: str) -> list[str]:
 
 
 def rooms() -> set[str]:
-    """Every package of the runtime, down to the second floor."""
+    """Every package of the runtime, down to the second level."""
     packages = [path.parent for path in RUNTIME.glob("*/__init__.py")]
     packages += [path.parent for path in RUNTIME.glob("*/*/__init__.py")]
     return {f"{path.relative_to(RUNTIME)}/" for path in packages}

@@ -1,4 +1,4 @@
-"""How many of our modules a step enters: what a reader has to open who follows a record."""
+"""How many of our modules a step enters: a reader who follows a record must open them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_OF_AN_APPLY = 49
 
 @contextmanager
 def entered() -> Iterator[set[str]]:
-    """The modules of ours whose code runs meanwhile, in this and in new threads."""
+    """Collect our modules whose code runs inside the block, in this thread and in new ones."""
     modules: set[str] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:

@@ -15,8 +15,8 @@ MOST_LINES = 800
 FEWEST_MODULES = 4
 #: Levels of packages below polynya/.
 DEEPEST = 2
-#: Packages with fewer modules. Families behind one protocol, and those that are still to grow or to
-#: be joined with others: this list may only shrink.
+#: Packages with fewer modules: one of a family behind one protocol (`streams/kinesis`), and those
+#: that must grow or be joined with others. This list may only shrink.
 SMALL = {
     "capture/landing",
     "cluster/control",
@@ -35,19 +35,19 @@ def modules() -> list[Path]:
 
 
 def of_package() -> list[Path]:
-    """The modules of the runtime, below its package, without those that only make packages."""
+    """Paths of the runtime's modules, below its package, without `__init__.py`."""
     inside = [path for path in modules() if path.is_relative_to(PACKAGE)]
     return [path.relative_to(PACKAGE) for path in inside if path.name != "__init__.py"]
 
 
 def too_long(texts: Mapping[Path, str]) -> dict[str, int]:
-    """Modules with more lines than one subject takes."""
+    """Modules with more than `MOST_LINES` lines."""
     lengths = {str(path): len(text.splitlines()) for path, text in texts.items()}
     return {path: lines for path, lines in lengths.items() if lines > MOST_LINES}
 
 
 def small(paths: Iterable[Path]) -> set[str]:
-    """Packages with few modules, beside the root."""
+    """Packages with few modules, except the root."""
     counts = Counter(str(path.parent) for path in paths)
     return {folder for folder, count in counts.items() if count < FEWEST_MODULES} - {"."}
 
