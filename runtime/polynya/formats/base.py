@@ -1,8 +1,8 @@
-"""What the engine asks of a source format: one protocol, and what goes in and comes out of it.
+"""The protocol of a source format: what the engine asks of it, and what goes in and comes out.
 
-Each format is a folder with the same files: `format` (the protocol), `tables` (which tables there
-are and which files are theirs), `reader`, `reread` (quarantined records), `order` (where a row or a
-full load stands). What a task may set is in `polynya.model.formats`.
+A format is a package whose `format` module implements the protocol; its other modules hold its
+tables and files, its reader and the order of its rows. AWS DMS fits in one module. The settings
+that a task may use with a format are in `polynya.model.formats`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What reading landed files gives: typed rows, rejected records and how far each file was read.
+"""A batch: typed rows, rejected records, and how far each file was read.
 
-Exact accounting is part of the type: `rows_in == rows.num_rows + len(rejected) + rows_filtered`,
+Row accounting is part of the type: `rows_in == rows.num_rows + len(rejected) + rows_filtered`,
 checked on construction.
 """
 

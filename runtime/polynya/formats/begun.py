@@ -1,13 +1,13 @@
-"""Which files are being read, written down where a kill of the process leaves it behind.
+"""Notes of the files that are being read, so that a file that kills its reader is refused.
 
-A file whose reading takes all memory ends the process, and would end the next one, too. So each
-process has a small file of this machine, a note, which names the files of the batch that it reads
-at the moment, until their records are typed. It holds a lock on the note as long as it lives. A
-note that nobody holds is one of a process that was killed while it read: the next process counts
-that for each of the files, reads each in a batch of its own while it reads nothing else, and
-refuses one that three processes have begun and none has finished.
+A file that needs more memory than the machine has kills the process, and would kill the next one
+too. So each process keeps a small local file, a note, with the names of the files in its current
+batch until their records are typed. It holds a lock on the note while it lives. A note without a
+lock belongs to a process that was killed while it read. The next process counts one kill for each
+file in that note and reads such a file alone, in its own batch. After three kills without one
+complete read it refuses the file.
 
-A note costs a write of a few bytes for each file, which need not reach the disk, and no request to
+A note costs a few bytes of local writes per file, which need not reach the disk, and no request to
 a store. Each machine counts for itself.
 """
 

@@ -1,9 +1,7 @@
-"""Whole columns of a file as columns of the dataset, with order and time.
+"""Typing and ordering whole Arrow columns of a landed file, without looking at single values.
 
-Arrow columns of a file as columns of the dataset, without a look at single values.
-
-Only for what every value survives as it is. Whatever else there is, the exact reader types value by
-value; `None` says so.
+A column is taken this way only if every value survives unchanged. In all other cases these
+functions return `None`, and the exact reader types the column value by value.
 """
 
 from __future__ import annotations
@@ -227,7 +225,7 @@ def _of_integers(values: pa.Array) -> pa.Array:
 
 
 def _of_instants(micros: pa.Array) -> pa.Array | None:
-    """As `instants.stamp` has them, None before the year 1000."""
+    """As `stamp` in `polynya.formats.values.times` has them, None before the year 1000."""
     low = pc.min(micros).as_py()
     if low is not None and low < _YEAR_1000:
         return None

@@ -1,11 +1,7 @@
-"""AWS DMS behind the protocol of formats: a folder per table, read as one batch.
+"""AWS DMS: file names, order, reading, and the format of the protocol.
 
-What the path of a DMS file says: its table, format, full load or changes, place in the order.
-
-DMS writes changes in the order of their commits and names each file by the time of its first one,
-so the name and the row inside the file are an order that the source itself gives.
-
-Order and time of the rows of DMS files.
+DMS writes changes in commit order and names each file by the time of its first change. So the name
+of the file and the row inside it are an order that the source itself gives.
 
 | settings | order of changes |
 |---|---|
@@ -13,7 +9,7 @@ Order and time of the rows of DMS files.
 | `timestamp_column` | time of the commit, then file and row |
 | neither | file and row |
 
-Rows of a full load stand before all changes: the changes that DMS caches while it loads may have
+Rows of a full load sort before all changes: the changes that DMS caches during the load may have
 been committed before the load read their rows.
 """
 

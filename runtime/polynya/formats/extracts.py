@@ -1,8 +1,8 @@
-"""Full extracts in the landing zone: which one is next, which are too late or none at all.
+"""Full extracts in the landing zone: which one is next, which came too late, which are refused.
 
 An extract is one file, or all files of a folder. Extracts are applied in the order of the times in
-their names, else of the names, and never out of it: one that is compared with a later state of the
-table would undo what came after it.
+their names, or else of the names, and never out of order: an extract that is compared with a later
+state of the table would undo newer changes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Which landed files are read, in which order, and how far each folder was read.
+"""Discovery of landed files: which ones to read, in which order, and how far each was read.
 
-Of these the newest one that was read says all of its folder, so a position need not name the rest.
-
-How far the files of a landing folder were read, by path.
-
-The state of each commit tells it. A folder that nobody empties has thousands of them, of which a
-step changes a few: the JSON of those that were read to their end is made once and kept.
+The progress of all files is part of the state in each commit. A folder that is never emptied has
+thousands of files, and a step changes a few, so the JSON of the completely read files is made once
+and kept (`ReadFiles`). Where files land in the order of their names, the newest file that was read
+speaks for its whole folder, so a position need not name the others.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Blocks of JSON lines as columns, where nothing in them is out of the ordinary.
+"""Blocks of plain JSON lines as Arrow columns.
 
-Arrow's reader is fast and forgives what the exact reader does not, so a block goes to it only when
-these hold, and counts only when what came back fits: every line is one object in UTF-8, no key
-stands twice, every value has the type of its column, every number is the one that was written.
-`None` says that the exact reader has to look.
+Arrow's reader is fast but accepts input that the exact reader rejects. So a block goes to Arrow,
+and its result counts, only under these conditions: every line is one object in UTF-8, no key occurs
+twice, every value has the type of its column, and every number keeps the value that was written.
+`None` sends the block to the exact reader.
 """
 
 from __future__ import annotations

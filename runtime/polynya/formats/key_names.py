@@ -1,7 +1,7 @@
-"""The names in the keys of events, held against the keys of the table (`change_key`).
+"""Column names in the keys of events, compared with the keys of the table (`change_key`).
 
-A table keeps the keys that it was made with. Keys of events that name other columns would make one
-record of several, or several of one.
+A table keeps the keys that it was created with. Events whose keys name other columns would merge
+several records into one, or split one record into several.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Landed batches: messages as they came, and how far a table has copied them.
+"""The landed batch of a stream: its Parquet object, its messages, and how far a table copied it.
 
-The landed batch: one Parquet object with messages as they came, and the position after them.
+This object is the contract between stream landing and the readers of the landing zone. It holds
+messages and the position after them and is written with one put, so a reader never sees one
+without the other.
 
-It is the contract between what lands a stream and what reads the landing zone. Data and position
-are in one object that is put at once, so that there is no moment between them.
-
-The messages of one landed batch, and the bytes by which each can be read again by itself.
-
-Those bytes are a line of JSON with what is known of the message, then the message as it came: its
-header columns and what it means stand nowhere else once the landed batch is gone.
+A message in quarantine is a line of JSON about the message, followed by the message itself. The
+line has the header columns and the content settings, because nothing else records them once the
+landed batch is gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a record, a message and a landed file may be: one place for limits on input.
+"""Limits on input: the largest record, message and landed file.
 
-A few landed bytes can stand for any amount of memory, disk and time. Readers check these limits
-before they pay. Tests set smaller ones, so read them as attributes of this module.
+A few landed bytes can expand to any amount of memory, disk and time. Readers check these limits
+before they allocate. Tests set smaller limits, so read them as attributes: `limits.NAME`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A large full load: landed files cut into splits, which tasks read side by side.
+"""The protocol of large full loads: landed files are cut into splits, which tasks read in parallel.
 
-What one process reads record by record (`base.py`), tasks read as columns: each yields Arrow
-batches and a report, and all reports together say what a batch of the same files would have said.
+A format reads a small batch record by record in one process (`polynya.formats.base`). The tasks of
+a load read columns instead: each yields Arrow batches and a report. The reports together give the
+row accounting and progress that one batch of the same files would have given.
 """
 
 from __future__ import annotations

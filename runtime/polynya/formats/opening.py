@@ -1,21 +1,13 @@
-"""Opening a landed file: decompression, encoding and spooling, by its first bytes.
+"""Opening a landed file: compression, encoding and spooling, detected by its first bytes.
 
-A compressed file is decompressed to the end before its first record is taken, so that a truncated
-archive is known in time. Everything that makes a file unreadable becomes `UnreadableFileError`.
+A compressed file is decompressed to its end before the first record is taken, so that a truncated
+archive is found in time. Several members or frames in a row are one file, as `cat a.gz b.gz` makes
+them. Snappy is read in both of its stream formats, the framing format
+(https://github.com/google/snappy/blob/main/framing_format.txt) and Hadoop's blocks.
 
-Reading the bytes of a file, apart from what a decoder says about them.
-
-A decoder raises errors of its own for whatever it meets, and some of them are errors of the system:
-`OSError` for a damaged archive, and for a disk that does not answer. What the store raises is told
-apart here, before a decoder sees it. It says nothing of the content, so the file is read again.
-
-Snappy's two stream formats, in pieces of bounded size: the framing format and Hadoop's blocks.
-
-https://github.com/google/snappy/blob/main/framing_format.txt
-
-Compressed files, recognized by their first bytes; a stream is read to its end or refused.
-
-Several members or frames one after the other are one file, as `cat a.gz b.gz` makes them.
+A damaged or undecodable file raises `UnreadableFileError`. A decoder also raises `OSError` for a
+damaged archive, and so does a disk that does not answer. Errors of the store are therefore caught
+below the decoder: they prove nothing about the content, and the file is read again later.
 """
 
 from __future__ import annotations

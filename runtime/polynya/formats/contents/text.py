@@ -1,6 +1,6 @@
-"""Messages of text: JSON, separated values, and text split by regular expressions.
+"""Decoders of text messages: JSON, separated values, and text split by regular expressions.
 
-RE2 does both: no text takes more than linear time, whatever the pattern is.
+Patterns run in RE2, so no text takes more than linear time, whatever the pattern is.
 """
 
 from __future__ import annotations

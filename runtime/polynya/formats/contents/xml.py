@@ -1,10 +1,8 @@
-"""XML messages: elements become fields, repeated ones arrays, attributes `_` fields.
+"""Decoder of XML messages: elements become fields, repeated ones arrays, attributes `_` fields.
 
-XML: elements become fields, repeated ones arrays, attributes fields that begin with `_`.
-
-An element with attributes or elements of its own is a struct, in which its text is `_value`;
-any other is its text, and NULL when it is empty. Which of these an element is, all documents of a
-batch and the columns so far decide together (`settle`).
+An element with attributes or child elements is a struct whose text is in `_value`. Any other
+element is its text, and NULL when empty. All documents of a batch and the known columns together
+decide the shape of an element (`XmlDecoder.settle`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Landed batches of a capture: event lines, their schemas and the position.
+"""The landed batch of a capture: event lines, their schemas and the position after them.
 
-It is the contract between what captures a database and what reads the landing zone. Events and
-position are in one object that is put at once, so that there is no moment between them. The object
-is Zstandard, two frames: the header line, and the lines after it.
+This object is the contract between a capture and the readers of the landing zone. It holds events
+and position together and is written with one put, so a reader never sees one without the other. It
+is Zstandard with two frames: the header line, then the event lines.
 
-The lines of a landed batch of a capture as records, each with the schema that its header gives.
-
-A line is as the capture wrote it. One that is quarantined gets its schema, so that it can be read
-again by itself.
+A line has no schema: its schema is in the header. A quarantined line gets its schema back, so that
+it can be read again without the batch.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""One Debezium event: its schemas, headers, operation, and columns that were not sent.
+"""The envelope of one Debezium event: schemas, headers, operation, and columns that were not sent.
 
 A line is `{"key", "value", "headers"}` as an engine or connector delivers it, or a bare value. Key,
 value and header texts may each be wrapped as `{"schema", "payload"}`.
 
-Flattened events, as the transform `ExtractNewRecordState` leaves them, back in their envelope.
-
-What the transform added to a row (`add.fields`) or to the record's headers (`add.headers`) goes
-back to where it was taken from; then a flattened event is read like any other.
+The transform `ExtractNewRecordState` flattens events. `Flattened` moves the metadata that the
+transform added to a row (`add.fields`) or to the headers (`add.headers`) back into an envelope, so
+that all later code reads one kind of event.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The place of an event in the commit order of its source: its change identifier.
+"""Change identifiers of Debezium events: their position in the commit order of the source.
 
 | source | digits |
 |---|---|
@@ -8,8 +8,8 @@
 | Oracle | commit SCN 16 (else SCN), order in the transaction 19, else SCN 19 and SSN 10 |
 | MongoDB | `ts_ms` 16, `ord` 19 |
 
-Reads of a snapshot (`r`) have order 0: they stand before all events of the transactions after them.
-PostgreSQL: the LSN alone is not monotonic, transactions interleave in the log.
+Snapshot reads (`r`) have order 0, so they sort before all events of later transactions.
+In PostgreSQL the LSN alone is not monotonic, because transactions interleave in the log.
 """
 
 from __future__ import annotations

@@ -1,20 +1,13 @@
-"""Records of a capture, from files and from the messages of landed batches.
+"""Debezium records from JSON lines, Avro containers, and messages that a stream landed.
 
-It holds JSON lines, an Avro container, or messages that a stream landed. Lines may follow a header
-that Polynya's own captures write, which has their schemas.
-Sinks of Kafka Connect write Avro. Each of its records becomes the JSON line that Connect's own
-converter would have written, schema included; so there is one way to read an event, and quarantine
-holds text that can be read again by itself.
+JSON lines may follow the header of a landed batch of a capture, which holds their schemas. Avro
+comes from sinks of Kafka Connect as containers, or as keys and values of messages whose schemas a
+registry holds by number.
 
-Keys and values that Connect's Avro converter wrote, whose schemas a registry has by number.
-
-Each becomes what Connect's JSON converter would have written, with its schema.
-
-The messages of a landed batch as records of a capture.
-
-Key, value and headers of a message become the line that the connector would have written to a file,
-so there is one way to read an event. A message that is quarantined is kept as those of all streams
-are, with its place in the source.
+Each Avro record or message becomes the JSON line that Connect's JSON converter would have written,
+with its schema. So one reader handles all events, and quarantine holds text that can be read again
+without its file. A quarantined message is kept like a message of any stream, with its place in the
+source.
 """
 
 from __future__ import annotations

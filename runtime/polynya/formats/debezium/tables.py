@@ -1,10 +1,9 @@
-"""Which tables of a capture belong to a task, and what DDL events do to them.
+"""Which captured tables belong to a task, and what DDL events do to them.
 
-What a DDL event of a capture says happened to whole tables: dropped, made or renamed.
-
-Only sources with a log of statements write such events (Debezium documentation, "schema change
-topic": MySQL, MariaDB, Oracle, SQL Server, Db2). Where a table was renamed, `tableChanges` has its
-new name; the old one stands before it in some versions, and in others only in the statement.
+A DDL event can drop, make or rename a table. Only sources with a log of statements write such
+events (Debezium documentation, "schema change topic": MySQL, MariaDB, Oracle, SQL Server, Db2). For
+a renamed table, `tableChanges` has the new name. Some versions of Debezium put the old name in
+front of it; with others only the statement has it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Kafka Connect schemas, Avro schemas and extended JSON as column types and decoders.
+"""Column types and decoders for Kafka Connect schemas, Avro schemas and MongoDB's extended JSON.
 
-What has no exact counterpart becomes text: times of day, intervals, decimals without a scale or of
-more than 38 digits. Nanosecond times become `timestamp_ntz` when every value of the column's first
-batch is a whole microsecond, else `bigint` nanoseconds.
+Types without an exact counterpart become text: times of day, intervals, and decimals without a
+scale or with more than 38 digits. A column of nanosecond times becomes `timestamp_ntz` if every
+value in its first batch is a whole microsecond, else `bigint` nanoseconds.
 
-From Avro schemas to Kafka Connect's, with the encoder of values into Connect's JSON.
-
-Connect's Avro converter keeps what Avro has no word for in `connect.name`, `connect.parameters` and
-`connect.internal.type`; a logical type alone, from another writer, means the same.
+Connect's Avro converter keeps types that Avro lacks in `connect.name`, `connect.parameters` and
+`connect.internal.type`. A logical type alone, from another writer, has the same meaning.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Native files as columns, where nothing in them is out of the ordinary.
+"""Native files read as columns, if nothing in them needs the exact reader.
 
-The next batch of native files as columns, where nothing in it is out of the ordinary.
-
-It gives the rows, places and rejected records that the exact reader gives, for files of which every
-column is known and has its type. A property test holds both equal.
+The rows, positions and rejected records are those of the exact reader. Only files whose columns are
+all known and have their types are read this way. A property test compares both readers.
 """
 
 from __future__ import annotations

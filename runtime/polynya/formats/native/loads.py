@@ -1,7 +1,7 @@
 """The plan of a native load: where files are split, and which columns they have.
 
-Parquet, ORC and Avro files say what their columns are. Of JSON and CSV a first piece is read, and
-the reports of the tasks correct what it could not know.
+Parquet, ORC and Avro files declare their columns. Of JSON and CSV the planner reads a first piece,
+and the reports of the tasks correct what that piece did not show.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Types of columns that were read in parts: what they would be, had one batch held all of it.
+"""Types of columns that were read in parts: the same as if one batch had held all values.
 
 A batch gives a new column the type of its first value, widened as far as its numbers need
-(`values/columns.py`). Parts that are joined in the order of reading give the same, but for a few
-mixtures that only all values together could tell: those are not joined at all.
+(`polynya.formats.values.columns`). Parts joined in reading order give the same type, except for a
+few mixtures whose type depends on all values together. Those are not joined.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Avro object container files with logical types, guarded against decompression bombs.
+"""Avro container files with logical types, checked for decompression bombs before they are decoded.
 
-Reject Avro that would take more memory or time than its bytes let one expect, before it does.
-
-The decoder reads a block whole and decompresses it whole, and believes every count. So it is given
-the container block by block, decompressed and checked.
+The Avro library reads and decompresses a whole block at once and trusts every count in it. So it
+gets the container block by block, already decompressed and checked against limits.
 """
 
 from __future__ import annotations

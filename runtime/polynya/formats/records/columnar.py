@@ -1,16 +1,13 @@
-"""Parquet and ORC through Arrow. A record's raw bytes are its JSON text.
+"""Parquet and ORC files through Arrow; the raw bytes of a record are its JSON text.
 
-Parquet files with times of 96 bits (INT96), as Spark, Hive and Impala wrote them for long.
+Spark, Hive and Impala wrote times of 96 bits (INT96) to Parquet for years. Arrow reads them as
+64-bit nanoseconds, which turns years before 1677 and after 2262 into other years. They are read as
+microseconds instead, which hold every time of a table. A column with a finer time becomes text, so
+that the typing step rejects exactly the records that do not fit.
 
-Arrow makes nanoseconds in 64 bits of them, in which the years before 1677 and after 2262 become
-other years. As microseconds every time of a table fits. Where one is finer, its column comes as
-text, so that whoever types it refuses that record by name.
-
-What the footer of an ORC file says of nested values, which Arrow does not hand on.
-
-A list of equal items takes a few bytes, whatever its length. The statistics of the columns tell how
-many items there are, before Arrow makes all of a stripe.
-https://orc.apache.org/specification/ORCv1/
+In ORC a list of equal items takes a few bytes, whatever its length. Arrow does not expose the
+column statistics in the footer, so they are parsed here: they give the number of items before Arrow
+decodes a stripe (https://orc.apache.org/specification/ORCv1/).
 """
 
 from __future__ import annotations

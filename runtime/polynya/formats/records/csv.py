@@ -1,12 +1,10 @@
-"""CSV in the dialect of the settings: fields are text or NULL, types are inferred.
+"""CSV in the dialect of the settings: fields are text or NULL, types are inferred without loss.
 
-Python's own reader tells neither `""` from an empty field nor an escaped NULL marker from a bare
-one; that is the difference between a text and NULL.
+Python's `csv` does not distinguish `""` from an empty field, nor an escaped NULL marker from a bare
+one; here that is the difference between text and NULL.
 
-CSV in the dialect of the settings: every field is text or NULL; types are inferred losslessly.
-
-The raw bytes of a record are the header line, a newline and the row's own text, so that one record
-can be read again by itself; without header lines they are the row's text alone.
+The raw bytes of a record are the header line, a newline and the text of the row, so that one record
+can be read again without its file. Without header lines they are the text of the row alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Qlik Replicate behind the protocol of formats: a folder for each table.
+"""Qlik Replicate: the format of the protocol, with reading and rereading of its files.
 
-Reading quarantined records of Replicate files again.
-
-The `.dfm` file is read again if it is still there: it may have been repaired. Without it the raw
-bytes and the types of the table are enough.
+To reread quarantined records, the `.dfm` file is read again if it still exists: it may have been
+repaired. Without it, the raw bytes and the column types of the table are enough.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The `.dfm` file beside a Replicate file: columns, types and keys.
+"""The `.dfm` file of a Replicate data file: columns, types and keys.
 
-A file that is not described by its `.dfm` file is not read at all: types and keys come from there,
-so a wrong one would put values where they do not belong.
+A data file without a matching `.dfm` file is not read at all. Types and keys come from there, so a
+wrong one would put values into the wrong columns.
 """
 
 from __future__ import annotations

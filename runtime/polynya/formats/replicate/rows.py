@@ -1,10 +1,9 @@
-"""Rows of one Replicate file: `header__` columns, before images, CSV checks.
+"""Rows of Replicate files: `header__` columns, before images, CSV checks.
 
-Before images: what an update replaced. They are left out, except where they show another key.
-
-A before image has the change sequence of its update. If its key differs, the record moved: it
-becomes the delete of the old key, and the update the insert of the new one, which remembers the old
-key so that columns that were not sent are carried over.
+A before image is the row that an update replaced, with the change sequence of that update. It is
+left out unless its key differs from the key of the update. In that case the record moved: the
+before image becomes a delete of the old key and the update an insert of the new key. The insert
+remembers the old key, so that columns that were not sent are carried over.
 """
 
 from __future__ import annotations

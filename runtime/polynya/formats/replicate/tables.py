@@ -1,4 +1,4 @@
-"""What the path of a Replicate file says: its table, full load or changes, its format, its `.dfm`.
+"""Paths of Replicate files: the table, full load or changes, the file format, the `.dfm` file.
 
 Each source table has a folder `schema.table` for the full load and `schema.table__ct` for changes.
 """

@@ -1,7 +1,7 @@
-"""Messages of JSON as columns, where nothing in them is out of the ordinary.
+"""Plain JSON messages of a stream as Arrow columns.
 
-They are put together as lines, which the reader of landed JSON files takes; what it gives are the
-rows of the exact reader. A property test holds both equal.
+The messages are joined to lines and read by `polynya.formats.json_columns`. The rows are those of
+the exact reader; a property test compares both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Order and time of the records of a stream: batch and row, unless the settings say another order.
+"""Order and time of stream records: landed batch and row, unless the settings give another order.
 
-A change identifier is 20 digits of the landed batch and 15 of the record in it. The time is that of
-the message, unless the settings name a column or the sequence is a time.
+A change identifier is 20 digits of the landed batch and 15 of the record in it. The time is the
+time of the message, unless the settings name a column or the sequence is a time.
 """
 
 from __future__ import annotations

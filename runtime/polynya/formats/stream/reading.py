@@ -1,9 +1,8 @@
-"""Reading landed batches: ordinary messages as columns, the rest one by one.
+"""Reading landed batches of a stream: plain messages as columns, the others one by one.
 
-The first batch of a table: some messages say what its columns are, if the others agree.
-
-Without columns every message is read one by one, which takes several times as long. The result is
-what that would give: where another message has other columns or types, all is read that way.
+Reading messages one by one takes several times as long and needs no known columns. So for the first
+batch of a table a few messages give the columns. If a later message has other columns or types, the
+whole batch is read one by one: the result is the same either way.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""From records to one batch: types, order and faults settle together.
+"""From records to one batch: types, order and faults are settled together, with row accounting.
 
-From records to one batch: types, order and faults settle together, the books add up.
-
-Every format gives its own way to place typed records in an order (`Placer`); the rest is the same.
+Each format passes its own function that places typed records in an order (`Placer`); everything
+else is shared.
 """
 
 from __future__ import annotations

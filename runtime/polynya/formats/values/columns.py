@@ -1,7 +1,7 @@
-"""A column of Python values becomes a typed Arrow column; what does not fit is named, not changed.
+"""A typed Arrow column from Python values; a value that does not fit is reported, never changed.
 
-The type of a column is settled once: a declared type stays; a known type may only take Iceberg's
-promotions; a new column takes the type of its first value, widened inside the batch as far as no
+The type of a column is settled once. A declared type stays. A known type takes only Iceberg's
+promotions. A new column takes the type of its first value, widened inside the batch as long as no
 value loses anything.
 """
 

@@ -1,7 +1,8 @@
-"""One column of a batch against what the dataset knows of it, under the policies of the dataset.
+"""Schema policies for one column: the column of a batch compared with the known column.
 
-Finds what is new, and already leaves out what a policy ignores and puts aside what a policy gives
-a column of its own; what suspends or stops is only told (`SchemaChange.policy`).
+The comparison finds changes, leaves out what the policy `ignore` covers, and moves values to a
+variant column where the policy asks for one. Policies that suspend or stop are only reported
+(`SchemaChange.policy`); the engine acts on them.
 """
 
 from __future__ import annotations

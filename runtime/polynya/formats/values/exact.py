@@ -1,9 +1,9 @@
-"""One value into one type without loss, or a ValueError that says why not.
+"""Exact conversion of one value to one type: the same value, or a ValueError with the reason.
 
-A value of the wrong Python type is a ValueError as well: to the caller both are a bad record.
-`fit` takes JSON and Python values and only changes the representation of a number. `parse` is for
-declared columns and for text formats: it also reads numbers, dates and times from their text. Both
-give what `pyarrow.array` takes: microseconds for timestamps, days for dates.
+A value of the wrong Python type is a ValueError as well: for the caller both are a bad record.
+`fit` takes JSON and Python values and changes only the representation of a number. `parse` is for
+declared columns and for text formats: it also reads numbers, dates and times from text. Both return
+what `pyarrow.array` takes: microseconds for timestamps, days for dates.
 """
 
 from __future__ import annotations

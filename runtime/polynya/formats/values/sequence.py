@@ -1,10 +1,9 @@
 """Order and time of records from `sequence_by` and `timestamp`, as change identifiers.
 
-Change identifiers from `sequence_by` columns: strings that sort as the values do.
-
-A sequence becomes a pair `(identifier, tail)`. Comparing `(identifier, tail or "")` as Python
-strings gives the same answer as comparing the tuples of values. The identifier has 35 to 50 digits;
-what does not fit goes to the tail.
+A change identifier is a string that sorts as the values of `sequence_by` do. A sequence becomes a
+pair `(identifier, tail)`. Comparing `(identifier, tail or "")` as Python strings gives the same
+answer as comparing the tuples of values. The identifier has 35 to 50 digits; the rest goes to the
+tail.
 
 | sequence | digits |
 |---|---|

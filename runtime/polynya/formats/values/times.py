@@ -1,7 +1,7 @@
-"""Points in time as microseconds since 1970-01-01 UTC, from single values and columns.
+"""Points in time as microseconds since 1970-01-01 UTC, from single values and from columns.
 
-Everything outside the years 0001 to 9999 is refused: neither Iceberg's readers nor the change
-identifier can show it.
+Times outside the years 0001 to 9999 are refused: neither Iceberg's readers nor the change
+identifier can represent them.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def stamp(micros: int) -> str:
     return f"{day.year:04d}{day.month:02d}{day.day:02d}{clock}{hundredths:02d}{rest:019d}"
 
 
-# What `instants.iso_micros` and Arrow read alike; everything else goes value by value.
+# What `iso_micros` and Arrow read alike; everything else goes value by value.
 _COMMON = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6})?(Z|\+00:00)$"
 
 
