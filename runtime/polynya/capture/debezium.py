@@ -1,23 +1,17 @@
-"""Debezium in the capture process: its JVM, its engine, and its records as events.
+"""The Debezium engine in the capture process: its JVM, its schema history, its records as events.
 
-A Java cannot be started twice in a process; that, and its memory, is why each capture has one.
+A process can start only one JVM. For that reason, and for its memory, each capture has a process.
 
-Where a stream ends that would misread what follows, and where the next one begins. Pure.
+Debezium reads rows by the columns that it derived from DDL statements. Where it misreads one, the
+engine ends, and a new engine gets a schema history with a statement that Debezium understands
+(`as_read` in `polynya.capture.landing.stream`). Binlog connectors need this history to read their
+log. It is a file that only grows, and new entries are put before the batch that follows them: a
+history ahead of the data does no harm, a history behind it would make the log unreadable.
 
-Debezium reads rows by the columns that it took from statements. Where it has misunderstood one, a
-new engine gets the history of schemas in words that it understands (`landing/statements.py`).
-
-How far a binlog was read, also where Debezium's offset stays behind.
-
-An offset is the place at which Debezium would begin again: until another event comes, that is the
-beginning of the last transaction, and behind a statement it does not move at all. What reads the
-binlog knows better. Its place moves after the records of an event are in the engine's queue, so a
-record of our own that is queued afterwards comes behind all of them.
-
-The history of schemas that binlog connectors need to read their log, kept beside the batches.
-
-It is a file of the engine that only grows. What has grown is put before the batch that came after
-it: a history ahead of the data does no harm, one behind would make the log unreadable.
+An offset is the position from which Debezium would restart. Until another event comes, that is the
+start of the last transaction, and a statement does not move it at all. The binlog client in the
+engine knows a newer position, which moves after the records of an event are in the engine's queue.
+So `Reach` queues a record of its own: when it arrives, everything before that position was taken.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Values that are longer than a capture takes: cut, left out or refused before they are written.
+"""Values longer than the limit of a capture: cut, left out or refused before they are written.
 
-An event line is looked into only where it is longer than the limit: no value is longer than its
-line. Values of keys stay as they are. What the source did not send is short, and stays as well: the
-reader takes the value of the row before, which was cut already.
+Only event lines longer than the limit are parsed: no value is longer than its line. Values of keys
+stay as they are. So do the placeholders of values that the source did not send: they are short, and
+the reader takes the value of the previous row, which was cut already.
 """
 
 from __future__ import annotations

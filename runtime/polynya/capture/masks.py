@@ -1,6 +1,4 @@
-"""Masks of columns, applied to event lines before anything is written.
-
-Masks of columns, on event lines before anything is written: one way for load and stream.
+"""Masks of columns, applied to event lines of loads and of the stream before anything is written.
 
 | mask | value | type in the schema |
 |---|---|---|
@@ -10,9 +8,9 @@ Masks of columns, on event lines before anything is written: one way for load an
 | replace | one constant for all rows, also for NULL | that of the constant |
 
 Rows before and after a change, keys, and keys in headers are masked alike, so that a hashed key
-stays one key. NULL stays NULL, but for `replace`. A value that the source did not send stays marked
-as such: the reader keeps the masked value of the row before. What cannot be masked is an error, and
-its line is not written.
+stays one key. NULL stays NULL, except with `replace`. A value that the source did not send keeps
+its placeholder: the reader takes the masked value of the previous row. If something cannot be
+masked, that is an error, and its line is not written.
 """
 
 from __future__ import annotations

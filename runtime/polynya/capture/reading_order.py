@@ -1,8 +1,8 @@
-"""The order in which a table is read, and where in it a load goes on: pure.
+"""The order in which a load reads a table, and the place in it where the load continues. Pure.
 
-The place after a chunk says by which columns the rows were read, and how those are ordered. A load
-that goes on later, perhaps by another process, sees that way when the table has another order now:
-behind the same values there would be other rows, and some would be passed over.
+The place after a chunk records the columns that the rows were read by, and how each is ordered. A
+load that continues later, perhaps in another process, can then see that the table has another order
+now: behind the same key values there would be other rows, and some would be skipped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a database offers to a capture, and the registry of databases by connection type.
+"""The protocol of a captured database, and the registry of databases by connection type.
 
-Rows leave a database as the lines that the Debezium reader takes, so that those of the first load
-and those of the stream are one kind of thing. A database raises `DependencyError` for what may pass
-by itself (refused, reset, restarting) and `OperationError` for what a person has to change.
+A database returns rows as the lines that the Debezium reader takes, so loaded and streamed rows
+have one form. It raises `DependencyError` for problems that may pass (refused, reset, restarting),
+and `OperationError` for those that an operator has to fix.
 """
 
 from __future__ import annotations

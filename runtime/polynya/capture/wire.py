@@ -1,8 +1,8 @@
-"""Messages between a task and its capture process: settings, requests, events, failures.
+"""Messages between a task and its capture process, retries of failed tables, and operator requests.
 
-The process (`python -m polynya.capture.worker`) reads lines of JSON from its standard input. The
-first are the settings; requests may follow. It ends when its input ends. It writes events as lines
-of JSON to its standard output, and nothing else.
+The process (`python -m polynya.capture.worker`) reads lines of JSON from its standard input: first
+the settings, then any requests. It ends when its input ends. It writes events as lines of JSON to
+its standard output, and nothing else.
 
 | event | fields |
 |---|---|
@@ -10,24 +10,21 @@ of JSON to its standard output, and nothing else.
 | `progress` | `table`, `rows`, `bytes`, `rows_estimate`, `bytes_estimate`, `seconds` |
 | `loaded` | `table`, `rows`, `bytes`, `seconds` |
 | `landed` | `number`, `events`, `bytes` of the events, `object_bytes`, `seconds` |
-| `lag` | `bytes`, `seconds`, either null where it is not known; `notes`: sentences for people |
-| `table_failed` | `table`, `error` as a mapping; `suspended`: given up; `refused`: it goes on |
+| `lag` | `bytes`, `seconds`, either null where it is not known; `notes`: sentences for operators |
+| `table_failed` | `table`, `error` (mapping); `suspended`: given up; `refused`: request refused |
 | `streaming` | none: the stream is connected |
 | `failed` | `error`; the last event of a process that ends by it |
 
-States of a table: `queued`, `loading`, `running`, `suspended`. Estimates are null where
-the database has none. A process that did what it was asked for ends with code 0.
+States of a table: `queued`, `loading`, `running`, `suspended`. Estimates are null where the
+database has none. A process that did what it was asked for exits with code 0.
 
-Errors of one table while the stream is read, and how often the table is tried again.
+All tables share one stream, and an unreadable change comes again with each attempt. So a failed
+table is retried by reading the stream again from the newest landed batch. After
+`table_retries` retries the table is suspended, and the stream continues without it.
 
-The stream is one for all tables, and what cannot be read in it comes again with each try. So a
-table is tried again by reading the stream again from the newest landed batch; then it is given up,
-and the stream goes on without it.
-
-What a person asks of a capture, through the landing zone: whoever runs it finds it there.
-
-`_asked/hold.json` below the task's folder holds the capture as long as it is there. Other objects
-are requests: each is removed when a capture has begun with it.
+Requests of an operator are objects in the landing zone, where any node that runs the capture finds
+them. `_asked/hold.json` below the task's folder stops the capture as long as it exists. Each other
+object is one request, and is removed once a capture has started on it.
 """
 
 from __future__ import annotations

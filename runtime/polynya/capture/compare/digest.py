@@ -1,9 +1,7 @@
-"""Hashes of rows by ranges of keys or row by row, and the columns that can be compared.
+"""Comparable columns of a table, and hashes of its rows by key range or row by row.
 
-Which columns of a table can be compared, and by which text of their values: pure.
-
-Both sides write each value as the same text, whatever their types are called, and hash it. A column
-for which there is no such text is left out, and said.
+Both sides of a comparison write each value as the same text, whatever their types are called, and
+hash it. A column without such a text is left out and reported.
 """
 
 from __future__ import annotations

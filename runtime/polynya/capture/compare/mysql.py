@@ -1,12 +1,11 @@
-"""Comparing with MariaDB and MySQL: one moment of a table, as hashes of its rows.
+"""The MariaDB and MySQL side of a comparison: the rows of a table at one moment, as hashes.
 
-The server joins no texts beyond its `max_allowed_packet`. A table with rows that are too long for
-that is read row by row, and the hashes are computed here.
+The server writes values as the texts of `Kind` in `polynya.capture.compare.digest`, as the capture
+lands them. Where an event has another value than the database, as for dates that no calendar has,
+the text is that of the event.
 
-The texts by which MariaDB and MySQL write values for a comparison, in their own SQL. Pure.
-
-They are those of `columns.Kind`, for values as the capture writes them: where an event has another
-value than the database, as for dates of no calendar, the text is that of the event.
+The server cannot concatenate texts beyond its `max_allowed_packet`. A table with longer rows is
+read row by row and hashed here.
 """
 
 from __future__ import annotations

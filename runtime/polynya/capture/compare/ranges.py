@@ -1,13 +1,13 @@
-"""Decisions of a comparison: which ranges and rows differ, and what that proves. Pure.
+"""Decisions of a comparison: which key ranges and rows differ, and what that proves. Pure.
 
-The hash of a row's key is a number of 32 bits; its first bits say in which range the row is. Both
-sides give for each range the number of rows and the sum of their hashes. Ranges that differ are
-read row by row, as hashes; that names the keys.
+The hash of a row's key is a number of 32 bits; its first bits give the range of the row. Each side
+returns the number of rows and the sum of their hashes for each range. Ranges that differ are read
+row by row, as hashes, which gives the keys.
 
-While changes go on, Current may be ahead of the moment at which the source was read, so that a row
-that differs proves nothing yet. It is read again at a later moment. A row that is the same in the
-source at both moments did not change between them, and what Current showed in between has to be
-that row: if it is not, the difference is real. A row that changes again and again stays undecided.
+While changes arrive, Current may be ahead of the moment at which the source was read, so one
+differing row proves nothing. The row is read again at a later moment. If the source shows the same
+row at both moments, it did not change in between, and Current must have shown that row in the
+meantime: otherwise the difference is real. A row that keeps changing stays undecided.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The log of landed batches of one capture: the only place where a capture writes.
+"""The log of landed batches of one capture, and the only writer to it.
 
-A batch is an object that is written once and never changed. The number in its name makes it the
-next one: of two captures that put the same number one wins, and the other has to stop.
+A batch is an object that is written once and never changed. Its number makes it the next one: if
+two captures put the same number, one wins and the other has to stop. Loads and the stream write to
+the same log, one at a time.
 
-Landing: the only place where a capture writes. Load and stream take turns.
-
-Each batch carries the whole position after it. So whoever is killed, and wherever, the newest batch
-says what has landed of everything.
+Each batch carries the whole position after it. So after a kill at any point, the newest batch says
+how much has landed of every table.
 """
 
 from __future__ import annotations

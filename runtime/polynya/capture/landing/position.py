@@ -1,12 +1,11 @@
-"""Where a capture continues: position in the stream, progress of loads, binlog epochs.
+"""The position of a capture: place in the stream, progress of loads, binlog epochs.
 
-It stands in the header of every landed batch and nowhere else: what has landed and what is known of
-it cannot differ. All values are immutable; what happens makes a new position.
+The position stands in the header of every landed batch and nowhere else, so it cannot differ from
+what has landed. All values are immutable: each change makes a new position.
 
-Epochs of a binlog: after a reset, or on another server, its files begin at 1 again. Pure.
-
-Tables order events by the number of the file and the place in it. So that what comes later stays
-later, the numbers that land are raised by the epoch.
+After a reset, or on another server, the files of a binlog start at 1 again. Tables order events by
+the number of the file and the offset in it. To keep later events later, each such restart begins an
+epoch, which raises the file numbers that land.
 """
 
 from __future__ import annotations

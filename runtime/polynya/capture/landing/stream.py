@@ -1,33 +1,25 @@
-"""From records of a stream to what lands of them, and the position after it. Pure.
+"""From records of a stream to the events that land, and the position after them. Pure.
 
-A connector restarts exactly only at certain places. Debezium's for PostgreSQL does at the end of a
-transaction: from an offset inside of one it counts the order of its events anew, and passes over
-all that share the offset's LSN, as the rows of one COPY do. So the position is the end of the last
-whole transaction, and up to which LSN the next one has landed; the events of one LSN land together.
+A connector restarts exactly only at certain places. Debezium's for PostgreSQL does so at the end of
+a transaction: from an offset inside one it counts the order of its events from the start again, and
+skips all events with the LSN of the offset, such as the rows of one COPY. So the position is the
+end of the last whole transaction, plus the LSN up to which the next one has landed; the events of
+one LSN land together.
 
-Types of columns that Debezium takes from a statement for others than the server has. Pure.
+Debezium derives some column types from a statement differently than the server does. Each such
+column gets the definition from the server's catalog, so that it is the same whether the statement
+ran before or during the capture.
 
-Each gets the definition that the catalog of the server has of it, so that a column is the same
-whether a statement made it while its table was captured or before.
+The fold cannot drop repeated events of a table without key, so each of its rows has to land exactly
+once. Until such a table is loaded, none of its events land. Its load lands as a whole, with all
+events that its view does not contain, and afterwards only events that the view does not contain
+land. The transactions in a view are the first ones of the stream, up to a point. PostgreSQL
+identifies them by their numbers, which each event carries, and by the end of the last of them in
+the log. A binlog has them in the order of their positions.
 
-What of the stream a view has already: for tables without key, whose events no fold sorts. Pure.
-
-The transactions that a view has are the first ones of the stream, up to a point. PostgreSQL tells
-them by their numbers, of which each event has its own, and by the end of the last of them in the
-log. A binlog has them in the order of their places.
-
-What was read of a stream and has not landed: bounded, and when it lands. Pure.
-
-A batch that is landed costs the landing zone an object and each table a file to read, so a stream
-that never rests lands about once in `seconds`. What comes after a rest lands at once: nobody waits
-for a clock while nothing else happens. Time counts from the end of the put before, so that a slow
-landing zone gets larger batches instead of a queue.
-
-Tables without key: what of their stream lands, so that nothing is lost and nothing comes twice.
-
-No fold sorts their events out, so each row has to land once. Until such a table is loaded nothing
-of it lands; its load lands whole, with all events that its view has not; and of the stream after
-that only what the view has not. Pure.
+A landed batch costs the landing zone an object and each table a file to read, so a busy stream
+lands about once in `seconds`. The first events after a pause land at once. Time counts from the end
+of the previous put, so a slow landing zone gets larger batches instead of a queue.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """MariaDB and MySQL as captured databases, with Debezium's settings for their binlog.
 
-The schemas that a stream begins with, as Debezium's history of schemas holds them. Pure.
+Debezium reads rows of the binlog by the table definitions in its schema history. The initial
+history is written here from the catalog. So Debezium looks at no table itself and takes no lock,
+and types that it reads wrongly get other names.
 
-Debezium reads rows of the log by the definitions of tables that it knows from statements. They are
-written here from the catalog, so that it has to look at nothing itself and takes no lock, and so
-that types which it reads wrongly have the names of others.
-
-A store of trusted certificates for Java, from a PEM file: the format JKS, version 2. Pure.
-
-Java has no setting for a PEM file, and the tool that would make the store is not on all machines.
+Java has no setting for a PEM file, and not every machine has `keytool`. So trusted certificates are
+written as a Java key store (JKS, version 2).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Reading rows of a MariaDB or MySQL table in key order, as event lines.
+"""Rows of a MariaDB or MySQL table in key order, as event lines.
 
-Reading a table in the order of its key: the conditions of a chunk. Pure.
-
-A comparison of whole tuples would not use the index, so each is written out. The constant of a text
-has the bytes and the character set of its column, and no collation of its own: the server compares
-by that of the column, in the order of the index.
+A comparison of whole tuples would not use the index, so the conditions of a chunk compare column by
+column. The constant for a text has the bytes and the character set of its column but no collation,
+so the server compares with the collation of the column, in the order of the index.
 """
 
 from __future__ import annotations

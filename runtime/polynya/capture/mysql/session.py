@@ -163,7 +163,7 @@ class Session:
     """One connection. Not for several threads at a time."""
 
     def __init__(self, access: Access) -> None:
-        """Connect. Raises what `failures.explained` says."""
+        """Connect. Raises what `explained` does."""
         self._access = access
         with explained(access, "connecting"):
             self._link = pymysql.connect(

@@ -1,15 +1,14 @@
 """The first load of a MariaDB or MySQL table: chunks, each from a consistent view.
 
-Views cost nothing and take no lock, and where the key can be followed none is held for longer than
-a chunk takes: the server keeps no old rows for us, and nothing is lost by a kill. It is exact
-because the place of each row decides between it and the changes of the stream, not the order in
-which they were read.
+Views cost nothing and take no lock. For a table with a usable key, no view stays open for longer
+than one chunk: the server keeps no old rows for the load, and a kill loses nothing. The load is
+exact because the position of each row decides between it and the changes of the stream, not the
+order of reading.
 
-Views that need no binlog, and no right but to read: for loads without changes.
-
-Each table is read by one query, as it was at one moment, and takes what has no changes in a binlog:
-views, tables without key, engines without transactions. The rows of all tables stand at one place
-in the order of events, so that an event right before it empties what an earlier load held.
+Loads without changes (`MysqlLook`) need no binlog and only the right to read. One query reads each
+table as of one moment, including tables that a binlog cannot follow: views, tables without key,
+engines without transactions. The rows of all tables have one position in the order of events, so an
+event right before it can empty what an earlier load left.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Column types of MariaDB and MySQL: Connect schemas and encoders of values.
+"""Column types of MariaDB and MySQL: Connect schemas, and JSON values as Debezium writes them.
 
-The schemas are those of Debezium 3.5 with the settings of a capture. Where Debezium reads a type
-wrongly or not at all, the history of schemas that it gets calls it another one: UUID and addresses
-are BINARY there, and come as bytes from the load as well.
+The schemas are those of Debezium 3.5 with the settings of a capture. A type that Debezium reads
+wrongly or not at all has another name in the schema history: UUIDs and addresses are BINARY there,
+and loads write them as bytes too.
 
-Values as a server sends them in text, into the JSON that Debezium writes of them.
-
-Each takes a value that is not NULL. What Debezium cannot give exactly, it gives as Debezium does,
-so that a row is the same whether it was loaded or streamed.
+An encoder takes the text of a value that is not NULL. Where Debezium loses precision, the encoder
+loses the same, so that a row is equal whether it was loaded or streamed.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from polynya.capture.source import (
 )
 from polynya.model.errors import OperationError
 
-#: Together these decide the text of every value: `types/` writes rows of loads the same way.
+#: These settings decide the text of every value; `types.py` writes rows of loads the same way.
 _FIXED: Final = {
     "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
     "plugin.name": "pgoutput",

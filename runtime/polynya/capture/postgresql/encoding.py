@@ -1,6 +1,6 @@
 """SQL expressions that write a value as JSON, as Debezium's engine writes it.
 
-Each takes the SQL of a value of its type and gives SQL of a text; NULL stays NULL.
+Each function takes the SQL of a value and returns the SQL of a text; NULL stays NULL.
 """
 
 from __future__ import annotations

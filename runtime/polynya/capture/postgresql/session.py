@@ -1,8 +1,7 @@
-"""Sessions of PostgreSQL: TLS, quoting, and errors with codes.
+"""Sessions of PostgreSQL: TLS, quoting, log positions, and errors with codes.
 
-Names, texts and log positions in PostgreSQL's SQL. Identifiers are quoted here and nowhere else.
-
-Statements go by the simple protocol, without parameters: COPY takes none.
+Identifiers and literals are quoted here and nowhere else. Statements use the simple protocol
+without parameters, because COPY takes none.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def qualified(schema: str, name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as a literal; the sessions of the gateway have standard strings. Raises ValueError."""
+    """A text as a literal; the server uses standard strings. Raises ValueError."""
     if _NUL in text:
         raise ValueError("a text of PostgreSQL holds no zero bytes")
     return "'" + text.replace("'", "''") + "'"

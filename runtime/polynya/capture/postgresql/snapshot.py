@@ -1,7 +1,7 @@
 """The first load of a PostgreSQL table: consistent views, pages of rows, event lines.
 
-It takes what has no changes in the log: views, foreign and unlogged tables, tables without key.
-Those without key are read by a cursor, and the number of a row there is its key.
+Loads without changes (`Look`) also read what the log has no changes of: views, foreign and unlogged
+tables, tables without key. A cursor reads those without key, and the number of a row is its key.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`python -m polynya.capture.worker`: where the process of a capture begins.
+"""Entry point of the capture process: `python -m polynya.capture.worker`.
 
-A SIGTERM that comes while its modules are loaded is held until there is a capture to end.
+A SIGTERM that arrives during the imports is held back until there is a capture to end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""From the stream to the log: what the engine brings is cut, masked, collected and landed.
+"""From the engine to the log: events are cut, masked, collected and landed.
 
-The engine's thread collects while another one lands. So a put that takes long holds nothing up as
-long as what is collected meanwhile has room, and then it holds up the engine: memory is bounded by
-twice the size of a batch.
+The engine's thread collects events while another thread lands them. A slow put blocks the engine
+only when the collected events have no more room, so memory is bounded by twice the size of a batch.
 """
 
 from __future__ import annotations

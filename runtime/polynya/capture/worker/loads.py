@@ -1,12 +1,9 @@
-"""Loading tables: several at once, chunk by chunk, with or without a key.
+"""Loading tables in threads: several at once, chunk by chunk, with or without a key.
 
-The thread that lands the stream and those that load take turns, so that a load lands with exactly
-the events that have been held back for it. What is held back is lost with the process, and that is
-right: a load after it has a later view.
-
-Event lines that wait in a scratch file until they land as one batch.
-
-The file has no name, so that it goes with the process, however that ends.
+A table without key lands as one batch, together with exactly the events that were held back for it.
+So its load and the thread that lands the stream exclude each other. Rows and held events wait in a
+scratch file without a name, which disappears with the process, however that ends. Losing it is
+correct: the next load has a later view.
 """
 
 from __future__ import annotations

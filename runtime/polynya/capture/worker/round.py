@@ -1,7 +1,7 @@
-"""A round of a capture: from one look at the tables to the next one.
+"""A round of a capture: the load and the stream, until the tables change or a request comes.
 
-In a round the load and the stream run at the same time and land into one log. A round ends when
-the tables have changed or a request came; the next begins where the log says.
+Load and stream run at the same time and land into one log. The next round begins at the
+newest position in the log.
 """
 
 from __future__ import annotations
