@@ -1,6 +1,6 @@
-"""What happens, as data: the engine emits events, others decide how to show them.
+"""Events as data: the engine emits what happens, and others decide how to show it.
 
-Each kind of event is a dataclass in `data.py` or `node.py`. Its `type` and the names of its fields
+Each kind of event is a dataclass in a module of `observe`. Its `type` and the names of its fields
 are a contract with programs that read `--json`: fields may be added, never changed or removed.
 """
 

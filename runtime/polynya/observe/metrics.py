@@ -1,15 +1,9 @@
-"""Metrics of a node once a minute: CloudWatch's EMF, or a file for Prometheus.
+"""Metrics of a node once a minute: CloudWatch's embedded metric format, or a file for Prometheus.
 
-Metrics in the text format of Prometheus, for a file that its node exporter reads.
-
-The names are those of CloudWatch in snake case, with `polynya_` before and the unit after; what
-belongs to a task begins with `polynya_task_` ("Exposition formats" and "Metric and label naming",
-Prometheus documentation).
-
-Metrics as lines of JSON in CloudWatch's embedded metric format.
-
-CloudWatch makes metrics of such a line when it reads it in a log ("Specification: Embedded metric
-format", Amazon CloudWatch User Guide).
+CloudWatch makes metrics of lines of JSON in a log ("Specification: Embedded metric format", Amazon
+CloudWatch User Guide). Prometheus' node exporter reads a text file. Its names are those of
+CloudWatch in snake case, with `polynya_` before and the unit after; the metrics of a task begin
+with `polynya_task_` ("Exposition formats" and "Metric and label naming", Prometheus documentation).
 """
 
 from __future__ import annotations

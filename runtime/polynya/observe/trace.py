@@ -1,13 +1,11 @@
 """Where the time of a run goes: `POLYNYA_TRACE=FILE` writes Chrome trace events.
 
-A span is one phase of the work in one thread. Who knows more adds it: counts to the spans that are
-open (`count`), and events of other tracks (`add_source`). Without a trace a span costs one
-comparison (docs/adr/0005-events-and-traces.md).
+Perfetto and `chrome://tracing` show the file. The format is an array whose end may be missing, so
+each event is written to the file at once: a process that is killed leaves a shorter trace.
 
-A file of Chrome trace events, which Perfetto and `chrome://tracing` show.
-
-The format is an array of which a reader needs no end, so that each event is in the file at once: a
-process that is killed leaves a shorter trace.
+A span is one phase of the work in one thread. Other code can add counts to the open spans (`count`)
+and events of other tracks (`add_source`). Without a trace a span costs one comparison
+(docs/adr/0005-events-and-traces.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The configuration bucket: push a project, and remember what was pulled.
 
-A push uploads the bundle, moves the pointer if nobody else did, then brings the plain files in
-line. A process killed before the pointer leaves the configuration as it was; one killed after it
-leaves the new one in force, and plain files that the pointer says are left over. The next push
-finishes that first.
+A push uploads the bundle, moves the pointer if no other push did, then updates the plain files. A
+process killed before it moved the pointer leaves the old configuration in force. One killed after
+that leaves the new configuration in force, with outdated plain files that the pointer records; the
+next push finishes them first.
 """
 
 from __future__ import annotations

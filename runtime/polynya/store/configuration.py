@@ -1,12 +1,11 @@
-"""The files of a project at one moment: from a folder or a configuration bucket.
+"""The files of a project at one moment, from a folder or a configuration bucket.
 
-A running node reads them again and again. What one reading gives is a value: it has an identity,
-can be compared with the one before and be kept on disk for a start without its source.
+A running node reads them again and again. One reading gives a value with an identity: it can be
+compared with the reading before, and kept on disk for a start without its source.
 
-Reading a configuration bucket: pointer, bundle and plain files of one moment.
-
-A reading that finds the pointer as it was before it began saw no push in the middle: a push moves
-the pointer first and writes plain files then. Objects are fetched only when their version changed.
+A bucket holds a pointer, bundles and plain files. A push moves the pointer first and writes plain
+files afterwards, so a reading that finds the pointer unchanged at its end saw no push in the
+middle. Objects are fetched only when their version changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Data files of tables as a port: written once under a location, never changed, read in ranges.
+"""Data files of tables as a port: written once at a location, never changed, read in ranges.
 
-Here is the adapter for the local file system, `store/aws/data_objects.py` is that for S3.
+`LocalFiles` is the adapter for the local file system, `store/aws/data_objects.py` the one for S3.
 """
 
 from __future__ import annotations

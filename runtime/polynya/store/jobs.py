@@ -1,7 +1,7 @@
 """Ports for runs of a job service and for groups of machines.
 
-A run has a label that says what it works on and who submitted it. By it a submission whose answer
-was lost is found again, and what an earlier process left behind.
+The label of a run names its work and its submitter. By the label a process finds a submission whose
+answer was lost, and runs that an earlier process left behind.
 """
 
 from __future__ import annotations

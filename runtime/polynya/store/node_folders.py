@@ -1,8 +1,8 @@
-"""Files and folders of the node: what it names itself, and what only its user may read.
+"""What a node allows its configuration to name, and files that only the node's user may read.
 
-The node, and not the configuration, says where secrets and connectors lie, and which code of other
-machines it works with. Whoever writes the
-configuration works as the node, and reads what the node lets it read.
+Environment variables of the node, and not the configuration, say where secrets and connectors are
+stored and which other machines' code the node runs. Whoever writes the configuration works as the
+node, but reads only what the node allows.
 """
 
 from __future__ import annotations

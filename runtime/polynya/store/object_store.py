@@ -1,8 +1,8 @@
-"""The object store as a port: paths with `/`, whole-object writes, and writes with a condition.
+"""The object store as a port: paths with `/`, whole-object writes, and conditional writes.
 
-Paths are relative to the root of the store. `checked_path` is the only place that decides what a
-path may look like, and `LocalObjectStore.resolve` the only place that turns one into a file: no
-`..`, no symbolic link leads out of the root.
+Paths are relative to the root of the store. `checked_path` alone decides what a path may look like,
+and `LocalObjectStore.resolve` alone turns a path into a file: no `..` and no symbolic link leads
+out of the root.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A schema registry with the interface of Confluent's, over HTTP.
+"""A client of a schema registry with Confluent's interface, over HTTP.
 
-Schemas never change under their number, so what was answered once is not asked for again.
+A registered schema never changes under its number, so the client asks for each schema once.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The stream by which nodes tell their state, and its form in an object store.
+"""The stream by which nodes publish their state: its port, and its form in an object store.
 
-Each writer has a ring of `SLOTS` objects that it writes over in turn, so that the store never fills
-up; who looks too seldom misses what was written over. A reader lists the objects and reads those of
-another version than at its last look. What nobody has written to for an hour, a reader removes.
+The stream is advisory: losing a record changes nothing. Readers work with iterators, as in Kinesis:
+texts that only the stream understands.
 
-The stream by which nodes tell their state. Advisory: what is lost in it changes nothing.
-
-Who reads it works with iterators, as Kinesis does: texts that only the stream understands.
+In an object store each writer has a ring of `SLOTS` objects and overwrites them in turn, so that
+the store never fills up; a reader that looks too seldom misses overwritten records. A reader lists
+the objects and reads those whose version changed since its last look. It removes objects that
+nobody has written to for an hour.
 """
 
 from __future__ import annotations

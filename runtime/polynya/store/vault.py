@@ -1,6 +1,8 @@
-"""Secrets that settings name: read where they are used, from files and AWS Secrets Manager.
+"""Secrets that settings name, read from files and AWS Secrets Manager where they are used.
 
-Nobody keeps them longer than an exchanged secret may take to be noticed. A file is read each time.
+A secret of Secrets Manager is read again after `FRESH_SECONDS`, so that a rotation is noticed;
+while the service fails, the known value is used for up to `STALE_SECONDS`. A file is read each
+time.
 """
 
 from __future__ import annotations

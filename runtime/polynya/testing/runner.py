@@ -1,7 +1,7 @@
-"""Runs users' tests of their tasks: real engine, landing zone in memory, own tables.
+"""Run users' tests of their tasks: real engine, landing zone in memory, tables of their own.
 
-Every test gets a schema that nothing else uses, in a warehouse that is thrown away. The project's
-landing folder and tables are neither read nor written.
+Every test gets a schema that nothing else uses, in a temporary warehouse. The project's landing
+folder and tables are neither read nor written.
 """
 
 from __future__ import annotations

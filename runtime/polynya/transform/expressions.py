@@ -1,6 +1,6 @@
-"""Users' SQL conditions: checked against an allow-list and generated again.
+"""Users' SQL expressions: checked against an allow-list, then generated again as Spark SQL.
 
-What reaches Spark is text made from the checked tree, with every column quoted and every string
+Spark gets text that is made from the checked tree, with every column quoted and every string
 escaped again. So no difference between two SQL parsers can smuggle anything past the check.
 """
 

@@ -1,9 +1,8 @@
 """The expressions of a mapping, and the one array whose elements become rows.
 
-`items[]` in an expression: the element of an array of which each becomes a row.
-
-An array path has a step for each array: `orders[].lines[]` are the lines of all orders. In what is
-computed the element is a column of its own, so that all else stays one plain expression.
+`items[]` in an expression is an element of the array `items`; each element becomes a row. An array
+path has one step per array: `orders[].lines[]` are the lines of all orders. Each element is
+computed as a column of its own, so that the rest of the expression stays a plain expression.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The columns that the settings of a dataset name, and those of them that no record has.
+"""The columns that the settings of a dataset name, and those that no record has.
 
-A name with a typing error would be taken without a word: a condition over a column that is not
-there is never true, and a declared type goes to a column of its own that stays empty.
+Without this check a misspelled name would be accepted silently: a condition over a missing column
+is never true, and a declared type would create a column that stays empty.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""A user's expression from text to a checked tree, with Polynya's functions as Spark's.
+"""Parse a user's expression into a checked tree, and rewrite Polynya's functions as Spark's.
 
-sqlglot knows many functions and translates them, format strings included. Here every call stays as
-it was written, so that Spark computes what the user wrote. String literals are read by Spark's own
-rules, which differ from sqlglot's in their escapes.
+sqlglot knows many functions and translates them, format strings included. This parser keeps every
+call as it was written, so that Spark computes what the user wrote. It reads string literals by
+Spark's own rules, which differ from sqlglot's in their escapes.
 
-Calls of Polynya's functions in a checked tree, written in Spark's own for the types they have.
-
-It knows no Spark: where the expression runs (`functions.base.Place`) says what types arguments have
-that cannot be told from here.
+`rewrite` writes calls of Polynya's functions in Spark's own for the types of their arguments. It
+does not use Spark: `functions.core.Place` gives the types that the tree alone does not show.
 """
 
 from __future__ import annotations

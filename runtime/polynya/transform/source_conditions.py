@@ -1,9 +1,10 @@
-"""Conditions in the SQL of a source database: one condition each, which cannot end its statement.
+"""Conditions in the SQL of a source database: each is one condition and cannot end its statement.
 
-They become part of statements at the source, so the text is held against two readers. The first
-one follows quotes and parentheses by the rules of the database and refuses what two parsers read
-in different ways: comments, semicolons, other kinds of quotes. The second one is a parser, which
-refuses what writes. The database itself then reads the condition as one prepared statement.
+A condition becomes part of statements at the source, so two readers check its text. The first
+follows quotes and parentheses by the rules of the database and refuses what two parsers read in
+different ways: comments, semicolons, other kinds of quotes. The second is a parser, which refuses
+everything that writes. The database itself then reads the condition as part of one prepared
+statement.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class _Quotes:
 
 
 _POSTGRESQL: Final = _Quotes("postgres", "'\"", "'", escapes=False)
-#: With the SQL mode that the sessions of the gateway set.
+#: With the SQL mode that the sessions of a capture set.
 _MYSQL: Final = _Quotes("mysql", "'\"`", "'\"", escapes=True)
 _OF_TYPE: Final = {"postgresql": _POSTGRESQL, "mariadb": _MYSQL, "mysql": _MYSQL}
 

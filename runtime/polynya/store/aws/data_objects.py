@@ -1,7 +1,7 @@
-"""Data files in S3, by Arrow's own client.
+"""Data files of tables in S3, through Arrow's own client.
 
-What says how they are reached holds no credentials: it goes to tasks in other processes, and those
-are looked for where objects are read or written.
+`S3Files` holds no credentials, because it is sent to tasks in other processes: each process looks
+for them where it reads or writes objects.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The object store in an S3 bucket, with ranged reads and listings by prefix.
+"""The object store in an S3 bucket: ranged reads, and listings by prefix.
 
-Keys are opaque to S3 and paths are not: a listed key that is no valid path, such as `a//b`, is
-listed as it is and refused by name when it is opened, so that nobody misses it.
+S3 accepts any key, but not every key is a valid path. A listing shows a key such as `a//b` as it
+is, and opening it is refused by name, so that nobody misses it.
 
-A place in an S3 bucket that others write: listed by how keys begin.
-
-Who may list only below a prefix is told by S3 that what is missing there is forbidden: a request
-for one object has no prefix. So an object that is forbidden and not listed is one that is gone.
+`S3SourceStore` reads a place that others write. Whoever may list only below a prefix gets
+"forbidden" from S3 for a missing object, because a request for one object has no prefix. So an
+object that is forbidden and not listed counts as missing.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""What a function of Polynya is, and the functions of Spark that are allowed.
+"""The functions of expressions: how Polynya's are defined, and which of Spark's are allowed.
 
-What a function of Polynya is: its name, its parameters, and how a call becomes Spark SQL.
+A call of Polynya's own function is rewritten into native Spark expressions for the types of its
+arguments. An argument of another type, or without a sensible value, counts as NULL: no value of a
+row raises an error.
 
-A call is rewritten into native Spark expressions for the types that its arguments have. An argument
-of another type, or one that makes no sense, counts as NULL: no value of a row raises an error.
-
-The functions that users' expressions may call: pure, deterministic, one value per row.
-
-It is an allow-list on purpose. Not on it: anything that reaches outside (`reflect`, `java_method`,
-`input_file_name`), is not the same on every run (`current_timestamp`, `rand`, `uuid`), looks at
-other rows (aggregates, windows), makes rows (`explode`), raises (`raise_error`), or grows a value
-without bound (`repeat`, `sequence`, `lpad`).
+Spark's functions are on an allow-list: pure, deterministic, one value per row. Not on it are
+functions that reach outside (`reflect`, `java_method`, `input_file_name`), differ from run to run
+(`current_timestamp`, `rand`, `uuid`), look at other rows (aggregates, windows), make rows
+(`explode`), raise (`raise_error`), or grow a value without bound (`repeat`, `sequence`, `lpad`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of regular expressions, which are those of Java and literals.
+"""Functions of regular expressions. Patterns are literals, in the syntax of Java.
 
 A pattern that Java refuses gives NULL.
 """

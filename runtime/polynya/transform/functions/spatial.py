@@ -1,8 +1,8 @@
-"""Functions of shapes in the text form of OGC (WKT): whether a point is in an area.
+"""Functions of shapes in OGC's text form (WKT): whether a point is in an area.
 
-An edge that a ray from the point crosses counts; the point is inside where their number is odd.
-Edges of a literal area are known when the call is written. Those of any other are read for each
-row, by the same pattern and with the same result.
+The algorithm is ray casting: the edges that a ray from the point crosses are counted, and the point
+is inside where their number is odd. Edges of a literal area are computed when the call is compiled.
+Edges of any other area are read for each row, by the same pattern and with the same result.
 """
 
 from __future__ import annotations
