@@ -1,6 +1,7 @@
-"""The agent of one node: runs the tasks of the configuration, reports, drains and ends.
+"""The agent of one node: it runs the tasks of the configuration, reports, drains and ends.
 
-One thread owns all state. It takes messages, acts, and waits for the next one.
+One thread owns all state. It takes a message, acts on it and waits for the next one; other threads
+only send messages.
 """
 
 from __future__ import annotations

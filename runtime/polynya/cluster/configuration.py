@@ -1,9 +1,9 @@
-"""Which configuration is in force on a node, and which of its tasks the node runs.
+"""The configuration that is in force on a node, and the tasks that the node runs.
 
-Which configuration is in force: the newest of each file that is right, else its last good one.
-
-A broken file never stops a task whose file is valid, and a task whose file is broken goes on as it
-was. What is in force is kept on disk, for a start while the source cannot be read.
+For each file the newest valid version is in force, else the last valid one. So a broken file never
+stops a task with a valid file, and a task with a broken file keeps its former version. `Acceptance`
+keeps what is in force on disk, so that a node can start while the source cannot be read. `Watch`
+reads the source again and again and reports a lasting failure once.
 """
 
 from __future__ import annotations

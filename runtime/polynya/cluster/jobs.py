@@ -1,13 +1,9 @@
 """The jobs of an agent: their state, the decision about each, and the supervisor.
 
-What to do about one job: a pure function from facts to a decision with its reason.
-
-A job is what fails for itself: a dataset, or a whole task that finds its datasets. All times are
-monotonic seconds.
-
-Keeps the jobs of a configuration as it asks for them: carries out what `decide.py` decides.
-
-Lives in one thread; all it learns comes as messages.
+A job is the unit of failure: a dataset, or a whole task that discovers its datasets. `decide` is a
+pure function from facts to a decision with its reason, and `Supervisor` carries out the decisions
+for the jobs of the configuration. The supervisor belongs to one thread and learns everything by
+messages. All times are monotonic seconds.
 """
 
 from __future__ import annotations

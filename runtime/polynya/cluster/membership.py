@@ -1,15 +1,12 @@
-"""This node's membership as its agent sees it: rights to run jobs, loads, idle nodes.
+"""A node's membership in its cluster, as the agent's thread sees it: rights, load, idle nodes.
 
-Work that waits in units which no node has, so that somebody counts it, and once: the leader.
+The member takes its turns on another thread (`member_thread.py`). It reports by messages, and
+receives the facts of this node as `Seen`. `rights` decides which jobs this node may run.
 
-A node counts what waits for its own units. Those of a node that died have no owner until others
-claim them, and in a frozen cluster for as long as that lasts. What waited in them is what their
-last owner told; nobody looks at the landing zone of a unit that nobody has.
-
-This node's part in its cluster, as the agent's own thread knows it.
-
-The member takes its turns on another thread; what it says comes as messages, and what it has to
-know goes to it as `Seen`.
+Each node counts the backlog of its own units. `without_owner` and `LastFigures` let the leader
+count that of units without an owner, once: units of a node that died, until another node claims
+them, or for as long as the cluster is frozen. Nobody reads the landing zone of such a unit, so the
+last report of its owner counts.
 """
 
 from __future__ import annotations

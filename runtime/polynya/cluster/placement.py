@@ -42,7 +42,7 @@ class UnitFacts:
 
     Attributes:
         unit: which one.
-        load: busy seconds per second, smoothed (`load.py`).
+        load: busy seconds per second, smoothed (`LoadMeter` in `cluster/membership.py`).
         heavy: costs much to move, such as one with a large state.
         moved_seconds_ago: since it went from one node to another, whatever the cause. None: not
             that the leader knows. The first placement of a unit is no move.

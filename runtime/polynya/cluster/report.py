@@ -1,10 +1,9 @@
 """The status of a node as JSON, and its metrics once a minute.
 
-Reports as figures, once a minute: those by which a cluster scales, and some of each task.
-
-Names, unit and dimensions are an interface: alarms and scaling policies look for them. CloudWatch
-adds the figures of all nodes up, so each node publishes what is its own, and once in a minute of
-the clock: who publishes every 65 seconds is missing from the sum in one minute of thirteen.
+Names, unit and dimensions of the metrics are an interface: alarms and scaling policies refer to
+them. CloudWatch sums the figures of all nodes. So each node publishes its own figures only, once
+per minute of the clock: a node that published every 65 seconds would be missing from the sum in one
+minute of thirteen.
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ class Facts:
 
     `state` is `starting`, `running`, `draining` or `stopped`. `unread` is why the configuration
     could not be read when that was tried last, `unused` what lies there and is no file of the
-    project. `backlogs` are by job. `sharing` is this node's part in its cluster, None without.
+    project. `backlogs` are by job. `sharing` describes this node as a member of its cluster, None
+    without one.
     `busy_seconds` is how long the threads of the engine have worked, all together.
     """
 

@@ -1,8 +1,8 @@
-"""Spot notices: the instance metadata service, what it means, and who watches it.
+"""Spot notices: the EC2 instance metadata service, what its answers mean, and the watcher.
 
-The instance metadata service of EC2, version 2: a token, then plain GET requests.
-
-The service is on a link-local address, so no proxy is asked and no redirect is followed.
+`Imds` speaks version 2 of the service: a token, then plain GET requests. The address is link-local,
+so no proxy is used and no redirect is followed. `advise` turns the answers into a request to drain
+or to leave, and `SpotWatcher` asks on a thread.
 """
 
 from __future__ import annotations

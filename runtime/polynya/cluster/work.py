@@ -1,7 +1,6 @@
-"""Jobs in the one Spark session of the process: their units share the threads of the engine.
+"""Jobs in the process's one Spark session: their units share the threads of the engine.
 
-Each works round after round until it fails or is told to stop, which takes effect between two
-steps.
+Each job works round after round until it fails or is stopped, which takes effect between two steps.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The status of a cluster in words: its objects read once, then pure functions.
+"""The status of a cluster: its objects are read once, and pure functions put them in words.
 
-Only what the objects say. How many nodes somebody wants the network agent tells; without one, no
-more is known than which nodes live.
+The status shows only what the objects contain. The wanted number of nodes is known only with a
+network agent; without one, the status knows which nodes live.
 
-What the leader heard of the work of all nodes, for people: `heard`, written when it changes.
-
-Nodes tell it on the workload stream, which a person's command would have to listen to for as long
-as a heartbeat takes. Advisory, as all of that is: nothing but what people see depends on it.
+The leader writes the work of all nodes to the object `heard` when it changes. Nodes report it on
+the workload stream, and a command would have to listen there for as long as a heartbeat takes.
+`heard` is advisory: only the status depends on it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Requests of operators to a cluster, its tasks and units: stored as objects.
+"""Requests of operators to a cluster, its tasks and its units, stored as objects.
 
-A node that AWS recommends to leave: its work goes to others as soon as there are any.
+`Wishes` writes and withdraws requests. `TaskWishes` and `UnitWishes` read them in every node. The
+owner of a unit carries out the request for the unit and deletes it. It writes the outcome first, so
+that a node that dies in between leaves no request that looks pending. A new owner may have an old
+listing, up to half a minute, with a request that the former owner has carried out; so it reads the
+request again.
 
-The recommendation says that an interruption is more likely, not that one comes. So the node asks
-for a drain of itself, as a person would, and lives on; alone it just goes on working.
-
-What a person asks of single units: to reload them, or to let them begin again.
-
-Every node reads all wishes; the owner of a unit carries its wish out and deletes it. What became of
-it is written first, so that a node that dies in between leaves no wish that looks undone. What a
-new owner has listed may be half a minute old, and done by the one before: it reads it again.
+`Leaving` is a request of the node itself. When AWS recommends to leave an instance, an interruption
+is more likely but not certain. So the node asks for its own drain as soon as another node can take
+its work, and keeps running; a node that is alone goes on working.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The objects of a cluster: small JSON documents, each with a version and a nonce.
 
-Unknown fields survive when a document is written again, also inside of it, so that nodes of two
-versions can share a cluster. A later version may add fields, and a `minor` that says so. A document
-of a higher major version `v` is not understood, hence never written over.
+Nodes of two versions can share a cluster. Unknown fields, also nested ones, survive a rewrite of
+the document, so a later version may add fields and announce them with a higher `minor`. A document
+with a higher major version `v` is not understood, and therefore never overwritten.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Leases: which processes are alive, and which member leads.
 
-Since when a lease was not renewed, by this machine's monotonic clock alone. Pure.
+A lease is dead when its version has not changed for its time to live since this machine first saw
+that version, by this machine's monotonic clock. No clock of another machine is ever compared.
 
-A lease is dead when its version has not changed for the time to live since it was first seen here.
-No clock of another machine is ever looked at.
-
-Which processes there are: their leases, and which of them are dead.
-
-A listing shows the versions of all leases in one request, hence who renews. What a lease says is
-read only where it matters: all of them by the leader, that of an owner by who wants its unit.
+One listing shows the versions of all leases, and thus which processes renew them. The content of a
+lease is read only where it matters: the leader reads all of them, and a node that wants a unit
+reads the lease of its owner. `Session` renews this process's own lease, `Leadership` that of the
+leader.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """A node as a member of its cluster: one turn after the other, through the object store.
 
-Where the units that this node knows are others than those that the leader knows.
+A turn renews the lease, reads the plan, and claims and releases units; the leader also plans.
 
-The leader plans by its own configuration, and a node works by its own. Both read the same files,
-seconds apart; but one may be unable to read them, or lack what the other has from before a file was
-broken. What lasts is said: then the leader plans each unit where it is known.
+The leader plans by its own configuration, and each node works by its own. All read the same files,
+seconds apart; but a node may be unable to read them, or may still have what another node never got
+because a file broke. `Knowing` publishes a difference that lasts, and the leader then plans each
+unit on a node that knows it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """Cluster documents in the object store: paths, compare-and-swap, a cache, a probe.
 
-Where the objects of a cluster are: the one place that makes a path of a name, and back.
+**Paths.** Only this module turns names into paths and back. A name is one element of a path: every
+character except letters, digits and `_.-~` is percent-encoded as UTF-8, and so is a leading dot.
 
-A name is one element of a path whatever is in it: all but letters, digits and `_.-~` is
-percent-encoded as UTF-8, and so is a leading dot.
+**Compare-and-swap** (`Register`). A write whose answer was lost may have happened; an SDK that
+retries it then reports that another writer won. So each write has a nonce, and after every answer
+except a clear success the object is read again: an object that holds our nonce is ours.
 
-Documents under compare-and-swap: read, write if unchanged, and know whether a write was ours.
-
-A write whose answer was lost may have happened, and an SDK that tries again then reports it as lost
-to somebody else. So each write has a nonce, and after every answer but a clear yes the object is
-read again: what holds our nonce is ours.
+`Shelf` caches the documents of one folder by version. `probe` proves that a store enforces the
+conditions of writes before a node relies on them.
 """
 
 from __future__ import annotations

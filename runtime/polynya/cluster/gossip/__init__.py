@@ -1,4 +1,4 @@
-"""What nodes tell each other by the workload stream: heartbeats, hints, the picture of the others.
+"""The workload stream: heartbeats, hints, and each node's picture of the others.
 
-Advisory: a record that is lost, late, twice there or wrong changes latency, never what is done.
+Gossip is advisory. A record that is lost, late, duplicated or wrong changes latency, never results.
 """

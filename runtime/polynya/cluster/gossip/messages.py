@@ -1,11 +1,10 @@
-"""Gossip messages: what nodes tell each other, and their encoding as records.
+"""Gossip messages between nodes, and their encoding as records of the workload stream.
 
-Shares are parts of one, 0 to 1. Times are in UTC, durations in seconds.
+Anybody who can write to the stream may have written a record. So reading never raises, and no text
+of a record is used as a path or as SQL. A record that is not a message of this cluster becomes
+`Skipped` with its reason.
 
-Records as messages, read as what they are: bytes that anybody may have written.
-
-Nothing in a record raises, and nothing in it is used as a path or as SQL. What is no message of
-this cluster is one of the reasons `Skipped`.
+Shares are from 0 to 1, times in UTC, durations in seconds.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
-"""Gossip over a record stream: heartbeats and hints, sent and received at their pace.
+"""Gossip over a record stream: heartbeats and hints, sent and received at a limited rate.
 
-How often a node tells and asks: pure decisions, each with its reason.
+`read_wait` and `beat_wait` decide how often a node reads and sends. All nodes read all shards, and
+a shard of Kinesis answers five reads a second with 2 MB a second, for all readers together (AWS,
+"Quotas and limits" of Kinesis Data Streams). So the nodes share that rate.
 
-A shard of Kinesis answers five reads a second, of all readers together, with 2 MB a second (AWS,
-"Quotas and limits" of Kinesis Data Streams). All nodes read all shards, so they share that.
-
-Reads all shards of a stream from now on, each at its pace.
-
-The stream is advisory and the store has the truth. So whatever goes wrong with an iterator, reading
-goes on with the newest records, and whoever wants to know is told that there was a gap.
-
-The picture of the others, from messages that come late, twice, in any order or not at all.
-
-Lives in one thread; times are in monotonic seconds of this process, never a sender's.
+The stream is advisory, and the store has the truth. So `StreamReader` reads only new records, and
+after any trouble with an iterator it continues with the newest ones and reports the gap. `Listener`
+builds the picture of the other nodes from messages that may be late, duplicated, out of order or
+lost. It belongs to one thread and uses the monotonic seconds of this process, never a sender's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Commands for a group of machines, their next step, and the phase of the group. Pure.
+"""Commands for a group of machines: the next step of each, and the phase of the group. Pure.
 
-What is next for a command: a pure function of the command and of its group as it is now.
-
-It is asked again and again until the command has ended, so a crash between a request and its record
-needs no care of its own: the group shows whether the request arrived.
+`decide` gets a command and the present state of its group, again and again until the command has
+ended. So a crash between a request to AWS and its record needs no repair: the group shows whether
+the request arrived.
 """
 
 from __future__ import annotations

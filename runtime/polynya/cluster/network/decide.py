@@ -1,8 +1,8 @@
-"""What is next for the versions of a network agent: a pure function of what is known of them.
+"""The next step for the versions of a network agent: a pure function of facts.
 
-A version is named by the digest of its package, None is the one that is installed. Seconds are
-those in which the version that serves is connected: while the network is cut nobody can show that
-it works, so nothing is held against anybody.
+A version is named by the digest of its package; None is the installed one. All seconds count only
+while the serving version is connected: while the network is down no version can show that it works,
+so no version is rejected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One cluster as the network agent serves it: its queue of commands and their execution.
+"""One cluster, served by the network agent: its queue of commands and their execution.
 
-All I/O goes through two ports, the store and the groups. What fails for want of an answer is tried
-again in the next turn, from what store and group show then; so nothing has to be remembered here.
+All I/O goes through two ports, the store and the groups. A request without an answer is repeated in
+the next turn from the state of store and group, so this process need not remember anything.
 """
 
 from __future__ import annotations

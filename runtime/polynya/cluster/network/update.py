@@ -1,8 +1,9 @@
-"""Keeps a network agent running in the pinned version, or the last one that worked.
+"""The keeper: it runs a network agent in the pinned version, or in the last one that worked.
 
-A new version is fetched, verified and started beside the one that serves. It reaches the clusters,
-carries nothing out and says so; then it takes over. One that ends or says nothing is ended, and the
-former one has served all the time. One that fails after it took over makes place for the former.
+The keeper fetches and verifies a new version and starts it next to the serving one. The new process
+reaches the clusters and sends heartbeats, but executes no command; then it takes over. A process
+that ends or stays silent is discarded, and the former version has served all the time. If a version
+fails after it took over, the former one returns.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Packages, processes and heartbeats of the network agent's versions.
 
-Its name and that of a package have no folder, so no version takes them for a cluster.
+Keeper and process exchange three files in a folder, which an environment variable names. Each
+version knows the other by these names alone, so they never change:
 
-What passes between a keeper and a process of the network agent: two files in a folder.
+- `heartbeat`: JSON that the process writes after each turn
+- `serve`: exists once the process may carry out commands
+- `trouble`: what the keeper wants operators to know
 
-Each version knows the other one's by these names alone, so they never change: `heartbeat` is
-written by the process after each turn, as JSON, and `serve` is there once it may carry out
-commands. `trouble` is what the keeper wants people to know. The folder is named by the environment.
+The pin and the packages are objects without a folder in the coordination place, so no version
+mistakes them for a cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The script that starts a job in EMR Serverless or Glue: it becomes `polynya`.
 
-It is copied to S3 by itself and needs nothing but Python. The service has a Spark of its own,
-another version than the package was tested with, so nothing of it is handed on: the package starts
-the Spark that it brings.
+Users copy this file to S3 alone, so the script may need only Python. The service has another
+version of Spark than the package was tested with, so the script removes the service's Spark from
+the environment, and the package starts its own.
 """
 
 from __future__ import annotations

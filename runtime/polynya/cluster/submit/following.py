@@ -1,9 +1,8 @@
-"""One job whose work is submitted: its backlog, the decision, and the run.
+"""A job with submitted work: its backlog, the decision about its runs, and the run.
 
-What to do about the work of one unit that is submitted: facts become a decision with its reason.
-
-One submission of a unit is under way at a time. What makes that safe is not this: each commit
-names the epoch of its owner (docs/semantics.md section 11).
+`decide` turns facts into an action with its reason. One submission of a unit is active at a time,
+but safety does not depend on that: each commit names the epoch of its owner
+(docs/semantics.md section 11).
 """
 
 from __future__ import annotations
