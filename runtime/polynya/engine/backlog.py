@@ -1,12 +1,12 @@
-"""The backlog of tables and streams, and which tables read a folder of landed batches.
+"""The backlog of tables and streams, and the tables that read a folder of landed batches.
 
-Every look at the landing zone is reported here. What was unread at one look and no longer is at
-the next was copied in between: that gives the speed. Of a stream each landed batch gives it.
+Every listing of the landing zone is reported to `Backlog`. A file that was unread in one listing
+and is read in the next was copied in between, which gives the speed of copies. For a stream, each
+landed batch gives the speed.
 
-Which tables of a project read a folder of landed batches, how far each has, and what lands it.
-
-What lands a stream asks before it removes batches, or lands more of them. It is told by the tables
-themselves, so that it is right whoever copies them, on whichever node.
+`LandedReaders` says which tables read a folder of landed batches, and how far. A landing asks it
+before it removes batches or lands more. It reads the position from the tables themselves, so the
+answer is right whichever process or node copies them.
 """
 
 from __future__ import annotations

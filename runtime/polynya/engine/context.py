@@ -1,10 +1,9 @@
-"""What all tasks of a process share: session, landing zone, clock, speeds, take-over backoff.
+"""The context that all tasks of a process share: session, landing zone, clock, speeds, switches.
 
-What a run does about a table that another process took over.
-
-That may be a short command (`resume`, `replay`, `reload`, `rebuild`), after which the run has to go
-on, or a second run of the task. A commit of the older one is refused in any case; this only keeps
-two processes from taking the table from each other all the time.
+`Truce` is the takeover backoff, for a table that another process took over. That process may be a
+short command (`resume`, `replay`, `reload`, `rebuild`), after which the run must continue, or a
+second run of the same task. A commit of the former owner is refused in any case; the backoff only
+keeps two processes from taking the table from each other again and again.
 """
 
 from __future__ import annotations

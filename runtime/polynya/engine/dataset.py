@@ -1,9 +1,8 @@
-"""A dataset at work: its open table, and each step taken with it, with its event.
+"""A dataset at work: its open table, each step on it, and the event of each step.
 
-The tables that one unit of work holds open, with its ledger.
-
-As long as nobody takes a table over, nobody else changes it: each is opened once. After a failure
-nothing is believed of them any more, and all are opened again.
+`OpenTables` holds the tables and the ledger of one unit of work. Nobody else changes a table before
+taking it over, so each table is opened once. After a failure nothing that is known of the tables
+counts as valid, and all are opened again.
 """
 
 from __future__ import annotations

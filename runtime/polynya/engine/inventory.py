@@ -1,7 +1,4 @@
-"""Which tables a project has by now.
-
-The declared datasets, the discovered ones, and the positions of whole tasks.
-"""
+"""The tables that a project has now: declared datasets, discovered ones, and ledgers of tasks."""
 
 from __future__ import annotations
 

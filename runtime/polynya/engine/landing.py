@@ -1,10 +1,9 @@
 """The landing zone of one task: the files of its tables, listed once and read.
 
-What has landed for a task whose datasets share one folder, listed once for all of them.
-
-Five hundred datasets that each list the whole folder every two seconds would do nothing else, and a
-folder that nobody empties takes longer to list each day: a request to S3 for each thousand files, a
-question to the system for each. So where that takes time, mostly the ends are listed.
+`SharedLook` lists one folder for all datasets of a task. If 500 datasets each listed the whole
+folder every two seconds, they would do nothing else. A folder that nobody empties also takes longer
+to list each day: one request to S3 per thousand files, one system call per file. So where a whole
+listing is slow, most listings cover only the end of each dataset's names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The position of a task that finds its tables in the data.
+"""The ledger: the position of a task that finds its tables in the data.
 
-Each dataset's table remembers how far it read each file; the ledger remembers which tables there
-are and holds what belongs to no dataset. Where one file feeds many datasets (Debezium) it also
-remembers which files are done for all of them. It is an internal table without data columns, so
-that its commits are fenced and its quarantine is read like any other.
+Each dataset's table remembers how far it read each file. The ledger remembers which tables there
+are, and holds everything that belongs to no dataset. Where one file feeds many datasets (Debezium),
+it also remembers which files are done for all of them. It is an internal table without data
+columns, so its commits are fenced and its quarantine is read like any other.
 """
 
 from __future__ import annotations

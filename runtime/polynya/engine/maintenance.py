@@ -1,10 +1,10 @@
-"""Maintenance of one dataset: choose the next action, carry it out, make way for work.
+"""Maintenance of one dataset: choose the next action, carry it out, give way to other work.
 
-The maintenance of one dataset as a unit of its own, which has time.
-
-The unit that copies says when there may be something to do, which costs it nothing. The queue gives
-the maintenance a turn when no copy and no apply wants one; it gives the turn back as soon as one
-does, or some seconds later when it has given way before. Whatever goes wrong in it stops no data.
+`maintain` serves the command. In a run, `MaintenanceBeside` is a unit of its own with low priority.
+The unit that copies reports for free when there may be something to do. The scheduler then gives
+maintenance a time slice when no copy and no apply wants one. Maintenance gives it back as soon as
+one does, or some seconds later if earlier actions were cut short (`Patience`). A failure of
+maintenance never stops data.
 """
 
 from __future__ import annotations

@@ -1,22 +1,20 @@
 """Which maintenance action to take now: gain, cost and budget. Pure.
 
-What each action would gain and cost: pure, from the facts of a table.
+`worth` computes the gain and the cost of each action from the facts of a table. Both are in bytes
+that could be read in the same time, so that opening a file, writing a byte and storing one for an
+hour can be compared with reading.
 
-Both are in bytes that could be read in the same time. So opening a file, writing a byte and storing
-one for an hour can be compared with reading it.
-
-Which action of maintenance to take now: a pure function from facts to a choice with its reason.
-
-What small files, deletes and snapshots cost their readers piles up, and each action costs something
-by itself. So an action is taken once what has been wasted since the last one reaches its cost:
+`choose` turns them into a choice with its reason. Small files, deletes and snapshots cost readers
+more and more, and each action has a cost of its own. So an action is due once the waste since the
+last one reaches its cost:
 
     score = gain per hour * hours of waiting / 2 / cost
 
-The waste grows about evenly from nothing, hence the half. A table that gets a thousand files an
-hour is so maintained often and one that gets three a day seldom, and neither too late nor for
-nothing: it is the rule of the economic order quantity (F. W. Harris, "How Many Parts to Make at
-Once", 1913). Gain for cost is how Upsolver's and Qlik's optimizers choose, small files from
-fragments on is Amoro's rule; docs/adr/0033-maintenance-decisions.md has the sources.
+The waste grows about evenly from nothing, hence the half. So a table that gets a thousand files an
+hour is maintained often, and one that gets three a day seldom. It is the rule of the economic order
+quantity (F. W. Harris, "How Many Parts to Make at Once", 1913). Upsolver's and Qlik's optimizers
+also choose by gain per cost, and Amoro also compacts from a number of small files on;
+docs/adr/0033-maintenance-decisions.md has the sources.
 """
 
 from __future__ import annotations

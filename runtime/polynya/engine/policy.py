@@ -1,14 +1,11 @@
 """When to copy and when to apply: from facts to a decision with its reason. Pure.
 
-Semantics section 8.
+An apply costs a scan of the keys of Current, so it should be worth that; a query pays for pending
+changes, so they should not pile up (Semantics section 8). docs/adr/0010-when-to-apply.md has the
+sources of the default figures.
 
-An apply costs a scan of the keys of Current, so it should be worth it; a query pays for pending
-changes, so they should not pile up. Sources of the default figures: docs/adr/0010-when-to-apply.md.
-
-When to copy what has landed: a pure function from facts to a decision with its reason.
-
-A commit costs much the same for one record as for a thousand. So while records trickle the number
-of commits follows `batch.freshness`, not how often somebody looks.
+A commit costs about the same for one record as for a thousand. So while records trickle in, the
+number of commits follows `batch.freshness`, not how often the landing zone is listed.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ def run_until_stopped(
 ) -> Outcome:
     """Process what lands until `context.stop` is set.
 
-    A unit that failed is tried again with a growing pause, one that another process took over when
-    that has been silent for a while (`truce.py`). A policy may end a whole task.
+    A unit that failed is retried with a growing pause. One whose table another process took over is
+    retried when that process has been silent for a while (`Truce`). A policy may end a whole task.
     """
     rounds = Rounds(context.clock, poll_seconds=poll_seconds)
     return _run(context, work, rounds, goes_on=True)

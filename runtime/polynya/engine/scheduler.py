@@ -1,8 +1,8 @@
-"""Units of work on a bounded number of threads: the queue and the rounds of each.
+"""The scheduler: units of work on a bounded number of threads, in a queue, round after round.
 
-A load of hours is many turns, and each may take minutes. So that it stops nobody, a unit says
-before a long step that it is one, and one thread is kept for short steps. What keeps tables in
-shape has time: it gets a turn when nobody else wants one, one of them at a time.
+A load of hours takes many time slices, each up to minutes long. So that it stops nobody, a unit
+announces a long step before it starts, and one thread is kept for short steps. Maintenance has low
+priority: it gets a time slice when no other unit wants one, and one maintenance runs at a time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Start the Spark session of a project, for runs and for readers.
 
-Live views that its catalog cannot hold are made when somebody asks for them.
+On a catalog that cannot hold live views, they are created when a statement names them.
 """
 
 from __future__ import annotations

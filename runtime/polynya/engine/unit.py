@@ -1,6 +1,7 @@
-"""A unit of work, and what passes between it and the queue that gives it its turns.
+"""A unit of work, and the messages between it and the scheduler.
 
-A unit takes one step in a turn: it copies one batch, or applies once. Then others get a turn.
+A unit takes one step per time slice: it copies one batch, or applies once. Then it is another
+unit's turn.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a changed configuration does to a table: settings, layout, types. Pure.
+"""The effects of a changed configuration on tables: settings, layout, types. Pure.
 
-What a changed configuration does to tables: a pure function from facts to changes.
-
-Each change says what differs, what that means for the data, and who has to act.
+`plan_dataset` turns facts into changes. Each change says what differs, what that means for the
+data, and who must act.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rows that some records would leave in Current, computed in memory for a preview.
 
-It is the fold of semantics section 4 for the newest version only, over the events that it is
-given. What the table holds is not read: a column that keeps its value there is `STORED`.
+`current` is the fold of semantics section 4, for the newest version only and over the given events.
+It does not read the table: a column that keeps its stored value is `STORED`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Reload a table of a stream from its source, whether landed or read directly.
+"""Reload a table of a stream from its source, whether the stream is landed or read directly.
 
-What is read ends exactly where the newest landed batch ends, so that nothing comes twice with the
-next one. It counts as much as had landed up to there, or it is not the same.
+The load of a landed stream ends exactly where the newest landed batch ends, so that the next batch
+repeats nothing. It must have as many messages as had landed up to there; otherwise the source no
+longer has all of them. The load of a direct stream begins where the table began to read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What of a unit has landed and is in no table yet, told without Spark: of work done elsewhere.
+"""The files of a unit that have landed and are in no table yet, found without Spark.
 
-The process that does that work is another one, so its position is read from its tables.
+An agent asks for them when another process or a service does the work of the unit. The position of
+that process is read from its tables.
 """
 
 from __future__ import annotations

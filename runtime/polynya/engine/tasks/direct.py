@@ -1,8 +1,8 @@
-"""A table that reads its stream itself: rows and the source's position are one commit.
+"""A table that reads its stream directly: rows and the source's position are one commit.
 
-There is no landed batch in between. A kill before the commit reads the same again, a kill after it
-finds the position that came with the rows. A second process takes the table over, and the commits
-of the first are refused from then on.
+There is no landed batch in between. After a kill before the commit the same records are read again;
+a kill after it leaves the position next to the rows. A second process takes the table over, and the
+first one's commits are refused from then on.
 """
 
 from __future__ import annotations

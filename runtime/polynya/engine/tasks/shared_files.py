@@ -1,17 +1,15 @@
 """A storage task whose datasets share their files: one file feeds many tables.
 
-A file is read once for all datasets. Each dataset's commit holds its own position in the file; the
-ledger is committed last. After a crash in between the file is read again, and each dataset skips
-what it has.
+A file is read once for all datasets. Each dataset's commit holds its own position in the file, and
+the ledger is committed last. After a crash in between, the file is read again, and each dataset
+skips what it already has.
 
-No dataset holds another one up. The files are read on without one that is suspended or refused;
-it reads by itself what they had for it, when it may be copied again.
+No dataset blocks another. Reading continues without a dataset that is suspended or refused; once
+it may be copied again, it reads the skipped files by itself.
 
-Tables of a shared capture that cannot be copied as things are; the others go on without them.
-
-What concerns one table alone is held here, with the pause before it is tried again: an error of its
-settings, keys or columns, and a fault in our own work on it. What may pass by itself, what another
-owner did and what a policy stops concerns the whole task.
+`RefusedTables` holds each error that concerns one table alone, with the pause before the next try:
+an error of its settings, keys or columns, or a bug in our code. An error that may pass by itself, a
+takeover by another owner and a policy that stops the task concern the whole task.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
-"""Storage tasks: declared datasets, folders per table, new tables, full extracts.
+"""Storage tasks: declared datasets, a folder per table, new tables, full extracts.
 
-The unit that copies asks for an apply; the queue then gives that a turn like any other. Both hold
-the same open table: what they commit stands in two states, so that neither undoes the other
-(docs/adr/0007-one-commit-per-step.md).
+The unit that copies asks for an apply (`AppliesBeside`), and the scheduler gives that unit a time
+slice like any other. Both hold the same open table, but each commits its own state, so neither
+undoes the other (docs/adr/0007-one-commit-per-step.md).
 
-A storage task whose source tables have folders of their own.
-
-Tables are found by their folders, and from then on each is a unit of work with a position of its
-own, like a native dataset. The ledger remembers which tables there are, before they hold data, and
+`FolderTask` finds tables by their folders. From then on each is a unit of work with its own
+position, like a native dataset. The ledger remembers the tables, also before they hold data, and
 counts the files without a table.
 
-A dataset whose source gives full extracts: each is compared with what the table holds.
-
-An extract is a reload that begins by itself (docs/adr/0021-reloads-and-extracts.md): it gathers
-beside Current and moves in one commit, so that a killed run goes on where it stood.
+`ExtractsDataset` compares each full extract with the table. An extract is a reload that starts by
+itself (docs/adr/0021-reloads-and-extracts.md): it gathers its rows in a partition of their own and
+moves them in one commit, so a killed run continues where it was.
 """
 
 from __future__ import annotations

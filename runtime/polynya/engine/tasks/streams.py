@@ -1,11 +1,10 @@
-"""Streaming landings: one unit per landed table, its backlog, its room and its expiry.
+"""Landing of streams: one unit per landed table, with its backlog, backpressure and expiry.
 
-What was landed, and how far, is in the landing zone alone. So a unit may be killed between any two
-steps, and two processes may land one table: of two batches with one number one is put.
+The landing zone alone holds what has landed, and how far. So a unit may be killed between any two
+steps, and two processes may land one table: of two batches with one number only one is written.
 
-Whether a landed table has room: landing waits while too much of it was not copied.
-
-A run that ends lands what the source had when it began, whatever waits: that has an end by itself.
+Landing waits while tables have not copied too many landed bytes (`max_uncopied`). A run that ends
+by itself does not wait: it lands what the source had at its start, which is finite.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Keeps the capture process of one task at work: starts it, listens, starts it again after a pause.
+"""The supervisor of one task's capture process: starts it, listens, restarts it after a pause.
 
-All that a capture has to remember is in the landing zone, so that a process may end at any moment
-and the next one goes on behind what has landed.
+The landing zone holds everything that a capture must remember. So a process may die at any moment,
+and the next one continues after the newest landed batch.
 """
 
 from __future__ import annotations
