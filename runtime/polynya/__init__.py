@@ -1,7 +1,7 @@
 """Polynya: landed changes become live, atomic Apache Iceberg tables.
 
-The names of `__all__` are public: programs may import them from here, and they change only with a
-note in the changelog. Everything else may move.
+The names in `__all__` are public: programs may import them from here, and the changelog reports
+each change of them. Everything else may move.
 """
 
 from __future__ import annotations

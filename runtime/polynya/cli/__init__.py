@@ -1,1 +1,1 @@
-"""The `polynya` command: one module per verb, registered by name in `main.py`."""
+"""The `polynya` command: one module per group of commands, listed in `commands.py`."""

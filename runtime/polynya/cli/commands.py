@@ -2,7 +2,7 @@
 
 To add a command:
 
-1. write `cli/<verb>.py` with a plain typed function::
+1. write a plain typed function in `cli/<command>.py`, or in the module of its group::
 
        def run(*tasks: str, once: bool = False, context: Context) -> int | None:
            '''Process what has landed.
@@ -15,10 +15,11 @@ To add a command:
    `Context` is from `cli/context.py`: `context.load()` gives the project, `context.output` takes
    results, notes and progress. Parameters become arguments (positional) or options (keyword-only);
    the docstring becomes the help. Return an `ExitCode`, or nothing for 0; raise a PolynyaError to
-   fail. A verb with sub-verbs is made with `verb_app` in its module (see `cli/schema.py`).
-2. add one line to COMMANDS. The module is imported only when its verb is called, so heavy imports
-   (pyarrow, anything of `lake`) belong inside the function, with the reason "start-up time".
-3. run `python -m polynya.cli.reference docs/reference`.
+   fail. A command with subcommands is made with `verb_app` in its module (see `cli/task.py`).
+2. add one line to COMMANDS. The module is imported only when its command is called, so heavy
+   imports (pyarrow, anything of `lake`) belong inside the function, with the reason "start-up
+   time".
+3. run `make reference`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The console that text for people goes through: nothing in it is obeyed by a terminal.
+"""The console for text output: a terminal never obeys anything in its text.
 
-It is a module of its own because rich takes a fifth of the start-up time.
+It is apart from `output.py` because rich takes a fifth of the start-up time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`polynya doctor` for a target on AWS: account, quotas, buckets, catalog, stream.
 
-What it writes to try it takes back; only a record in a stream stays until it expires.
+The checks delete everything that they write for a try; only a record in a stream stays until it
+expires.
 """
 
 from __future__ import annotations

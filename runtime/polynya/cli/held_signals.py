@@ -1,8 +1,8 @@
-"""Signals that come while a command starts are held until it is known what they mean to it.
+"""Signals that arrive while a command starts are held until the command can handle them.
 
-Python needs a second for the modules of a command. Until then Ctrl-C would show a trace, and
-SIGTERM would end a run by the signal, though a run that is asked to stop ends with code 0. This is
-imported before all else, so it imports nothing that takes long.
+Python needs a second to import the modules of a command. Until then Ctrl-C would print a traceback,
+and SIGTERM would kill a run, which should stop with code 0. This module is imported before all
+others, so it must not import anything slow.
 """
 
 from __future__ import annotations

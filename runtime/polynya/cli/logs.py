@@ -1,6 +1,6 @@
-"""Where the log of a command goes: to standard error as much as was asked for, all of it to a file.
+"""The log of a command: the requested part goes to standard error, all of it to a file.
 
-What people are told goes to the file too, with its time. It is there under the logger `SAID`.
+The file also gets every line of text output, with its time, under the logger `SAID`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where commands write: results to standard output, all else to standard error.
+"""The output of commands: results go to standard output, everything else to standard error.
 
 Commands never print. With `--json` each result is one JSON object per line with a `type`; the first
-line of a command is `{"type": "version", "format_version": …}`. Fields may be added within a format
-version, never changed or removed.
+line of a command is `{"type": "version", "format_version": …}`. Within a format version fields may
+be added, but never changed or removed.
 """
 
 from __future__ import annotations

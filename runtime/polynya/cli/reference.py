@@ -1,7 +1,7 @@
 """Writes the pages of docs/reference/ from the code.
 
-`python -m polynya.cli.reference FOLDER` writes, with `--check` it only compares (exit code 1 when a
-file is out of date).
+`python -m polynya.cli.reference FOLDER` writes the pages. With `--check` it compares them, and
+exits with 1 when a file is out of date.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Text for terminals: characters that a terminal obeys are shown and not sent.
+"""Text for terminals: control characters are shown as symbols instead of being sent.
 
-Values, names of files and messages of others may hold any character. An escape sequence moves the
-cursor, sets the title or the clipboard; a bidi mark shows text in another order than it has. Each
-becomes one character, so that columns of tables stay in line.
+Values, file names and messages from others may contain any character. An escape sequence moves the
+cursor, or sets the title or the clipboard; a bidi mark shows text in another order than it has.
+Each becomes one character, so columns of tables stay aligned.
 """
 
 from __future__ import annotations
