@@ -1,4 +1,4 @@
-"""What things are: configuration, datasets, types, names and errors.
+"""The data model: configuration, datasets, types, names and errors.
 
 Pure Python: no pyspark, no pyarrow, no boto3.
 """

@@ -1,10 +1,9 @@
 """The configuration bucket: bundles, the pointer, and what a push or pull may overwrite.
 
-What a push may overwrite, and what a pull brings home.
-
-A project folder remembers which content each file had in the bucket when the two last met (`met`,
-hashes by path; a file that did not exist is not in it). None: they never met. What was met was
-seen; only what was not seen, here or there, is protected.
+A project folder remembers the content (a hash by path) that each of its files had in the bucket at
+the last push or pull, as `met`; a file that did not exist is not in it. None means that there was
+none. Content in `met` counts as seen by both sides. Only unseen content, in the folder or in the
+bucket, is protected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The errors that Polynya raises on purpose. Everything else is a bug (exit code 70).
+"""The errors that Polynya raises on purpose. Any other exception is a bug (exit code 70).
 
     PolynyaError
     ├── ConfigError        the user edits a file                 exit 2
@@ -6,14 +6,15 @@
     ├── OperationError     a task, a check or a query failed     exit 1
     │   ├── SuspendedError   one dataset waits for a decision
     │   └── TaskStoppedError a policy ended the task
-    ├── DataError          rows are not what they have to be     exit 1
+    ├── DataError          rows break an invariant               exit 1
     ├── DependencyError    Java, jars, catalog, source           exit 4, worth a retry
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
     │   ├── FencedError      a newer owner has the table
-    │   └── StaleStepError   another engine did, and the step is taken again
+    │   └── StaleStepError   another engine did, and the step is retried
     └── InternalError      a bug in Polynya                      exit 70
 
-Codes are stable; `polynya explain CODE` prints the page of a code (`error_codes.py`).
+Codes are stable; `polynya explain CODE` prints the page of a code
+(`polynya.model.error_pages.codes`).
 """
 
 from __future__ import annotations

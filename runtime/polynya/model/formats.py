@@ -1,8 +1,6 @@
-"""The source formats that a task may name, and the rules of each.
+"""The source formats that a task may name, and the rules of each: facts, and checks of settings.
 
-The rules of one source format: facts and checks of settings. How it is read is not known here.
-
-The reading side of a format is `polynya.formats`; docs/architecture.md says how to add one.
+The readers are in `polynya.formats`; docs/architecture.md says how to add a format.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from polynya.model.names import shown
 
 
 class Delivered(Protocol):
-    """What the checks of a format look at in `landing`; see `config/delivery.py`."""
+    """What the checks of a format look at in `landing`; see `Delivery` in `config/settings.py`."""
 
     @property
     def delimiter_character(self) -> str:

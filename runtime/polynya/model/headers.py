@@ -1,13 +1,11 @@
 """Header columns of internal tables and of streamed records; values of the partition column.
 
-One place names them, so that DDL, fold, views and readers cannot drift apart. Contract: semantics
-sections 2 and 3. Columns marked *internal* are not part of the published contract: the engine needs
-them to stay order-free.
+The names are defined once, for DDL, fold, views and readers. The contract is sections 2 and 3 of
+the Semantics. Columns marked *internal* are not part of the published contract: the engine needs
+them so that the result does not depend on the order of arrival.
 
-Header columns of records that came over a stream, by the kind of source.
-
-Settings may name them where source columns are named. They are never columns of a table by
-themselves.
+The header columns of streamed records depend on the type of source. Settings may use them like
+source columns, but they become columns of a table only if a setting says so.
 """
 
 from __future__ import annotations

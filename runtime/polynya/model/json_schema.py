@@ -1,7 +1,7 @@
-"""JSON Schema of the files of a project, made from the models, for editors and other tools.
+"""JSON Schema of the files of a project, generated from the models, for editors and other tools.
 
-The published copies in `polynya/schema/` are checked by a test;
-`python -m polynya.model.json_schema` writes them again.
+A test checks the published copies in `polynya/schema/`; `python -m polynya.model.json_schema`
+rewrites them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Patterns of files and names: wildcards, and dates in paths and file names.
 
-A placeholder may stand anywhere, also inside of a name, and several times: it then stands for the
-same number. `*` is any text within one folder or name.
+A placeholder may stand anywhere, also inside a name, and more than once: it then stands for the
+same number each time. `*` is any text within one folder or name.
 
-Texts with wildcards as regular expressions whose time grows with the text, not with its power.
-
-`*a*b*c` as `.*a.*b.*c` tries every place of every part. Here a part is taken at the first place
-where it is found and stays there: what follows a wildcard may be as far away as it likes, so a
-later place never helps. Only the last part has to stand at the end.
+A pattern becomes a regular expression that takes linear time. The usual translation of `*a*b*c`,
+`.*a.*b.*c`, tries every position of every part. Here a part is matched at its first position and
+stays there: the text behind a wildcard may be any distance away, so a later position never helps.
+Only the last part has to stand at the end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How far a table has copied landed batches or read its stream, as its state holds it.
+"""The position of a table in landed batches or in its stream, as its state holds it.
 
-The numbers of landed batches have no gaps. So one that is missing after the newest that was copied
-was removed before anybody copied it: by the retention of the folder, or by hand. Each footer says
-how many messages had landed before its own, which tells how many went with it.
+The numbers of landed batches have no gaps. So a missing batch after the newest copied one was
+removed before anybody copied it: by the retention of the folder, or by hand. Each footer has the
+number of messages that landed before its own batch, which tells how many were lost.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Which type may become which: in place, in a batch, in storage, or by rewriting rows.
+"""Type promotion: which column type may become which, in place, in a batch, or by rewriting rows.
 
-Which type a column may get by writing all its rows again, where Iceberg has no promotion.
-
-Whether it does get it depends on the values: each must be exactly the same in the new type.
+Where Iceberg has no promotion, a column may still get a new type by a rewrite of all its rows
+(`is_rewritable`). That depends on the values: each must be exactly the same in the new type.
 """
 
 from __future__ import annotations

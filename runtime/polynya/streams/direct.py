@@ -1,7 +1,8 @@
-"""A table that reads its stream itself: its streams, and the next batch.
+"""A table that reads its stream directly: which streams it takes, and its next batch.
 
-It is read as a landed batch would be, and decoded at once. The table's commit holds both, so a kill
-before it reads the same again, and a kill after it has them all.
+Records are read like a landed batch and decoded at once. One commit of the table holds both the
+rows and the position: after a kill before the commit the same records are read again, after a kill
+behind it none are.
 """
 
 from __future__ import annotations

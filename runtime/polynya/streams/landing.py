@@ -1,14 +1,11 @@
-"""Landing a stream: the log of a table's batches, and the step that adds the next one.
+"""Landing a stream: the log of a table's landed batches, and the step that adds the next one.
 
-The landed batches of one table in the landing zone: the newest, and the one after it.
+A batch is an object that is written once and never changed. Its number makes it the next one: if
+two writers put the same number, one wins and the other reads the log again.
 
-A batch is an object that is written once and never changed. The number in its name makes it the
-next one: of two writers that put the same number one wins, and the other looks again.
-
-One step of a landed table: what is next, read it, put it with the position after it.
-
-A kill before the put loses nothing: the position is that of the batch before, and the same records
-are read again. A kill after it doubles nothing: the position came with the records.
+A step decides what is next, reads it, and puts it together with the position after it. After a kill
+before the put, the same records are read again from the position of the previous batch. After a
+kill behind it nothing is read twice, because the position came with the records.
 """
 
 from __future__ import annotations

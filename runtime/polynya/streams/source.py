@@ -1,6 +1,6 @@
-"""What a source of streams offers, and which landed table each stream goes to.
+"""The protocol of a source of streams, and the landed table of each stream.
 
-A position is a JSON object that only its source understands. It stands in the landed batch beside
+A position is a JSON object that only its source understands. It stands in the landed batch next to
 the records before it, and nowhere else.
 """
 

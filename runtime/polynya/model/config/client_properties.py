@@ -1,14 +1,12 @@
 """Allowed properties of Kafka clients and Debezium connectors, and Kafka logins.
 
-The login of a Kafka client, `sasl.jaas.config`: read into fields and written from them.
+A user with the right to write a task must not get code to run on the node. So properties are an
+allow list: those that name no class and no command. A property that a later client adds is refused
+until a developer has reviewed it.
 
-The client loads the class that the text names and hands it the options. So the text itself never
-reaches the client: only a known module with known options does.
-
-Which properties of a Kafka client a task may set: those that name no class and no command.
-
-Whoever writes a task must not get code to run on the node. So this is a list of what is allowed: a
-property that a later client adds is refused until somebody has looked at it.
+A Kafka client loads the class that `sasl.jaas.config` names and passes the options to it. So that
+text never reaches the client: it is parsed, and written again from a known module with known
+options.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a dataset does when its source changes shape: policies, changes, decisions.
+"""Schema evolution of a dataset: policies, changes and decisions (Semantics section 9).
 
-Semantics section 9. Pure: landing finds the changes, the engine acts on the decisions.
+Pure: the readers of landed files find the changes, the engine acts on the decisions.
 """
 
 from __future__ import annotations

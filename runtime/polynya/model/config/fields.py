@@ -100,7 +100,7 @@ class Frozen(BaseModel):
 
 
 def _refuse(kind: str, message: str, fix: str | None = None) -> PydanticCustomError:
-    """Make an error whose type the loader maps to a code (`problems.py`)."""
+    """Make an error whose type the loader maps to a code (`documents/problems.py`)."""
     return PydanticCustomError(kind, "{message}", {"message": message, "fix": fix})
 
 

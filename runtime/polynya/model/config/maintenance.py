@@ -1,7 +1,7 @@
 """The settings `maintenance:`: actions that keep tables healthy, and their budget.
 
-They are merged key by key, also inside of their parts: the dataset's win over those of its task,
-and these over the project's.
+They are merged key by key, also inside their parts: settings of a dataset override those of its
+task, and these override those of the project.
 """
 
 from __future__ import annotations

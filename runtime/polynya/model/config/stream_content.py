@@ -1,7 +1,7 @@
-"""`content:` of a stream: what its messages mean. Each type has settings of its own.
+"""The setting `content:` of a stream: how its messages are decoded, with settings for each type.
 
-Only what RE2 and Python have in common passes, so that a pattern is refused by `validate` and not
-by the first message.
+Patterns may use only what RE2 and Python have in common, so that `validate` refuses a bad pattern
+before the first message does.
 """
 
 from __future__ import annotations

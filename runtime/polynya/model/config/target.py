@@ -1,9 +1,7 @@
 """The project file `polynya.yml`, its targets, and the target to run in.
 
-Which properties of an Iceberg catalog a project may set: those that name no class and no place.
-
-A property that names a class loads it on the node, and one that names a place sends data there. So
-this is a list of what is allowed.
+Properties of an Iceberg catalog are an allow list: one that names a class would load it on the
+node, and one that names an endpoint or a path would send data there.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""References in values: `${env:NAME}`, and `${file:PATH}`, `${secret:NAME}` read late.
+"""References in configuration values: `${env:NAME}`, `${file:PATH}` and `${secret:NAME}`.
 
-They stand only where a setting holds a secret. Until its use the setting is the text as written, so
-no dump or comparison of settings has the secret.
+`${env:NAME}` and `${env:NAME:-default}` are resolved after parsing, in values only, never in keys
+or structure. So the content of an environment variable cannot add a setting. `$${env:NAME}` stays
+as the text `${env:NAME}`.
 
-`${env:NAME}` and `${env:NAME:-default}` in configuration values, resolved after parsing.
-
-Only values are touched, never keys or structure, so nothing that an environment variable holds can
-add a setting. `$${env:NAME}` stays as the text `${env:NAME}`. References that are read where they
-are used (`late_references.py`) stay as they are where such may stand, and are wrong elsewhere.
+`${file:PATH}` and `${secret:NAME}` are allowed only where a setting holds a secret; elsewhere they
+are an error. They are read at each use; until then the setting is the text as written, so no dump
+or comparison of settings contains the secret.
 """
 
 from __future__ import annotations

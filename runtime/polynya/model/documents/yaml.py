@@ -1,7 +1,7 @@
-"""The one YAML and JSON reader: values with line and column, and hard limits.
+"""The YAML and JSON reader: values with line and column, and hard limits.
 
 It builds the document from ruamel's parse events and constructs nothing but text, numbers,
-booleans, nulls, lists and mappings: no tag can name a class. Limits hold while reading, because
+booleans, nulls, lists and mappings: no tag can name a class. Limits apply during the parse, because
 ruamel's scanner is quadratic in nesting depth (10^5 brackets take minutes) and an alias bomb is
 small on disk.
 """

@@ -1,7 +1,7 @@
 """The page of each error code, for `polynya explain` and the documentation.
 
-Codes are stable: a code is never used for another error. A new code gets its page in the module of
-its family in `pages/`; tests find codes without a page, and codes with two.
+Codes are stable: a code is never reused for another error. A new code gets its page in the module
+of its family in this package; tests find codes without a page, and codes with two.
 """
 
 from __future__ import annotations

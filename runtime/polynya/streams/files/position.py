@@ -1,8 +1,8 @@
-"""Where a source of files goes on: what is done by date, and the few names that dates do not tell.
+"""The position of a source of files: what is done by date, plus the names that dates do not cover.
 
-Everything dated before `since` is done, and of the unit that begins there the names up to `passed`.
-Of what follows, `known` says which files were read. `since` follows the look-back from behind, so
-that the names in `known` are those of that time only.
+Everything dated before `since` is done, and within the unit that starts at `since` the names up to
+`passed`. For later dates `known` lists the files that were read. `since` trails by the look-back,
+so that `known` holds only names of that period.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Files in their order become the messages of one landed batch, within its limits.
 
-A file becomes messages of a landed batch: a line or record each, or the whole file.
-
-Formats that are files by their nature (Parquet, ORC, Avro containers) are one message, so that
-nothing of their types is lost. Large ones are cut into messages that are small files themselves.
+A message is a line, a record or a whole file. Parquet, ORC and Avro containers are one message, so
+that no type is lost. Large ones are cut into messages that are small files themselves.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Which offsets are read next, and where limits cut them. Pure.
+"""Which offsets of Kafka are read next, and where limits cut what was read. Pure.
 
-Offsets say where to read and never how many records there are: transactions and compaction leave
-gaps. So what is behind or lost is counted in offsets, which is never too few.
+Offsets give a place and never a number of records: transactions and compaction leave gaps. So lag
+and losses are counted in offsets, which is never too low.
 
-How much is taken of what was read of partitions, and where that cuts them: pure.
-
-What was read are the columns of a landed batch, and perhaps the column `cut`. Who reads may leave
-the content of a large record out and say there how many bytes it has: it is not taken, nor is what
-follows in its partition.
+The records of a read have the columns of a landed batch and perhaps the column `cut`. A reader may
+leave out the content of a large record and give its size in bytes there. That record is not taken,
+nor is anything after it in its partition.
 """
 
 from __future__ import annotations

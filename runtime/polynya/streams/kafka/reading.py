@@ -1,8 +1,7 @@
-"""Reading ranges of offsets through Spark, with the client's properties and secrets.
+"""Ranges of Kafka offsets read through Spark, with the client's properties and secrets.
 
-Ordinary records go from Spark to Arrow without a detour. Where some are much larger than others
-the tasks stop in time, each when the bytes of its partition are used up. What was taken says how
-far they came.
+Records usually go from Spark to Arrow directly. Where some are much larger than others, each task
+stops once the byte limit of its partition is used up, and the records returned show how far it got.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Kafka as a source of streams: asks the brokers, decides, and reads through Spark.
 
-How many offsets are read at a time, and how large a record may be: pure, from what was read.
+Nobody knows the size of a record before it is read. So the next read is planned from the sizes of
+earlier records, and a much larger record is left for the read after it (`Amounts`).
 
-Nobody says how large records are before they are read. So what is read next is planned by the
-sizes of those before, and a record that is much larger than they were is left for the next read.
-
-What of topics is read once more, for a reload of a landed table: pure.
-
-The newest landed batch says where that ends, for each partition. What is not there any more is told
-as lost; what came later is not looked at.
+A reload of a landed table reads its topics again up to the newest landed batch, partition by
+partition. Records that the topics no longer have are reported as lost; newer ones are not read.
 """
 
 from __future__ import annotations

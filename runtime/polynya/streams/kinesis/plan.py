@@ -1,6 +1,6 @@
-"""Which shards are read next, and how far each was read. Pure.
+"""Which shards of Kinesis are read next, and how far each was read. Pure.
 
-A shard that came of a split or a merge is read after all its parents were read to their ends, so
+A shard that came from a split or a merge is read after all its parents were read to their ends, so
 that records of one key keep their order.
 """
 

@@ -1,9 +1,7 @@
-"""Reading shards side by side, with records that the Producer Library packed.
+"""Kinesis shards read in parallel, with the records that its Producer Library aggregated.
 
-Records of users out of one record of Kinesis, as its Producer Library packs them.
-
-Such a record is four bytes, a message of Protocol Buffers and its MD5. Of that format only what is
-needed is read here:
+An aggregated record is four bytes, a Protocol Buffers message and its MD5. Only the needed part of
+the format is parsed here:
 https://github.com/awslabs/amazon-kinesis-producer/blob/master/aggregation-format.md
 """
 

@@ -1,8 +1,7 @@
 """Kinesis as a source of streams: lists the shards, decides, reads them in threads.
 
-Shards as they were when a landed batch ended: for a reload, which reads them once more.
-
-What came later is hidden, so that whoever reads them comes to their ends where that batch does.
+A reload reads the shards again as they were when a landed batch ended (`ShardsUntil`). Newer
+records are hidden, so that every shard seems to end where that batch ends.
 """
 
 from __future__ import annotations
