@@ -60,7 +60,7 @@ class Taken:
 
 
 class Misreading:
-    """Watches the events of one engine."""
+    """Watches the events of one engine for statements that Debezium misreads."""
 
     def __init__(self, is_captured: Callable[[str], bool], understood: Collection[Place]) -> None:
         """Set up.
@@ -128,7 +128,7 @@ def number_of(value: bytes) -> int:
 
 
 class Reach:
-    """Asks one engine of a binlog. `look` is for one thread, `came` for that of the engine."""
+    """How far an engine has read its binlog. The engine's thread calls `came`, another `look`."""
 
     def __init__(self, engine: Any, connector: str) -> None:
         self._engine = engine
@@ -203,7 +203,7 @@ class Reach:
 
 
 def start_java(jars: Sequence[str], java_home: str | None, heap_mb: int) -> None:
-    """Start it, if it does not run yet.
+    """Start the JVM, if it does not run yet.
 
     Args:
         jars: the class path.
@@ -424,7 +424,7 @@ _DIGITS: Final = 20
 
 
 class KeptHistory:
-    """The history of one run of an engine, and what of it is kept."""
+    """The schema history of one run of an engine, and its copy in the landing zone."""
 
     def __init__(self, file: Path, log: CaptureLog) -> None:
         self._file, self._log = file, log

@@ -100,7 +100,7 @@ _HOLD: Final = "hold.json"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Tables to take up again, or to load anew; none are all of them."""
+    """Tables to resume or to reload; an empty tuple means all."""
 
     tables: tuple[str, ...]
     reload: bool
@@ -108,7 +108,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of a capture now; wishes by the path of their object."""
+    """Pending requests of a capture, by the path of their object, and whether it is held."""
 
     held: bool
     wishes: Mapping[str, Wish] = field(default_factory=dict)
@@ -121,11 +121,11 @@ class Asking:
         self._store, self._folder = store, f"{folder}/{_FOLDER}"
 
     def hold(self) -> None:
-        """Let the capture end and stay so."""
+        """Stop the capture until it is released."""
         self._store.put(f"{self._folder}/{_HOLD}", b"{}\n")
 
     def release(self) -> None:
-        """Let it go on."""
+        """Let the capture run again."""
         self._store.delete(f"{self._folder}/{_HOLD}")
 
     def ask(self, wish: Wish, name: str) -> None:
@@ -241,10 +241,7 @@ def _access(given: dict[str, Any]) -> Access:
 
 
 def request(tables: tuple[str, ...], *, reload: bool) -> Mapping[str, Any]:
-    """Asks the process to take suspended tables up again, or to load tables anew.
-
-    No tables are all of them.
-    """
+    """A request to resume suspended tables, or to reload tables; an empty tuple means all."""
     return {"type": "reload" if reload else "resume", "tables": list(tables)}
 
 

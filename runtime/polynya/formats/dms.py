@@ -273,7 +273,7 @@ def open_dms(file: BinaryIO, start: int, named: DmsFile, dataset: ResolvedDatase
 
 
 def reopen_dms(raw: bytes, named: DmsFile, dataset: ResolvedDataset) -> OpenedFile:
-    """Read the raw bytes of one record of such a file again."""
+    """Read the raw bytes of one record of a DMS file again."""
     if named.kind == "csv":
         return open_dms(io.BytesIO(raw), 0, named, dataset)
     return OpenedFile(_operated(opener_of("json")(io.BytesIO(raw), 0).records, named))

@@ -353,7 +353,7 @@ def _waiting(
 
 
 def unrouted(folders: Folders, seen: Mapping[str, FileProgress]) -> DatasetBatch:
-    """The books of the files without a table that are not in `seen`; it has no rows.
+    """Row accounting of new files without a table (not in `seen`); the batch has no rows.
 
     Files that are left out are counted, unread; a file in no table's folder is rejected whole.
     """

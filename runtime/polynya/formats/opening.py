@@ -150,7 +150,7 @@ _MAX_BLOCK_BYTES = 64 * 1024 * 1024
 
 
 def framed(source: BinaryIO) -> Iterator[bytes]:
-    """The content of a framed stream; checksums are verified.
+    """The content of a stream in Snappy's framing format; checksums are verified.
 
     Raises:
         EOFError: truncated.

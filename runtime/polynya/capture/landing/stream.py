@@ -73,7 +73,7 @@ _BEFORE: Final = frozenset({TokenType.L_PAREN, TokenType.COMMA, TokenType.ALIAS}
 
 
 def misread_tables(changes: Any) -> list[str]:
-    """The tables among `tableChanges` of an event that have a column of such a type."""
+    """The tables among `tableChanges` of an event that have a column whose type is misread."""
     return [_name(one) for one in _tables(changes) if any(map(_other, one["table"]["columns"]))]
 
 
@@ -600,7 +600,7 @@ def parted(connector: str, events: Sequence[StreamEvent], position: Position) ->
 def moved(
     connector: str, before: Position, stream: StreamPosition, left_out: Mapping[str, Place]
 ) -> Position:
-    """After events of the stream; what a view has is forgotten when it has passed."""
+    """The position after events; what a view has is dropped once the stream has passed it."""
     tables = {
         name: replace(one, seen=None)
         if one.seen is not None and is_passed(connector, one.seen, stream.offset)

@@ -59,7 +59,7 @@ from polynya.model.patterns import joined
 
 
 def history_of(tables: Iterable[Table], offset: Mapping[str, Any]) -> bytes:
-    """The content of the history's file: a line for each table, at the place of an offset.
+    """The initial schema history: a line for each table, at the place of an offset.
 
     Views are not in it, since no row of the log is of one.
     """
@@ -170,7 +170,10 @@ _SALT: Final = b"Mighty Aphrodite"
 
 
 def java_trust_store(pem: str, password: str) -> bytes:
-    """The store; the password only guards it against damage. Raises ValueError for a bad PEM."""
+    """A Java key store with the certificates; the password only guards it against damage.
+
+    Raises ValueError for a bad PEM.
+    """
     certificates = [ssl.PEM_cert_to_DER_cert(one) for one in certificates_of(pem)]
     if not certificates:
         raise ValueError("there is no certificate in it")

@@ -163,7 +163,7 @@ def _numbers(file: Any, position: Any) -> tuple[int, int]:
 
 
 class MysqlLook:
-    """Views of a server, each of one table; for several threads."""
+    """Views of a server for loads without changes, each of one table; for several threads."""
 
     def __init__(self, access: Access, place: Place) -> None:
         """`place` is that of all rows."""

@@ -1,6 +1,6 @@
 """Sessions of PostgreSQL: TLS, quoting, log positions, and errors with codes.
 
-Identifiers and literals are quoted here and nowhere else. Statements use the simple protocol
+Identifiers are quoted here and nowhere else. Statements use the simple protocol
 without parameters, because COPY takes none.
 """
 

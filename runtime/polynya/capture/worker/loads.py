@@ -252,7 +252,7 @@ class Stopped(Exception):  # noqa: N818 - it is none
 
 @dataclass(slots=True)
 class WholeLoad:
-    """The load of one table.
+    """The load of one table without key, as one batch.
 
     Attributes:
         table: without key.

@@ -321,7 +321,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Flattening:
-    """How the transform was set up.
+    """How the transform `ExtractNewRecordState` was set up.
 
     Attributes:
         prefix: `add.fields.prefix`.

@@ -81,7 +81,7 @@ class _Schema:
 
 
 class ConnectMessages:
-    """Reads keys and values by the schemas of one registry."""
+    """Reads Avro keys and values by the schemas of one registry."""
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry

@@ -2,8 +2,8 @@
 
 A DDL event can drop, make or rename a table. Only sources with a log of statements write such
 events (Debezium documentation, "schema change topic": MySQL, MariaDB, Oracle, SQL Server, Db2). For
-a renamed table, `tableChanges` has the new name. Some versions of Debezium put the old name in
-front of it; with others only the statement has it.
+a renamed table, the `id` in `tableChanges` has the new name. Some versions of Debezium put the old
+name before it; with others only the statement has it.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _UNIT: Final = "us"
 
 
 def has_int96(reader: parquet.ParquetFile) -> bool:
-    """Whether a file has such times, nested ones too."""
+    """Whether a Parquet file has INT96 times, nested ones too."""
     schema = reader.schema
     return any(schema.column(n).physical_type == "INT96" for n in range(len(schema)))
 
@@ -45,7 +45,7 @@ def has_int96(reader: parquet.ParquetFile) -> bool:
 def exact_batches(
     file: BinaryIO, rows: int, groups: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, or of some of its row groups, so many at a time.
+    """The rows of a Parquet file, or of some of its row groups, with exact INT96 times.
 
     Raises what Arrow raises, and ValueError for a nested time that is finer than a microsecond.
     """
@@ -95,7 +95,7 @@ _Field = tuple[int, "int | bytes"]
 
 
 def nested_values(reader: orc.ORCFile, file: BinaryIO, size: int) -> int:
-    """How many values the lists and maps of a file hold, as it says; 0 where it does not say.
+    """How many values the lists and maps of an ORC file hold, by its statistics; 0 without them.
 
     `size` is that of the file, in bytes.
     """
