@@ -219,7 +219,7 @@ def _identifiers(
 
 
 def _of_integers(values: pa.Array) -> pa.Array:
-    """As `change_identifier` has them: the value plus 2**63, in 35 digits."""
+    """As `sequence_encoder` has them: the value plus 2**63, in 35 digits."""
     shifted = pc.bit_wise_xor(values.view(pa.uint64()), _SIGN)
     return pc.ascii_lpad(shifted.cast(pa.string()), 35, "0")
 

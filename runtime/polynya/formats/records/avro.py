@@ -143,7 +143,7 @@ else:
     from backports import zstd
 
 _MAGIC: Final = b"Obj\x01"
-_SYNC_MARKER_BYTES: Final = 16
+_SYNC_BYTES: Final = 16
 _BUFFER_BYTES: Final = 1024 * 1024
 _CODECS: Final[Mapping[str, Callable[[], Any] | None]] = {
     "null": None,
@@ -172,7 +172,7 @@ class Header:
     @property
     def mark(self) -> bytes:
         """What ends each block."""
-        return self.raw[-_SYNC_MARKER_BYTES:]
+        return self.raw[-_SYNC_BYTES:]
 
     @property
     def plain(self) -> bytes:
@@ -200,7 +200,7 @@ def read_header(file: BinaryIO) -> Header:
         for _ in range(count):
             name = reading.take(reading.number())
             metadata[name] = reading.take(reading.number())
-    reading.take(_SYNC_MARKER_BYTES)
+    reading.take(_SYNC_BYTES)
     if b"avro.schema" not in metadata:
         raise ValueError("its header has no schema")
     codec = metadata.get(b"avro.codec", b"null").decode()
@@ -263,7 +263,7 @@ def _blocks(file: BinaryIO, header: Header, most: Most) -> Iterator[bytes]:
         if length > 2 * largest:
             raise _large_block(largest)
         body = file.read(length)
-        if len(body) < length or file.read(_SYNC_MARKER_BYTES) != header.mark:
+        if len(body) < length or file.read(_SYNC_BYTES) != header.mark:
             raise ValueError("expected sync marker not found")
         data = _expanded(header.codec, body, largest)
         if count > len(data):
@@ -359,7 +359,7 @@ def _guarded_number(read: Callable[[int], bytes], byte: bytes = b"") -> int:
 
 
 def _number_bytes(value: int) -> bytes:
-    """A number above zero as `_decoded` reads it."""
+    """A number above zero as `_guarded_number` reads it."""
     value, found = value << 1, bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
@@ -466,7 +466,6 @@ DAMAGE = (
 )
 
 
-_SYNC_BYTES = 16
 #: Two numbers of at most ten bytes stand before a block.
 _NUMBERS_BYTES = 20
 
