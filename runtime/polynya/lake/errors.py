@@ -85,7 +85,7 @@ def _damaged(where: str | None, why: str) -> DependencyError:
     return damaged(where or "the catalog", why)
 
 
-#: What a fault is told by, in the text of who met it.
+#: Texts by which a fault is recognised in an error message.
 _SIGNS: Final[tuple[tuple[re.Pattern[str], _Found], ...]] = (
     (re.compile(r"No space left on device|Disk quota exceeded|SQLITE_FULL"), no_room),
     (
@@ -149,7 +149,7 @@ def _file(error: OSError) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """What a library said, in one line without the names of its classes."""
+    """The message of a library, in one line without the names of its classes."""
     return _CLASSES.sub("", " ".join(text.split()))[:_MOST_SHOWN]
 
 
@@ -159,7 +159,7 @@ def _place(text: str) -> str | None:
 
 
 def _texts(error: BaseException) -> Iterator[str]:
-    """What a library said, from the outside in; nothing for errors of our own code."""
+    """The messages of a library, from the outside in; nothing for errors of our own code."""
     if isinstance(error, Py4JJavaError):
         yield from _java_causes(error.java_exception)
     elif isinstance(error, CapturedException):
@@ -246,7 +246,7 @@ def refusal(table: str, error: Py4JJavaError) -> ConflictError:
 
 
 def unknown(table: str, error: Py4JJavaError) -> DependencyError:
-    """The error of a step of which nobody knows whether it was made."""
+    """The error of a step whose outcome is unknown."""
     return DependencyError(
         "POLYNYA-LAKE-004",
         f"the catalog did not say whether the commit of {table} was made: {first_line(error)}",
@@ -287,7 +287,7 @@ def refused_columns(table: str, why: str) -> OperationError:
 
 
 def first_line(error: Py4JJavaError) -> str:
-    """What Java said; a catalog in a database only says there that something failed."""
+    """Java's message; there a catalog in a database only says that something failed."""
     said = error.java_exception
     while str(said.getClass().getSimpleName()).startswith("UncheckedSQL") and said.getCause():
         said = said.getCause()

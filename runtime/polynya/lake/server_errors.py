@@ -1,4 +1,4 @@
-"""What a database of a catalog may do wrong, whoever met it: Java or Python."""
+"""Errors of a catalog's database server, as Java or Python reports them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What happens in the engine, as events."""
+"""Events, metrics and traces of Polynya."""

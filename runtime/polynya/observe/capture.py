@@ -136,7 +136,7 @@ class CaptureTableFailed(ErrorEvent):
 
     Attributes:
         suspended: it is left out until it is resumed.
-        refused: it goes on; only what somebody asked for is not done.
+        refused: it continues; only the request is not carried out.
     """
 
     type: ClassVar[str] = "capture.table_failed"
@@ -198,7 +198,7 @@ class CaptureExpired(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureHeld(Event):
-    """A person has stopped the capture, or let it go on: `polynya landing stop` and `resume`."""
+    """An operator has stopped or resumed the capture: `polynya landing stop` and `resume`."""
 
     type: ClassVar[str] = "capture.held"
     held: bool

@@ -114,14 +114,14 @@ class UnitWishEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingTrouble(Event):
-    """Something of the cluster does not work; said once while it lasts."""
+    """Something of the cluster does not work; reported once while it lasts."""
 
     type: ClassVar[str] = "sharing.trouble"
     message: str
 
     @property
     def level(self) -> Level:
-        """Work goes on, but may not move."""
+        """Work continues, but may not move."""
         return Level.WARNING
 
     def text(self) -> str:
@@ -167,7 +167,7 @@ class ClusterFrozen(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotAdvised(Event):
-    """AWS said something about the end of this instance, and what the node does."""
+    """A notice of AWS about the end of this instance, and what the node does."""
 
     type: ClassVar[str] = "spot.advised"
     wish: str
@@ -185,7 +185,7 @@ class SpotAdvised(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotUnheard(ErrorEvent):
-    """The instance metadata service cannot be asked: a notice would not be seen; said once."""
+    """The instance metadata service does not answer, so a notice would be missed; reported once."""
 
     type: ClassVar[str] = "spot.unheard"
     what: ClassVar[str] = "a Spot notice would not be seen"
@@ -238,7 +238,7 @@ class JobRunCancelled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunTrouble(Event):
-    """The service refuses, or does not answer; said once."""
+    """The service refuses, or does not answer; reported once."""
 
     type: ClassVar[str] = "job_run.trouble"
     service: str
@@ -335,7 +335,7 @@ class ReportFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JarsMissing(ErrorEvent):
-    """A landing needs jars that are not there and cannot be fetched; said once while it lasts."""
+    """A landing needs jars that are missing and cannot be fetched; reported once while it lasts."""
 
     type: ClassVar[str] = "jars.missing"
     what: ClassVar[str] = "a landing waits for its jars"
@@ -369,7 +369,7 @@ class ConfigurationAccepted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationUnread(ErrorEvent):
-    """The configuration could not be read; said once while it lasts."""
+    """The configuration could not be read; reported once while it lasts."""
 
     type: ClassVar[str] = "configuration.unread"
     what: ClassVar[str] = "the configuration could not be read"
@@ -377,7 +377,7 @@ class ConfigurationUnread(ErrorEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationUnused(ErrorEvent):
-    """Something lies in the configuration that is no file of a project; said once."""
+    """The configuration holds something that is not a file of a project; reported once."""
 
     type: ClassVar[str] = "configuration.unused"
     what: ClassVar[str] = "not used"
@@ -439,7 +439,7 @@ class JobStopped(_JobDecided):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobWaits(_JobDecided):
-    """A job that failed is tried again in so many seconds."""
+    """A job that failed is retried after a number of seconds."""
 
     type: ClassVar[str] = "job.wait"
     in_seconds: float
@@ -463,7 +463,7 @@ class JobSuspended(_JobDecided):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobForgotten(_JobDecided):
-    """A job is no longer in the configuration."""
+    """A job was removed from the configuration."""
 
     type: ClassVar[str] = "job.forget"
 
@@ -481,7 +481,7 @@ class UnitFenced(Event):
 
     @property
     def level(self) -> Level:
-        """Nothing is lost; often, it means that nodes disagree about who has what."""
+        """Nothing is lost; often, it means that nodes disagree about ownership."""
         return Level.CAUTION
 
     def figures(self) -> Mapping[str, Any]:
@@ -562,7 +562,7 @@ class CommandChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandUnread(Event):
-    """A command, or the agent's own sign of life, cannot be understood; told once."""
+    """A command, or the agent's own sign of life, cannot be understood; reported once."""
 
     type: ClassVar[str] = "command.unread"
     reason: str

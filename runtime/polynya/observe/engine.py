@@ -116,7 +116,7 @@ class DatasetApplied(Event):
     rows: Mapping[str, int]
 
     def figures(self) -> Mapping[str, Any]:
-        """The figures stand beside the reason."""
+        """The figures stand next to the reason."""
         return {"reason": self.reason, "seconds": self.seconds, **self.rows}
 
     def text(self) -> str:
@@ -132,7 +132,7 @@ class DatasetApplied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplySkipped(Event):
-    """Pending changes wait, and why; said when the reason changes."""
+    """Pending changes wait, and why; reported when the reason changes."""
 
     type: ClassVar[str] = "apply.skipped"
     reason: str
@@ -210,7 +210,7 @@ class FileChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileWaiting(Event):
-    """A landed file cannot be read before another one has landed; said once."""
+    """A landed file cannot be read before another one has landed; reported once."""
 
     type: ClassVar[str] = "file.waiting"
     file: str
@@ -223,7 +223,7 @@ class FileWaiting(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadLoaded(Event):
-    """A batch of a full load was gathered beside Current."""
+    """A batch of a full load was gathered outside Current."""
 
     type: ClassVar[str] = "reload.loaded"
     rows_in: int
@@ -240,7 +240,7 @@ class ReloadLoaded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadWaiting(Event):
-    """A reload is under way and a run leaves its files to it; said once."""
+    """A reload is under way and a run leaves its files to it; reported once."""
 
     type: ClassVar[str] = "reload.waiting"
     files: int
@@ -272,7 +272,7 @@ class ExtractApplied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractWaiting(Event):
-    """A full extract cannot be taken in yet; said once."""
+    """A full extract cannot be read yet; reported once."""
 
     type: ClassVar[str] = "extract.waiting"
     extract: str
@@ -376,7 +376,7 @@ class ViewsPublished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewsFailed(Event):
-    """Views for other engines could not be published; said once while it lasts."""
+    """Views for other engines could not be published; reported once while it lasts."""
 
     type: ClassVar[str] = "views.failed"
     error: PolynyaError

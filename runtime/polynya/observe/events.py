@@ -70,7 +70,7 @@ class Event(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorEvent(Event):
-    """Something fails for now, and somebody has to act. `what` is said before the error."""
+    """Something fails for now, and somebody has to act. `what` stands before the error."""
 
     what: ClassVar[str]
     error: PolynyaError
@@ -225,7 +225,7 @@ class StepProgress(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEnded(Event):
-    """A step that was told of is over, however it ended."""
+    """A step that was reported as running is over, however it ended."""
 
     type: ClassVar[str] = "step.ended"
 
@@ -241,7 +241,7 @@ class StepEnded(Event):
 
 @contextmanager
 def under_way(sink: EventSink, progress: StepProgress) -> Iterator[None]:
-    """Say that a step goes on until the end of the block, however that ends."""
+    """Report a step as running until the end of the block, however that ends."""
     sink(progress)
     try:
         yield
@@ -251,7 +251,7 @@ def under_way(sink: EventSink, progress: StepProgress) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyWaiting(Event):
-    """Copies of a dataset wait for its apply, which cannot follow; said once for each time."""
+    """Copies of a dataset wait for its apply, which cannot keep up; reported once each time."""
 
     type: ClassVar[str] = "copy.waiting"
     reason: str

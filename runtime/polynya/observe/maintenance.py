@@ -1,4 +1,4 @@
-"""Events of maintenance: what was done to keep a table in shape, with what was expected of it."""
+"""Events of maintenance: what each action did, and what was expected of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class MaintenanceDone(Event):
     """An action of maintenance was taken.
 
     `reason` says why it was taken, `ended` how it ended; `whole` is false when there is more to do.
-    Gains are bytes in an hour that are no longer read, as they were expected and as they came true;
-    costs are bytes that could be read in the same time, likewise.
+    Gains are bytes in an hour that are no longer read, as expected and as measured;
+    costs are bytes that could be read in the same time, as expected and as measured.
     """
 
     type: ClassVar[str] = "maintenance.done"
@@ -51,7 +51,7 @@ class MaintenanceDone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceFailed(Event):
-    """An action of maintenance failed; said once while it lasts. The data is as it was."""
+    """An action of maintenance failed; reported once while it lasts. The data is unchanged."""
 
     type: ClassVar[str] = "maintenance.failed"
     action: str
@@ -99,7 +99,7 @@ class TableHealth(Event):
 
     @property
     def level(self) -> Level:
-        """For who looks into it."""
+        """For readers who investigate."""
         return Level.DETAIL
 
     def text(self) -> str:

@@ -33,7 +33,7 @@ class Figures:
 
     `of` is empty for the part of this node in what the figures of all nodes make together;
     `{"Node": ...}` for the node alone, `{"Task": ...}` for its part in those of a task, with a
-    `"Stream"` beside it for those of a stream of that task.
+    `"Stream"` next to it for those of a stream of that task.
     """
 
     of: Mapping[str, str]
@@ -126,7 +126,7 @@ def emf_records(minute: Minute) -> Iterator[dict[str, Any]]:
 
 
 def _record(figures: Figures, minute: Minute) -> dict[str, Any]:
-    """One line. Node and state are kept beside the figures in the log and make no metric."""
+    """One line. Node and state stand next to the figures in the log and make no metric."""
     dimensions = {"Cluster": minute.cluster, **figures.of}
     directive = {
         "Namespace": NAMESPACE,

@@ -1,4 +1,4 @@
-"""Events of streams: what is landed, and what the source had no more."""
+"""Events of streams: what was landed, and what the source had lost."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class StreamExpired(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamWaiting(Event):
-    """Landing waits until tables have copied what has landed; said once for each time.
+    """Landing waits until tables have copied what has landed; reported once each time.
 
     `uncopied_bytes` have landed and were not copied, by each of `tables`.
     """

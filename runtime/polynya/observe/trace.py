@@ -64,7 +64,7 @@ class TraceFile:
             self.write(event, named("thread_name", threading.current_thread().name, **place))
 
     def gather(self) -> None:
-        """Add what the sources know by now, unless another thread does so."""
+        """Add what the sources know now, unless another thread does so."""
         if self._gathering.acquire(blocking=False):
             try:
                 for source in self.sources:

@@ -149,7 +149,7 @@ class LiveView:
 
 
 def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
-    """Names and types of the columns of a view in their order; None if there is no such view."""
+    """Names and types of the columns of a view in their order; None for an unknown view."""
     sql = definitions(dataset, shape, "t").get(view)
     if sql is None or not shape.columns:
         return None
@@ -228,7 +228,7 @@ def _narrowed(shape: Shape, used: Collection[str]) -> Shape:
 
 
 def _check_plain(shape: Shape) -> None:
-    """Other columns than a statement asks for may decide which rows are there, or their values."""
+    """Columns that a statement does not name may decide which rows exist, or their values."""
     if shape.expired is not None:
         raise NotEmbeddedError("rows that have left by their age")
     if shape.bridged:
@@ -245,7 +245,7 @@ def _has_same_hash(key: DataType) -> bool:
     return key == BINARY or (has_same_text(key) and not isinstance(key, Decimal))
 
 
-#: What PyIceberg raises for a table that it cannot read, or whose files are gone by now.
+#: What PyIceberg raises for a table that it cannot read, or whose files are gone.
 _UNREADABLE: Final = (
     OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
 )  # fmt: skip
@@ -413,7 +413,7 @@ def stream_here(
 
 
 def _asked(statement: str, find: Callable[[str], Live]) -> tuple[Query, list[_Asked]]:
-    """What a statement asks, and of which views."""
+    """The query of a statement, and the views that it reads."""
     asked: dict[str, _Asked] = {}
 
     def relation(name: str) -> Relation:

@@ -18,7 +18,7 @@ from polynya.model.errors import OperationError
 from polynya.query.views import View, glue_type, shown_type, trino_views
 from polynya.store.aws.glue import GlueViews
 
-#: Parameter by which our views are told from others, and an old definition from a new one.
+#: Parameter that tells our views from others, and an old definition from a new one.
 DEFINITION: Final = "polynya.definition"
 
 #: What Glue takes as the text of a view, in characters (AWS Glue web API, TableInput).
@@ -34,7 +34,7 @@ def table_input(view: View, schema: str) -> dict[str, Any]:
         "columns": [
             {"name": name.lower(), "type": shown_type(kind)} for name, kind in view.columns.items()
         ],
-        # With the rights of who asks; a view has an owner only if it runs with those of the owner.
+        # With the rights of the caller: a view has an owner only if it runs with the owner's.
         "runAsInvoker": True,
         "properties": {},
     }

@@ -1,4 +1,4 @@
-"""One query in DuckDB's SQL: what it selects from, its rows or groups, and their order."""
+"""Translate one query to DuckDB's SQL: its sources, its rows or groups, and their order."""
 
 from __future__ import annotations
 

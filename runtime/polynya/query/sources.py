@@ -1,4 +1,4 @@
-"""What stands in FROM: views, subqueries, names of WITH, and joins on equal values."""
+"""The FROM clause of a query: views, subqueries, names of WITH, and joins on equal values."""
 
 from __future__ import annotations
 

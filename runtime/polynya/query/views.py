@@ -120,7 +120,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-#: What a view may show beside the data.
+#: Header columns that a view may show next to the data.
 _HEADERS: Final[Mapping[str, DataType]] = {
     h.KEY_HASH: BINARY,
     h.FROM_TIMESTAMP: TIMESTAMP,
@@ -219,7 +219,7 @@ def _trino_node(node: exp.Expr, shape: Shape) -> exp.Expr:  # noqa: PLR0911 - on
         case exp.Struct():
             return _row(node, shape)
         case exp.Max(this=exp.Column(name="__stored")):
-            # Rows with a NULL in them have no order in Trino, and one at most is no NULL.
+            # Rows with a NULL in them have no order in Trino, and at most one value is not NULL.
             return exp.Anonymous(this="arbitrary", expressions=[node.this])
         case exp.JSONFormat():
             # Maps can be compared as they are.

@@ -43,7 +43,7 @@ class SystemClock:
 
 
 class BootClock(SystemClock):
-    """The clock of this machine, whose monotonic time goes on while the machine is suspended.
+    """The clock of this machine, whose monotonic time advances while the machine is suspended.
 
     A lease ends for the others while its holder sleeps, so the holder has to know that it slept.
     """
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How long to go on, and how fast; times in seconds.
+    """How long to retry, and how fast; times in seconds.
 
     A pause is drawn between 0 and a limit that doubles ("full jitter", AWS Architecture Blog,
     Exponential Backoff And Jitter, 2015), so that many that were throttled do not come back at

@@ -166,7 +166,7 @@ def _refused_folder(problem: str) -> ConfigError:
     )
 
 
-#: One byte more than a file may have: who reads the file says that it is too large.
+#: One byte more than a file may have: the reader of the file reports that it is too large.
 _READ_BYTES: Final = MAX_FILE_BYTES + 1
 
 
@@ -188,7 +188,7 @@ def _content(path: Path, shown_as: str) -> bytes:
 _FOLDERS: Final = frozenset({TASK_FOLDER, CONNECTION_FOLDER, TEST_FOLDER})
 POINTER: Final = "pushed.json"
 CURRENT: Final = "current"
-#: So many objects below `current/` are looked at.
+#: Most objects below `current/` that are looked at.
 MAX_LISTED: Final = 10_000
 
 _ATTEMPTS: Final = 5
@@ -343,7 +343,7 @@ class BucketReader:
             )
             return Plain(version, None)
         try:
-            # One byte more than a file may have: who reads it says that it is too large.
+            # One byte more than a file may have: its reader reports that it is too large.
             content = self.store.read(plain_path(path), MAX_FILE_BYTES + 1)
         except FileNotFoundError:
             return None

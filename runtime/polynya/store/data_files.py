@@ -125,5 +125,5 @@ class LocalFiles:
 
 
 def _path(location: str) -> Path:
-    # Hadoop takes what follows `file:` as it stands: `%20` in it is no blank.
+    # Hadoop takes what follows `file:` literally: `%20` in it is not a blank.
     return Path(f"/{location.removeprefix('file:').lstrip('/')}")

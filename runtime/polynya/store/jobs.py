@@ -83,7 +83,7 @@ class NodeGroups(Protocol):
     """
 
     def facts(self, group: str) -> GroupFacts | None:
-        """What is known of a group, None when there is no such one."""
+        """What is known of a group, None when it does not exist."""
         ...
 
     def remember(self, group: str, bounds: Bounds) -> None:
@@ -107,11 +107,11 @@ class NodeGroups(Protocol):
         ...
 
     def want(self, group: str, desired: int) -> None:
-        """Let the group have so many nodes, within its bounds."""
+        """Set the number of nodes of the group, within its bounds."""
         ...
 
     def roll(self, group: str) -> None:
-        """Replace all nodes. When a replacement is under way, that one goes on."""
+        """Replace all nodes. A replacement that is under way continues instead."""
         ...
 
 

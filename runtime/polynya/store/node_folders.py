@@ -18,7 +18,7 @@ _OWN: Final = 0o600
 
 @dataclass(frozen=True, slots=True)
 class NodeList:
-    """What the configuration may name, as a variable of the environment lists it: words."""
+    """What the configuration may name: the words of an environment variable."""
 
     variable: str
 
@@ -42,7 +42,7 @@ class NodeList:
 
 @dataclass(frozen=True, slots=True)
 class NodeFolder:
-    """A folder whose place a variable of the environment says."""
+    """A folder whose place an environment variable gives."""
 
     variable: str
     default: str

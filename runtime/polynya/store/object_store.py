@@ -111,7 +111,7 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Remove the object; a missing one is no error."""
+        """Remove the object; a missing object is ignored."""
         ...
 
     def delete_if_unchanged(self, path: str, version: str) -> bool:
@@ -303,7 +303,7 @@ class LocalObjectStore:
         return self.resolve(path).read_bytes()
 
     def read(self, path: str, limit: int) -> Content:
-        """The first `limit` bytes; what is no file, such as a named pipe, is not there."""
+        """The first `limit` bytes; anything but a file, such as a named pipe, counts as missing."""
         target = self.resolve(path)
         if not target.is_file():
             raise FileNotFoundError(str(target))

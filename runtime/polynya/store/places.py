@@ -1,4 +1,4 @@
-"""The object store, source store or record stream that a text names."""
+"""Open the object store, source store or record stream that a text names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polynya.store.clock import Clock, Retry
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.store.streams import ObjectStream, RecordStream
 
-#: What is told late is of no use: heartbeats follow each other every ten seconds.
+#: A late heartbeat is useless: the next one follows within ten seconds.
 _RETRY_SECONDS: Final = 5.0
 
 
@@ -36,7 +36,7 @@ def stream_at(name: str, access: AwsAccess, clock: Clock) -> RecordStream:
 
 def _store(place: Location, access: AwsAccess) -> ObjectStore:
     if isinstance(place, Path):
-        # It is made with the first record: a folder that cannot be is no reason not to start.
+        # It is made with the first record: a folder that cannot be made must not prevent the start.
         return LocalObjectStore(place)
     from polynya.store.aws.s3 import S3ObjectStore
 
@@ -44,10 +44,10 @@ def _store(place: Location, access: AwsAccess) -> ObjectStore:
 
 
 class SourceStore(ObjectStore, Protocol):
-    """An object store of which parts are listed."""
+    """An object store whose parts can be listed."""
 
     def folders(self, start: str) -> Iterator[str]:
-        """Paths of folders that begin with `start` and go on to the next `/`, with it, in order."""
+        """Paths of folders that begin with `start`, up to and with the next `/`, in order."""
         ...
 
 

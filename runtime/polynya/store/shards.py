@@ -1,4 +1,4 @@
-"""Streams in shards, as Kinesis has them, for whoever has to read every record of them."""
+"""Port for streams in shards, as Kinesis has them, to read every record."""
 
 from __future__ import annotations
 

@@ -120,9 +120,9 @@ def throttled(where: str, why: str) -> ThrottledError:
     )
 
 
-#: Objects of each writer: what it puts between two looks of a reader, with room to spare.
+#: Objects of each writer: more than it puts between two looks of a reader.
 SLOTS: Final = 16
-#: An object is removed when it has not changed for so many seconds.
+#: An object is removed when it has not changed for this number of seconds.
 STALE_SECONDS: Final = 3600.0
 #: So much of an object is read.
 MOST_BYTES: Final = 64 * 1024
@@ -146,7 +146,7 @@ class ObjectStream:
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
-        # A process that starts again must not write over what the one before has just said.
+        # A process that restarts must not overwrite what the one before has just published.
         self._writer = uuid4().hex[:12]
         self._written = itertools.count(1)
         self._numbers = itertools.count(1)
@@ -202,7 +202,7 @@ class ObjectStream:
         head, _, rest = data.partition(b"\n")
         number, _, key = head.partition(b" ")
         if not (number.isdigit() and len(number) < 20):
-            # It is handed on as it is: who reads the records counts what is none.
+            # It is handed on as it is: the reader counts invalid records.
             number, key, rest = b"0", b"", data
         writer = one.path.rpartition("/")[0]
         yield writer, int(number), unquote(key.decode("ascii", "replace")), rest

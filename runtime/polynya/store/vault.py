@@ -34,7 +34,7 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A text with its secrets, for who has to know them, and what no message may show."""
+    """A text with its secrets filled in, and the texts that no message may show."""
 
     text: str = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)

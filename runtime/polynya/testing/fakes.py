@@ -90,7 +90,7 @@ class MemoryRecordStream:
         return Page(records, following, 0.0)
 
     def reshard(self, shards: int) -> None:
-        """Close all shards and open so many others."""
+        """Close all shards and open this number of others."""
         for shard in self._shards.values():
             shard.open = False
         # A name is never used again.
@@ -187,7 +187,7 @@ class MemoryObjectStore:
         return True
 
     def delete(self, path: str) -> None:
-        """Remove the object; a missing one is no error."""
+        """Remove the object; a missing object is ignored."""
         checked_path(path)
         self.objects.pop(path, None)
 

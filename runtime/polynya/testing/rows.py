@@ -1,4 +1,4 @@
-"""Rows that a test expects against rows that are there: which agree, and how the others differ."""
+"""Compare the rows that a test expects with the actual rows: which agree, how others differ."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Users' expressions and, later, streaming transforms. Nothing here starts Spark."""
+"""Users' expressions and mappings. Nothing here starts Spark."""

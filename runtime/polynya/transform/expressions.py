@@ -122,7 +122,7 @@ def expression_columns(text: str) -> frozenset[str]:
 
 
 def tells_place(text: str) -> bool:
-    """Whether what an expression gives depends on the place of the record in the landing zone.
+    """Whether the value of an expression depends on the record's place in the landing zone.
 
     Raises ConfigError like the check.
     """

@@ -1,4 +1,4 @@
-"""What of a dataset's settings only landed batches can tell, so that no source gives it again."""
+"""Settings of a dataset that need facts only landed batches hold, which no source gives again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polynya.transform.named_columns import named_columns
 
 
 def landed_only(dataset: ResolvedDataset) -> str | None:
-    """What they use of it, in words; None when that is nothing."""
+    """The use of such a fact, in words; None when the settings use none."""
     for one in named_columns(dataset):
         if one.column == LANDED_AT:
             return f"`{one.setting}` uses the time of landing"

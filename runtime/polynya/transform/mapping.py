@@ -59,7 +59,7 @@ class ArrayPath:
         return text
 
     def leads_to(self, other: ArrayPath) -> bool:
-        """Whether the other path goes on from here, or ends here too."""
+        """Whether the other path continues from here, or ends here too."""
         return other.steps[: len(self.steps)] == self.steps
 
 

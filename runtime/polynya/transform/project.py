@@ -1,4 +1,4 @@
-"""Checks the expressions of a whole project, each with its place in a file."""
+"""Check the expressions of a whole project, each with its place in a file."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _end_of_quote(text: str, begin: int, quotes: _Quotes) -> int | None:
 
 
 def _not_a_condition(text: str, quotes: _Quotes) -> str | None:
-    """Why it is no condition that only reads, by a parser."""
+    """Why a parser finds that the text is not a condition that only reads."""
     try:
         trees = parse(f"SELECT 1 FROM t WHERE ({text})", read=quotes.dialect)
     except (SqlglotError, RecursionError) as error:

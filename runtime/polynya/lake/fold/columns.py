@@ -57,7 +57,7 @@ class Column:
     made_in: tuple[str, ...] = ()
 
 
-#: What landing gives beside the data columns (`formats.batch.SERVICE_FIELDS`).
+#: What landing gives next to the data columns (`formats.batch.SERVICE_FIELDS`).
 LANDED = (
     Column("__file", "string", "landed file of the record"),
     Column("__offset", "bigint", "index of the record in its file, from 0"),

@@ -219,7 +219,7 @@ def stored_columns(shape: Shape, *, located: bool, values: bool = True, late: st
 
 
 def _renamed() -> list[str]:
-    # A list is stored as text: one column that is no plain value makes Iceberg read all row by row.
+    # A list is stored as text: one column of nested values makes Iceberg read all row by row.
     lists = {h.UNSENT: f"from_json({h.UNSENT}, 'array<string>')"}
     return [f"{lists.get(column, column)} AS {name}" for name, column in EVENT_HEADERS.items()]
 

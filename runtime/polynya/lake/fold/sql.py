@@ -243,7 +243,7 @@ def is_base(shape: Shape, name: str) -> str:
 
 
 def carries_nothing(shape: Shape, name: str) -> str:
-    """Whether a record that changed its key has a column of which its former key knew no value."""
+    """Whether a record that changed its key has a column without a value under its former key."""
     return f"(__former IS NOT NULL AND {is_unsent(shape, name)} AND {quote(name)} IS NULL)"
 
 

@@ -105,7 +105,7 @@ def _counts(conditions: Mapping[str, str]) -> list[str]:
     return [f"count_if({condition}) AS {name}" for name, condition in conditions.items()]
 
 
-#: Whether an event is not newer than the stored version beside it (see `newest`).
+#: Whether an event is not newer than the stored version next to it (see `newest`).
 LATE = f"{STORED_SEQUENCE} >= __oldest"
 
 

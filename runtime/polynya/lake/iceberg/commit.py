@@ -138,7 +138,7 @@ def _outcome(table: IcebergTable, step: Step) -> Committed:
 def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
     java_files = table.java_files()
     if step.based_on is None:
-        # A new table has no state file to remove: whoever adds one first owns it.
+        # A new table has no state file to remove: the process that adds the first one owns it.
         delta.conflictDetectionFilter(java_files.within(Partition.ASSET_STATE))
         delta.validateNoConflictingDataFiles()
         return

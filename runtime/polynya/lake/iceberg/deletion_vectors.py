@@ -64,7 +64,7 @@ def puffin(vectors: Sequence[tuple[str, pa.Array]]) -> tuple[bytes, list[Blob]]:
         blobs.append(Blob(data_file, len(content), len(blob), len(positions)))
         content += blob
     footer = json.dumps({"blobs": [_described(one) for one in blobs], "properties": {}}).encode()
-    # The four bytes in between are flags, of which none is set.
+    # The four bytes in between are flags; none is set.
     content += _PUFFIN + footer + len(footer).to_bytes(4, "little") + bytes(4) + _PUFFIN
     return bytes(content), blobs
 

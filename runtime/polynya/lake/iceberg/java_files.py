@@ -131,7 +131,7 @@ class JavaFiles:
         return self._read("position-deletes", file, only)
 
     def vector(self, path: str, size: int, blob: Blob, slot: Slot) -> Any:
-        """A Java `DeleteFile` of a deletion vector in a Puffin file of so many bytes."""
+        """A Java `DeleteFile` of a deletion vector in a Puffin file of this size in bytes."""
         file = DataFile(None, path, slot.partition, blob.rows, size, slot.spec, slot.values)
         more = {
             "file-format": "puffin",

@@ -97,7 +97,7 @@ def lacks(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) ->
 
 
 def refuse_types(layout: Layout, known: Mapping[str, DataType], name: str) -> None:
-    """Raise ConfigError when a column has a type that the layout has no use for."""
+    """Raise ConfigError when a column has a type that the layout cannot use."""
     terms: list[tuple[str, PartitionTerm | SortTerm, str]] = [
         ("partition_by", one, one.column) for one in layout.partition_by
     ]
@@ -117,7 +117,7 @@ def refuse_types(layout: Layout, known: Mapping[str, DataType], name: str) -> No
 
 
 def refuse_age(retention: RowRetention | None, known: Mapping[str, DataType], name: str) -> None:
-    """Raise ConfigError when rows are to leave by a column that says no age."""
+    """Raise ConfigError when rows should expire by a column that has no age."""
     kind = None if retention is None else known.get(retention.column)
     if retention is None or kind is None or isinstance(kind, Void):
         return

@@ -43,7 +43,7 @@ def json_values(column: pa.Array, transform: str, kind: str) -> pa.DictionaryArr
 
 
 def _numbers(column: pa.Array, transform: str) -> pa.Array:
-    """Times as numbers, of which few are different where the transform asks for no more."""
+    """Times as numbers, coarse where the transform is coarse, so that few differ."""
     if pa.types.is_date32(column.type):
         return column.cast(pa.int32())
     if not pa.types.is_timestamp(column.type):

@@ -64,7 +64,7 @@ class IcebergTable:
         self.show_to_spark()
 
     def show_to_spark(self) -> None:
-        """Let Spark see commits that were made beside it: it keeps a copy of its own."""
+        """Let Spark see commits that it did not make: it keeps a copy of its own."""
         self._catalog.invalidateTable(self._identifier)
 
     def current(self) -> Snapshot | None:
@@ -73,7 +73,7 @@ class IcebergTable:
         return None if found is None else self._told(found)
 
     def rows(self) -> int:
-        """How many rows its files have, deleted ones too; 0 where no commit has said it."""
+        """How many rows its files have, deleted ones too; 0 where no commit recorded it."""
         found = self._java.currentSnapshot()
         return 0 if found is None else int(found.summary().get("total-records") or 0)
 
@@ -110,7 +110,7 @@ class IcebergTable:
         return found
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
-        """Set properties, of which `format-version` raises the format. No file is touched."""
+        """Set properties; `format-version` raises the format. No file is touched."""
         update = self._java.updateProperties()
         for name, value in properties.items():
             update.set(name, value)
@@ -179,7 +179,7 @@ class IcebergTable:
         return found
 
     def opened_again(self) -> IcebergTable:
-        """The same table with a Java object of its own: what commits beside the owner's steps."""
+        """The same table with a Java object of its own, for commits next to the owner's steps."""
         self.show_to_spark()
         return IcebergTable(self.spark, self.name, self.quoted)
 

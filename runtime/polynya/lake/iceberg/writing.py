@@ -245,7 +245,7 @@ _GROUP_ROWS = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A data file that is written again: its footer, and the positions of the rows that go."""
+    """A data file to rewrite: its footer, and the positions of the rows that go."""
 
     file: DataFile
     stored: StoredFile
@@ -256,7 +256,7 @@ class Source:
 def write_live_rows(
     table: IcebergTable, store: DataFiles, sources: Sequence[Source], also: pa.Table | None = None
 ) -> DataFile | None:
-    """One new file with the rows of `sources` that are not dead; None when there is no row.
+    """One new file with the live rows of `sources`; None when there are none.
 
     All of one partition of Iceberg, and so is the new file. `also` are rows of that partition in
     memory, which come first; columns of the table that they lack are NULL.

@@ -1,1 +1,1 @@
-"""What keeps a table in shape: each action changes files and metadata, and never a result."""
+"""Maintenance of tables: each action changes files and metadata, and never a query's result."""

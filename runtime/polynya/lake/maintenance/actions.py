@@ -1,4 +1,4 @@
-"""The actions that there are, each called in the same way."""
+"""The table of maintenance actions: each is called in the same way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.warehouse.readers import Reading
 from polynya.model.config.maintenance import ActionName
 
-#: Tells who reads in the warehouse at the moment.
+#: Knows the long readers of the warehouse.
 Readers: TypeAlias = Callable[[], Iterable[Reading]]
 
 

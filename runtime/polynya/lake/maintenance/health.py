@@ -53,12 +53,12 @@ _RULE: Final = Rule()
 
 
 def rule_of(dataset: ResolvedDataset) -> Rule:
-    """When data files of a dataset are written again."""
+    """When data files of a dataset are rewritten."""
     return _RULE.sized(dataset.layout.file_bytes)
 
 
 def kept_for(dataset: ResolvedDataset) -> timedelta | None:
-    """For how long rows of a dataset are kept, None for ever."""
+    """For how long rows of a dataset are kept, None without a limit."""
     retention = dataset.kept.retention
     return None if retention is None else retention.keep
 
@@ -116,7 +116,7 @@ class Done:
         rows: int,
         delete_files: int = 0,
     ) -> Done:
-        """An outcome beside what was expected of it."""
+        """An outcome next to its expectation."""
         return cls(
             at=at,
             why=outcome.why,
@@ -296,7 +296,7 @@ class TableFacts:
 
     @property
     def rewritable(self) -> FilesFacts:
-        """All partitions that are written again, as one."""
+        """All partitions that are rewritten, as one."""
         parts = self.files.values()
         return FilesFacts(
             files=sum(one.files for one in parts),
@@ -308,7 +308,7 @@ class TableFacts:
 
 
 def may_be_outdated(metadata: Mapping[str, Any], wanted: Wanted) -> bool:
-    """Whether files may have another layout: the table had another spec, or is to be sorted."""
+    """Whether files may have another layout: the table had another spec, or should be sorted."""
     return len(metadata["partition-specs"]) > 1 or wanted.order is not None
 
 
@@ -495,7 +495,7 @@ def awaits_layout(target: DatasetTable) -> bool:
 def _files(
     table: IcebergTable, snapshot: int, rule: Rule, wanted: Wanted
 ) -> Iterator[tuple[str, FilesFacts]]:
-    """Facts of the files of each partition that is written again."""
+    """Facts of the files of each partition that is rewritten."""
     spec_id = table.java_files().spec_id
     for partition in map(str, REWRITTEN):
         files = [
@@ -523,7 +523,7 @@ def _metadata(table: IcebergTable) -> str:
     return str(parser.toJson(table.java.operations().current()))
 
 
-#: What a query costs besides its data, in bytes that it would read in the same time.
+#: The fixed cost of a query, in bytes that it would read in the same time.
 QUERY_BYTES: Final = 64 * 2**20
 #: Manifests of a table in good shape.
 _FEW_MANIFESTS: Final = 8

@@ -38,7 +38,7 @@ class Job:
         columns: of the table.
         inputs: the files.
         order: that the rows get.
-        outputs: how many files are to be made, about.
+        outputs: about how many files to make.
         slot: the partition of Iceberg of the new files, where there is no `parting`.
         parting: by what the rows go to partitions of Iceberg, None where they all go to `slot`.
         stem: what the location of each new file begins with.

@@ -43,7 +43,7 @@ def rewrite_manifests(target: DatasetTable, *, limits: Limits, many: int = MANY)
     if why is not None:
         return Outcome("rewrite_manifests", why, whole=not limits.give_way())
     try:
-        # Once: who was faster has moved manifests, and it is looked again whether that pays.
+        # Once: a faster process moved manifests, and the next look decides whether joining pays.
         commit_fenced(target, beside, _joined(beside), tries=1)
     except FencedError:
         raise

@@ -44,7 +44,7 @@ PATIENCE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """Data files of which all rows have expired, and those of which some may have."""
+    """Data files whose rows have all expired, and files in which some rows may have."""
 
     whole: tuple[DataFile, ...] = ()
     partly: tuple[DataFile, ...] = ()

@@ -108,7 +108,7 @@ def land(target: DatasetTable, seen: Seen, groups: Sequence[StagedGroup]) -> Lan
 
 
 def _deleted_now(table: IcebergTable, seen: Seen, snapshot: int, live: Set[str]) -> Deleted | str:
-    """Rows that are deleted by now, with the numbers of `seen`; or why nobody knows.
+    """Rows that are now deleted, with the numbers of `seen`; or why that is unknown.
 
     A delete file never changes: only new ones are read, unless one of before is gone that named a
     live file, because a vector or a rewrite took its place.
@@ -135,7 +135,7 @@ def _deleted_now(table: IcebergTable, seen: Seen, snapshot: int, live: Set[str])
 def _moved(
     staged: StagedGroup, seen: Seen, deleted: Deleted | str, live: Set[str]
 ) -> pa.Table | str:
-    """Places in the new files of rows that were deleted meanwhile; or why no new file is of use."""
+    """Places in the new files of rows that were deleted meanwhile; or why no new file is usable."""
     if isinstance(deleted, str):
         return deleted
     if any(one.file.path not in live for one in staged.group.files):
@@ -264,7 +264,7 @@ _GAVE_WAY: Final = "it gave way"
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """What files are written again for, and what is said where there are none."""
+    """Why files are rewritten, and the text for when there are none."""
 
     action: ActionName
     plan: Callable[[Iterable[FileFacts], Rule], list[Group]]
@@ -276,7 +276,7 @@ _LAYOUT: Final = _Aim("rewrite_layout", plan_layout, "all files have the layout 
 
 
 def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> Outcome:
-    """Write files again that are small, or of which much is deleted; the rows stay the same.
+    """Rewrite files that are small or have many deleted rows; the rows stay the same.
 
     This process has taken the table over. Other steps may be taken meanwhile, by other threads.
     Raises what a commit raises whose outcome is not known, and ConflictError when somebody else
@@ -286,7 +286,7 @@ def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) 
 
 
 def rewrite_layout(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> Outcome:
-    """Write files again that are parted or sorted otherwise than the table is now.
+    """Rewrite files whose partitioning or sorting differs from the table's present layout.
 
     For all else see `rewrite_data_files`.
     """

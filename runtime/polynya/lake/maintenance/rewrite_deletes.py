@@ -70,7 +70,7 @@ class PositionDeletes:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Delete files that go, and the places that are to stay deleted."""
+    """Delete files to remove, and the places that must stay deleted."""
 
     gone: tuple[PositionDeletes, ...]
     places: pa.Array
@@ -84,7 +84,7 @@ class Fold:
 def rewrite_position_delete_files(
     target: DatasetTable, limits: Limits, rule: DeleteRule = RULE
 ) -> Outcome:
-    """Let few files say which rows are deleted; see `rewrite_data_files` for what it raises."""
+    """Join many delete files into few; see `rewrite_data_files` for what it raises."""
     began = time.monotonic()
     done = _done(target, limits, rule)
     return replace(done, seconds=round(time.monotonic() - began, 3))
@@ -151,7 +151,7 @@ def plan_deletes(found: Sequence[PositionDeletes], rule: DeleteRule) -> Fold | N
 
 
 def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> Outcome:
-    """Commit, unless a delete file is no longer there."""
+    """Commit, unless one of the delete files is gone."""
     table = target.table
     with target.between_applies(PATIENCE_SECONDS) as free:
         if not free:

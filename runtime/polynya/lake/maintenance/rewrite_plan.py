@@ -36,7 +36,7 @@ from polynya.observe.events import counted
 from polynya.observe.trace import span
 from polynya.store.data_files import DataFiles, ReadFiles
 
-#: Partitions whose files are written again. Those of Changes go with the next apply. A stream with
+#: Partitions whose files are rewritten. Those of Changes go with the next apply. A stream with
 #: a bad record in most batches leaves a file of quarantine with each.
 REWRITTEN: Final = (
     Partition.CURRENT,
@@ -55,7 +55,7 @@ Kind: TypeAlias = Literal["join", "fold", "split", "part", "sort"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When data files are written again.
+    """When data files are rewritten.
 
     target_bytes: size that new files aim at.
     large: share of the target from which on a file is large enough.
@@ -86,13 +86,13 @@ class Rule:
         return self if file_bytes is None else replace(self, target_bytes=file_bytes)
 
     def thorough(self) -> Rule:
-        """For a table that is to be as good as a new copy, whatever that costs."""
+        """For a table that should be as good as a new copy, whatever that costs."""
         return replace(self, growth=1.0, least_files=2, dead_share=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A live data file, and what makes it worth writing again.
+    """A live data file, and what makes it worth rewriting.
 
     `number` is that of the file in `Deleted.paths`. `dead` of its rows are deleted, `delete_files`
     name it. `low` is where it stands among the files of its partition: the lowest key, or the age;
@@ -122,7 +122,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Data files of one partition of Iceberg that are written again together, as `outputs` files.
+    """Data files of one Iceberg partition that are rewritten together, as `outputs` files.
 
     They are in the order in which their rows are best written.
     """
@@ -189,12 +189,12 @@ class Group:
 
 
 def plan(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
-    """Groups of files to write again; those that gain most for what they cost come first."""
+    """Groups of files to rewrite; those that gain most for their cost come first."""
     return _best_first(group for some in _places(files) for group in _of_place(some, rule))
 
 
 def plan_layout(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
-    """Groups of files to write again so that all have the layout that the table has now.
+    """Groups of files to rewrite so that all have the layout that the table has now.
 
     A small file that is only not sorted waits: it is, when it is joined with others.
     """
@@ -203,7 +203,7 @@ def plan_layout(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
 
 
 def has_other_layout(one: FileFacts, rule: Rule) -> bool:
-    """Whether a file is written again for the sake of its layout."""
+    """Whether a file is rewritten because of its layout."""
     return one.outdated or (one.unsorted and is_large(one.file.size_bytes, rule))
 
 
@@ -234,7 +234,7 @@ def _of_place(files: Sequence[FileFacts], rule: Rule) -> list[Group]:
 
 
 def _laid_out(files: Sequence[FileFacts], rule: Rule) -> Iterator[Group]:
-    """Groups of files that have not the partition spec, or the sort order, of the table."""
+    """Groups of files that lack the partition spec or the sort order of the table."""
     kind: Kind = "part" if files[0].outdated else "sort"
     for part in _parts(sorted(files, key=_place), rule):
         size = sum(one.staying_bytes for one in part)
@@ -310,7 +310,7 @@ def _parts(files: Sequence[FileFacts], rule: Rule) -> list[list[FileFacts]]:
 
 
 def _place(one: FileFacts) -> tuple[bool, Any, str]:
-    """Where a file stands among its neighbours; those of which it is not known come last."""
+    """Where a file stands among its neighbours; files without a known place come last."""
     return one.low is None, 0 if one.low is None else one.low, one.file.path
 
 
@@ -326,7 +326,7 @@ MOST_THERE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What runs the tasks of a session: so many cores, of executors or of this machine."""
+    """What runs the tasks of a session: cores of executors or of this machine."""
 
     cores: int
     on_cluster: bool
@@ -339,7 +339,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Groups that are written at the same time, and who does: tasks, or else the driver."""
+    """Groups that are written at the same time, by tasks or else by the driver."""
 
     groups: tuple[Group, ...]
     by_tasks: bool

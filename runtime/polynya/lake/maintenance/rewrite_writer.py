@@ -77,7 +77,7 @@ class Order:
         keys: list[tuple[str, str, str]] = []
         for column, kind in self.by:
             if pa.types.is_floating(rows.schema.field(column["name"]).type):
-                # Arrow has NaN beside NULL, Iceberg above all numbers.
+                # Arrow has NaN next to NULL, Iceberg above all numbers.
                 name = f"{_NAN}{len(keys)}"
                 rows = rows.append_column(name, pc.is_nan(rows.column(column["name"])))
                 keys.append((name, *_HOW[kind]))
@@ -100,7 +100,7 @@ def ordered_by(layout: Layout, shape: Shape, partition: str) -> list[tuple[str, 
 
 
 def _woven(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """The place of each row on a curve on which rows that are alike in all columns are near.
+    """The place of each row on a Z-order curve: rows that are alike in all columns are near.
 
     The bits of the ranks of a row's values, one of each column in turn.
     """
@@ -116,7 +116,7 @@ def _woven(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
 
 
 def _rank(column: pa.ChunkedArray, bits: int) -> pa.Array:
-    """Dense ranks of values, spread over so many bits; NULL is lowest."""
+    """Dense ranks of values, spread over a number of bits; NULL is lowest."""
     keys = [("", *_HOW["asc"])]
     rank = pc.rank(column.combine_chunks(), sort_keys=keys, tiebreaker="dense")
     rank = pc.subtract(rank.cast(pa.int64()), 1)
@@ -138,7 +138,7 @@ _COLUMN_BYTES, _DECODED = 8, 2
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A data file that is written again: its number, and the positions that are deleted.
+    """A data file to rewrite: its number, and the positions of its deleted rows.
 
     A place is the number times FILE_STEP, plus the position in the file.
     """

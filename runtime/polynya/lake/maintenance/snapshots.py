@@ -94,7 +94,7 @@ class _Snapshot:
     place: int | None
 
     def is_among(self, newest: int, *, off_main: bool = False) -> bool:
-        """Whether it is one of so many newest of the main branch; off it `off_main`."""
+        """Whether it is one of the newest of the main branch; off it `off_main`."""
         return off_main if self.place is None else self.place < newest
 
 
@@ -241,7 +241,7 @@ def _records(files: ReadFiles, location: str) -> list[dict[str, Any]]:
         return [one for one in fastavro.reader(source) if isinstance(one, dict)]
 
 
-#: S3 takes so many names in one request.
+#: Names that S3 accepts in one request.
 _TOGETHER: Final = 1000
 
 
@@ -264,7 +264,7 @@ def sizes(table: IcebergTable) -> dict[str, int]:
 def delete(
     table: IcebergTable, paths: Sequence[str], known: Mapping[str, int] | None = None
 ) -> Freed:
-    """Delete files by Iceberg's FileIO; one that is not there any more is no error.
+    """Delete files by Iceberg's FileIO; a missing file raises nothing.
 
     `known` are the sizes of the table's files, None to list them.
     """
@@ -363,7 +363,7 @@ def _collected(table: IcebergTable, builder: Any) -> list[str]:
 
 
 def _refuse_files_in_use(table: IcebergTable, paths: Iterable[str]) -> None:
-    """Raise InternalError when a file of the current snapshot is to be deleted."""
+    """Raise InternalError when the files to delete include one of the current snapshot."""
     metadata = table.metadata()
     current = metadata.get("current-snapshot-id")
     newest = [one for one in metadata.get("snapshots", ()) if one["snapshot-id"] == current]

@@ -26,7 +26,7 @@ from polynya.observe.trace import count, span
 
 
 class GaveWayError(Exception):
-    """Somebody wants the machine or the table, and what was begun was removed."""
+    """Other work wants the machine or the table; the unfinished files were removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class StagedGroup:
-    """A group, and the files that are to take its place."""
+    """A group, and the files that will take its place."""
 
     group: Group
     files: tuple[Rewritten, ...]

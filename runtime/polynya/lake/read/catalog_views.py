@@ -53,7 +53,7 @@ def create_views(
 
 
 def drop_views(spark: SparkSession, names: Iterable[str]) -> None:
-    """Drop views, given as `schema.view`; those that are not there are no error."""
+    """Drop views, given as `schema.view`; missing views are ignored."""
     for name in names:
         spark.sql(f"DROP VIEW IF EXISTS {quote_path(view_catalog(spark), *name.split('.'))}")
 

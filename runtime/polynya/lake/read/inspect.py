@@ -95,7 +95,7 @@ def versions_and_events(
     return versions, events
 
 
-#: The rate of a dataset is that of so many copies.
+#: Number of newest copies that the rate of a dataset is computed from.
 RATE_COPIES: Final = 10
 
 

@@ -132,7 +132,7 @@ _SHOWING: Final = """
 _COMMANDS: Final = frozenset(f"{_SPARK}execution.command.{name}" for name in _SHOWING.split())
 #: What Iceberg's parser makes of `SHOW VIEWS` in its catalogs.
 _OF_ICEBERG: Final = f"{_SPARK}catalyst.plans.logical.views.ShowIcebergViews"
-#: Parts of a node that are no trees: names, types, kinds of joins, positions.
+#: Parts of a node that are not trees: names, types, kinds of joins, positions.
 _PARTS: Final = (
     "java.",
     "scala.",
@@ -158,7 +158,7 @@ _PARTS: Final = (
     "org.apache.spark.unsafe.types.",
 )
 _KNOWN: Final = _PLANS | _NAMES | _COMMANDS | {_OF_ICEBERG}
-#: Of these, those that hold other parts, beside collections.
+#: Of these, those that hold other parts, in addition to collections.
 _WRAPPERS: Final = ("scala.Some", "scala.Tuple", "scala.util.Left", "scala.util.Right")
 _EXPRESSIONS: Final = f"{_SPARK}catalyst.expressions."
 #: Of the expressions that a parser makes by itself: those that run code which Spark does not have.

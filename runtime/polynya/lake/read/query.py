@@ -107,7 +107,7 @@ def hint(spark: SparkSession, error: PySparkException | Py4JError) -> str:
 
 
 def fix_of(condition: str, parameters: Mapping[str, str], views: list[str]) -> str:
-    """The fix of an error with these parameters, where these views are to be read."""
+    """The fix of an error with these parameters, for a query of these views."""
     if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")):
         wanted = next(iter(parameters.values()), "").replace("`", "")
         close = get_close_matches(wanted.lower(), views, n=1)

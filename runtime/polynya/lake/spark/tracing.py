@@ -47,7 +47,7 @@ def _counted(send: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _trace_methods(spark: SparkSession, owner: type, *names: str) -> None:
-    """Make spans of methods whose jobs say for which dataset they are."""
+    """Make spans of methods; their jobs name the dataset that they work for."""
     for name in names:
         setattr(owner, name, _traced(spark, f"spark.{name}", getattr(owner, name)))
 
@@ -65,7 +65,7 @@ def _traced(spark: SparkSession, name: str, method: Callable[..., Any]) -> Calla
 
 
 def log_statements(spark: SparkSession) -> None:
-    """Log every statement of this process from now on, if anybody reads it (`--debug`)."""
+    """Log every statement of this process from now on, with `--debug`."""
     kind = type(spark)
     if log.isEnabledFor(logging.DEBUG) and not hasattr(kind.sql, "logs_statements"):
         logged = _with_log(kind.sql)
@@ -83,7 +83,7 @@ def _with_log(sql: Callable[..., Any]) -> Any:
 
 
 class Jobs:
-    """The jobs of a session, each told once, after its end. A lane holds one at a time."""
+    """The jobs of a session, each reported once, after its end. A lane holds one at a time."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm

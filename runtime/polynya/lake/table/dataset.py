@@ -74,7 +74,7 @@ def upgrade(table: IcebergTable, snapshot: int | None, format_version: int) -> N
 
 
 class BeingAppliedError(Exception):
-    """The table is being applied, and what was asked for has to wait for the end of that."""
+    """An apply of the table is running; the request has to wait for its end."""
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class DatasetTable:
     state: TableState
     granted: int | None = None
     epoch: int = 0
-    #: Held by whoever needs a state that stays as it is until its commit.
+    #: Held while the state must not change before a commit.
     changing: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
     #: An apply failed: what is known of the table is not to be believed.
     distrusted: bool = False
@@ -155,7 +155,7 @@ class DatasetTable:
     def take_over(self) -> None:
         """Make this owner the only one whose commits succeed: the first act of one that writes.
 
-        The table gets the format that its dataset is to have, and what a new one would have.
+        The table gets the format of its dataset, and the properties that a new table would have.
         Raises FencedError as `open` does.
         """
         with self.changing:
@@ -235,7 +235,7 @@ class DatasetTable:
             yield self._quiet.wait_for(lambda: not self._applying, patience_seconds)
 
     def refuse_beside_apply(self) -> None:
-        """Raise BeingAppliedError while an apply is at work: what follows is not for beside it."""
+        """Raise BeingAppliedError while an apply is running."""
         if self._applying:
             self._awaited = True
             raise BeingAppliedError
@@ -325,7 +325,7 @@ class DatasetTable:
             refuse_fenced(self.table, self.granted)
             refuse_stale(self.table, before, error)
             raise
-        # Before the state is read again: who was overtaken since must be told.
+        # Before the state is read again: an owner that was overtaken since must get the error.
         self.epoch = ownership.epoch
         if committed.is_step_alone:
             self.state = replace(after, snapshot=committed.snapshot)
@@ -338,7 +338,7 @@ class DatasetTable:
         return Ownership(self.epoch, self.owner, uuid4().hex)
 
     def reload(self) -> None:
-        """Read the state again; raises ConflictError when somebody else owns the table by now."""
+        """Read the state again; raises ConflictError when another owner took the table over."""
         self.table.refresh()
         self.state = read_state(self.table)
         self.views_of = None
@@ -394,7 +394,7 @@ class DatasetTable:
         keys: tuple[str, ...] | None = None,
         copy: CopyState | None = None,
     ) -> Shape:
-        """The same as `shape`, with the columns that are excluded by now and still stored.
+        """The same as `shape`, with the columns that are excluded now but still stored.
 
         Whoever writes a stored version again needs them: what is stored stays stored.
         """

@@ -20,7 +20,7 @@ def new_owner() -> str:
 
 
 def owner_in_words(owner: str) -> str:
-    """An owner as people find it: `process 4711 on node-1`."""
+    """An owner in words: `process 4711 on node-1`."""
     host, _, rest = owner.partition(":")
     process, _, start = rest.partition(":")
     return f"process {process} on {host}" if start else owner or "another process"

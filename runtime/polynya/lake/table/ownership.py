@@ -1,4 +1,4 @@
-"""What a table refuses, whoever writes: rows of another task, rows with other keys."""
+"""Checks before the first batch: the table must belong to this task and have the same keys."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def refuse_landed(target: DatasetTable) -> None:
 
 
 def refuse_direct(target: DatasetTable) -> None:
-    """A table that has read its stream itself does not know which landed batches go on there."""
+    """A table that has read its stream itself does not know which landed batches continue there."""
     if target.state.copy.position.stream is not None:
         raise OperationError(
             "POLYNYA-STR-069",

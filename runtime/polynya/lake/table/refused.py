@@ -1,4 +1,4 @@
-"""Why a step was refused: another owner was faster, or another engine has moved files."""
+"""Explain a refused step: another owner was faster, or another engine has moved files."""
 
 from __future__ import annotations
 

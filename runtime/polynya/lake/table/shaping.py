@@ -1,4 +1,4 @@
-"""The shape of a dataset, from its settings and from what its state has met so far."""
+"""Derive the shape of a dataset from its settings and from the columns that its state knows."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _moved_deletes(file: Path, move: _Move) -> Path:
 
 
 def _written_again(file: Path, change: Callable[[_Record], _Record]) -> Path:
-    """An Avro file of Iceberg beside another one, with its records changed."""
+    """Write a changed copy of an Avro file of Iceberg next to the original."""
     try:
         with file.open("rb") as source:
             reader = fastavro.reader(source)

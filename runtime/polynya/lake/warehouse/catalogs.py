@@ -19,7 +19,7 @@ from polynya.model.errors import ConflictError, DependencyError
 from polynya.model.names import PostgresAddress
 
 SQLITE: Final = "jdbc:sqlite:"
-#: Seconds that a commit of somebody else is waited for.
+#: Seconds to wait for a commit of another process.
 _FILE_PATIENCE: Final = 30.0
 _TABLES: Final = "iceberg_tables"
 #: As Iceberg makes them: version 1 of its schema, which can hold views.
@@ -190,7 +190,7 @@ def _unusable(file: Path, why: str) -> DependencyError:
 
 #: Seconds until a server that does not answer is given up.
 _SERVER_PATIENCE: Final = 10
-#: What PostgreSQL says to somebody who may not come in: class 28, and 42501 inside.
+#: SQLSTATE of PostgreSQL for a refused login: class 28, and 42501 for a missing permission.
 _REFUSED: Final = ("28", "42501")
 
 

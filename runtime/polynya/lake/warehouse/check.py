@@ -23,12 +23,12 @@ from polynya.model.errors import (
     TaskStoppedError,
 )
 
-#: Errors that say themselves what is the matter.
+#: Errors that explain themselves.
 _OF_THEIR_OWN = (ConfigError, ConflictError, SuspendedError, TaskStoppedError)
 
 
 def cause_of(failure: PolynyaError, target: ResolvedTarget, catalog: str) -> PolynyaError:
-    """Why a step failed in a warehouse that had tables: it is gone, or else what was said.
+    """Why a step failed in a warehouse that had tables: it is gone, or else the given error.
 
     Whoever writes into a folder that is gone makes it again, so that the catalog has to tell.
     """
@@ -95,7 +95,7 @@ def newest_metadata(folder: Path) -> Path | None:
 def tables_in(warehouse: Path) -> Iterator[tuple[str, str, Path]]:
     """Namespace, name and newest metadata of each table in a warehouse.
 
-    Views are left out, and tables without a snapshot: who was killed while making one leaves it so.
+    Views are left out, and tables without a snapshot: a killed process may leave such a table.
     """
     for folder in sorted(warehouse.glob("*/*/metadata")):
         newest = newest_metadata(folder.parent)
@@ -167,7 +167,7 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
 
 
 def refuse_incomplete(target: ResolvedTarget, catalog: str) -> None:
-    """Raise when metadata of tables is missing. A run goes on with its other tables."""
+    """Raise when metadata of tables is missing. A run continues with its other tables."""
     gone = [one for one in entries_of(target, catalog) if _is_gone(one.metadata)]
     if gone:
         raise _without_metadata(gone)
@@ -223,7 +223,7 @@ def _without_metadata(gone: Sequence[CatalogEntry]) -> OperationError:
     )
 
 
-#: What a disk says that takes no more.
+#: Error numbers of a full disk.
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: What is written to try: permission bits say nothing about full disks and read-only mounts.
 _TRIAL: Final = b"polynya" * 10_000
@@ -247,7 +247,7 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def unwritable(where: str, error: OSError) -> DependencyError:
-    """The error for a place that takes nothing, after what the system said."""
+    """The error for a place that accepts no file, from the system's message."""
     if error.errno in NO_ROOM:
         return no_room(where, error.strerror)
     return no_access(where, error.strerror or str(error))

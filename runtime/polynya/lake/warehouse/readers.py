@@ -32,20 +32,20 @@ from polynya.store.places import store_at
 
 log = logging.getLogger(__name__)
 
-#: Below the warehouse, beside the folders of its schemas.
+#: Below the warehouse, next to the folders of its schemas.
 FOLDER: Final = ".polynya/readers"
-#: By so much two clocks may differ.
+#: By how much two clocks may differ.
 SKEW: Final = timedelta(minutes=5)
-#: So long a file speaks for its reader after it was written.
+#: How long a file protects its reader after it was written.
 LASTS: Final = timedelta(minutes=10)
 #: A reader writes its file after this share of the shortest time for which snapshots stay...
 _SHARE: Final = 8
 #: ...or after this time.
 _AT_MOST: Final = timedelta(minutes=15)
 _MOST_BYTES: Final = 4096
-#: A reader that has ended waits so long for a write that is under way.
+#: How long a reader that has ended waits for a write that is under way.
 _LET_GO_SECONDS: Final = 5.0
-#: No reader says that it reads for so long.
+#: The longest time that a reader may register for.
 _FAR: Final = timedelta(days=1)
 #: What names a snapshot of the past in SQL.
 _PAST: Final = re.compile(
@@ -84,9 +84,9 @@ class Readers:
         return cls(partial(store_at, target.warehouse, target.aws), clock)
 
     def at_work(self) -> list[Reading]:
-        """All who said that they read, and whose word has not ended.
+        """All registered readers whose files have not expired.
 
-        What ended long ago is removed. A file that is no such word is not heeded.
+        Files that expired long ago are removed. Other files are ignored.
         """
         store, now, found = self._store(), self._clock.now(), []
         for info in store.list(FOLDER):
@@ -186,7 +186,7 @@ def _moment(text: str) -> datetime:
 
 @contextmanager
 def reading(project: LoadedProject, statements: str = "") -> Iterator[None]:
-    """Read tables inside: no expiry of ours takes away meanwhile what is read there.
+    """Read tables inside this block: no expiry of Polynya removes what is read there.
 
     `statements` is the SQL that is answered, "" for what reads the newest snapshots only.
     """

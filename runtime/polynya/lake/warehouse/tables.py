@@ -15,7 +15,7 @@ from polynya.lake.warehouse.catalogs import CatalogEntry
 
 
 class Tables(Protocol):
-    """What is asked of a catalog of PyIceberg's to find tables."""
+    """The part of a PyIceberg catalog that finds tables."""
 
     @property
     def properties(self) -> Mapping[str, str]:

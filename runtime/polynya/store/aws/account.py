@@ -73,7 +73,7 @@ def vcpu_quota(access: AwsAccess, code: str, retry: Retry) -> int:
 
 
 def new_tables_open_to_iam(access: AwsAccess, retry: Retry) -> bool:
-    """Whether IAM alone decides who reads a new table, as in a new account.
+    """Whether IAM alone decides which principals read a new table, as in a new account.
 
     Raises DependencyError.
     """
@@ -165,7 +165,7 @@ def try_catalog_writes(
 
 
 def try_stream_write(access: AwsAccess, name: str, retry: Retry) -> None:
-    """Put one record that says what it is; whoever reads the stream passes over it.
+    """Put one record that identifies itself; readers of the stream skip it.
 
     Raises DependencyError: POLYNYA-AGT-042 when there is no such stream.
     """

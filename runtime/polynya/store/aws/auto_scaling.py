@@ -135,7 +135,7 @@ class AutoScalingGroups:
     def roll(self, group: str) -> None:
         """See `NodeGroups`. As a deploy does it: the new node first, unless the group may be empty.
 
-        Nodes that already have the newest template are replaced, too: who rolls wants new ones.
+        Nodes that already have the newest template are replaced, too: a roll asks for new nodes.
         """
         facts = self.facts(group)
         new_first = facts is not None and facts.bounds.minimum > 0

@@ -70,7 +70,7 @@ _NO_IDENTITY: Final = (
 
 
 def client(service: str, access: AwsAccess) -> Any:
-    """A client of one service that makes a single attempt: who calls it decides on others.
+    """A client of one service that makes a single attempt: its caller decides on retries.
 
     Raises:
         DependencyError: the SDK finds no region (POLYNYA-AWS-001).
@@ -79,7 +79,7 @@ def client(service: str, access: AwsAccess) -> Any:
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,
         retries={"total_max_attempts": 1},
-        # Servers that stand in for S3 have no name for every bucket.
+        # Servers that stand in for S3 have no host name per bucket.
         s3={"addressing_style": "path"} if access.endpoint else None,
         max_pool_connections=32,
     )
@@ -128,7 +128,7 @@ def is_transient(error: Exception) -> bool:
 
 
 def is_denied(error: Exception) -> bool:
-    """Whether AWS knows who asks, and lets them not."""
+    """Whether AWS knows the caller and denies the request."""
     return code_of(error) in _DENIED or status_of(error) == 403
 
 

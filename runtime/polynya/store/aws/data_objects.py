@@ -42,7 +42,7 @@ class S3Files:
     Attributes:
         region: of the buckets.
         endpoint: of a server that stands in for S3, None for S3.
-        virtual_hosts: whether that server has a name for every bucket.
+        virtual_hosts: whether that server has a host name per bucket.
     """
 
     region: str
@@ -94,7 +94,7 @@ class S3Files:
             small = file.size() <= _SMALL_BYTES
             kept = file.read_buffer() if small else file
             _kept.put((self, path), kept, len(kept) if small else 0)
-        # One handle serves many threads: it is read by position, and not closed by who reads.
+        # One handle serves many threads: it is read by position, and readers do not close it.
         yield pa.BufferReader(kept) if isinstance(kept, pa.Buffer) else kept
 
     def put(self, location: str, data: bytes) -> None:

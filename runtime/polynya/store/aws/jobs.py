@@ -256,7 +256,7 @@ def _seen_by_emr(run: Any, number: str) -> RunSeen:
 
 
 def _parameters(engine: EmrServerlessEngine) -> str:
-    """What `spark-submit` is told. No text of a configuration file can hold a space here."""
+    """Parameters of `spark-submit`. No text of a configuration file can hold a space here."""
     size = (
         f"--conf spark.driver.cores={engine.vcpu} --conf spark.driver.memory={engine.memory}g "
         + _ALONE

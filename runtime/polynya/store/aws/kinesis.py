@@ -39,7 +39,7 @@ _MISSING: Final = "ResourceNotFoundException"
 class KinesisStream:
     """A Kinesis data stream, by name or ARN. Usable from many threads.
 
-    Only `put` tries again what may pass: who reads decides on the pace himself.
+    Only `put` retries transient errors: a reader decides on its pace itself.
     """
 
     def __init__(
@@ -143,16 +143,6 @@ def _no_stream(resource: str, said: str) -> DependencyError:
 
 
 _EXPIRED: Final = "ExpiredIteratorException"
-_BUSY: Final = frozenset(
-    {
-        "KMSThrottlingException",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "Throttling",
-        "ThrottlingException",
-    }
-)
 #: What one request gives at most; Kinesis has this limit too.
 _MOST_RECORDS: Final = 10_000
 
@@ -264,7 +254,7 @@ class KinesisShards:
                 raise _MissingError from error
             if code == _EXPIRED:
                 raise _expired(resource, str(error)) from error
-            if code in _BUSY:
+            if code in _THROTTLED:
                 raise _busy(resource, str(error)) from error
             raise explained(
                 error, action=action, resource=resource, grant=f"{grant} on the {resource}"
@@ -276,8 +266,8 @@ class _MissingError(Exception):
 
 
 def _passes(error: Exception) -> bool:
-    """Whether a call is to be made again here. Stand-ins call an old iterator a server's fault."""
-    return code_of(error) != _EXPIRED and (is_transient(error) or code_of(error) in _BUSY)
+    """Whether to retry a call here. Stand-ins call an old iterator a server's fault."""
+    return code_of(error) != _EXPIRED and (is_transient(error) or code_of(error) in _THROTTLED)
 
 
 def _shard(found: dict[str, Any]) -> Shard:

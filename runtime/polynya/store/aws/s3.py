@@ -224,7 +224,7 @@ class S3ObjectStore:
         """Write under a condition. True when this call wrote.
 
         An attempt whose answer was lost may have written: an object that then holds exactly `data`
-        counts as ours. Writers who compete put a name of their own into it.
+        counts as ours. Writers that compete put a name of their own into it.
         """
         attempts = 0
 
@@ -346,7 +346,7 @@ def _listed(page: Mapping[str, Any], root: str) -> Iterator[ObjectInfo]:
 def _version(found: Mapping[str, Any]) -> str:
     """The moment of a write, in seconds, and its ETag, as listings and answers give them.
 
-    The same bytes written again may have the same ETag, but hardly within the same second.
+    The same bytes written twice may have the same ETag, but hardly within the same second.
     """
     return f"{int(found['LastModified'].timestamp())} {found['ETag']}"
 
@@ -356,7 +356,7 @@ def _written(found: Mapping[str, Any]) -> float:
 
 
 def _stamp(found: Mapping[str, Any]) -> int:
-    """A number for the ETag, which is the same when the same bytes are written again."""
+    """A number for the ETag, which is the same when the same bytes are written twice."""
     return zlib.crc32(str(found["ETag"]).encode()) & 0xFFFFFF or 1
 
 
@@ -369,7 +369,7 @@ def _failed_condition(error: ClientError) -> bool:
 
 
 class S3SourceStore(S3ObjectStore):
-    """An object store below a prefix of a bucket of which parts are listed."""
+    """An object store below a prefix of a bucket, whose parts can be listed."""
 
     def __reduce__(self) -> tuple[type[S3ObjectStore], tuple[Any, ...]]:
         """Tasks in other processes open clients of their own."""

@@ -115,7 +115,7 @@ def _json_path(values: Sequence[Value], _: Place) -> Value:
 def _walk(json: Value, steps: Sequence[str], level: int) -> Value:
     """What is at the end of a path, an array of it for each `[*]` before."""
     here = steps[level] if level == 0 else f"${steps[level]}"
-    # The whole of an element is itself: it may be a text, which is no JSON.
+    # The whole of an element is itself: it may be a text, which is not JSON.
     value = json if level and here == "$" else Value(_at(json, here), STRING)
     if level == len(steps) - 1:
         return value

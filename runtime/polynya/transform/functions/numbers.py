@@ -110,7 +110,7 @@ def _size(x: Value) -> str:
 
 
 def _places(values: Sequence[Value]) -> int:
-    """Decimal places to keep, as the literal says; what is no whole number counts as 0."""
+    """Decimal places to keep, as the literal says; anything but a whole number counts as 0."""
     said = values[1].constant if len(values) > 1 else None
     try:
         return max(-_PLACES, min(_PLACES, int(said or "0")))
@@ -141,7 +141,7 @@ def _trunc(values: Sequence[Value], _: Place) -> Value:
         return Value(f"CAST({let('x', value, cut)} AS {value.kind})", value.kind)
 
     def real(x: Value) -> str:
-        # By decimals: 1.15 * 100 is 114.99999999999999 in doubles. What has no room there is whole.
+        # By decimals: 1.15 * 100 is 114.99999999999999 in doubles. What they cannot hold is whole.
         exact = Value(f"TRY_CAST({x.sql} AS DECIMAL(38, 18))", Decimal(38, 18))
         return f"coalesce(CAST({let('d', exact, cut)} AS DOUBLE), {x.sql})"
 

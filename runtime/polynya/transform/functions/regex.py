@@ -119,7 +119,7 @@ def _replace(values: Sequence[Value], place: Place) -> Value:
     if pattern is None:
         return null()
     new = f"coalesce({text(values[2]).sql}, '')" if len(values) > 2 else "''"
-    # Java would take `$1` and `\` for more than themselves, and raise where there is no such group.
+    # Java would take `$1` and `\` for more than themselves, and raise for a missing group.
     plain = f"replace(replace({new}, '\\\\', '\\\\\\\\'), '$', '\\\\$')"
     return Value(f"regexp_replace({text(values[0]).sql}, {pattern}, {plain})", STRING)
 

@@ -37,7 +37,7 @@ _HIGHEST: Final = f"{sys.float_info.max!r}D"
 
 
 def edges_of(area: str) -> list[Edge] | None:
-    """The edges of a polygon or of several, holes among them; None for what is no area."""
+    """The edges of a polygon or of several, holes among them; None for anything but an area."""
     if not _IS_AREA.fullmatch(area):
         return None
     edges: list[Edge] = []
@@ -78,7 +78,7 @@ def _judged(judge: Callable[[str, str], str]) -> Build:
 
 
 def _told(judge: Callable[[str, str], str], edges: Value, point: Value) -> str:
-    """What is said of a point, NULL where there is no point or no area."""
+    """The verdict on a point, NULL where there is no point or no area."""
 
     def of_place(x: Value, y: Value) -> str:
         answer = judge(*_inside_and_edge(edges.sql, x.sql, y.sql))

@@ -1,4 +1,4 @@
-"""The one table of Polynya's functions: what expressions may call, and what is told of them."""
+"""The table of Polynya's functions: what expressions may call, with documentation of each."""
 
 from __future__ import annotations
 
