@@ -5,8 +5,8 @@ A process can start only one JVM. For that reason, and for its memory, each capt
 Debezium reads rows by the columns that it derived from DDL statements. Where it misreads one, the
 engine ends, and a new engine gets a schema history with a statement that Debezium understands
 (`as_read` in `polynya.capture.landing.stream`). Binlog connectors need this history to read their
-log. It is a file that only grows, and new entries are put before the batch that follows them: a
-history ahead of the data does no harm, a history behind it would make the log unreadable.
+log. The file only grows, and new entries are put before the batch that follows them: a history
+ahead of the data does no harm, a history behind it would make the log unreadable.
 
 An offset is the position from which Debezium would restart. Until another event comes, that is the
 start of the last transaction, and a statement does not move it at all. The binlog client in the

@@ -1,8 +1,8 @@
 """The order in which a load reads a table, and the place in it where the load continues. Pure.
 
-The place after a chunk records the columns that the rows were read by, and how each is ordered. A
-load that continues later, perhaps in another process, can then see that the table has another order
-now: behind the same key values there would be other rows, and some would be skipped.
+The place after a chunk records the columns that ordered the rows, and how each was compared. A load
+may continue later, perhaps in another process, and then notices a changed order: other rows would
+follow the same key values, and some would be skipped.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ States of a table: `queued`, `loading`, `running`, `suspended`. Estimates are nu
 database has none. A process that did what it was asked for exits with code 0.
 
 All tables share one stream, and an unreadable change comes again with each attempt. So a failed
-table is retried by reading the stream again from the newest landed batch. After
-`table_retries` retries the table is suspended, and the stream continues without it.
+table is retried by reading the stream again from the newest landed batch. After `table_retries`
+retries the table is suspended, and the stream continues without it.
 
 Requests of an operator are objects in the landing zone, where any node that runs the capture finds
 them. `_asked/hold.json` below the task's folder stops the capture as long as it exists. Each other

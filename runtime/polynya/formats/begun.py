@@ -1,4 +1,4 @@
-"""Notes of the files that are being read, so that a file that kills its reader is refused.
+"""Notes of the files being read: a file that kills its reader again and again is refused.
 
 A file that needs more memory than the machine has kills the process, and would kill the next one
 too. So each process keeps a small local file, a note, with the names of the files in its current

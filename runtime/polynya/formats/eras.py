@@ -1,8 +1,8 @@
 """Eras of a source's log: positions start again after a failover, a reset or a restore.
 
 Within one era the position orders events. An event with an older position and a newer time than the
-events before it belongs to a new era; the policy `restart_log` decides what happens then. A late
-or repeated event is older in both, so it never looks like a new era.
+events before it belongs to a new era; the policy `restart_log` decides what happens then. A late or
+repeated event is older in both, so it never looks like a new era.
 """
 
 from __future__ import annotations

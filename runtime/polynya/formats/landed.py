@@ -1,8 +1,8 @@
 """The landed batch of a stream: its Parquet object, its messages, and how far a table copied it.
 
 This object is the contract between stream landing and the readers of the landing zone. It holds
-messages and the position after them and is written with one put, so a reader never sees one
-without the other.
+messages and the position after them and is written with one put, so a reader never sees one without
+the other.
 
 A message in quarantine is a line of JSON about the message, followed by the message itself. The
 line has the header columns and the content settings, because nothing else records them once the

@@ -1,9 +1,8 @@
 """The configuration bucket: bundles, the pointer, and what a push or pull may overwrite.
 
-A project folder remembers the content (a hash by path) that each of its files had in the bucket at
-the last push or pull, as `met`; a file that did not exist is not in it. None means that there was
-none. Content in `met` counts as seen by both sides. Only unseen content, in the folder or in the
-bucket, is protected.
+At each push or pull a project folder records the content of its files in the bucket as `met`: a
+hash by path, without files that did not exist. None means no push or pull yet. Content in `met`
+counts as seen by both sides. Only unseen content, in the folder or in the bucket, is protected.
 """
 
 from __future__ import annotations

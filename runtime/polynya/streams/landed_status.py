@@ -1,8 +1,8 @@
 """How far streams have landed, and which landed batches may be removed.
 
 A batch is removed when it is older than `keep` and every table that reads the folder has copied it.
-A batch that some table has not copied is removed once it is older than `keep_unread` too, so that a
-suspended table does not fill the landing zone.
+A batch that some table has not copied is removed once it is older than `keep_unread` too: a
+suspended table cannot fill the landing zone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The MariaDB and MySQL side of a comparison: the rows of a table at one moment, as hashes.
 
 The server writes values as the texts of `Kind` in `polynya.capture.compare.digest`, as the capture
-lands them. Where an event has another value than the database, as for dates that no calendar has,
-the text is that of the event.
+lands them. Where an event has another value than the database, as for dates outside the calendar,
+the value of the event counts.
 
 The server cannot concatenate texts beyond its `max_allowed_packet`. A table with longer rows is
 read row by row and hashed here.

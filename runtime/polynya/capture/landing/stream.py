@@ -12,10 +12,10 @@ ran before or during the capture.
 
 The fold cannot drop repeated events of a table without key, so each of its rows has to land exactly
 once. Until such a table is loaded, none of its events land. Its load lands as a whole, with all
-events that its view does not contain, and afterwards only events that the view does not contain
-land. The transactions in a view are the first ones of the stream, up to a point. PostgreSQL
-identifies them by their numbers, which each event carries, and by the end of the last of them in
-the log. A binlog has them in the order of their positions.
+events missing from its view, and afterwards only events missing from the view land. The
+transactions in a view are the first ones of the stream, up to a point. PostgreSQL identifies them
+by their numbers, which each event carries, and by the end of the last of them in the log. A binlog
+has them in the order of their positions.
 
 A landed batch costs the landing zone an object and each table a file to read, so a busy stream
 lands about once in `seconds`. The first events after a pause land at once. Time counts from the end

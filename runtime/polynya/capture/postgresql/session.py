@@ -1,7 +1,7 @@
 """Sessions of PostgreSQL: TLS, quoting, log positions, and errors with codes.
 
-Identifiers are quoted here and nowhere else. Statements use the simple protocol
-without parameters, because COPY takes none.
+Identifiers are quoted here and nowhere else. Statements use the simple protocol without parameters,
+because COPY takes none.
 """
 
 from __future__ import annotations

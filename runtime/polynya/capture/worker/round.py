@@ -1,7 +1,7 @@
 """A round of a capture: the load and the stream, until the tables change or a request comes.
 
-Load and stream run at the same time and land into one log. The next round begins at the
-newest position in the log.
+Load and stream run at the same time and land into one log. The next round begins at the newest
+position in the log.
 """
 
 from __future__ import annotations

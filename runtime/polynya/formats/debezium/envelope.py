@@ -3,9 +3,9 @@
 A line is `{"key", "value", "headers"}` as an engine or connector delivers it, or a bare value. Key,
 value and header texts may each be wrapped as `{"schema", "payload"}`.
 
-The transform `ExtractNewRecordState` flattens events. `Flattened` moves the metadata that the
-transform added to a row (`add.fields`) or to the headers (`add.headers`) back into an envelope, so
-that all later code reads one kind of event.
+The transform `ExtractNewRecordState` flattens events. `Flattened` takes the metadata that the
+transform added to a row (`add.fields`) or to the headers (`add.headers`), and builds the envelope
+again. All later code reads one kind of event.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
 | Oracle | commit SCN 16 (else SCN), order in the transaction 19, else SCN 19 and SSN 10 |
 | MongoDB | `ts_ms` 16, `ord` 19 |
 
-Snapshot reads (`r`) have order 0, so they sort before all events of later transactions.
-In PostgreSQL the LSN alone is not monotonic, because transactions interleave in the log.
+Snapshot reads (`r`) have order 0, so they sort before all events of later transactions. In
+PostgreSQL the LSN alone is not monotonic, because transactions interleave in the log.
 """
 
 from __future__ import annotations

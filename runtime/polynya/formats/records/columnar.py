@@ -2,8 +2,8 @@
 
 Spark, Hive and Impala wrote times of 96 bits (INT96) to Parquet for years. Arrow reads them as
 64-bit nanoseconds, which turns years before 1677 and after 2262 into other years. They are read as
-microseconds instead, which hold every time of a table. A column with a finer time becomes text, so
-that the typing step rejects exactly the records that do not fit.
+microseconds instead, which hold every time of a table. A column with a finer time becomes text, and
+the typing step then rejects exactly the records with such a time.
 
 In ORC a list of equal items takes a few bytes, whatever its length. Arrow does not expose the
 column statistics in the footer, so they are parsed here: they give the number of items before Arrow

@@ -3,7 +3,7 @@
 A before image is the row that an update replaced, with the change sequence of that update. It is
 left out unless its key differs from the key of the update. In that case the record moved: the
 before image becomes a delete of the old key and the update an insert of the new key. The insert
-remembers the old key, so that columns that were not sent are carried over.
+remembers the old key, which carries over columns without a sent value.
 """
 
 from __future__ import annotations

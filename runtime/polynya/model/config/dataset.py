@@ -1,7 +1,7 @@
 """One dataset with every setting final, and the settings that its table remembers.
 
-The settings are grouped into parts that each answer one question. Empty tuples and None mean
-"not set". Expressions are as the user wrote them.
+The settings are grouped into parts that each answer one question. Empty tuples and None mean "not
+set". Expressions are as the user wrote them.
 """
 
 from __future__ import annotations

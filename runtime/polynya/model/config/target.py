@@ -1,7 +1,7 @@
 """The project file `polynya.yml`, its targets, and the target to run in.
 
-Properties of an Iceberg catalog are an allow list: one that names a class would load it on the
-node, and one that names an endpoint or a path would send data there.
+Properties of an Iceberg catalog are an allow list. A property with the name of a class would load
+it on the node, and a property with an endpoint or a path would send data there.
 """
 
 from __future__ import annotations

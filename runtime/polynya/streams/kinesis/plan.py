@@ -1,7 +1,7 @@
 """Which shards of Kinesis are read next, and how far each was read. Pure.
 
-A shard that came from a split or a merge is read after all its parents were read to their ends, so
-that records of one key keep their order.
+A shard from a split or a merge is read after all its parents were read to their ends, so that
+records of one key keep their order.
 """
 
 from __future__ import annotations
