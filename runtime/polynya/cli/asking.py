@@ -1,4 +1,4 @@
-"""What is asked of units in a running cluster: written down for their owners, and waited for."""
+"""Requests for units of a running cluster: written for their owners, and waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing captures by name on the command line, and tables as a preview shows them."""
+"""Captures chosen by name on the command line, and tables as a preview shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polynya landing run`: captures in this process's charge, without Spark."""
+"""`polynya landing run`: runs captures in this process, without Spark."""
 
 from __future__ import annotations
 

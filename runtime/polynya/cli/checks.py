@@ -1,4 +1,4 @@
-"""What `polynya doctor` finds: one line per thing that has to work."""
+"""One check of `polynya doctor`: its outcome in a line, and its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polynya compare`: a captured database against what became of it."""
+"""`polynya compare`: a captured database compared with its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command receives: global options, output, the project, selected datasets."""
+"""The context of each command: global options, output, the project, selected datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the exit code of `polynya` means. Documented in docs/reference/cli.md; never changed."""
+"""The exit codes of `polynya`. Documented in docs/reference/cli.md; never changed."""
 
 from __future__ import annotations
 

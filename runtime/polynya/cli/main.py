@@ -1,4 +1,4 @@
-"""Where the `polynya` command begins. Signals are held while its modules are loaded."""
+"""The entry point of the `polynya` command. Signals are held while its modules load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polynya network-agent`: carry out what people ask of the groups of clusters."""
+"""`polynya network-agent`: executes commands for the groups of machines of clusters."""
 
 from __future__ import annotations
 

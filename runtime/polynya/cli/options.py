@@ -1,4 +1,4 @@
-"""The global flags: the same before and after the verb, taken out before the verb's own parsing."""
+"""The global flags: valid before and after the command, and removed before it parses its own."""
 
 from __future__ import annotations
 

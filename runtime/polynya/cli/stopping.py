@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a command after the steps that are running; a second Ctrl-C at once."""
+"""Stopping a command: Ctrl-C and SIGTERM end it after its running steps, a second one at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polynya test`: the project's own tests of its tasks, in tables of their own."""
+"""`polynya test`: the project's own tests of its tasks, in temporary tables."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The node agent: it keeps the tasks of a configuration running."""
+"""The node agent: it runs the tasks of a configuration and shares them with other nodes."""

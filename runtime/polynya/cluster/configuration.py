@@ -35,8 +35,7 @@ class Mine:
 
     Attributes:
         name: by which tasks name it; None: as the project calls the cluster of its other tasks.
-        only_named: there are other clusters, so that a task of which nobody says whose it is cannot
-            be taken.
+        only_named: there are other clusters, so a task that names no cluster cannot be taken.
     """
 
     name: str | None = None

@@ -243,9 +243,9 @@ class Job:
         where: see `Right`; None where nodes share nothing.
         looks: its tables, by name, as they were looked at last.
         step: the last one.
-        asked: what a person wants done before its work goes on.
-        doing: what of that runs now, instead of its work.
-        settled: the wish that was settled last, of which others may still have to hear.
+        asked: an operator's request, carried out before its work continues.
+        doing: the part of that request that runs now instead of its work.
+        settled: the request that was settled last; others may still have to learn of it.
     """
 
     key: JobKey

@@ -1,4 +1,4 @@
-"""Makes a node a member of its cluster, on a thread of its own."""
+"""The thread on which a node is a member of its cluster."""
 
 from __future__ import annotations
 

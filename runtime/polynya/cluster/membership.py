@@ -26,7 +26,7 @@ from polynya.engine.scheduler import THREADS
 from polynya.observe import cluster as events
 from polynya.observe.events import Event, EventSink
 
-#: Nodes that are replaced run beside those that replace them for some minutes.
+#: Replaced nodes and their replacements run at the same time for some minutes.
 _LASTING_SECONDS: Final = 900.0
 
 

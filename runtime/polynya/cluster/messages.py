@@ -1,4 +1,4 @@
-"""Messages from the other threads to the agent's own, and the ports that it works through."""
+"""Messages from other threads to the agent's thread, and the ports of the agent."""
 
 from __future__ import annotations
 

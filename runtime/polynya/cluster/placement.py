@@ -75,8 +75,8 @@ class Rules:
         round_seconds: how long a round is, however often the leader plans.
         rest_seconds: a unit that moved is not moved for balance for so long.
         warm_up_seconds: a node so young is filled for balance gradually.
-        idle_share: what a unit weighs beside its load, as a part of the mean load of units: an idle
-            one is looked after, too.
+        idle_share: what a unit weighs in addition to its load, as a part of the mean load of units:
+            an idle unit takes some work, too.
         idle_load: the same in busy seconds per second; the greater of the two holds. Where all
             units idle, differences are not worth a move.
     """

@@ -98,10 +98,10 @@ def is_healthy(report: Mapping[str, Any]) -> bool:
 
 
 def total(backlogs: Iterable[Waiting]) -> Waiting:
-    """The backlog of several jobs, of which `THREADS` work at the same time.
+    """The backlog of several jobs; `THREADS` of them work at the same time.
 
-    Of work that a service does only files and bytes are added: its time is none of this node's, and
-    its age nothing that another node would change.
+    For work that a service does, only files and bytes are added: it takes none of this node's time,
+    and another node would not change its age.
     """
     waiting = list(backlogs)
     found = [one for one in waiting if one.files]

@@ -1,4 +1,4 @@
-"""Put an agent together: its source, its work folder, its engine, the places it reports to."""
+"""Builds an agent: configuration source, work folder, engine, outlets of its reports."""
 
 from __future__ import annotations
 

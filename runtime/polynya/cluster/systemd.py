@@ -1,4 +1,4 @@
-"""Telling systemd the agent's status: the protocol of sd_notify(3), a few datagrams."""
+"""Reports the agent's status to systemd: the protocol of sd_notify(3), a few datagrams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unit of work of a cluster: what fails for itself, moves between nodes and is owned by one."""
+"""The unit of work of a cluster: it fails alone, moves between nodes and has one owner."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs tasks: finds what has landed, copies it, decides when to apply, replays the quarantine."""
+"""The engine runs tasks: it finds what has landed, copies, decides when to apply, and replays."""

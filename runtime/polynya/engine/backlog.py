@@ -34,7 +34,7 @@ from polynya.model.project import Task
 
 #: Speed of a dataset that was not measured yet, in bytes per second.
 FIRST_GUESS: Final = 1_000_000.0
-#: Size of a record of a stream of which none was landed yet, in bytes.
+#: Assumed size of a record before the first one of a stream has landed, in bytes.
 _FIRST_RECORD_BYTES: Final = 1000.0
 #: Weight of what was measured before, each time something is added to it.
 _FADING: Final = 0.8

@@ -1,4 +1,4 @@
-"""Everything that tasks run with: session, landing zone, applier, views for other engines."""
+"""Builds the context of a run: session, landing zone, applier, views for other engines."""
 
 from __future__ import annotations
 

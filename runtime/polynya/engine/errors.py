@@ -1,4 +1,4 @@
-"""Any exception as one of Polynya's errors, at the edge of a unit of work or of the process."""
+"""Turns any exception into one of Polynya's errors, at the edge of a unit or of the process."""
 
 from __future__ import annotations
 

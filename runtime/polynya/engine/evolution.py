@@ -1,4 +1,4 @@
-"""Schema changes that a batch brings, and columns that settings name and nobody has seen."""
+"""Schema changes of a batch, and columns that settings name but no record has."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Evolution:
 
     @property
     def halt(self) -> SchemaChange | None:
-        """The change because of which nothing of the batch may be copied."""
+        """The change that forbids copying the batch."""
         return blocking(self.changes)
 
     @property

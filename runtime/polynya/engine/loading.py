@@ -1,4 +1,4 @@
-"""A large first full load, read by tasks; everything else is copied in batches."""
+"""A large first load by tasks: the decision and the load. All else is copied in batches."""
 
 from __future__ import annotations
 

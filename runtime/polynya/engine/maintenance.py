@@ -41,7 +41,7 @@ from polynya.observe.trace import span
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An action that was taken: why, what it did, and that beside what was expected of it."""
+    """An action that was taken: why, what it did, and how that compares with what was expected."""
 
     verdict: Verdict
     outcome: Outcome
@@ -261,7 +261,7 @@ class MaintenanceBeside:
     def after(self, table: WorkingDataset, ended: Ended) -> Ended:
         """How a turn ends of the unit that copies: with maintenance asked for if there may be any.
 
-        A table that did not change and of which nothing expires meanwhile costs no look.
+        A table that did not change and has nothing to expire costs no look.
         """
         if not self._on or ended.more or ended.failure is not None:
             return ended

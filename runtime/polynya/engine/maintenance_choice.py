@@ -44,12 +44,12 @@ SNAPSHOT_BYTES: Final = 1300
 EXPIRING_BYTES: Final = 64 * 2**10
 #: Reading one more manifest.
 MANIFEST_BYTES: Final = 64 * 2**10
-#: Part of a read that a planner saves which knows how many values a column has.
+#: Part of a read that a planner saves when it knows how many values a column has.
 PLANNING: Final = 0.05
 #: Planners err by little over fewer rows.
 LEAST_ROWS: Final = 1_000_000
-#: Part of the files of an old layout that a read does without in the new one, on average: one query
-#: in four asks by its columns, and then reads half of them.
+#: Part of the files that a read skips after a change of the layout, on average: one query in four
+#: filters by its columns, and then reads half of them.
 PRUNED: Final = 1 / 8
 #: Rows that are too old are looked for after this share of their retention, at least so long.
 RETENTION_SHARE: Final = 1 / 30
@@ -315,7 +315,7 @@ class Left:
     cheap_only: bool = False
 
     def within(self, seconds: float) -> Left:
-        """The same, of which no more than so many seconds are left."""
+        """The same with at most so many seconds left."""
         known = seconds if self.seconds is None else min(self.seconds, seconds)
         return replace(self, seconds=known)
 
@@ -407,7 +407,7 @@ def _verdict(action: ActionName, one: Worth | None, facts: TableFacts, terms: _T
 
 
 def _after(one: Verdict, best: Verdict | None, now: datetime) -> Verdict:
-    """A verdict beside the one that is taken: one action at a time."""
+    """A verdict on an action other than the chosen one: one action at a time."""
     if best is None or one is best or not one.taken:
         return one
     reason = f"{one.reason}; {best.action} comes first"

@@ -1,4 +1,4 @@
-"""How good the shape of a table is, what was done about it, and what comes next. Needs no JVM."""
+"""The maintenance status of a table: its health, the last actions, the next one. Needs no JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a dataset was copied and is not applied yet, and what follows from it."""
+"""The pending changes of a dataset: facts, whether to apply, and why copies wait for an apply."""
 
 from __future__ import annotations
 

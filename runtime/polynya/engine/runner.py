@@ -1,4 +1,4 @@
-"""Run the tasks of a project once, or until stopped. One that fails does not stop the others."""
+"""Runs the tasks of a project once, or until stopped. One that fails does not stop the others."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ class Queue:
                     self._move(place, now)
 
     def sweep(self) -> list[Crew]:
-        """Drop the units that are to end and do not work; the crews of which none is left."""
+        """Drop idle units that must end; returns the crews without units."""
         if any(crew.ends for crew in self._crews):
             for place in list(self._places.values()):
                 if place.crew.ends and not place.running:

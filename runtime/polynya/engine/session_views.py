@@ -1,4 +1,4 @@
-"""Live views of a session whose catalog can hold none."""
+"""Live views in a session whose catalog cannot hold views."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a person asks of a cluster, and how a person sees it: objects of the coordination place."""
+"""Requests of operators to a cluster, and its status: objects in the coordination place."""

@@ -335,7 +335,7 @@ def _inside(by_path: Mapping[str, T], folder: str) -> dict[str, T]:
 
 
 def asked(reading: Reading, alive: Collection[str]) -> tuple[str, ...]:
-    """All that is asked, with what it waits for; `alive` are the incarnations that live."""
+    """All pending requests, with what each waits for; `alive` are the living incarnations."""
     return tuple(
         f"{unit.task}/{unit.name}: {in_words(reading, unit, alive)}"
         for unit in sorted(reading.wishes)
@@ -343,7 +343,7 @@ def asked(reading: Reading, alive: Collection[str]) -> tuple[str, ...]:
 
 
 def in_words(reading: Reading, unit: JobKey, alive: Collection[str]) -> str:
-    """What is asked of a unit of which something is asked, and what it waits for."""
+    """The request for a unit that has one, and what it waits for."""
     wish = reading.wishes[unit]
     of = f" of {wish.dataset}" if wish.dataset is not None else ""
     why = f" ({wish.reason})" if wish.reason else ""

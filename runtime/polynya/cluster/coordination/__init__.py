@@ -1,1 +1,1 @@
-"""Who does what in a cluster: sessions, the leader, plans, ownership and a member's turn."""
+"""Coordination of a cluster: leases, the leader, plans, ownership and a member's turn."""

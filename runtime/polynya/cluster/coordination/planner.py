@@ -416,9 +416,9 @@ class Planner:
         return not self._plans.newer(plan_path(incarnation))
 
     def _writable(self, incarnation: str, term: int) -> bool:
-        """A plan of which the version is known, that there is not yet, or that is damaged.
+        """Whether a plan may be written: its version is known, it does not exist, or it is damaged.
 
-        Not one of a later term: then another one leads, and this member has not heard of it yet.
+        Not one of a later term: then another member leads, and this one has not learned it yet.
         """
         found = self._plans.documents.get(plan_path(incarnation))
         if found is None:

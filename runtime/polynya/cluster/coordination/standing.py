@@ -1,4 +1,4 @@
-"""What a member is told in a turn, and what it knows after it."""
+"""The input of a member's turn, and the member's state after it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The network agent: it carries out on a cluster's group of machines what people ask of it."""
+"""The network agent: it executes operators' commands on the groups of machines of clusters."""

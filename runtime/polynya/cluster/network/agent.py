@@ -1,4 +1,4 @@
-"""The network agent: serves the clusters of its network until it ends."""
+"""The network agent: serves the clusters of its network until it is stopped."""
 
 from __future__ import annotations
 

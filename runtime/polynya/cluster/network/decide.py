@@ -47,7 +47,7 @@ class Facts:
         former: the one before, to go back to.
         doubted: how many seconds of its probation the serving one has left, 0 when it has none.
         deaths: how often it died in them.
-        trial: the one that is tried beside it.
+        trial: the one on trial next to it.
         failed: versions that did not work, and why.
     """
 
@@ -67,7 +67,7 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """Start the wanted version beside the one that serves."""
+    """Start the wanted version next to the serving one."""
 
 
 @dataclass(frozen=True, slots=True)

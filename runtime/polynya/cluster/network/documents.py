@@ -1,4 +1,4 @@
-"""The objects between people and the network agent: commands, and its sign of life."""
+"""The objects between operators and the network agent: commands, and its sign of life."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the network agent reaches what it needs: a state that changes once, not with each try."""
+"""The state of a connection of the network agent, which changes once and not with each try."""
 
 from __future__ import annotations
 

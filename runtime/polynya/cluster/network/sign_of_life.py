@@ -1,4 +1,4 @@
-"""The sign of life of the network agent: one object of each cluster that it serves."""
+"""The sign of life of the network agent: one object in each cluster that it serves."""
 
 from __future__ import annotations
 

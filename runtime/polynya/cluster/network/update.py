@@ -234,7 +234,7 @@ class Keeper:
         return self._pin.sha256 if self._pin is not None else None
 
     def _try(self) -> None:
-        """Start the wanted version beside the one that serves."""
+        """Start the wanted version next to the serving one."""
         version = self._wanted
         try:
             if self._pin is not None:

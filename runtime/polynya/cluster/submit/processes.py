@@ -1,4 +1,4 @@
-"""What is submitted for a unit, and runs as processes of this machine."""
+"""Submitted work of a unit, and runs of it as processes on this machine."""
 
 from __future__ import annotations
 

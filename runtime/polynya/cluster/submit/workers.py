@@ -1,4 +1,4 @@
-"""Jobs where their task wants them: in the session of this process, beside it, or in AWS."""
+"""Jobs run where their task says: in this process's session, in another process, or in AWS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands ask of captures and of their databases."""
+"""Requests of commands to captures and their databases."""
 
 from __future__ import annotations
 

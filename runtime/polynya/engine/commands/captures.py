@@ -1,4 +1,4 @@
-"""What state a captured table is in, as people see it: from its place in line to its live view."""
+"""The state of a captured table as operators see it, from its queue position to its live view."""
 
 from __future__ import annotations
 

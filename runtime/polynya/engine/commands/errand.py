@@ -1,4 +1,4 @@
-"""What a person asks of one unit of work: reload it, give a reload up, or let it begin again."""
+"""An operator's request for one unit: reload it, abandon a reload, or start it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configure, recreate or rebuild datasets: what a plan does without landed records."""
+"""Configure, recreate or rebuild datasets: steps of a plan that read no landed records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the next records of a dataset would become: columns, events, rows, refusals, policies."""
+"""A preview of a dataset's next records: columns, events, rows, refusals, policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next records of a table that reads its stream itself, out of its source; nothing is kept."""
+"""A preview of a table that reads its stream directly, from its source; nothing is stored."""
 
 from __future__ import annotations
 

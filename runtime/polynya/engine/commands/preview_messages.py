@@ -1,4 +1,4 @@
-"""What the next landed batch of a landing would hold, read from its source and not put anywhere."""
+"""A preview of the next landed batch of a stream, read from its source; nothing is written."""
 
 from __future__ import annotations
 

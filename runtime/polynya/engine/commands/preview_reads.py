@@ -1,4 +1,4 @@
-"""One file as if it had just landed for a task, wherever it lies. It is only read."""
+"""A preview of one file, wherever it is, as if it had just landed for a task. It is only read."""
 
 from __future__ import annotations
 

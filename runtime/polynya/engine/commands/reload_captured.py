@@ -1,4 +1,4 @@
-"""Reload a captured table: from its database, as it is now, beside the stream of its changes."""
+"""Reload a captured table from its database as it is now, while its changes continue to arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read quarantined records again, with today's settings, as if they had been good at once."""
+"""Replay: read quarantined records again with today's settings, as if they had been valid."""
 
 from __future__ import annotations
 

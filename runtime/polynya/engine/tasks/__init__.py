@@ -1,1 +1,1 @@
-"""The kinds of storage task: how each finds, reads and copies what has landed."""
+"""The kinds of task: how each finds, reads and copies landed data."""

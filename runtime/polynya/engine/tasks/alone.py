@@ -1,4 +1,4 @@
-"""Captures without anything else: no Spark and no table, as near to the database as they may be."""
+"""Captures run alone, without Spark and tables, as close to their database as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a capture process reports, as typed events, and expiry of what it landed."""
+"""The reports of a capture process as typed events, and expiry of its landed batches."""
 
 from __future__ import annotations
 

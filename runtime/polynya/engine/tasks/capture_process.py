@@ -45,7 +45,7 @@ class Process(Protocol):
         ...
 
     def ask(self, tables: tuple[str, ...], *, reload: bool) -> None:
-        """Let it take tables up again, or load them anew."""
+        """Let it resume tables, or reload them."""
         ...
 
     @property

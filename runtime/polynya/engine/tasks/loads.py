@@ -1,4 +1,4 @@
-"""Where the full load of a dataset lies, and gathering it batch by batch."""
+"""The full load of a dataset: where it is, and gathering it batch by batch."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def load_of(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> 
 
 
 def refuse_nothing(load: Load, dataset: ResolvedDataset, glob: str | None) -> None:
-    """Raise OperationError for a load of which no file has landed."""
+    """Raise OperationError when no file of the load has landed."""
     if load.find({}).files:
         return
     named = glob or dataset.landing.initial_load

@@ -164,7 +164,7 @@ def wait_for_copies(found: Uncopied, most: int) -> str | None:
 
 
 class LandedRoom:
-    """Asks the tables only when what was landed since then may have filled the room."""
+    """Decides whether landing waits; asks the tables only when the limit may have been reached."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A task of kind `landing` as a unit of work: its capture is a process, its turns only listen."""
+"""A `landing` task as a unit of work: a process captures, and the unit's turns only listen."""
 
 from __future__ import annotations
 
