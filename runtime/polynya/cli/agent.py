@@ -134,7 +134,7 @@ def _frozen(freeze: Mapping[str, Any]) -> str:
     return f"by {freeze['by']}{since}{why}"
 
 
-#: A second signal within so many seconds is the first one again: `timeout` sends it to the process
+#: A second signal within this many seconds is the first one again: `timeout` sends it to the process
 #: and to its group.
 SECOND_SIGNAL_SECONDS: Final = 0.5
 

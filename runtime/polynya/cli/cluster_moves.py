@@ -108,7 +108,7 @@ def store_of(context: CommandContext, coordination: str | None) -> tuple[ObjectS
 
 
 def _project(context: CommandContext) -> LoadedProject | None:
-    """The project, if this is the folder of one: whoever looks at a cluster needs none."""
+    """The project, if this is the folder of one; commands about a cluster need none."""
     try:
         return context.load(tolerant=True)
     except ConfigError:

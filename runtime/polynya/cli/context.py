@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def voice(output: JsonOutput) -> Callable[[Event], None]:
-    """Write events as lines; who does not read them any more stops nothing."""
+    """Write events as lines; a closed pipe stops nothing."""
 
     def tell(event: Event) -> None:
         if event.level is Level.PROGRESS:
@@ -70,7 +70,7 @@ def _write_emf(file: Path | None, minute: Minute) -> None:
 
 
 def _write_prometheus(file: Path, text: PrometheusText, minute: Minute) -> None:
-    """Replace the file: who reads it must not find half of it."""
+    """Replace the file, so that a reader never finds half of it."""
     # The collector reads `*.prom` only.
     new = file.with_name(f".{file.name}.new")
     new.write_text(text.of(minute), encoding="utf-8")

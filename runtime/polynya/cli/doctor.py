@@ -23,7 +23,7 @@ from polynya.model.errors import ConfigErrors, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.observe.events import counted
 
-#: Below so many free bytes a run soon ends in an error.
+#: With fewer free bytes a run soon ends in an error.
 _LITTLE_ROOM: Final = 512 * 2**20
 
 

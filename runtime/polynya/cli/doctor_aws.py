@@ -105,15 +105,15 @@ def _identity(access: AwsAccess) -> Check:
 def _readable(name: str, place: S3Location, access: AwsAccess) -> Check:
     store = S3ObjectStore(place, access, retry=_PATIENCE)
     empty = next(store.list(), None) is None
-    # Who may read and list is told that an object is not there; who may not read, that it is
-    # forbidden.
+    # With the rights to read and list, a missing object is reported as missing; without the right
+    # to read, as forbidden.
     with suppress(FileNotFoundError):
         store.get(_PROBE)
     return Check(name, "ok", f"{place}: can be listed and read{', empty so far' if empty else ''}")
 
 
 def _configuration(place: S3Location, access: AwsAccess) -> Check:
-    """Nodes only read; who pushes needs more, and a bucket that compares before it writes."""
+    """Nodes only read; a push needs more rights, and a bucket with conditional writes."""
     readable = _readable("config", place, access)
     store = S3ObjectStore(place, access, retry=_PATIENCE)
     path = f"{_PROBE}/{uuid4().hex}"

@@ -92,7 +92,7 @@ class Drawn:
     """On a terminal: below what is said, gone at the end."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
-        # Start-up time: only who waits for something needs it.
+        # Start-up time: only slow commands need it.
         from rich.live import Live
 
         self._steps = Steps(clock)

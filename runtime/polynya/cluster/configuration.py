@@ -104,8 +104,8 @@ class InForce:
 class Acceptance:
     """Takes what was read and says what is in force, with `work` as its place on disk.
 
-    Of the tasks those that are `mine`. The files of the others are kept, too: who gets one of them
-    with the next configuration has read it already.
+    Of the tasks only those that are `mine`. The files of the others are kept, too: if the node gets
+    one of them with the next configuration, it has the last valid version.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ class JobFacts:
         right: whether this node may run it; None where nodes share nothing.
         epoch: under which it runs, or ran last.
         fenced: the epoch of its table that ended its last run, None when none did.
-        asked: what is to be done before its work goes on, in words; None when nothing is.
+        asked: the pending request in words, carried out before its work continues; or None.
         doing: what runs does that, instead of its work.
         held: why nothing that is asked is begun, None when it may be.
     """
@@ -117,7 +117,7 @@ LONGEST_PAUSE: Final = 300.0
 
 
 def pause_after(failures: int, draw: float) -> float:
-    """Seconds until the next attempt after so many failures in a row.
+    """Seconds until the next attempt after a number of failures in a row.
 
     `draw` in [0, 1) spreads it over the upper half of the limit ("equal jitter", AWS Architecture
     Blog, Exponential Backoff And Jitter, 2015): never at once, and not all at the same time.
@@ -323,7 +323,7 @@ class Job:
         self.backlog.resume(now)
 
     def ask(self, asked: Asked | None) -> None:
-        """This is wanted now; whoever asks wants it tried, whatever has failed before."""
+        """Take a request. It is tried at once, whatever has failed before."""
         if asked is not None and asked.wish == self.settled:
             asked = None
         before, self.asked = self.asked, asked
@@ -393,7 +393,7 @@ class Job:
     def waiting(self, now: float) -> Waiting:
         """What waits for it, as far as it looked; `now` in monotonic seconds.
 
-        What waits for a suspended job is no work for anybody, but it gets older.
+        The backlog of a suspended job is not work for anybody, but it gets older.
         """
         waiting = self.backlog.waiting(now)
         suspended = self.state == "suspended"

@@ -196,7 +196,7 @@ class MemberThread:
         if standing.state is None:
             return
         if self._gossip is None or self._known_as != standing.incarnation:
-            # Another one after its lease was lost: who told in the name of the one before is done.
+            # A new incarnation after its lease was lost: the sender of the former one stops.
             if self._gossip is not None:
                 self._gossip.stop()
             self._gossip = self._opened(standing.incarnation, self._early.set)

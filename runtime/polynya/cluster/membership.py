@@ -210,9 +210,9 @@ def rights(
     )
 
 
-#: Figures of so many seconds make one measurement; shorter ones jump between 0 and 1.
+#: Seconds of one measurement; shorter ones jump between 0 and 1.
 _WINDOW_SECONDS: Final = 10.0
-#: What was measured so many seconds ago counts half.
+#: Age in seconds at which a measurement counts half.
 _HALF_LIFE_SECONDS: Final = 60.0
 
 
@@ -328,7 +328,7 @@ class Part:
         self._others.prefer_to_leave(advice.reason)
 
     def taken(self, message: TurnTaken) -> frozenset[str]:
-        """Take note of a turn of the member; the tasks whose suspended jobs are to be tried again.
+        """Take note of a turn of the member; the tasks whose suspended jobs should be retried.
 
         Who has just begun has suspended none.
         """

@@ -160,7 +160,7 @@ class Workers(Protocol):
         """Do once what is asked of a unit, under a grant; nothing else of the job runs meanwhile.
 
         An ErrandEnded says how that went, then RunEnded comes in any case. Only this comes when it
-        was told to stop, and after a failure that may pass: then it is to be tried again.
+        was told to stop, and after a failure that may pass: then it is retried.
         """
         ...
 

@@ -45,7 +45,7 @@ class UnitFacts:
         load: busy seconds per second, smoothed (`LoadMeter` in `cluster/membership.py`).
         heavy: costs much to move, such as one with a large state.
         moved_seconds_ago: since it went from one node to another, whatever the cause. None: not
-            that the leader knows. The first placement of a unit is no move.
+            that the leader knows. The first placement of a unit is not a move.
         pinned_to: the node that a person wants it on.
         unknown_to: incarnations whose configuration does not have it; they do not get it. Empty
             in most cases. What not all nodes know is not moved for balance.

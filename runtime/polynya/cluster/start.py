@@ -151,7 +151,7 @@ def _joining(
 
 
 def _in_background(source: ConfigurationSource, inbox: Inbox) -> None:
-    """Read on a thread: who asks a bucket may wait for a minute."""
+    """Read on a thread: a request to a bucket may take a minute."""
 
     def read() -> None:
         try:

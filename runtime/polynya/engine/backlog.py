@@ -239,7 +239,7 @@ class Reader:
 def first_unread_of(readers: Sequence[Reader] | None) -> int | None:
     """The first landed batch that some table has not copied; None: there is none to wait for.
 
-    Where nobody knows who reads, nothing counts as copied.
+    Where the readers are unknown, nothing counts as copied.
     """
     if readers is None:
         return 1
@@ -252,7 +252,7 @@ def late_of(readers: Sequence[Reader] | None, number: int) -> tuple[str, ...]:
 
 
 class LandedReaders:
-    """Looks the readers up. It knows none, and says so, before it was told the project's tasks."""
+    """Looks up the readers. Before `know` has set the project's tasks, they are unknown."""
 
     def __init__(self, state_of: StateOf | None = None) -> None:
         self._state_of = state_of
@@ -266,7 +266,7 @@ class LandedReaders:
         self._landings = tuple(one for one in tasks or () if isinstance(one, StreamingLanding))
 
     def landing_of(self, folder: str) -> StreamingLanding | None:
-        """What lands into a folder of landed batches; None: nothing of the project, or who knows.
+        """The landing that writes a folder; None: it is not in this project, or unknown.
 
         One with `direct: true` lands nothing.
         """
@@ -274,7 +274,7 @@ class LandedReaders:
         return next((one for one in self._landings if one.place == parent and not one.direct), None)
 
     def of(self, folder: str) -> tuple[Reader, ...] | None:
-        """The tables that read a folder; None where that cannot be told now."""
+        """The tables that read a folder; None where they are unknown now."""
         tasks, look = self._tasks, self._state_of
         if tasks is None or look is None:
             return None
@@ -286,7 +286,7 @@ class LandedReaders:
 
 
 def state_in(spark: SparkSession) -> StateOf:
-    """Reads the states of tables in the catalog of a session. Takes nothing over."""
+    """Reads the states of tables in the catalog of a session, without taking them over."""
 
     def state_of(dataset: ResolvedDataset) -> CopyState | None:
         if not spark.catalog.tableExists(internal_path(spark, dataset)):

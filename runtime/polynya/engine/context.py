@@ -33,7 +33,7 @@ from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore
 from polynya.transform.named_columns import UnknownColumn
 
-#: A table is taken back when the other process has not committed for so many seconds.
+#: A table is taken back when the other process has not committed for this many seconds.
 QUIET_SECONDS = 60.0
 #: The same while a reload is under way: comparing a large table takes its time.
 QUIET_SECONDS_OF_A_RELOAD = 900.0
@@ -92,21 +92,29 @@ class Truce:
 class EngineContext:
     """Collaborators and switches of a run.
 
-    `epoch` is what coordination granted to the `owner` for this unit of work, None where nodes
-    share none (docs/semantics.md section 11). `said` holds what was said last about each matter, so
-    that what lasts is said once. `mirror` makes the views of a dataset for other engines and
-    returns the names of those that changed; None where there is nothing to make. `backlog` is told
-    what waits in the landing zone. `loads` says which full loads are large enough for tasks,
-    `apply_speeds` how fast applies went.
-    `upkeep` is what maintenance has used of its budget, `readers` tells who reads in the warehouse.
-    `upkeep_seconds` are what maintenance may take of a run that ends, all in all, where somebody
-    has submitted it for that too; None: little of each dataset, because somebody waits for the end.
-    `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
-    dataset. `worked` says that a step on tables has succeeded, so that there are some: `cause_of`
-    then looks for what explains a failure. `access` is how the target reaches AWS. `is_alive` tells
-    whether Spark still answers; it is asked after a failure only. `target` is where it runs, None
-    for engines of tests. `landed_readers` tells which tables read landed batches, and how far.
-    `begun` notes which landed files are being read, and tells those that ended a process.
+    Attributes:
+        epoch: granted by coordination to the `owner` for this unit of work; None where nodes do not
+            share work (docs/semantics.md section 11).
+        said: the last report about each matter, so that a lasting one is reported once.
+        truce: the takeover backoff.
+        mirror: makes the views of a dataset for other engines, and returns the names of those that
+            changed; None where there are none to make.
+        backlog: receives what is waiting in the landing zone.
+        loads: which full loads are large enough for tasks.
+        apply_speeds: how fast applies were.
+        upkeep: the part of the maintenance budget that is used.
+        upkeep_seconds: what all maintenance may take of a run that ends, if the run was submitted
+            for maintenance, too. None: little per dataset, because a user waits for the end.
+        readers: the readers of the warehouse.
+        at_unknown: receives columns that settings name and no record has; None: such a column stops
+            its dataset.
+        worked: a step on tables has succeeded, so there are tables.
+        cause_of: finds the cause of a failure, once a step has `worked`.
+        access: how the target reaches AWS.
+        is_alive: whether Spark still answers; asked only after a failure.
+        target: where it runs; None for engines of tests.
+        landed_readers: which tables read landed batches, and how far.
+        begun: notes which landed files are being read, and reports those that ended a process.
     """
 
     spark: SparkSession

@@ -22,7 +22,7 @@ def as_polynya(error: BaseException) -> PolynyaError:
 
 
 def _of_outside(error: BaseException) -> PolynyaError | None:
-    # Start-up time: only who loaded PySpark or PyIceberg can have such an error.
+    # Start-up time: only a process that loaded PySpark or PyIceberg can have such an error.
     if "pyspark" not in sys.modules and "pyiceberg" not in sys.modules:
         return None
     from polynya.lake.errors import aws_error, machine_error

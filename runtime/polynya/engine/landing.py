@@ -68,7 +68,7 @@ class TaskLanding:
         landed: Callable[[], Iterable[ObjectInfo]],
         live: Callable[[], Collection[str]],
     ) -> Ended:
-        """Copy the next batch of a table that has files of its own, unless it is to wait for more.
+        """Copy the next batch of a table that has files of its own, unless it should wait for more.
 
         `landed` are files that may be the table's, `live` the paths of all files that exist.
         """
@@ -179,7 +179,7 @@ _WORTH: Final = 0.5
 _TRIES: Final = 3
 #: So many files at the end are looked at again: they may still grow.
 _END: Final = 20
-#: After a new file was met before the end, all is listed each time for so many seconds.
+#: After a new file was found before the end, everything is listed each time, for these seconds.
 _DOUBT_SECONDS: Final = 3600.0
 
 

@@ -169,8 +169,8 @@ def maintain(
 ) -> Iterator[Taken]:
     """Take actions; without a name those that pay, until none does.
 
-    The budget is not that of runs: there is none. Settings that switch maintenance off do not hold
-    for who asks for it by hand; those of single actions do, unless they are named.
+    The budget of runs does not apply. Settings that switch maintenance off do not apply to a manual
+    call; those of single actions do, unless the call names the action.
 
     Raises what actions raise, and OperationError while a reload is under way.
     """

@@ -69,7 +69,7 @@ class Worth:
         cost: what the action reads and writes.
         written: bytes that it writes.
         since: since when there is something to do, None: as long as the table was not maintained.
-        due_at: the moment at which it is done whatever it gains, None for never.
+        due_at: when it is done regardless of its gain, None for never.
     """
 
     action: ActionName
@@ -213,7 +213,7 @@ def _expiring(facts: TableFacts, settings: Maintenance) -> Worth | None:
         gain=metadata + STORING * facts.expirable_bytes,
         cost=FIXED_BYTES + facts.expirable * EXPIRING_BYTES,
         since=since,
-        # What expires is to be gone within hours, also where nobody pays for it.
+        # What expires must be gone within hours, also where no reader gains by it.
         due_at=None if since is None else since + max(age, timedelta(hours=1)),
     )
 
@@ -258,7 +258,7 @@ def _old_rows(facts: TableFacts) -> Worth | None:
 
 
 def _old_events(facts: TableFacts) -> Worth | None:
-    """Kept events are to be gone when they are too old, also where no apply comes that does it.
+    """Kept events must go when they are too old, also without an apply that removes them.
 
     They go by whole files, which hold those of a share of their time.
     """
@@ -520,7 +520,7 @@ class Used:
 
 #: Costs are bytes that could be read in the same time. So many can in a second: those of an action
 #: by itself (`worth.FIXED_BYTES`) take half of one. On a slower machine or store every action costs
-#: more by the same factor, so that actions are to be compared with each other.
+#: more by the same factor, so that actions can be compared with each other.
 READ_BYTES_PER_SECOND: Final = 128 * 2**20
 
 

@@ -119,7 +119,7 @@ def _run(context: EngineContext, work: Sequence[Unit], rounds: Rounds, *, goes_o
     def report(unit: Unit, ended: Ended) -> None:
         outcome.take(unit, ended)
         if isinstance(ended.failure, FencedError) and context.epoch is not None:
-            # Another node has the work: who granted the epoch looks up which.
+            # Another node has the work; the process that granted the epoch finds out which.
             context.stop.set()
 
     landing: list[Crew] = []

@@ -86,13 +86,13 @@ POLL_SECONDS: Final = 2.0
 LONGEST_PAUSE: Final = 300.0
 #: Long steps at a time: one thread is left for short ones.
 LONG_STEPS: Final = THREADS - 1
-#: A unit that has time and has waited for so many seconds gets a turn although others wait...
+#: A low-priority unit gets a turn after waiting for this many seconds, although others wait...
 LONGEST_PATIENCE: Final = 60.0
-#: ...and then it works for so many seconds before it gives way.
+#: ...and then it works for this many seconds before it gives way.
 LEAST_WORK: Final = 1.0
-#: What follows others that are at work, and found nothing, looks again after so many seconds.
+#: A unit that found nothing, and follows working crews, looks again after this many seconds.
 FOLLOW_SECONDS: Final = 0.5
-#: A unit that is due waits for a thread if none has taken it after so many seconds.
+#: A due unit counts as waiting for a thread if none has taken it after this many seconds.
 WAKING_SECONDS: Final = 0.05
 
 
@@ -107,7 +107,7 @@ class Crew:
         follows: crews that land what these units read.
         gone: called when the last unit has ended.
         over: a policy ended the task.
-        units: so many of them have not ended.
+        units: the number of units that have not ended.
     """
 
     context: EngineContext
@@ -244,7 +244,7 @@ class Queue:
         return line if line.due <= now else None
 
     def is_wanted(self, now: float) -> bool:
-        """Whether somebody waits for a thread who may have one that has time."""
+        """Whether a unit is waiting that may get the thread of a low-priority unit."""
         return min(self._short.due, self._long.due) <= now - WAKING_SECONDS
 
     def ended(self, place: Place, ended: Ended, now: float) -> None:
@@ -449,7 +449,7 @@ def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:
         raise
     except BaseException as error:  # noqa: BLE001 - the edge of a unit
         if not context.is_alive():
-            # No step can be taken any more, of no unit: who runs this starts it again.
+            # No unit can take another step: the caller must start this process again.
             context.stop.set()
         return Ended(failure=context.explained(as_polynya(error), in_tables=not unit.lands))
     context.worked = context.worked or not unit.lands

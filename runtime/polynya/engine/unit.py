@@ -12,7 +12,7 @@ from typing import Final
 
 from polynya.model.errors import PolynyaError
 
-#: A step that copies at least so many landed bytes, or an apply of as much work, counts as long: a
+#: A step that copies at least this many landed bytes, or an apply of as much work, is long: a
 #: second or two on two cores.
 LONG_BYTES: Final = 16 * 2**20
 
@@ -28,9 +28,9 @@ class Turn:
 
     Attributes:
         long: take a step that takes long. Without it such a step is only announced.
-        at_once: copy whatever waits, however little and however soon after the last copy.
-        is_wanted: whether another unit waits for the thread. Only who has time asks.
-        more_comes: what lands for the unit is not over: whatever can wait is for a later turn.
+        at_once: copy everything that is waiting, however little and however soon after the last copy.
+        is_wanted: whether another unit is waiting for this thread; only low-priority units ask.
+        more_comes: more will land for the unit, so anything that can wait is left to a later turn.
         news: something has landed for the unit since its last turn began.
     """
 
@@ -56,7 +56,7 @@ class Ended:
 
     Attributes:
         more: there is more to do now.
-        long: what is to be done next takes long.
+        long: the next step takes long.
         look_again: seconds after which the unit wants its next turn, None: whenever it is polled.
         found: units that are ready, among them such as nobody knew before.
         refused: why a part of the work cannot be done; the rest of it goes on.

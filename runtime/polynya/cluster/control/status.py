@@ -52,7 +52,7 @@ HEARD: Final = "heard"
 
 #: So many units are told of; the rest is counted.
 MOST_UNITS: Final = 500
-#: A change is written so many seconds after the one before, at the soonest.
+#: Least time between two writes of changes, in seconds.
 _EVERY: Final = 10.0
 #: A node that was not heard for so many of its heartbeats tells nothing; and so many seconds.
 _BEATS: Final = 3.0
@@ -294,7 +294,7 @@ _KINDS: Final[Mapping[str, type[Document]]] = {
 def _documents(
     store: ObjectStore, root: str, names: Sequence[str]
 ) -> tuple[dict[str, Document], list[str]]:
-    """The documents by path, and what could not be read; who deletes one meanwhile is right."""
+    """The documents by path, and errors. A document that is deleted meanwhile is no error."""
 
     def read(name: str) -> Document | str | None:
         kind = _KINDS.get(name.partition("/")[0])
@@ -429,7 +429,7 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class UnitStatus:
-    """A unit of work: who has it, since when and why; of one that was stopped since when that is.
+    """A unit of work: its owner, since when and why; for a stopped one, since when it is stopped.
 
     `asked` is what is to be done with it and what that waits for, `outcome` what became of what was
     asked last, `place` where somebody wants it to be; all in words. `work` is what its node says of

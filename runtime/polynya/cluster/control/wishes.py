@@ -35,7 +35,7 @@ from polynya.store.clock import Clock, Retry
 from polynya.store.object_store import ObjectStore
 from polynya.store.places import store_at
 
-#: Somebody else writing the same wish is rare: after so many tries something is wrong.
+#: A concurrent write of the same request is rare: after this many tries something is wrong.
 _TRIES: Final = 5
 
 
@@ -44,7 +44,7 @@ class Wishes:
 
     Args:
         register: the documents of the cluster.
-        by: who asks.
+        by: the author of the requests.
         now: the wall clock, for people to read.
     """
 
@@ -57,7 +57,7 @@ class Wishes:
         self._write(store.drain_path(node), wish)
 
     def undrain(self, node: str, *, own: bool = False) -> bool:
-        """Let a node have units again; `own`: only if the wish is of who asks now.
+        """Let a node have units again; `own`: only if the request has the same author.
 
         False when there was no such wish.
         """
@@ -335,7 +335,7 @@ class UnitWishes:
         path = store.outcome_path(one.unit)
         found = self._register.read(UnitOutcome, path)
         if found is not None and found.document.epoch > one.epoch:
-            # Of somebody who has owned the unit since.
+            # A later owner of the unit wrote it.
             return True
         outcome = UnitOutcome(
             wish=one.asked.wish,

@@ -61,7 +61,7 @@ class NodeLease(Document):
 
 
 class LeaderLease(Document):
-    """`leader`: who plans; nobody when `incarnation` is None. `term` grows with each holder.
+    """`leader`: the planning process, none if `incarnation` is None. `term` grows with each holder.
 
     `configuration` is the fingerprint of the units that its configuration has; empty: of a version
     that does not say so.
@@ -136,7 +136,7 @@ def keys_of(units: tuple[tuple[Any, ...], ...]) -> frozenset[JobKey]:
 
 
 class Plan(Document):
-    """`plans/<incarnation>`: what this node is to have. `number` grows with each writing.
+    """`plans/<incarnation>`: the units that this node should have. `number` grows with each writing.
 
     Attributes:
         dead: the leases that nobody renewed in time when this was written, in the version that the
@@ -164,7 +164,7 @@ class Plan(Document):
 
 
 class Ownership(Document):
-    """`units/<task>/<name>`: who works on it; nobody when `owner` is None.
+    """`units/<task>/<name>`: the process that works on the unit; none when `owner` is None.
 
     `owner` is an incarnation. `epoch` grows by at least 1 with each new owner and never falls.
     """
@@ -211,7 +211,7 @@ class TaskWish(Document):
 
 
 class UnitWish(Document):
-    """`wishes/<task>/<name>`: something is to be done with the unit once, before its work goes on.
+    """`wishes/<task>/<name>`: a request for the unit, carried out once before its work continues.
 
     Its owner deletes it when it is done. The nonce tells it from the next one.
 
@@ -240,7 +240,7 @@ class UnitOutcome(Document):
         wish: the nonce of the wish.
         done: whether it was carried out; else `text` says why not.
         node, epoch: of its owner then.
-        by, asked: who asked, and when.
+        by, asked: the author of the request, and when it was made.
     """
 
     wish: Text
@@ -265,7 +265,7 @@ def parse(kind: type[D], data: bytes, where: str) -> D:
     """The document in an object.
 
     Raises:
-        OperationError: it is no such document (POLYNYA-AGT-012).
+        OperationError: it is not such a document (POLYNYA-AGT-012).
         NewerDocumentError: it is of a newer version (the same code).
     """
     try:

@@ -86,7 +86,7 @@ class Sightings:
         return None if sighting is None else sighting.silent
 
 
-#: `gone` is also who has no lease; `unknown`: the store did not say.
+#: A process without a lease is `gone`, too; `unknown`: the store did not say.
 Verdict: TypeAlias = Literal["ready", "draining", "gone", "dead", "unknown"]
 
 
@@ -115,7 +115,7 @@ class Census:
         self._late, self._renewing = False, 1
 
     def look(self) -> None:
-        """See who renewed. Raises what the store raises."""
+        """See which leases were renewed. Raises what the store raises."""
         asked = self._clock.monotonic()
         found = self._register.list(NODES)
         self._looked = asked
@@ -134,7 +134,7 @@ class Census:
 
     @property
     def due(self) -> bool:
-        """Whether to look even if nothing here depends on it: who leads next has to know.
+        """Whether to look even if nothing here depends on it: the next leader has to know.
 
         As often as leases are renewed; in every turn while one is late.
         """
@@ -423,7 +423,7 @@ class Leadership:
         configuration: str,
         over: Callable[[str], bool],
     ) -> None:
-        """Look who leads; renew or resign when it is us, follow on when nobody does.
+        """See which member leads. Renew or resign if we do, take the lead if nobody does.
 
         Args:
             me: our incarnation.
@@ -461,9 +461,10 @@ class Leadership:
                 self._vacate(found)
 
     def _may_follow(self, now: float) -> bool:
-        """Whether we have watched for a lease, and so know who is dead, or nobody has who lives.
+        """Whether we have watched for a lease's time to live, or nobody has led for some turns.
 
-        Until then we leave the lead to one that knows more.
+        Having watched, we know which processes are dead; until then a member that knows more
+        should lead.
         """
         knows = now - self._began >= self._pace.ttl
         return knows or now - self._vacant_since >= _LEFT * self._pace.turn

@@ -87,7 +87,7 @@ def decide(
     """Decide about a unit that the leader wants this node to have.
 
     Args:
-        record: who owns it, None when nobody ever did.
+        record: its ownership, None when nobody ever owned it.
         me: our incarnation.
         owner: what the process in the record is.
         waited: seconds since this node saw this very record first.
@@ -253,7 +253,7 @@ class Holdings:
         done: Callable[[JobKey, Ownership], None],
         go_on: GoOn,
     ) -> None:
-        """Write records that are still ours, changed; who lost the race looks again next time."""
+        """Change records that are still ours; a lost race is seen in the next turn."""
         for batch in self._records.read(units, go_on):
             writes: dict[JobKey, Write] = {
                 unit: (change(found.document, unit), found.version)

@@ -45,7 +45,7 @@ from polynya.store.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The units that some living node knows; of those that not all know, who does not."""
+    """The units that some living node knows, and for each the nodes that do not know it."""
 
     units: frozenset[JobKey]
     unknown_to: Mapping[JobKey, frozenset[str]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def known(
     Args:
         units: that the leader knows.
         living: all incarnations that live.
-        told: how they differ; who tells nothing knows what the leader knows.
+        told: how they differ; a node without a difference knows what the leader knows.
     """
     having: dict[JobKey, set[str]] = {}
     lacking: dict[JobKey, set[str]] = {}
@@ -75,7 +75,7 @@ def known(
     for unit, nodes in having.items():
         who = frozenset(nodes)
         unknown_to[unit] = made.setdefault(who, everybody - who)
-    # The same set as long as nobody knows more: who compares it does not look at each unit.
+    # The same set as long as nobody knows more, so that comparing it is cheap.
     return Known(units | having.keys() if having else units, unknown_to)
 
 
@@ -245,7 +245,7 @@ class Planner:
 
     @property
     def drained(self) -> Mapping[str, str]:
-        """The nodes that a person drains, and who."""
+        """The nodes that are drained by request, and its author."""
         documents = self._drains.documents.items()
         return {name_of(path.rpartition("/")[2]): found.document.by for path, found in documents}
 

@@ -59,7 +59,7 @@ class Pace:
             while they begin, which they do within one turn.
         most: requests of one kind in one turn, of a node that does not lead.
         soon: until the next turn when this one left something to do.
-        audits: of its own units a node reads so many again in each turn.
+        audits: how many of its own units a node rereads in each turn.
     """
 
     turn: float = 5.0
@@ -84,7 +84,7 @@ class Seen:
         wanted: units of the configuration in force on this node, without those of stopped tasks;
             None while there is no configuration: then the node is no member yet.
         working: units whose jobs run, also those that were told to stop.
-        draining: the node is to end; it stays so.
+        draining: the node must end; this never changes back.
         loads: measured load of units; of others it is their mean.
         heavy: units that cost much to move.
         fenced: units whose run ended since the last turn because their table belongs to another
@@ -106,7 +106,7 @@ class NodeSeen:
     Attributes:
         state: what its lease says, None when this member has not read it.
         dead: its lease was not renewed in time.
-        drained_by: who asked that the node has nothing, None when nobody did.
+        drained_by: the author of its drain, None without one.
         silent_seconds: since this member saw its lease renewed.
         planned: units of its plan, None when this member does not lead.
     """
@@ -147,13 +147,13 @@ class Standing:
     Attributes:
         incarnation: this process, as others know it.
         grants: units that this node may work on, each with its epoch. Valid until `grants_until`,
-            in monotonic seconds of the member's clock: who hears nothing newer by then stops them.
+            in monotonic seconds of the member's clock; without newer ones the node stops them then.
         revoked: units to stop; once they are no longer among `Seen.working` they are released.
         state: what our lease says; None while the node is no member.
         left: all is released and the lease says gone; the process may end.
         leader: the incarnation that leads, as far as known.
         leading: it is this one.
-        frozen: nothing moves, and who said so.
+        frozen: nothing moves; the author of the freeze.
         held: nothing moves, because of that or because the store did not say in this turn.
         nodes: all processes with a lease.
         waiting: units of our plan that are not ours yet, each with what it waits for.

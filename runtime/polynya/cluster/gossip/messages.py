@@ -73,7 +73,7 @@ class Heartbeat:
     """What a node told of itself, or one part of it.
 
     Attributes:
-        sender: who told it.
+        sender: the process that sent it.
         seq: grows by one with each message of a sender.
         at: the sender's clock, for people only.
         state: of the node: `starting`, `running`, `draining` or `stopped`.
@@ -82,7 +82,7 @@ class Heartbeat:
         units: those that it works on.
         part: number of this part, from 1.
         parts: in how many records the heartbeat was sent.
-        left_out: units for which there was no room.
+        left_out: the number of units that did not fit.
     """
 
     sender: Sender
@@ -198,13 +198,13 @@ def _between_0_and_1(value: float) -> float:
 
 #: Version of the records. Fields may be added to it; another meaning is another version.
 VERSION: Final = 1
-#: Grows with each field that is added; who reads may pass over what it does not know.
+#: Grows with each field that is added; readers may ignore unknown fields.
 MINOR: Final = 1
-#: A record has at most so many bytes.
+#: Most bytes of a record.
 MOST_BYTES: Final = 10 * 1024
-#: A heartbeat has at most so many records: some 700 units, those that matter most.
+#: Most records of a heartbeat: some 700 units, those that matter most.
 MOST_PARTS: Final = 8
-#: A reason has at most so many characters: the state of the node has all of it.
+#: Most characters of a reason; the state of the node has all of it.
 MOST_REASON: Final = 160
 #: A hint that concerns more processes than this is for all.
 MOST_ADDRESSEES: Final = 64

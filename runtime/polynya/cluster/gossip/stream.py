@@ -40,7 +40,7 @@ from polynya.model.errors import PolynyaError
 from polynya.store.clock import Clock
 from polynya.store.streams import IteratorLostError, Record, RecordStream, ThrottledError
 
-#: Half of what a shard answers: the other half is for whoever else reads it, and for restarts.
+#: Half of what a shard answers: the other half is for other readers and for restarts.
 READS_PER_SECOND: Final = 2.5
 BYTES_PER_SECOND: Final = 1_000_000.0
 #: Least time between two reads of a shard.
@@ -104,11 +104,11 @@ def beat_wait(nodes: int, shards: int, size_bytes: int, refusals: int, draw: flo
     return Wait(usual * spread, f"{nodes} nodes read {size_bytes} bytes of each")
 
 
-#: After so many failures in a row a shard is begun again.
+#: Failures in a row after which a shard is read from its newest record again.
 _PATIENCE: Final = 3
 #: Records that are older than this are passed over, in seconds.
 _OLD_SECONDS: Final = 120.0
-#: Shards are listed again after so many seconds, although no known one has ended.
+#: Seconds after which shards are listed again although no known one has ended.
 _LIST_SECONDS: Final = 300.0
 #: What stands for the list of shards where failures are counted by shard.
 _LIST: Final = ""
@@ -222,7 +222,7 @@ class StreamReader:
         return News(page.records, now - behind)
 
     def _begin_again(self, shard: str, at: float) -> None:
-        """Its place is of no use any more: look soon which shards there are."""
+        """Drop the iterator of a shard, and list the shards soon."""
         del self._places[shard]
         self._list_at = min(self._list_at, at)
 
@@ -230,18 +230,18 @@ class StreamReader:
         """Take note of a failure; returns the pause that follows it."""
         before = self._failed.get(what)
         times = before.times + 1 if before is not None else 1
-        # One refusal among many readers is no trouble, nor is a place that has grown old.
+        # One refusal among many readers is not trouble, nor is an expired iterator.
         passing = isinstance(error, IteratorLostError | ThrottledError) and times < _PATIENCE
         trouble = None if passing else f"{error.code}: {error.message}"
         self._failed[what] = _Failed(times, trouble)
         return read_wait(nodes, times, self._draw()).seconds
 
 
-#: A process that was not heard for so long is no longer in the picture.
+#: A process that sent nothing for this long is no longer in the picture.
 FORGET_SECONDS: Final = 600.0
-#: So many processes are remembered; a stream full of inventions does not fill the memory.
+#: Most processes that are remembered, so that forged records cannot fill the memory.
 MOST_PROCESSES: Final = 2000
-#: Hints of one process are told apart by so many of their numbers.
+#: Numbers of hints that are remembered per process, to tell hints apart.
 _MOST_HINTS_KEPT: Final = 64
 
 
@@ -413,7 +413,7 @@ class Teller:
                 self._stream.put(self._me.incarnation, record)
         except PolynyaError as error:
             self._failures += 1
-            # One refusal among many writers is no trouble.
+            # One refusal among many writers is not trouble.
             if not isinstance(error, ThrottledError) or self._failures >= _PATIENCE:
                 self.trouble = f"{error.code}: {error.message}"
             return
@@ -430,7 +430,7 @@ class StreamGossip:
     """See `Gossip`. `turn` does the work, on a thread or where a simulation wants it.
 
     Args:
-        me: who tells.
+        me: the sender.
         stream: where.
         clock: of this machine.
         draw: numbers in [0, 1) that spread what nodes ask.
@@ -497,7 +497,7 @@ class StreamGossip:
         return max(due - self._clock.monotonic(), 0.0)
 
     def _read(self, reader: StreamReader) -> None:
-        """Read what is due, and wake who waits when there is a reason to look at the store."""
+        """Read due shards, and wake the member when there is a reason to read the store."""
         news = reader.turn(self._nodes)
         if not news:
             return

@@ -29,7 +29,7 @@ _REPORT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What the agent tells to whom.
+    """The outlets of the network agent.
 
     `alive` is called between two clusters; `ready` once, when all are reached; `report` once a
     minute, with all relays.
@@ -114,7 +114,7 @@ def make_network_agent(
     tell: EventSink,
     heartbeat: Heartbeat | None = None,
 ) -> NetworkAgent:
-    """Put it together; nothing is read or written yet. `heartbeat` is for who keeps it."""
+    """Put it together; nothing is read or written yet. `heartbeat` goes to the keeper."""
     random = SystemRandom()
     me = Me(settings.name, f"{random.getrandbits(64):016x}", __version__)
     relays = [

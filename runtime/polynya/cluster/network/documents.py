@@ -18,7 +18,7 @@ KINDS: Final[tuple[Kind, ...]] = ("stop", "start", "roll", "scale")
 CommandIs: TypeAlias = Literal["pending", "taken", "done", "failed", "refused"]
 
 TAKEN_WITHIN: Final = timedelta(hours=1)
-"""A command that nobody took for so long is refused: whoever gave it no longer expects it."""
+"""A command that nothing took for so long is refused: its sender no longer expects it."""
 
 
 class Command(Document):

@@ -8,7 +8,7 @@ from typing import Final
 
 from polynya.cluster.network.documents import Outage
 
-#: One failed look is no outage.
+#: One failed request is not an outage.
 _PATIENCE: Final = timedelta(seconds=30)
 
 

@@ -127,7 +127,7 @@ class Relay:
         register: its objects.
         groups: the groups of machines.
         me: this process.
-        clock: the time; its wall clock is compared with that of who gave a command.
+        clock: the time; its wall clock is compared with that of a command's sender.
         tell: takes events.
     """
 
@@ -247,7 +247,7 @@ class Relay:
         *,
         asked: str | None = None,
     ) -> None:
-        """Write what became of a command; who changed it meanwhile is heard in the next step."""
+        """Write the outcome of a command. A concurrent change of it is seen in the next step."""
         changed = command.model_copy(update=fields)
         if self._queue.change(name, changed):
             event = CommandChanged(

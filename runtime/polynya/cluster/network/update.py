@@ -260,7 +260,7 @@ class Keeper:
         trial = self._trial
         assert trial is not None
         book = self._book
-        # Before the other one ends: who starts after a crash in between starts the new one.
+        # Before the other one ends: a keeper that crashed in between then starts the new one.
         self._note(replace(book, serving=trial.version, former=book.serving, doubted=True))
         self._serving.end(self._clock)
         trial.pulse.serve()

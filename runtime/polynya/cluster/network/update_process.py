@@ -43,7 +43,7 @@ _TRIES: Final = 5
 
 
 class Pin(Document):
-    """`network-agent-version`: the code that network agents are to run, and who wants that.
+    """`network-agent-version`: the code that network agents run, and the author of the pin.
 
     Attributes:
         sha256: of the package, lower-case hex.
@@ -80,7 +80,7 @@ def put_pin(
 ) -> Pin:
     """Let network agents run this package; `token` is one that nobody else has.
 
-    The package is there before the pin is, so whoever reads the pin finds it.
+    The package is written before the pin, so a reader of the pin finds it.
 
     Raises:
         ConflictError: others pin all the time (POLYNYA-AGT-022).

@@ -32,7 +32,7 @@ _REST: Final = 20.0
 class SeenBacklog:
     """Looks now and then, on the thread of the job, and tells the backlog.
 
-    What cannot be looked at stays as it was seen last: figures are no reason for work to end.
+    A backlog that cannot be read stays as it was: missing figures are no reason to end the work.
     """
 
     def __init__(self, submission: Submission, backlog: Backlog, clock: Clock) -> None:
@@ -62,7 +62,7 @@ class SeenBacklog:
             return
         now = self._clock.monotonic()
         if not active:
-            # Between two runs nobody works: that is no measure of the speed.
+            # Between two runs nothing works, so this time does not measure the speed.
             self._backlog.resume(now)
         for subject in self._known - found.keys():
             self._backlog.found(subject, (), now)

@@ -19,7 +19,7 @@ from polynya.model.errors import DependencyError
 from polynya.store.jobs import JobRuns, Label, Order, RunSeen, RunState
 from polynya.store.node_folders import own
 
-#: Without news a unit is run all the same after so many seconds: maintenance, retention.
+#: Without new data a unit still runs after this many seconds: maintenance, retention.
 IDLE_SECONDS = 86_400.0
 
 
@@ -33,7 +33,7 @@ class Submission:
         service: its name for people.
         arguments: of `polynya`.
         warehouse: where its tables are: with the unit's name it says what a run works on.
-        owner: who submits; different processes have different ones.
+        owner: the process that submits; each process has its own.
         epoch: that was granted, None where nodes share nothing.
         number: of this start of the job in the process.
         every_seconds: pause between two runs.

@@ -102,7 +102,7 @@ def recreate(
     *,
     whole_task: bool,
 ) -> None:
-    """Empty the tables of datasets; one commit for each, so who was interrupted does it again.
+    """Empty the tables of datasets; one commit for each, so an interrupted command can be repeated.
 
     `whole_task` says that they are all that a task has found by itself: it forgets them, too. Of
     files that feed several tables, a single one of these reads them again beside the others.
@@ -141,7 +141,7 @@ def configure(context: EngineContext, planned: PlannedDataset) -> bool:
     working = WorkingDataset.open(context, dataset)
     table = working.table
     table.take_over()
-    # First: it may be refused, and then nothing is to be changed.
+    # First: it may be refused, and then nothing must be changed.
     working.retype(rewritten(dataset, table.state.copy))
     before = table.state.copy
     settings = recorded(dataset, before.settings, has_rows=has_rows(table))

@@ -30,8 +30,8 @@ from polynya.model.types import DataType, parse_type
 from polynya.observe.events import counted
 from polynya.transform.named_columns import UnknownColumn, unknown_columns
 
-#: Who has to act: `polynya migrate` ("apply", its former name), only the next run, or somebody who
-#: decides; "nobody" needs to.
+#: The actor: `polynya migrate` ("apply", its former name), the next run, an operator ("decide"), or
+#: "nobody".
 Action: TypeAlias = Literal["apply", "run", "decide", "nobody"]
 
 

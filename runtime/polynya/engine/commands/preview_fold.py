@@ -102,7 +102,7 @@ class DatasetPreview:
         unknown: the error for settings that name a column which is not there.
         records: the first of them; `rows`: the first rows of the live view, of `row_count`.
         quarantined: how many records go there; `refused` are the first of them.
-        notes: what else there is to know.
+        notes: further remarks.
         messages: of a landing, what was read; its rows are the records of these messages.
     """
 

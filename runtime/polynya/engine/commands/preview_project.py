@@ -47,7 +47,7 @@ def previews(
     dataset that reads it; `may_read` says which tasks that find their tables are asked. `opens`
     opens the sources of tables that read their streams themselves, by default as settings say.
 
-    Raises ConfigError when nobody can be found who reads the file, and what the catalog raises.
+    Raises ConfigError when no task reads the file, and what the catalog raises.
     """
     target = project.target
     catalog = python_catalog(target) if has_tables(target) else None

@@ -56,9 +56,9 @@ class Landed:
 
 
 def as_landed(readers: Sequence[Reader], file: Path, landing: Location) -> Landed:
-    """Find who reads a file, and where it would lie.
+    """Find the dataset that reads a file, and the path that the file would have.
 
-    Raises ConfigError when there is no such file, nobody can be found who reads it, or several may.
+    Raises ConfigError when there is no such file, nothing reads it, or several datasets may.
     """
     if not file.is_file():
         raise _unusable(file, "there is no such file")

@@ -164,7 +164,7 @@ class CapturedLoad:
         )  # fmt: skip
         batch = format_of(self._task).read(request).datasets[known.source]
         progress = batch.files[part.path]
-        # It is no file that landed, which the table would have to remember.
+        # It is not a landed file, so the table need not remember it.
         following = replace(part, start=progress.records)
         return replace(batch, files={}), following, progress.complete
 

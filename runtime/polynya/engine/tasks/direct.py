@@ -74,7 +74,7 @@ class DirectDataset:
         self._reader.refuse_other(position)
         self._look(table, began)
         if not self._found.taken:
-            # Nobody reads it now: what it had is no work.
+            # Nobody reads it now, so its backlog is not work.
             self._backlog.decided(0, 0, began)
             return self._wait(began, turn)
         wanted = self._reader.decide(self._found.taken, position, once=turn.at_once)

@@ -95,7 +95,7 @@ class AppliesBeside:
         """Copy what is next, or wait where an apply cannot follow.
 
         The apply that copies wait for is asked for by `bring_up`. A run that ends when all is done
-        applies here, and goes on.
+        applies here and continues.
         """
         if why_copies_wait(table.context, table.table, self._policy) is not None:
             if not turn.at_once:
@@ -107,7 +107,7 @@ class AppliesBeside:
     def bring_up(self, table: WorkingDataset, turn: Turn, ended: Ended) -> Ended:
         """How a turn ends that copied all there was: with an apply that is worth it asked for.
 
-        A run that ends when all is done applies in the same turn: nothing else is to be copied.
+        A run that ends when all is done applies in the same turn: nothing else is left to copy.
         """
         if turn.at_once:
             return table.apply_after(ended, self._policy, turn)
@@ -132,7 +132,7 @@ class AppliesBeside:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What was found when somebody last looked.
+    """What the last look found.
 
     `sources` are the tables that are taken, `live` every file that exists.
     """

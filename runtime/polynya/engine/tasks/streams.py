@@ -176,7 +176,7 @@ class LandedRoom:
     ) -> None:
         self._context, self._task, self._name = context, task, name
         self._log, self._readers = log, readers
-        #: At most so many bytes are not copied. What landed before this process nobody has counted.
+        #: Upper bound of the uncopied bytes; unknown for batches that landed before this process.
         self._at_most = math.inf
         self._full = False
         self._looked_at: float | None = None
@@ -217,7 +217,7 @@ class LandedRoom:
 
 #: Seconds between two looks which streams there are.
 STREAM_LOOK_SECONDS: Final = 30.0
-#: A step that reads at least so many records counts as long.
+#: A step that reads at least this many records counts as long.
 LONG_RECORDS: Final = 50_000
 
 
@@ -270,7 +270,7 @@ class LandingTask:
         taken = frozenset(one for streams in judged.tables.values() for one in streams)
         self._seen.known = taken | (known or frozenset())
         for table in self._units.keys() - judged.tables.keys():
-            # Nobody lands it now: what it had is no work.
+            # Nobody lands it now, so its backlog is not work.
             name, now = self._units[table].name, self._context.clock.monotonic()
             self._context.backlog.beyond(name, 0, now)
         self._seen.tables = judged.tables
