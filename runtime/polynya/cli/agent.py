@@ -134,8 +134,8 @@ def _frozen(freeze: Mapping[str, Any]) -> str:
     return f"by {freeze['by']}{since}{why}"
 
 
-#: A second signal within this many seconds is the first one again: `timeout` sends it to the process
-#: and to its group.
+#: A second signal within this many seconds is the first one again: `timeout` signals the process
+#: and its group.
 SECOND_SIGNAL_SECONDS: Final = 0.5
 
 app = verb_app(

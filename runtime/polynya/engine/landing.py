@@ -168,16 +168,16 @@ class TaskLanding:
 _FRESH_SECONDS: Final = 1.0
 #: ...or this young, by one for which something has landed.
 _NEWS_SECONDS: Final = 0.1
-#: All is listed at least so often, in seconds: then a file is seen whose name is not at the end,
-#: and one that changed long after it was read.
+#: Longest time between two whole listings, in seconds. They find a file whose name is not at the
+#: end, and one that changed long after it was read.
 WHOLE_SECONDS: Final = 60.0
-#: A whole list that takes less, in seconds, is made each time...
+#: A whole listing that takes less time, in seconds, is made each time...
 _CHEAP_SECONDS: Final = 0.02
-#: ...and so is one when the ends take more than this part of its time. A single list of them that
-#: had to wait for something else says nothing: of so many the fastest counts.
+#: ...and so is one when listing the ends takes more than this part of its time. A single slow one
+#: may have waited for something else, so the fastest of `_TRIES` counts.
 _WORTH: Final = 0.5
 _TRIES: Final = 3
-#: So many files at the end are looked at again: they may still grow.
+#: Files at the end that are listed again, because they may still grow.
 _END: Final = 20
 #: After a new file was found before the end, everything is listed each time, for these seconds.
 _DOUBT_SECONDS: Final = 3600.0

@@ -28,7 +28,7 @@ class Turn:
 
     Attributes:
         long: take a step that takes long. Without it such a step is only announced.
-        at_once: copy everything that is waiting, however little and however soon after the last copy.
+        at_once: copy everything that waits, however little and however soon after the last copy.
         is_wanted: whether another unit is waiting for this thread; only low-priority units ask.
         more_comes: more will land for the unit, so anything that can wait is left to a later turn.
         news: something has landed for the unit since its last turn began.

@@ -136,7 +136,7 @@ def keys_of(units: tuple[tuple[Any, ...], ...]) -> frozenset[JobKey]:
 
 
 class Plan(Document):
-    """`plans/<incarnation>`: the units that this node should have. `number` grows with each writing.
+    """`plans/<incarnation>`: the units that a node should have. `number` grows with each write.
 
     Attributes:
         dead: the leases that nobody renewed in time when this was written, in the version that the
