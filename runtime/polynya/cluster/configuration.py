@@ -102,7 +102,7 @@ class InForce:
 
 
 class Acceptance:
-    """Takes what was read and says what is in force, with `work` as its place on disk.
+    """Decides which of the read files are in force, and keeps them in the folder `work`.
 
     Of the tasks only those that are `mine`. The files of the others are kept, too: if the node gets
     one of them with the next configuration, it has the last valid version.
@@ -276,7 +276,7 @@ class Watch:
         return found
 
     def _not_read(self, error: PolynyaError) -> None:
-        # What lasts is said once.
+        # A lasting failure is reported once.
         if self.unread is None or str(self.unread) != str(error):
             self._tell(ConfigurationUnread(subject=self._node, error=error))
         self.unread = error

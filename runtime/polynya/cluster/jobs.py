@@ -403,7 +403,7 @@ class Job:
 class Supervisor:
     """The jobs of one node.
 
-    `draw` gives numbers in [0, 1) that spread pauses; `tell` gets every decision that is new.
+    `draw` gives numbers in [0, 1) that spread pauses; `tell` receives every new decision.
     """
 
     def __init__(
@@ -535,7 +535,7 @@ def _event(key: JobKey, decision: Decision, now: float) -> Event:
     return _DECIDED[decision.action](subject=key.name, task=key.task, reason=decision.reason)
 
 
-#: A job that another node has is no news: its owner tells of it.
+#: A job of another node is not reported here: its owner reports it.
 _NO_NEWS: Final = frozenset({Action.KEEP, Action.YIELD})
 _DECIDED: Final = {
     Action.START: cluster.JobStarted,

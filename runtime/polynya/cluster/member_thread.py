@@ -100,7 +100,7 @@ class Leave(Protocol):
 
 
 class Watcher(Protocol):
-    """Is told what comes of each turn, for people."""
+    """Receives the result of each turn, for the status of the cluster."""
 
     def __call__(self, standing: Standing, own: Report | None, picture: Picture) -> None:
         """Take note. Raises nothing."""
@@ -117,7 +117,7 @@ class MemberThread:
         asked: what a person asks.
         leave: asked before each turn but the first.
         inbox: takes what comes of each turn.
-        watcher: is told after each turn what this node tells, and what the others told.
+        watcher: receives after each turn what this node reports, and what the others reported.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class MemberThread:
         self._early = threading.Event()
 
     def start(self) -> None:
-        """Begin. A process that is told to end waits for nobody."""
+        """Start the thread. A process that must end does not wait for it."""
         threading.Thread(target=self._run, name="member", daemon=True).start()
 
     def see(self, seen: Seen) -> None:
@@ -211,7 +211,7 @@ class MemberThread:
 def _unresolved(fenced: Mapping[JobKey, int], standing: Standing | None) -> Mapping[JobKey, int]:
     """The fenced units without the ones that have a higher epoch already.
 
-    The agent tells of a fence until it has heard of that epoch, so that an answer that fails is
+    The agent reports a fence until it has learned of that epoch, so that an answer that fails is
     asked for again.
     """
     grants = standing.grants if standing is not None else {}
@@ -244,7 +244,7 @@ class Sharing:
         place: the coordination place, a folder or `s3://BUCKET/PREFIX`.
         cluster: its name.
         node: id of this node.
-        stream: the workload stream, None when nodes do not tell each other anything.
+        stream: the workload stream, None when nodes do not gossip.
         on_demand: AWS does not take this machine back.
     """
 

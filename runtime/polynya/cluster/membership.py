@@ -81,13 +81,13 @@ class _Last:
 
 
 class LastFigures:
-    """What was told of each unit last; `now` in monotonic seconds."""
+    """The last report of each unit; `now` in monotonic seconds."""
 
     def __init__(self) -> None:
         self._last: dict[JobKey, _Last] = {}
 
     def told(self, units: Iterable[UnitHeard], now: float, *, age_seconds: float = 0.0) -> None:
-        """Take note of what was told `age_seconds` ago."""
+        """Take a report that was made `age_seconds` ago."""
         at = now - age_seconds
         for one in units:
             known = self._last.get(one.unit)
@@ -99,7 +99,7 @@ class LastFigures:
         self._last = {unit: last for unit, last in self._last.items() if unit in wanted}
 
     def waiting(self, units: Collection[JobKey], now: float) -> Unowned:
-        """What waits in these units. What waited when it was told has waited longer since."""
+        """The waiting work of these units, which has waited longer since its report."""
         waiting = [
             last
             for unit in units
@@ -122,8 +122,8 @@ def without_owner(
 ) -> frozenset[JobKey] | None:
     """The units that no living node has; None when this node cannot know.
 
-    It knows when every other living node told all that it has. A unit that changes hands is among
-    them until its new owner tells of it, at its next heartbeat.
+    It knows when every other living node reported all its units. A unit that changes its owner is
+    among them until its new owner reports it, at its next heartbeat.
     """
     had = set(own)
     for incarnation, node in nodes.items():
@@ -417,7 +417,7 @@ class Part:
         self._others.tell(Report(state, told))
 
     def report(self) -> dict[str, Any]:
-        """What the state of the node says of sharing."""
+        """The part of the node's state about its cluster."""
         standing = self._standing or Standing("")
         frozen = standing.frozen
         return {

@@ -38,7 +38,7 @@ class RoundEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A run is over: it was told to stop, or failed with `error`."""
+    """A run is over: it was stopped, or failed with `error`."""
 
     job: JobKey
     run: int
@@ -96,7 +96,7 @@ class TurnTaken:
     Attributes:
         standing: what it knows now.
         asked: what a person asks of tasks.
-        picture: what the other nodes told.
+        picture: the other nodes, as they reported themselves.
     """
 
     standing: Standing
@@ -148,7 +148,7 @@ class Workers(Protocol):
         ...
 
     def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
-        """Start a job, which tells `backlog` what waits.
+        """Start a job, which reports its waiting work to `backlog`.
 
         It takes its tables over with the `epoch` that it was granted; None: nodes share nothing.
         Its messages bear the number `run`, the last of them is RunEnded. Once a table has a newer

@@ -38,7 +38,7 @@ def imds_at(choice: str, *, root: Path = Path("/")) -> Imds | None:
     Args:
         choice: `auto` asks it on an EC2 instance only, `off` never; a URL on a loopback address is
             one that stands in for it.
-        root: of the file system that tells whether this is an EC2 instance.
+        root: of the file system that shows whether this is an EC2 instance.
 
     Raises:
         ConfigError: it is something else (POLYNYA-AGT-020).
@@ -151,16 +151,16 @@ NOTICE_SECONDS: Final = 90.0
 
 
 class Wish(StrEnum):
-    """What the node is to do."""
+    """What the node should do."""
 
     DRAIN = "drain"
     LEAVE = "leave"
-    """Give its work to others if there are any, and go on living."""
+    """Give its work to others if there are any, and keep running."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The texts that the service had, None where it had none.
+    """The answers of the service, None where it had none.
 
     Attributes:
         action: `spot/instance-action`.
@@ -215,7 +215,7 @@ EVERY_SECONDS: Final = 5.0
 
 
 class SpotWatcher:
-    """Tells each advice once, and once why the service cannot be asked, as long as that lasts.
+    """Reports each advice once, and once per outage why the service cannot be asked.
 
     `advised` and `unheard` are called on the thread of the watcher.
     """
@@ -241,7 +241,7 @@ class SpotWatcher:
         threading.Thread(target=watch, name="spot", daemon=True).start()
 
     def look(self) -> None:
-        """Ask once, and tell what is new."""
+        """Ask once, and report what is new."""
         try:
             advice = advise(self._said())
         except PolynyaError as error:

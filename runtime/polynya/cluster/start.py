@@ -92,7 +92,7 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
 
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)
-        # Who shares work tells and hears on the stream by its member.
+        # A node that shares work sends and receives on the stream by its member.
         if settings.stream is not None and settings.coordination is None:
             cluster = settings.cluster or project.cluster_name
             stream = stream_at(settings.stream, project.target.aws, clock)

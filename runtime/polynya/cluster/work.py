@@ -157,7 +157,7 @@ class EngineWorkers:
 def _carried_out(
     context: EngineContext, task: Task, job: JobKey, errand: Errand
 ) -> tuple[bool, str | None]:
-    """Whether it was done, and what or why not; no text when it was told to stop.
+    """Whether it was done, and what or why not; no text when it was stopped.
 
     Raises what may pass: then it is tried again.
     """

@@ -75,7 +75,7 @@ def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.Recor
 def view_types(project: LoadedProject, name: str) -> dict[str, DataType] | None:
     """Types of the columns of a view by name; None where there is none.
 
-    Raises NotEmbeddedError where Spark has to tell.
+    Raises NotEmbeddedError where only Spark can answer.
     """
     live = _Views(project).find(name)
     return columns_of(live.dataset, live.shape, live.view)
@@ -90,7 +90,7 @@ def published_views(project: LoadedProject) -> list[str] | None:
 
 
 def view_columns(project: LoadedProject, name: str) -> list[str]:
-    """Names of the columns of a view. Raises NotEmbeddedError where Spark has to tell."""
+    """Names of the columns of a view. Raises NotEmbeddedError where only Spark can answer."""
     live = _Views(project).find(name)
     return list(columns_of(live.dataset, live.shape, live.view) or ())
 
@@ -194,7 +194,7 @@ log = logging.getLogger(__name__)
 class Answers:
     """Answers the statements of a process, each over the newest commits.
 
-    `start` gives the Spark session, once one is needed. `tell` is given the reason of each
+    `start` gives the Spark session, once one is needed. `tell` receives the reason of each
     statement that is left to Spark.
     """
 
@@ -288,7 +288,7 @@ class Answers:
         except PolynyaError:
             raise
         except Exception as error:
-            # A fault of ours, and no fault of the fast way may cost an answer: people are told.
+            # A bug of ours, and a bug of the fast way must not cost an answer: it is reported.
             failure = f"the embedded engine failed: {type(error).__name__}: {error}"
             log.warning("%s", failure)
             log.debug("where it failed", exc_info=error)

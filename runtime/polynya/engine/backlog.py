@@ -99,7 +99,7 @@ class _Subject:
 class _Stream:
     """One landed table: records beyond it and since when there are any, and what was measured.
 
-    `unread_since` is when the oldest of these came, as far as the source tells.
+    `unread_since` is when the oldest of these came, if the source reports it.
     """
 
     records: int = 0
@@ -128,7 +128,7 @@ class _Stream:
 
 
 class Backlog:
-    """The backlog of one job. Told by the threads of the job, read by others."""
+    """The backlog of one job. Written by the threads of the job, read by others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

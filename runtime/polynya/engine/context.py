@@ -145,7 +145,7 @@ class EngineContext:
     begun: Begun = field(default_factory=Begun)
 
     def is_news(self, matter: str, text: str) -> bool:
-        """Whether something else was said last about a matter; `text` is what is said now."""
+        """Whether the last report about a matter was another one; `text` is the present one."""
         before, self.said[matter] = self.said.get(matter), text
         return text != before
 

@@ -154,7 +154,7 @@ class WorkingDataset:
             return LOOK_SOON
 
     def apply_after(self, ended: Ended, policy: ApplyPolicy, turn: Turn) -> Ended:
-        """Apply what is worth it when all is copied; `ended` tells how copying ended."""
+        """Apply if it is worth it when all is copied; `ended` is how copying ended."""
         if ended.more:
             return ended
         applied = IDLE if self.context.stop.is_set() else self.apply_if_worth_it(policy, turn)
@@ -170,7 +170,7 @@ class WorkingDataset:
         now = self.context.clock.monotonic()
         self.context.backlog.found(self.name, discovery.files, now)
         for file in discovery.changed:
-            # What lasts is said once.
+            # A lasting state is reported once.
             if self.context.is_news(f"{self.name} copied {file.path}", f"{file.size} {file.stamp}"):
                 self.tell(
                     events.FileChanged(

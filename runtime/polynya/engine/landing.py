@@ -124,7 +124,7 @@ class TaskLanding:
         self, table: WorkingDataset, found: Discovery, live: Callable[[], Collection[str]]
     ) -> bool:
         if any(self._context.begun.is_suspect(part.path) for part in found.files):
-            # Read one by one, that tells which of them ends a process.
+            # Reading one by one shows which of them ends a process.
             return False
         request = self._request(table, found.files, load=True)
         return self._loading.copied(table, found, live, request)

@@ -14,7 +14,7 @@ from polynya.observe.events import CopyWaiting
 
 
 def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
-    """Facts about the pending changes of a dataset, out of file statistics."""
+    """Facts about the pending changes of a dataset, from file statistics."""
     state = table.state
     pending = table.table.files(Partition.CHANGES, state.snapshot)
     if not pending:
@@ -34,7 +34,7 @@ def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
 def apply_decision(
     context: EngineContext, table: DatasetTable, policy: ApplyPolicy
 ) -> ApplyDecision:
-    """Whether pending changes are to be applied now; why not is said once."""
+    """Whether to apply pending changes now; a reason against it is reported once."""
     facts, name = pending_facts(table, context.clock.now()), table.dataset.relations.current
     decision = decide(facts, policy, context.apply_mode)
     if decision.apply and table.state.copy.reloading is not None:
@@ -48,7 +48,7 @@ def apply_decision(
 
 
 def why_copies_wait(context: EngineContext, table: DatasetTable, policy: ApplyPolicy) -> str | None:
-    """Why the next copy waits for an apply, None when it need not; said once.
+    """Why the next copy waits for an apply, None when it need not; reported once.
 
     A reload holds the apply up, and is not held up by what waits for that.
     """

@@ -103,7 +103,7 @@ class Crew:
     Attributes:
         context: what they run with. When its `stop` is set they end after their steps.
         goes_on: round follows round. Otherwise each unit ends when it has nothing left to do.
-        report: told how each round of a unit ended.
+        report: receives how each round of a unit ended.
         follows: crews that land what these units read.
         gone: called when the last unit has ended.
         over: a policy ended the task.
@@ -135,7 +135,7 @@ class Place:
 
     `due` is when it wants its turn, so that it has waited since then. `pause` is the seconds that
     it waited after its last failure, 0 when it did not fail. `entry` is the number of its entry in
-    a line, None while it stands in none. `more_comes` is what its turn was told. `news`: something
+    a line, None while it stands in none. `more_comes` is what its turn received. `news`: something
     has landed since that began.
     """
 
@@ -176,7 +176,7 @@ class Line:
         return math.inf
 
     def take(self) -> Place:
-        """Let the place in front leave; there is one where `due` has just said so."""
+        """Remove the place in front; `due` must have shown just now that there is one."""
         place = heapq.heappop(self._entries)[2]
         place.entry = None
         return place
@@ -358,7 +358,7 @@ class Rounds:
             self._changed.notify_all()
 
     def start(self) -> list[threading.Thread]:
-        """Start the threads. They are daemons: a process that is told to end waits for nobody."""
+        """Start the threads. They are daemons: a process that must end waits for none of them."""
         names = [f"turns-{number}" for number in range(1, THREADS + 1)]
         threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
         self._at_work = len(threads)

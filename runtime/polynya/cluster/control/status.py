@@ -50,11 +50,11 @@ from polynya.store.object_store import ObjectStore
 
 HEARD: Final = "heard"
 
-#: So many units are told of; the rest is counted.
+#: Most units that are listed; the rest is counted.
 MOST_UNITS: Final = 500
 #: Least time between two writes of changes, in seconds.
 _EVERY: Final = 10.0
-#: A node that was not heard for so many of its heartbeats tells nothing; and so many seconds.
+#: A node is silent after this many heartbeats without one, and after this many seconds.
 _BEATS: Final = 3.0
 _LEAST: Final = 60.0
 #: Usual size of a heartbeat, in bytes.
@@ -74,7 +74,7 @@ class IllUnit(BaseModel):
 
 
 class Heard(Document):
-    """`heard`: what a process heard while it led.
+    """`heard`: what a process received while it led.
 
     Attributes:
         incarnation: the process; another one leads when it says nothing any more.
@@ -105,7 +105,7 @@ def ill_units(
 
 
 class Unheard:
-    """Finds nodes that live and tell nothing; times in monotonic seconds."""
+    """Finds nodes that live and send no heartbeats; times in monotonic seconds."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
@@ -194,7 +194,7 @@ def _document(one: UnitHeard) -> IllUnit:
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
 
-#: So many objects are read at a time.
+#: Objects that are read at a time.
 _THREADS: Final = 16
 
 
@@ -207,9 +207,9 @@ class Reading:
         units, moves: by unit.
         drains: by node.
         tasks: by task.
-        wishes, outcomes: what is asked of units, and what became of what was asked last; by unit.
-        heard: what the leader heard of all nodes, None when none ever wrote it.
-        network: the sign of life of the network agent, None when there never was one.
+        wishes, outcomes: the requests for units, and the outcome of the last one; by unit.
+        heard: what the leader received from all nodes, None when none ever wrote it.
+        network: the sign of life of the network agent, None if there never was one.
         troubles: objects that could not be read, and why.
     """
 
@@ -524,7 +524,7 @@ def _of_stream(reading: Reading, alive: Collection[str]) -> list[str]:
 
 
 def _heard(reading: Reading, alive: Collection[str]) -> Heard | None:
-    """What the process that leads now has heard."""
+    """What the present leader has received."""
     heard, leader = reading.heard, reading.leader
     leads = heard is not None and leader is not None and leader.incarnation == heard.incarnation
     return heard if heard is not None and leads and heard.incarnation in alive else None

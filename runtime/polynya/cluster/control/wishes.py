@@ -40,7 +40,7 @@ _TRIES: Final = 5
 
 
 class Wishes:
-    """The wishes for one cluster.
+    """Writes and withdraws the requests for one cluster.
 
     Args:
         register: the documents of the cluster.
@@ -52,7 +52,7 @@ class Wishes:
         self._register, self._by, self._now = register, by, now
 
     def drain(self, node: str, reason: str) -> None:
-        """Let a node have nothing, until `undrain`."""
+        """Give a node no units, until `undrain`."""
         wish = documents.DrainWish(by=self._by, reason=reason, since=self._now())
         self._write(store.drain_path(node), wish)
 
@@ -199,7 +199,7 @@ def coordination_store(place: str, access: AwsAccess) -> ObjectStore:
 
 
 class Leaving:
-    """Asks for the drain of one node, with wishes that are its own.
+    """Requests the drain of one node, in that node's own name.
 
     Called before each turn of the member, on the member's thread; what the store refuses is tried
     again before the next one.
@@ -267,7 +267,7 @@ class Settled:
 
 
 class UnitWishes:
-    """The wishes as far as the store answers: what was known stays so. `node`: the id of this one.
+    """The requests for units. Where the store does not answer, the known ones stay. `node`: our id.
 
     Called on one thread; `settle` may be called on any.
     """
@@ -282,12 +282,12 @@ class UnitWishes:
         self._confirmed: dict[JobKey, int] = {}
 
     def settle(self, settled: Settled) -> None:
-        """Let everybody know with the next call what became of a wish."""
+        """Write the outcome of a request with the next call."""
         self._settled.append(settled)
 
     def __call__(self) -> Mapping[JobKey, Asked]:
-        """What is asked, by unit, as it was listed last; what was settled is told first."""
-        # What is wrong with the store the member meets in the same turn, and tells.
+        """The requests by unit, as they were listed last. Settled ones are written first."""
+        # The member meets the same trouble of the store in this turn, and reports it.
         with suppress(*STORE_ERRORS):
             self._tell()
         now = self._clock.monotonic()
@@ -382,7 +382,7 @@ class UnitWishes:
         return _understood(found.document)
 
     def _is_done(self, unit: JobKey, found: Found[UnitWish]) -> bool:
-        """Whether its last owner said so and died before it could delete it; then that is done."""
+        """Whether its last owner wrote the outcome and died before the delete; then delete it."""
         outcome = self._register.read(UnitOutcome, store.outcome_path(unit))
         done = outcome is not None and outcome.document.wish == found.document.nonce
         if done:
@@ -406,7 +406,7 @@ def _understood(wish: UnitWish) -> Asked | None:
     return Asked(wish.nonce, errand, wish.by, wish.since, wish.reason)
 
 
-#: A listing costs a request, and a person does not mind this.
+#: A listing costs a request, and operators do not mind this delay.
 _EVERY_SECONDS: Final = 10.0
 
 
@@ -424,7 +424,7 @@ class AskedOfTasks:
 
 
 class WorkWishes:
-    """What is asked of tasks and of their units. `node` is the id of this one."""
+    """Requests for tasks and their units. `node` is the id of this one."""
 
     def __init__(self, register: Register, node: str, clock: Clock) -> None:
         self._tasks = TaskWishes(register, clock)
@@ -439,12 +439,12 @@ class WorkWishes:
         return replace(asked, units=self._units.confirmed(grants))
 
     def settle(self, settled: Settled) -> None:
-        """Let everybody know what became of a wish. Usable from any thread."""
+        """Write the outcome of a request. Usable from any thread."""
         self._units.settle(settled)
 
 
 class TaskWishes:
-    """What is asked, as far as the store answers: what was known stays so."""
+    """The requests for tasks. Where the store does not answer, the known ones stay."""
 
     def __init__(self, register: Register, clock: Clock) -> None:
         self._register, self._clock = register, clock
@@ -456,7 +456,7 @@ class TaskWishes:
         """What is asked now."""
         now = self._clock.monotonic()
         if self._read_at is None or now - self._read_at >= _EVERY_SECONDS:
-            # What is wrong with the store the member meets in the same turn, and tells.
+            # The member meets the same trouble of the store in this turn, and reports it.
             with suppress(PolynyaError, OSError):
                 self._read()
                 self._read_at = now

@@ -61,7 +61,7 @@ def fingerprint(units: frozenset[JobKey]) -> str:
 
 
 class Knowing:
-    """What this process tells about the units that it knows."""
+    """Publishes how the units that this process knows differ from the leader's."""
 
     def __init__(self, register: Register, clock: Clock, pace: Pace) -> None:
         self._register, self._clock, self._pace = register, clock, pace
@@ -70,12 +70,12 @@ class Knowing:
         self._told_at: float | None = None
 
     def turn(self, me: str, units: frozenset[JobKey], leaders: str) -> None:
-        """Say how our units differ when they have for long; take it back when they do no more.
+        """Publish a difference of our units that lasts; withdraw it when it is over.
 
         Args:
             me: our incarnation.
-            units: that we know.
-            leaders: fingerprint of those that the leader knows, empty when nobody says so.
+            units: those that we know.
+            leaders: fingerprint of those that the leader knows, empty when it is unknown.
 
         Raises what the store raises.
         """

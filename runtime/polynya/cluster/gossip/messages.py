@@ -25,7 +25,7 @@ HintKind: TypeAlias = Literal["released", "planned"]
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who tells: a process of a node of a cluster."""
+    """The sender of a message: a process of a node of a cluster."""
 
     cluster: str
     node: str
@@ -42,7 +42,7 @@ class UnitHeard:
         load: busy seconds per second, a moving average.
         lag_seconds: how long its oldest landed file that no view shows yet has been known.
         backlog_seconds: work that waits, in seconds.
-        state: of its work there, such as `running` or `suspended`; empty when it was not told.
+        state: of its work there, such as `running` or `suspended`; empty if it was not sent.
         reason: what its work waits for, after a failure or for somebody; empty when it does not.
     """
 
@@ -62,7 +62,7 @@ class UnitHeard:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a node has to tell of itself; the rest of a heartbeat is added when it is sent."""
+    """A node's report of itself; the rest of a heartbeat is added when it is sent."""
 
     state: str
     units: tuple[UnitHeard, ...]
@@ -70,7 +70,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """What a node told of itself, or one part of it.
+    """A node's report of itself, or one part of it.
 
     Attributes:
         sender: the process that sent it.
@@ -113,7 +113,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """The newest of what one process told, and how many seconds ago that was heard."""
+    """The newest report of one process, and how many seconds ago it was received."""
 
     heartbeat: Heartbeat
     age_seconds: float
@@ -126,7 +126,7 @@ class Picture:
     Attributes:
         nodes: the other processes of the cluster, by incarnation.
         skipped: records that were passed over since the start, by why.
-        trouble: why nothing can be told or heard at present, None when all is well.
+        trouble: why nothing can be sent or received at present, None when all is well.
     """
 
     nodes: Mapping[str, Heard] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Picture:
     trouble: str | None = None
 
     def loads(self) -> dict[JobKey, float]:
-        """The load of each unit, as its owner told it.
+        """The load of each unit, as its owner reported it.
 
         While a unit moves two processes may name it: the higher epoch counts, then the newer word.
         """
@@ -421,7 +421,7 @@ def _text(value: object) -> str:
 
 
 def _added_text(found: dict[str, Any], field: str) -> str:
-    """A text that an earlier version did not tell."""
+    """A text that an earlier version did not send."""
     return _text(found[field]) if field in found else ""
 
 

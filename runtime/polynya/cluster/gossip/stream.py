@@ -87,7 +87,7 @@ def beat_wait(nodes: int, shards: int, size_bytes: int, refusals: int, draw: flo
     """Time between two heartbeats.
 
     Args:
-        nodes: those that tell and read, this one included.
+        nodes: those that send and read, this one included.
         shards: those of the stream.
         size_bytes: of the last heartbeat.
         refusals: how often in a row the stream refused or failed.
@@ -247,12 +247,12 @@ _MOST_HINTS_KEPT: Final = 64
 
 @dataclass(slots=True)
 class _Process:
-    """What one process told.
+    """The reports of one process.
 
     Attributes:
-        newest: the part that was heard last of its newest heartbeat; heard `at`.
+        newest: the part of its newest heartbeat that was received last; received `at`.
         before: number of the heartbeat before that one.
-        parts: those that were heard of the newest one.
+        parts: those of the newest one that were received.
         units: with the number of the heartbeat that named them last.
         whole: all that is known, None until somebody asks.
     """

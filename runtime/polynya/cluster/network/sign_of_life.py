@@ -111,7 +111,7 @@ def silence(report: AgentReport, now: datetime) -> str | None:
 
 
 def seen_group(facts: GroupFacts | None, seen_at: datetime) -> Group | None:
-    """The group as people are told of it."""
+    """The group as the sign of life reports it."""
     if facts is None:
         return None
     phase, reason = phase_of(facts)

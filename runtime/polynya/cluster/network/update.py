@@ -93,7 +93,7 @@ _PROCESSES: Final = "processes"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What a keeper reaches the world by: `start` starts a version, `tell` takes events."""
+    """The ports of a keeper: `start` starts a version, `tell` takes events."""
 
     store: ObjectStore
     start: Start

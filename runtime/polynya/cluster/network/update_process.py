@@ -216,7 +216,7 @@ class Heartbeat:
 
     @property
     def trouble(self) -> str:
-        """What people have to know of the version, empty when there is nothing."""
+        """What operators have to know of the version, empty if nothing."""
         if self._folder is None:
             return ""
         with suppress(OSError, UnicodeDecodeError):
@@ -244,7 +244,7 @@ class Pulse:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the process has to be told."""
+        """The environment that the process receives."""
         return {FOLDER_VARIABLE: str(self._folder)}
 
     def serve(self) -> None:

@@ -30,7 +30,7 @@ _REST: Final = 20.0
 
 
 class SeenBacklog:
-    """Looks now and then, on the thread of the job, and tells the backlog.
+    """Looks now and then, on the thread of the job, and reports to the backlog.
 
     A backlog that cannot be read stays as it was: missing figures are no reason to end the work.
     """
@@ -201,7 +201,7 @@ _LAST: Final = frozenset({Act.END, Act.FAIL, Act.YIELD})
 class SubmittedRun:
     """One run of a job, as a thread that submits, looks and cancels.
 
-    It ends when it is told to and its last submission has ended, or when that failed. When the
+    It ends when it is stopped and its last submission has ended, or when that failed. When the
     service does not answer it tries again for as long as it takes.
     """
 
@@ -247,7 +247,7 @@ class SubmittedRun:
         return pause
 
     def _has_landed(self) -> bool:
-        """Whether anything landed since the last submission; yes while that cannot be told."""
+        """Whether anything landed since the last submission; yes while that is unknown."""
         return self._landed is None or self._look_for_files() != self._landed
 
     @property
@@ -282,7 +282,7 @@ class SubmittedRun:
         )
 
     def _look_for_files(self) -> str | None:
-        """What stands for the files that landed; None when that cannot be told."""
+        """A digest that stands for the landed files; None when they are unknown."""
         try:
             return self._submission.landed() if self._submission.landed is not None else None
         except (PolynyaError, OSError):

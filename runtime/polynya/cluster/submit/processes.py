@@ -39,7 +39,7 @@ class Submission:
         every_seconds: pause between two runs.
         look_seconds: time between two looks at a run.
         landed: something that changes when files land; None where each run is wanted.
-        unread: the unread files of its datasets; None where nobody can tell.
+        unread: the unread files of its datasets; None where they are unknown.
         away: a service does the work, and more nodes make it no faster.
     """
 
@@ -162,7 +162,7 @@ class ProcessRuns:
         return self._work / _LOGS / f"{label.scope}.log"
 
     def _error(self, label: Label, code: int) -> str:
-        """The last error that a process told of, else how it ended."""
+        """The last error that a process reported, else how it ended."""
         log = self._log(label)
         for line in reversed(_tail(log).splitlines()):
             with suppress(ValueError):

@@ -211,7 +211,7 @@ def _refuse_unreachable(
 def _unread_of(
     target: ResolvedTarget, task: StorageTask, job: JobKey
 ) -> Callable[[], Unread] | None:
-    """What tells the unread files of a job; None of a table that reads its stream itself."""
+    """The function that finds unread files of a job; None for a table that reads its stream."""
     if isinstance(task, DirectTask):
         return None
     return partial(unread_files, target, task, job.name)

@@ -40,12 +40,12 @@ class Errand:
 
 
 def carry_out(context: EngineContext, task: Task, unit: str, errand: Errand) -> str | None:
-    """Do what is asked of a unit, called as `runner.units` calls it; what was done, in words.
+    """Carry out a request for a unit, named as in `runner.units`; returns in words what was done.
 
-    None when it was told to stop before it was done. Whoever does it again after that, or after a
-    crash, completes it.
+    None when it was stopped before it was done. A repetition after that, or after a crash,
+    completes it.
 
-    Raises what the verbs raise, and OperationError when the unit has nothing of that kind.
+    Raises what the commands raise, and OperationError when the unit has nothing of that kind.
     """
     if not isinstance(task, StorageTask):
         raise _impossible(unit, "a landing has no table")

@@ -271,7 +271,7 @@ class _Folding:
         return {**event.values, **{name: source.get(name) for name in event.unsent}}
 
 
-#: How the place of an event is called where no column tells it.
+#: The name of an event's position where no column holds it.
 PLACE: Final = "change_identifier"
 
 

@@ -50,11 +50,11 @@ def reload(
     source: Source | None = None,
     capture: ConnectedCapture | None = None,
 ) -> ReloadResult | None:
-    """Reload a dataset; goes on where a killed one stood. None when it was told to stop.
+    """Reload a dataset; continues where a killed reload stood. None when it was stopped.
 
     `files` is a glob below the landing path, by default the dataset's full load (`load_of`): all of
     them are read, also those that were read before. `as_of` is when the load began, for formats
-    whose order tells the time (`Format.place_of_load`): what was changed later stays as it is.
+    whose order shows the time (`Format.place_of_load`): later changes stay as they are.
     `from_source`: a stream that has landed is read at its source, as far as it had landed; those
     that never landed always are. `source` is that one, by default what their settings say.
     `capture` is what lands the task's files, if the project has it: its database is the load.
@@ -156,7 +156,7 @@ class _FilesLoad:
             refuse_nothing(self.load, self.working.table.dataset, files)
 
     def gather(self) -> None:
-        """Gather all of it, or until told to stop. Raises OperationError when a file changed."""
+        """Gather all of it, or until asked to stop. Raises OperationError when a file changed."""
         changed = gather(self.working, self.load)
         if changed is not None:
             raise _changed(self.working.name, changed)

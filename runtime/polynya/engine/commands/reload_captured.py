@@ -94,7 +94,7 @@ class CapturedLoad:
         return 0 if newest is None else Position.of(newest.position).epoch
 
     def gather(self) -> None:
-        """Gather the table chunk by chunk, or until told to stop. Raises as a copy does."""
+        """Gather the table chunk by chunk, or until asked to stop. Raises as a copy does."""
         assert self._view is not None, "it was opened"
         table, view, _ = self._view
         refuse_suspended(self._working.table)

@@ -65,10 +65,10 @@ class DirectLoad:
         self._wanted()
 
     def gather(self) -> None:
-        """Gather until nothing is left of what there was, or until told to stop.
+        """Gather until nothing is left of what there was, or until asked to stop.
 
         Raises as `refuse`, SuspendedError or TaskStoppedError when a policy says that a batch may
-        not be taken, and OperationError when nobody can tell the newest row of a record.
+        not be taken, and OperationError when the newest row of a record is undecidable.
         """
         gather_stream(self._working, self._reader, self._wanted, self._source.kind)
         if not self._context.stop.is_set() and self._streams is not None:
@@ -106,7 +106,7 @@ def refuse_lost(working: WorkingDataset, wanted: Wanted, mode: ReloadMode) -> No
 
 
 def refuse_disorder(working: WorkingDataset, in_order: InOrder) -> None:
-    """Raise OperationError for rows of one record of which nobody can tell the newest."""
+    """Raise OperationError for rows of one record whose newest one is undecidable."""
     for one, other in pairs_of_places(working.table):
         if not in_order(one, other):
             raise OperationError(
@@ -183,10 +183,10 @@ class LandedLoad:
         self._wanted()
 
     def gather(self) -> None:
-        """Gather until all is read that had landed, or until told to stop.
+        """Gather until everything is read that had landed, or until asked to stop.
 
         Raises as `refuse`, and OperationError when it is not what had landed: another number of
-        messages, or rows of one record of which nobody can tell the newest.
+        messages, or rows of one record whose newest one is undecidable.
         """
         gather_stream(self._working, self._reader, self._wanted, self._source.kind)
         if not self._context.stop.is_set():

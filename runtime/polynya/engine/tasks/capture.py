@@ -28,7 +28,7 @@ _WORDS: Final = {"suspended": "error"}
 
 @dataclass(slots=True)
 class Telling:
-    """Tells of one capture. What it is told of is an outer process's: any field may be missing.
+    """Reports one capture. The messages come from another process, so any field may be missing.
 
     Attributes:
         failed: the error that ended the process, if it named one.
@@ -49,7 +49,7 @@ class Telling:
     _notes: tuple[str, ...] = ()
 
     def take(self, said: Said) -> None:
-        """Tell of one thing that the process said; what nobody knows is passed over."""
+        """Report one message of the process; unknown ones are ignored."""
         match said.get("type"):
             case "tables":
                 self.begun = True
@@ -143,7 +143,7 @@ class Telling:
         notes = said.get("notes")
         found = tuple(map(str, notes)) if isinstance(notes, list) else ()
         size = _number(said.get("bytes"))
-        # What lasts is said once.
+        # A lasting state is reported once.
         news = found if found != self._notes else ()
         self._notes = found
         self._tell(

@@ -41,7 +41,7 @@ class Process(Protocol):
     """What captures; `WorkerProcess` is the real one."""
 
     def take(self, patience: float) -> list[Said]:
-        """What it has said since it was asked last, waiting so many seconds for the first."""
+        """Its messages since the last call; waits some seconds for the first one."""
         ...
 
     def ask(self, tables: tuple[str, ...], *, reload: bool) -> None:
@@ -50,7 +50,7 @@ class Process(Protocol):
 
     @property
     def code(self) -> int | None:
-        """Its exit code when it has ended and all that it said was taken; None before."""
+        """Its exit code when it has ended and all its messages were taken; None before."""
         ...
 
     def end(self) -> None:
@@ -127,7 +127,7 @@ class WorkerProcess:
 
     def _send(self, line: bytes) -> None:
         assert self._process.stdin is not None, "it was started with a pipe"
-        # One that has ended says why, and that is heard.
+        # The messages of a process that has ended say why, so they are read to the end.
         with suppress(OSError, ValueError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
@@ -252,7 +252,7 @@ def worker_settings(
     secrets: Secrets,
     wishes: Sequence[Wish] = (),
 ) -> WorkerSettings:
-    """All that the process is told. Raises as `Secrets.text`."""
+    """All settings that the process receives. Raises as `Secrets.text`."""
     return WorkerSettings(
         task=task.name,
         mode=mode,

@@ -35,7 +35,7 @@ class Load:
 
 
 def gather(dataset: WorkingDataset, load: Load) -> str | None:
-    """Gather until nothing is left, or until told to stop.
+    """Gather until nothing is left, or until asked to stop.
 
     Returns the path of a file that changed, or left, after a part of it was read: what was gathered
     is of two extracts then, or not all of one.
@@ -62,7 +62,7 @@ def gather_stream(
     wanted: Callable[[], Wanted],
     source: StreamSource,
 ) -> None:
-    """Gather what a stream has until nothing is wanted, or until told to stop.
+    """Gather records of a stream until none is wanted, or until asked to stop.
 
     Raises as `gather`, and what `wanted` raises.
     """
@@ -77,7 +77,7 @@ def gather_stream(
 
 
 def _add(dataset: WorkingDataset, batch: DatasetBatch, *, files_left: int) -> None:
-    """Add a batch to what was gathered, and tell it."""
+    """Add a batch to the gathered rows, and report it."""
     mapped = dataset.evolved(dataset.mapped(batch))
     with dataset.views_following():
         result = lake.load(dataset.table, mapped, now=dataset.context.clock.now())

@@ -64,7 +64,7 @@ class RefusedTables:
         self._found: dict[str, _Refusal] = {}
 
     def attempt(self, source: str, work: Callable[[], None]) -> bool:
-        """Do the work of one table, unless it was refused just now; tell whether it was done.
+        """Do the work of one table, unless it was refused just now; returns whether it was done.
 
         Raises what does not concern this table alone.
         """
@@ -97,7 +97,7 @@ class RefusedTables:
         return [self._found[source].error for source in sorted(self._found)]
 
     def first_of(self, troubles: Iterable[PolynyaError], subject: str) -> PolynyaError | None:
-        """The first of several troubles, which the unit tells; the others are told here, once."""
+        """The first of several troubles, for the unit; the others are reported here, once."""
         found = list(troubles)
         for number, error in enumerate(found[1:], start=2):
             if self._context.is_news(f"{subject} trouble {number}", str(error)):

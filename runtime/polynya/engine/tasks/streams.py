@@ -39,7 +39,7 @@ from polynya.streams.source import BEHIND_UNITS, Position, Source
 
 #: Seconds between two looks which landed batches are too old.
 EXPIRY_SECONDS: Final = 300.0
-#: The tables that read a folder of landed batches; None where that cannot be told.
+#: The tables that read a folder of landed batches; None where they are unknown.
 Readers: TypeAlias = Callable[[], tuple[Reader, ...] | None]
 
 
@@ -104,9 +104,9 @@ class ReadBatch:
 
 
 class StreamBacklog:
-    """Told at each step of a landed table, or of a table that reads its stream itself.
+    """Updated at each step of a landed table, or of a table that reads its stream directly.
 
-    Kafka counts its records. Other sources tell only that there is more: that is a batch at least.
+    Kafka counts its records. Other sources report only that there is more: at least a batch.
     """
 
     def __init__(self, context: EngineContext, landing: StreamingLanding, name: str) -> None:
@@ -186,7 +186,7 @@ class LandedRoom:
         self._at_most += size_bytes
 
     def is_full(self, now: float) -> bool:
-        """Whether landing waits; `now` in monotonic seconds. Why it does is said once."""
+        """Whether landing waits; `now` in monotonic seconds. The reason is reported once."""
         most, last = self._task.max_uncopied, self._looked_at
         if most == "any" or self._at_most < most:
             return False

@@ -84,7 +84,7 @@ def supervisor_of(
     clock: Clock,
     sink: EventSink,
 ) -> Supervisor:
-    """What keeps the capture of a task at work; it has started nothing yet."""
+    """The supervisor of a task's capture; it has started nothing yet."""
     reloads = None
     if task.update_method == "reload" and task.schedule is not None:
         reloads = Reloads(task.schedule, lambda: last_landed(store, task.place))
