@@ -1,4 +1,4 @@
-"""The command line from outside: exit codes, help, and what each verb says."""
+"""The command line from outside: exit codes, help, and what each command says."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_wrong_usage_as_json_is_an_error_line(capsys):
 
 
 def a_verb_that(monkeypatch, action):
-    """Replace all verbs by one called `act`."""
+    """Replace all commands by one called `act`."""
     module = type(sys)("polynya_test_verb")
     module.act = action
     monkeypatch.setitem(sys.modules, "polynya_test_verb", module)

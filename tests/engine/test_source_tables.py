@@ -113,7 +113,7 @@ def test_a_table_with_a_refused_name_hides_no_other(lab: Lab) -> None:
     with pytest.raises(ConfigErrors, match="has a name that no view can have"):
         capture.run("always")
 
-    # What verbs ask for the tables of a task.
+    # What commands ask for the tables of a task.
     members = capture.ledger().table().state.copy.membership.members
     assert list(named_datasets(capture.task, members)) == [f"{lab.schema}.users"]
     assert capture["users"].current("id", "name") == [(1, "Ann")]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The options by which all verbs name a cluster.
+    """The options by which all commands name a cluster.
 
     Attributes:
         coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default

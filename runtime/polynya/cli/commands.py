@@ -49,9 +49,9 @@ from polynya.observe import trace
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A verb: where its function (or App) is, and its line in `polynya --help`.
+    """A command: where its function (or App) is, and its line in `polynya --help`.
 
-    It may have former names, which go on to work.
+    It may have former names, which keep working.
     """
 
     name: str
@@ -102,10 +102,10 @@ COMMANDS: Final = (
 
 
 def build_app(called: Sequence[str] = ()) -> App:
-    """Return the command tree; verbs are imported when they are called.
+    """Return the command tree; commands are imported when they are called.
 
     Args:
-        called: verbs that are going to be imported anyway; their help is their own docstring
+        called: commands that will be imported anyway; their help is their own docstring
             instead of the one line in COMMANDS.
     """
     app = verb_app("polynya", "Landed changes become live, atomic Apache Iceberg tables.")

@@ -155,7 +155,7 @@ Context: TypeAlias = Annotated[CommandContext, Parameter(parse=False)]
 
 
 def verb_app(name: str, text: str) -> App:
-    """Return an App with the conventions of all verbs: plain help, no `--no-x` beside `--x`."""
+    """Return an App with the conventions of all commands: plain help, no `--no-x` next to `--x`."""
     return App(
         name=name,
         help=text,

@@ -176,9 +176,9 @@ Shell: TypeAlias = Literal["bash", "zsh", "fish"]
 
 
 def completion(shell: Shell, /, *, context: Context) -> int:
-    """Print the script that lets a shell complete verbs, options and their values.
+    """Print the script that lets a shell complete commands, options and their values.
 
-    Options that all verbs take, such as `--project`, are among them.
+    Options that all commands take, such as `--project`, are among them.
 
     For bash: `eval "$(polynya completion bash)"` in `~/.bashrc`. For zsh: write it to a file
     `_polynya` in a folder of `$fpath`. For fish: write it to
@@ -190,11 +190,11 @@ def completion(shell: Shell, /, *, context: Context) -> int:
         shell: `bash`, `zsh` or `fish`.
         context: given by `main`.
     """
-    # Start-up time: to know all options it loads every verb.
+    # Start-up time: to know all options it loads every command.
     from polynya.cli.commands import COMMANDS, build_app
 
     app = build_app([command.name for command in COMMANDS])
-    # `main` takes these out before a verb is parsed, so that no verb has them itself.
+    # `main` takes these out before a command is parsed, so no command has them itself.
     app.meta.default(_everywhere())
     script = app.generate_completion(shell=shell)
     context.output.result("completion", {"shell": shell, "script": script}, script)

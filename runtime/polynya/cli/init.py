@@ -463,7 +463,7 @@ def init(
     name: str | None = None,
     empty: bool = False,
     from_file: Annotated[Path | None, Parameter(name="--from")] = None,
-    yes: bool = False,  # noqa: ARG001 - accepted so that scripts can say it to every verb
+    yes: bool = False,  # noqa: ARG001 - accepted so that scripts can pass it to every command
     context: Context,
 ) -> int:
     """Create a project with one task, sample data, and completion for editors.

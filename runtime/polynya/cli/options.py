@@ -49,7 +49,7 @@ class GlobalOptions:
 
 
 def split_options(arguments: Sequence[str]) -> tuple[GlobalOptions, list[str]]:
-    """Return the global options and the arguments that are left for the verb.
+    """Return the global options and the arguments that are left for the command.
 
     Everything after `--` is left alone, `--` included. The last of a repeated flag wins.
 

@@ -81,7 +81,7 @@ _STARTED_AS: Final = re.compile(r"^(polynya(?: [a-z-]+)+) -m \S+", re.MULTILINE)
 
 
 def cli_page() -> str:
-    """Return docs/reference/cli.md: verbs, global options, exit codes."""
+    """Return docs/reference/cli.md: commands, global options, exit codes."""
     lines = [_NOTICE, "# Command line\n"]
     lines += ["For people who type commands or call them from programs: all verbs and options.\n"]
     lines += ["## Options everywhere\n", "They may be given before or after the verb.\n"]
@@ -105,7 +105,7 @@ def cli_page() -> str:
     ]
     app = build_app([command.name for command in COMMANDS])
     body = app.generate_docs(output_format="markdown", heading_level=2, usage_name="polynya")
-    # cyclopts puts how this module was started (`python -m …`) into the usage of sub-verbs.
+    # cyclopts puts how this module was started (`python -m …`) into the usage of subcommands.
     body = _STARTED_AS.sub(r"\1", body)
     # The first section repeats the title and the list that `polynya --help` shows.
     _, heading, verbs = body.partition("\n### polynya ")

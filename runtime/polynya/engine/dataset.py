@@ -96,7 +96,7 @@ class WorkingDataset:
 
     @property
     def known(self) -> KnownTable:
-        """What reading its files has to know of it."""
+        """The facts that reading its files needs."""
         mapping = self.reading.mapping
         return KnownTable(
             dataset=of_source(self.reading),
@@ -129,7 +129,7 @@ class WorkingDataset:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the files of its task were read on without it."""
+        """Whether the files of its task were read without it."""
         return self.table.state.copy.position.behind
 
     def bring_up(self, policy: ApplyPolicy, turn: Turn, copy_next: Callable[[], Ended]) -> Ended:
@@ -141,7 +141,7 @@ class WorkingDataset:
         return self.apply_after(self.copied(copy_next), policy, turn)
 
     def copied(self, copy_next: Callable[[], Ended]) -> Ended:
-        """How copying what has landed ended; a suspension, or an apply at work, may keep it off."""
+        """How a copy of landed files ended; a suspension, or a running apply, may prevent it."""
         if self.table.is_awaited:
             return LOOK_SOON
         try:
@@ -163,7 +163,7 @@ class WorkingDataset:
         return replace(ended, look_again=applied.look_again or ended.look_again)
 
     def found(self, discovery: Discovery) -> None:
-        """Say what waits, and which files changed after they were copied.
+        """Report what waits, and which files changed after they were copied.
 
         The new content of these is not read.
         """
@@ -254,10 +254,10 @@ class WorkingDataset:
         return mapped_batch(batch, self.reading, self._before, lambda: self.context.spark)
 
     def evolved(self, batch: DatasetBatch) -> DatasetBatch:
-        """Take over what a batch changes in the shape of the dataset; the batch in that shape.
+        """Apply the schema changes of a batch to the dataset; returns the batch in the new shape.
 
         Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be
-        copied, and ConfigError when the settings name a column that nobody has met.
+        copied, and ConfigError when the settings name a column that no record has had.
         """
         refuse_unknown(self.context, self.table, sighting_of(batch, self.table.dataset))
         batch, reshapes = evolved(self.context, self.table, batch)
@@ -285,7 +285,7 @@ class WorkingDataset:
         )
 
     def suspend_new(self, source: str) -> None:
-        """Let the dataset of a new source table wait for a decision."""
+        """Suspend the dataset of a new source table until a decision."""
         change = SchemaChange("new_dataset", source, "suspend")
         suspend(self.table, suspension(change, source, self.context.clock.now()))
 
@@ -301,7 +301,7 @@ class WorkingDataset:
         return LOOK_SOON
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
-        """Apply, and say meanwhile how long that takes as far as it is known."""
+        """Apply, and report meanwhile how long that takes as far as it is known."""
         speeds, clock = self.context.apply_speeds, self.context.clock
         progress = StepProgress(
             subject=self.name,
@@ -323,10 +323,10 @@ class WorkingDataset:
 
     @span("publish", dataset=attrgetter("name"))
     def publish(self, shape: Shape | None = None) -> None:
-        """Make the views that changed. The first time in a process all of a session are new.
+        """Create the changed views. In a new session all views count as changed.
 
-        Views for other engines are a copy that any later start can make: when they cannot be
-        published it is said, once, and the data goes on.
+        Views for other engines are a copy that any later start can make. A failure to publish them
+        is reported once and stops no data.
         """
         shape = shape or self.table.shape()
         if not set(shape.data) - shape.hidden:
@@ -362,11 +362,11 @@ class WorkingDataset:
             raise refused
 
     def tell(self, event: Event) -> None:
-        """Say that something happened to this dataset."""
+        """Emit an event of this dataset."""
         self.context.sink(event)
 
     def copying(self, found: Discovery) -> AbstractContextManager[None]:
-        """Say for the length of a block that files are read and copied, and how much is left."""
+        """Report during the block that files are read and copied, and how much is left."""
         paths = ", ".join(part.path for part in found.files[:20])
         log.debug("%s reads %d files: %s", self.name, len(found.files), paths)
         progress = StepProgress(
@@ -379,7 +379,7 @@ class WorkingDataset:
         return under_way(self.context.sink, progress)
 
     def tell_copied(self, result: CopyResult, files: int, seconds: float) -> None:
-        """Say that a batch of so many files was committed, and what became of it."""
+        """Report the commit of a batch of files, with its counts."""
         self.tell(
             events.BatchCopied(
                 subject=self.name,
@@ -393,7 +393,7 @@ class WorkingDataset:
         )
 
     def tell_applied(self, result: ApplyResult) -> None:
-        """Say that an apply was committed, and what it did."""
+        """Report the commit of an apply, and what it did."""
         self.tell(
             events.DatasetApplied(
                 subject=self.name,
@@ -423,10 +423,10 @@ class OpenTables:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """One round of work. A failure makes it the last one with these tables.
+        """One round of work. After a failure these tables are no longer trusted.
 
-        A suspended dataset is looked at again at the beginning of a round, since somebody may have
-        resumed it, and one whose apply failed.
+        At its start, a suspended dataset is opened again, since an operator may have resumed it; so
+        is one whose apply failed.
         """
         try:
             for name, one in self._open.items():
@@ -491,7 +491,7 @@ class OpenTables:
             one.suspend_new(source)
 
     def drop(self, source: str) -> None:
-        """Believe nothing of one table any more: it is opened again when it is met again."""
+        """Forget one table; it is opened again when it is needed again."""
         self._open = {
             name: one
             for name, one in self._open.items()

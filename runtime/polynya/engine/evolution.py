@@ -39,8 +39,8 @@ _MOST_LISTED: Final = 20
 class Sighting:
     """The columns that a batch really has.
 
-    `of_load`: they are those of a full load, and events may have more. `whole`: what is not among
-    them is not in the source, at least not now.
+    `of_load`: they are those of a full load, and events may have more. `whole`: columns that are
+    missing here are not in the source, at least not now.
     """
 
     met: Collection[str]
@@ -62,7 +62,7 @@ def sighting_of(batch: DatasetBatch, dataset: ResolvedDataset) -> Sighting:
 
 
 def _has(batch: DatasetBatch, *operations: str) -> bool:
-    """Whether the source says one of the operations of some row."""
+    """Whether the source gives some row one of these operations."""
     said = pc.is_in(batch.rows.column("__op"), value_set=pa.array(operations, pa.string()))
     return bool(pc.any(said, min_count=0).as_py())
 
@@ -72,8 +72,8 @@ def unknown_in(
 ) -> tuple[list[UnknownColumn], list[UnknownColumn]]:
     """Columns that the settings name and neither the table nor a batch has.
 
-    First those that keep the batch from being copied, then those that are worth a warning. What was
-    named when events were copied before stands: a source may drop a column later.
+    First those that prevent the copy, then those that are worth a warning. A name that was valid
+    for an earlier batch of events stays valid: a source may drop a column later.
     """
     columns = copy.columns
     has_rows = bool(copy.books.totals.get("rows_out"))
@@ -128,7 +128,7 @@ def _refused(
 def refusal(
     dataset: ResolvedDataset, sighting: Sighting, unknown: Iterable[UnknownColumn]
 ) -> ConfigError:
-    """The error for settings that name columns which nobody has met."""
+    """The error for settings that name columns that no record has had."""
     unknown = list(unknown)
     return ConfigError(
         "POLYNYA-CFG-030",
@@ -201,7 +201,7 @@ class Evolution:
 def evolved(
     context: EngineContext, table: DatasetTable, batch: DatasetBatch
 ) -> tuple[DatasetBatch, bool]:
-    """Take over what a batch changes in the shape of its dataset.
+    """Apply the schema changes of a batch to its dataset.
 
     Returns the batch in that shape, and whether columns of the table were renamed or dropped.
     Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied,
@@ -226,7 +226,7 @@ def evolution_of(
     columns: SourceColumns,
     known: Mapping[str, DataType],
 ) -> Evolution:
-    """Compare a batch with what its dataset has met so far.
+    """Compare a batch with the columns that its dataset has seen so far.
 
     `reading` is the dataset with the policies that are in force, `known` has the types of all
     columns so far.
@@ -270,7 +270,7 @@ def _without_renamed_key(found: list[SchemaChange]) -> list[SchemaChange]:
 def _of_mapped(change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping) -> SchemaChange:
     """A column that the table does not have as it is in the source cannot go, or be renamed, there.
 
-    What an expression lacks from then on is NULL; under which name to look somebody has to say.
+    An expression would see NULL from then on; an operator has to name the new column.
     """
     if not mapping.is_set or change.policy != "apply":
         return change
@@ -300,7 +300,7 @@ def out_of_reach(
 
 
 def _without_drops_in_use(table: DatasetTable, found: Evolution) -> Evolution:
-    """A column that files are parted or sorted by stays: their partitions come from it."""
+    """A column that files are partitioned or sorted by stays: their partitions come from it."""
     used = columns_in_use(table.table)
     kept = (
         replace(one, policy="ignore") if one.kind == "drop_column" and one.column in used else one
@@ -330,7 +330,7 @@ def _halted(
 
 
 def _report_evolution(context: EngineContext, subject: str, found: Evolution) -> None:
-    """Say what changed; of what is ignored only once, since it comes with every batch."""
+    """Report the changes; ignored ones only once, since they come with every batch."""
     for change in found.changes:
         news = context.is_news(f"{subject} {change}", change.policy)
         if change.kind == "truncate" or (change.policy == "ignore" and not news):

@@ -28,7 +28,7 @@ class Speeds:
     _seconds_a_byte: dict[str, float] = field(default_factory=dict)
 
     def took(self, name: str, size_bytes: int, seconds: float) -> None:
-        """Take note of a step over so many bytes of work."""
+        """Record a step over a number of bytes of work."""
         if size_bytes > 0:
             self._seconds_a_byte[name] = seconds / size_bytes
 
@@ -112,10 +112,10 @@ def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy")
 def wait_for_apply(
     facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy"
 ) -> str | None:
-    """Why copies wait for the apply, which cannot follow; None: they go on.
+    """Why copies wait for the apply, which cannot keep up; None: they continue.
 
-    An apply and a query pay for each pending change, so they are not to pile up without end. Where
-    nothing is ever applied there is nothing to wait for.
+    An apply and a query pay for each pending change, so pending changes must not pile up without
+    end. Where nothing is ever applied, there is nothing to wait for.
     """
     if mode == "never":
         return None
@@ -144,8 +144,8 @@ class WaitingFacts:
     """What waits for a dataset, or for all that share its files.
 
     Attributes:
-        size_bytes: size of the files that are not read, or not to their end.
-        left_over: the last copy ended at a limit and left some of what had landed then.
+        size_bytes: size of the files that are not read to their end.
+        left_over: the last copy ended at a limit and left some of what had landed by then.
         since_copy: seconds since the last copy of this process, None before the first.
     """
 
@@ -156,7 +156,7 @@ class WaitingFacts:
 
 @dataclass(frozen=True, slots=True)
 class CopyDecision:
-    """Whether to copy now, and why. `wait` is the seconds after which it will be time."""
+    """Whether to copy now, and why. `wait` is the seconds until a copy is due."""
 
     copy: bool
     reason: str
@@ -200,7 +200,7 @@ class Pace:
         return decide_copy(facts, self._batch)
 
     def copied(self, found: Discovery, files: Mapping[str, FileProgress], now: float) -> None:
-        """Take note of a copy of what was found; `files` is how far each was read by now."""
+        """Record a copy of what was found; `files` is how far each was read by now."""
         done = {path for path, progress in files.items() if progress.complete}
         self._copied_at = now
         self._left_over = any(part.path not in done for part in found.files)

@@ -44,7 +44,7 @@ THREADS = 4
 def in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Do the work for each item, several at a time; an error is raised when all are done.
 
-    Of several errors it is that of the table with the highest epoch, so that one new grant is
+    Of several errors it raises that of the table with the highest epoch, so that one new grant is
     enough, and otherwise the first.
     """
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
@@ -125,7 +125,7 @@ class Crew:
 
     @property
     def more_comes(self) -> bool:
-        """Whether one that it follows is at work."""
+        """Whether a crew that it follows is at work."""
         return any(one.units for one in self.follows)
 
 
@@ -151,9 +151,9 @@ class Place:
 
 
 class Line:
-    """Places that wait, the one that is due first in front. To add one costs little among many.
+    """Waiting places, the one that is due first in front. Adding one is cheap (a heap).
 
-    A place that is added again leaves an entry behind, which counts no longer.
+    A place that is added again leaves a stale entry behind, which no longer counts.
     """
 
     def __init__(self, numbers: Iterator[int]) -> None:
@@ -161,7 +161,7 @@ class Line:
         self._entries: list[tuple[float, int, Place]] = []
 
     def add(self, place: Place) -> None:
-        """Let a place stand where it belongs."""
+        """Put a place where it belongs."""
         place.entry = next(self._numbers)
         heapq.heappush(self._entries, (place.due, place.entry, place))
 
@@ -185,9 +185,9 @@ class Line:
 class Queue:
     """The units that wait or work. `now` is always in monotonic seconds.
 
-    The longest waiting goes first, and no unit is run twice at once. One whose next step takes long
-    stands in a line of its own, which waits while `LONG_STEPS` of them are under way; one that has
-    time does too, and waits while anybody else is due, but no longer than `LONGEST_PATIENCE`.
+    The longest waiting unit goes first, and no unit runs twice at once. Units with a long next step
+    have a line of their own, which waits while `LONG_STEPS` of them are running. Low-priority units
+    have one, too; they wait while any other unit is due, but no longer than `LONGEST_PATIENCE`.
     """
 
     def __init__(self, poll_seconds: float = POLL_SECONDS) -> None:
@@ -279,7 +279,7 @@ class Queue:
             self._wake(place.crew, now)
 
     def _wake(self, landing: Crew, now: float) -> None:
-        """What follows a crew that landed something, or has ended, looks now; unless it failed."""
+        """Let followers of a crew that landed something or ended look now; failed ones wait."""
         for place in self._places.values():
             if place.unit.follows and landing in place.crew.follows and not place.pause:
                 place.news = True
@@ -315,7 +315,7 @@ class Queue:
         return self._long if place.long else self._short
 
     def _drop(self, place: Place) -> None:
-        """Let a unit have no more turns."""
+        """Remove a unit for good."""
         place.entry = None
         place.crew.units -= 1
         del self._places[place.unit]
@@ -335,7 +335,7 @@ _AGAIN: Final = 3
 
 
 class Rounds:
-    """The threads, and the queue that they take their work from."""
+    """The threads, and the queue of their work."""
 
     def __init__(self, clock: Clock, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._clock = clock
@@ -369,8 +369,8 @@ class Rounds:
     def finish(self) -> None:
         """Start the threads, and wait until no unit is left.
 
-        Raises what went wrong outside of the units: nobody could be told how a turn went. It, and
-        Ctrl-C, end the run after the steps that are under way; a second Ctrl-C ends it at once.
+        Raises an error outside of the units, such as one while a turn was reported. That and Ctrl-C
+        end the run after the running steps; a second Ctrl-C ends it at once.
         """
         self._open = False
         self.start()
@@ -430,7 +430,7 @@ class Rounds:
                 self._changed.wait(min(_LOOK_SECONDS, self._queue.seconds_to_next(now)))
 
     def _watching(self, turn: Turn, began: float) -> Turn:
-        """The turn of a unit that has time: it can ask whether another one waits."""
+        """The turn of a low-priority unit, which can ask whether another one waits."""
         # Who gets a turn although others wait has waited for long, and may do something in it.
         least = LEAST_WORK if self._queue.is_wanted(began) else 0.0
 
@@ -457,7 +457,7 @@ def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:
 
 
 def _taken(unit: Unit, turn: Turn) -> Ended:
-    """A step that another engine came between is taken again, with tables that are opened again."""
+    """Take a step; if another engine committed in between, reopen the tables and repeat it."""
     for _ in range(_AGAIN):
         try:
             with span("step", dataset=unit.name):
@@ -469,7 +469,7 @@ def _taken(unit: Unit, turn: Turn) -> Ended:
 
 
 def _tell(place: Place, ended: Ended) -> None:
-    """Say how a turn went; of a failure that lasts only once, and when it is over."""
+    """Report how a turn went; a lasting failure only once, and again when it is over."""
     context, unit, failure = place.crew.context, place.unit, ended.trouble
     said = f"failed {unit.name}"
     if failure is None:
@@ -490,7 +490,7 @@ def _told(place: Place, failure: PolynyaError) -> Event:
 
 
 def _tell_recovery(place: Place, ended: Ended, said: str) -> None:
-    """Say that a unit which failed works again. A step that was only announced shows nothing."""
+    """Report that a failed unit works again. A step that was only announced does not show that."""
     context = place.crew.context
     if ended is not TOO_LONG and context.said.pop(said, None) is not None:
         context.sink(UnitRecovered(subject=place.unit.name))

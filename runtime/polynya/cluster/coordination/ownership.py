@@ -132,11 +132,11 @@ class Allowance:
 
 
 def allowance(pace: Pace, nodes: int) -> Allowance:
-    """The part of one of so many nodes.
+    """The share of one node among several.
 
-    Units for all come at one moment: then every node has saved all that it may, and within one turn
-    all of them use it up. So it is no more than what is gained from one turn to the next; what was
-    saved before would come on top of what is gained since.
+    Units for all nodes can come at one moment. Then every node has saved all that it may, and all
+    use it up within one turn. So the share is at most the gain from one turn to the next; more
+    savings would be added to the gain since.
     """
     part = pace.claims_per_second / nodes
     hurries = part * pace.soon >= _WORTH_A_TURN
@@ -150,7 +150,7 @@ def allowance(pace: Pace, nodes: int) -> Allowance:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A unit that is ours in `epoch`. `sure`: the record says so since our lease is trusted."""
+    """A unit that is ours in `epoch`. `sure`: the record was read while our lease was trusted."""
 
     epoch: int
     sure: bool
@@ -190,7 +190,7 @@ class Holdings:
         self.me = me
 
     def doubt(self) -> None:
-        """Our lease was not trusted for a while: each record has to be read again."""
+        """Our lease was not trusted for a while: reread each record."""
         self._held = {unit: replace(held, sure=False) for unit, held in self._held.items()}
 
     def take(self, unit: JobKey, epoch: int, reason: str) -> None:
@@ -210,7 +210,7 @@ class Holdings:
                 self._held[unit] = replace(self._held[unit], sure=True, read_at=now)
 
     def fenced(self, epochs: Mapping[JobKey, int], go_on: GoOn) -> None:
-        """Tables are of other epochs: what the records still give us gets a higher one."""
+        """Tables have other epochs: raise the epoch of units that the records still give us."""
         raised = []
         for unit, epoch in sorted(epochs.items()):
             held = self._held.get(unit)
@@ -223,7 +223,7 @@ class Holdings:
         self._rewrite(raised, self._raise, self._raised, go_on)
 
     def release(self, units: Iterable[JobKey], reason: str, go_on: GoOn) -> None:
-        """Give units back: nobody owns them then."""
+        """Release units: then nobody owns them."""
 
         def freed(record: Ownership, _: JobKey) -> Ownership:
             update = {"owner": None, "node": None, "since": self._clock.now(), "reason": reason}
@@ -268,7 +268,7 @@ class Holdings:
                     self.troubles.append(told(result))
 
     def _ours(self, batch: Mapping[JobKey, Read]) -> dict[JobKey, Found[Ownership]]:
-        """The records that say that the unit is ours; what is not is lost."""
+        """The records of units that are ours; the others are lost."""
         ours = {}
         for unit, read in batch.items():
             if isinstance(read, Exception):
@@ -345,9 +345,9 @@ class Claims:
         return allowed.hurries and len(fresh) > len(fresh_now)
 
     def _settle(self, units: list[JobKey], go_on: GoOn) -> None:
-        """See what became of claims that got no answer, of units that are planned elsewhere now.
+        """Find the outcome of claims without an answer, for units that are planned elsewhere now.
 
-        One that was made after all is ours, and it is released as all that others are to have.
+        A claim that succeeded after all is ours, and is released like all units of other plans.
         """
         for batch in self._records.read(units[: self._pace.most], go_on):
             for unit, read in batch.items():
@@ -361,7 +361,7 @@ class Claims:
                     self._holdings.take(unit, read.document.epoch, reason)
 
     def _forget_settled(self, unit: JobKey, read: Found[Ownership] | None) -> None:
-        """Forget a claim that cannot be made any more: only over the version that it replaces."""
+        """Forget a claim that can no longer succeed: it only replaces the version that it saw."""
         version = self._unsure.pop(unit, "")
         if version == (None if read is None else read.version):
             # Last in the order in which they are looked at.

@@ -54,7 +54,7 @@ class Known:
 def known(
     units: frozenset[JobKey], living: Collection[str], told: Mapping[str, Difference]
 ) -> Known:
-    """What is known where.
+    """Which nodes know which units.
 
     Args:
         units: that the leader knows.
@@ -80,7 +80,7 @@ def known(
 
 
 class Knowledge:
-    """What nodes tell of the units that they know; tells them what the leader knows."""
+    """The units that nodes report to know; publishes those that the leader knows."""
 
     def __init__(self, register: Register, together: Together) -> None:
         self._register = register
@@ -89,7 +89,7 @@ class Knowledge:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What cannot be understood, and which nodes differ."""
+        """Unreadable documents, and nodes with a difference."""
         differ = [
             f"POLYNYA-AGT-055: {node_of(one)} has another configuration than the leader: it knows "
             f"{len(told.more)} units more and lacks {len(told.less)}"
@@ -102,7 +102,7 @@ class Knowledge:
         return all([self._wanted.refresh(go_on), self._differences.refresh(go_on)])
 
     def publish(self, units: frozenset[JobKey], configuration: str) -> None:
-        """Let all nodes know which units the leader knows. Raises what the store raises."""
+        """Publish the units that the leader knows. Raises what the store raises."""
         if self._wanted.newer(WANTED_UNITS):
             return
         found = self._wanted.documents.get(WANTED_UNITS)
@@ -121,7 +121,7 @@ class Knowledge:
         return known(units, living, self._told())
 
     def tidy(self, listed: Set[str]) -> list[tuple[str, str]]:
-        """What processes without a lease told: each object with its version."""
+        """Differences of processes without a lease: each object with its version."""
         here = {difference_path(one) for one in listed}
         documents = self._differences.documents.items()
         return [(path, found.version) for path, found in documents if path not in here]
@@ -139,7 +139,7 @@ Plans = Mapping[str, Mapping[JobKey, str]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The plan of one incarnation is to have these units. `loses`: some that it has now go."""
+    """The plan of one incarnation should have these units. `loses`: it loses some present ones."""
 
     incarnation: str
     units: Mapping[JobKey, str]
@@ -149,8 +149,8 @@ class Change:
 def changes(stored: Plans, desired: Plans) -> list[Change]:
     """The plans to write now; first those that lose units.
 
-    A plan gets a unit only when no other one has it: what moves is taken out of its old plan, and
-    put into the new one once that is known to be written. Reasons alone are no cause to write.
+    A plan gets a unit only when no other plan has it: a moving unit leaves its old plan first, and
+    enters the new one once that write is known. Changed reasons alone cause no write.
     """
     holders: dict[JobKey, set[str]] = {}
     for incarnation, units in stored.items():
@@ -174,7 +174,7 @@ def changes(stored: Plans, desired: Plans) -> list[Change]:
 def assignment(plans: Iterable[tuple[str, Plan]], living: frozenset[str]) -> dict[JobKey, str]:
     """Which incarnation has each unit by the plans that were found.
 
-    Two plans name one unit when a leader that had lost its term wrote once more: then the one of a
+    Two plans name one unit when a leader wrote once more after losing its term. Then the plan of a
     living node counts, and of those the newest.
     """
     ranked = sorted(plans, key=lambda one: (one[0] in living, one[1].term, one[1].number, one[0]))
@@ -239,7 +239,7 @@ class Planner:
         self._parsed: dict[str, tuple[Plan, Mapping[JobKey, str]]] = {}
 
     def resign(self) -> None:
-        """Another one leads: what this member wanted counts no more."""
+        """Another member leads: forget what this one planned."""
         self._placed, self._facts, self._settled, self._moved_at = None, None, None, {}
         self._loads = Loads()
 
@@ -258,7 +258,7 @@ class Planner:
 
         Args:
             term: of this leader.
-            seen: what it was told.
+            seen: its input.
             configuration: fingerprint of the units that it knows.
             go_on: whether there is time for more.
         """
@@ -308,7 +308,7 @@ class Planner:
         return facts
 
     def _place(self, nodes: list[NodeFacts], seen: Seen, known: Known) -> list[Decided]:
-        """Have units placed: at once if nodes, units or wishes changed, else now and then."""
+        """Place units: at once if nodes, units or requests changed, else now and then."""
         wanted = known.units
         pins = {
             unit: found.document.to
@@ -362,7 +362,7 @@ class Planner:
         }
 
     def _units(self) -> dict[str, Mapping[JobKey, str]]:
-        """The units of each stored plan; of a plan that is as it was they are not made again."""
+        """The units of each stored plan; those of an unchanged plan are reused."""
         found = {}
         for incarnation, plan in self._stored().items():
             known = self._parsed.get(incarnation)
@@ -372,7 +372,7 @@ class Planner:
         return {incarnation: units for incarnation, (_, units) in found.items()}
 
     def _write(self, term: int, go_on: GoOn) -> tuple[list[str], bool]:
-        """Write what differs, what loses units first. What failed, and whether there is more."""
+        """Write changed plans, losing ones first. Returns failures, and whether there is more."""
         if self._settled == self._plans.edition:
             return [], False
         desired = by_incarnation(self._placed or {}, self._reasons)
@@ -412,7 +412,7 @@ class Planner:
         return wrong
 
     def _understood(self, incarnation: str) -> bool:
-        """Whether its plan is not of a newer version, which is not written over."""
+        """Whether its plan is not of a newer version, which must not be overwritten."""
         return not self._plans.newer(plan_path(incarnation))
 
     def _writable(self, incarnation: str, term: int) -> bool:
@@ -426,7 +426,7 @@ class Planner:
         return bool(found.version) and found.document.term <= term
 
     def _tidy(self) -> None:
-        """Delete what is dead for long: leases that nobody renews, and plans without a lease."""
+        """Delete long dead objects: leases that nothing renews, and plans without a lease."""
         old = [
             (node_path(one), info.version)
             for one, info in self._census.listed.items()

@@ -84,11 +84,11 @@ class RefusedTables:
         return True
 
     def passed(self, sources: Collection[str]) -> None:
-        """All that was to be done for these tables was done."""
+        """Everything was done for these tables: forget their refusals."""
         self._found = {name: one for name, one in self._found.items() if name not in sources}
 
     def accepts(self, source: str) -> bool:
-        """Whether nothing is known against a table."""
+        """Whether a table is not refused."""
         return source not in self._found
 
     @property
@@ -181,7 +181,7 @@ class CaptureTask:
         return ended
 
     def _copy_next(self, ledger: WorkingDataset, turn: Turn) -> Ended:
-        """Copy the next batch of the shared files, unless it is to wait for more."""
+        """Copy the next batch of the shared files, unless it should wait for more."""
         landing, clock = self._landing, self._context.clock
         found = landing.unread(ledger, landing.files())
         ledger.found(found)
@@ -245,7 +245,7 @@ class CaptureTask:
         return batch.unrouted.files
 
     def _tell_lost(self, lost: Mapping[str, Sequence[Gone]]) -> None:
-        """Say which landed batches were gone before anybody copied them."""
+        """Report landed batches that were removed before they were copied."""
         for folder, missing in lost.items():
             for one in missing:
                 event = StreamLost.of_landing(self._task.name, folder, one)
@@ -284,9 +284,9 @@ class CaptureTask:
             self._remember_members("begins", set(known.refused) - set(taken))
 
     def _catch_up(self, table: WorkingDataset) -> list[WorkingDataset]:
-        """Copy what was read on without a table while it was suspended or refused.
+        """Copy the files that were read without a table while it was suspended or refused.
 
-        Returns tables that parted from it, which have to catch up too.
+        Returns tables that split off from it, which have to catch up, too.
         """
         source, parted = _source_of(table), list[WorkingDataset]()
         if not self._refused.attempt(source, lambda: self._follow(table, source, parted)):
@@ -316,10 +316,10 @@ class CaptureTask:
         return self._read(earlier, only=source).datasets[source] if earlier else None
 
     def _part(self, sources: Collection[str]) -> list[WorkingDataset]:
-        """Take new names of a renamed table for tables of their own, read from the start on.
+        """Treat the new names of a renamed table as tables of their own, read from the start.
 
-        They are known before the table that they part from is copied: after a crash in between
-        nobody else would look for their events, which the ledger counts as read.
+        They are recorded before the table that they split from is copied: after a crash in between
+        nothing else would look for their events, which the ledger counts as read.
         """
         if not sources:
             return []
@@ -353,13 +353,13 @@ def _copy_part(
     live: set[str],
     before: Callable[[str], DatasetBatch | None],
 ) -> None:
-    """Copy the events of one table. If that suspends it the files are read on without it."""
+    """Copy the events of one table. If that suspends it, reading continues without it."""
     with suppress(SuspendedError):
         table.copy(part, began=began, live_files=live, before=before)
 
 
 def _source_of(table: WorkingDataset) -> str:
-    """The source table that a table of a capture is fed by."""
+    """The source table of a table of a capture."""
     source = table.table.dataset.landing.source
     assert source is not None, "the source of a table of a capture is known"
     return source
@@ -385,5 +385,5 @@ def _is_unfed(table: WorkingDataset) -> bool:
 
 
 def _is_to_catch_up(table: WorkingDataset) -> bool:
-    """Whether the files were read on without a table that may be copied again."""
+    """Whether reading continued without a table that may be copied again."""
     return table.is_behind and not table.is_suspended
