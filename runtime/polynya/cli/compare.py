@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from polynya.capture.compare.compare import Verdict
     from polynya.engine.commands.compare import NotCompared
 
-#: Keys that are shown to people; JSON has all that were found.
+#: Keys in text output; JSON has all that were found.
 _SHOWN: Final = 10
 
 

@@ -140,7 +140,7 @@ def meet(context: CommandContext) -> Meeting:
 def errors_of(snapshot: Snapshot, target: str) -> list[ConfigError]:
     """Everything that is wrong with files, as `polynya validate` says it.
 
-    The very bytes are checked, in a folder of their own: a file that somebody saves meanwhile is
+    The very bytes are checked, in a folder of their own: a file that is saved meanwhile is
     not pushed unchecked.
     """
     with tempfile.TemporaryDirectory(prefix="polynya-") as scratch:

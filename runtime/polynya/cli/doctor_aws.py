@@ -69,7 +69,7 @@ def _lake_formation(access: AwsAccess) -> Check:
 
 
 #: Somebody waits for the answer.
-#: Below it nobody lands anything: the reader of landed files leaves such names alone.
+#: Nothing lands below it: the reader of landed files ignores such names.
 _PROBE: Final = "_polynya-doctor"
 
 

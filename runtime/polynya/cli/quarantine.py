@@ -120,7 +120,7 @@ def identified(found: Sequence[Quarantine], prefix: str) -> tuple[str, dict[str,
     return hits[0]
 
 
-#: Records that people are shown below the summary unless they ask for more.
+#: Records in text output below the summary, unless more are requested.
 _SHOWN: Final = 20
 
 app = verb_app("quarantine", "Rejected records: list, show, replay.")

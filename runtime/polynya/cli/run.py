@@ -165,7 +165,7 @@ def _state(name: str, tally: _Tally, failure: PolynyaError | None) -> tuple[str,
     return state, f"polynya quarantine list {name}"
 
 
-#: What maintenance may take of a run that was submitted and ends: nobody waits for it, and no other
+#: What maintenance may take of a submitted run that ends: no user waits for it, and no other
 #: process maintains its tables.
 SUBMITTED_SECONDS: Final = 600.0
 #: What else than an error may make a run fail.
@@ -244,7 +244,7 @@ def _run(
         context.output.event(event)
 
     with context.output.live():
-        # Spark takes seconds, on a busy machine a minute: people should know that it began.
+        # Spark takes seconds, on a busy machine a minute: the user should see that it starts.
         names = tuple(task.name for task in chosen)
         tell(RunStarted(subject=name, target=project.target.name, tasks=names))
         with under_way(tell, StepProgress(subject=name, step="starting", detail="Spark")):

@@ -352,7 +352,7 @@ def block(
     cluster: str | None = None,
     waits: str | None = None,
 ) -> str:
-    """A status as people read it.
+    """A status as text.
 
     `positions` are those in the order of events, `cluster` is whose the task is, if that is said,
     `waits` is why copies wait for the apply.

@@ -21,7 +21,7 @@ SAME_SIGNAL_SECONDS: Final = 0.3
 #: Number of the process that a run ends with (`cluster/submit/processes.py`).
 PARENT: Final = "POLYNYA_PARENT"
 _PARENT_SECONDS: Final = 1.0
-#: Progress on a terminal hides the cursor, and nobody else is left to show it again.
+#: Progress on a terminal hides the cursor, and nothing else is left to show it again.
 _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
@@ -52,7 +52,7 @@ class EndedEarly(BaseException):
 
 @dataclass(slots=True)
 class Stopping:
-    """Whether somebody asked to stop; `interrupted` tells Ctrl-C from SIGTERM.
+    """Whether the command should stop; `interrupted` distinguishes Ctrl-C from SIGTERM.
 
     As long as the command is `starting`, no step is under way: a signal ends it at once, as
     KeyboardInterrupt or EndedEarly.

@@ -22,7 +22,7 @@ from polynya.model.task_tests import LoadedTest, load_tests
 from polynya.testing.rows import Difference, Row
 from polynya.testing.runner import Comparison, Verdict
 
-#: Differences of one relation that are shown to people.
+#: Differences of one relation in text output.
 MOST_SHOWN = 20
 
 

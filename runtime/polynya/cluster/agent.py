@@ -69,7 +69,7 @@ class Ending:
 
     Args:
         node: its name.
-        within_seconds: longest time that it may take, unless somebody asks for less.
+        within_seconds: longest time that it may take, unless a shorter one is requested.
         clock: of its deadline.
         tell: takes what happens.
         for_good: called when the agent is going to end and not to start again.
@@ -86,7 +86,7 @@ class Ending:
         self._node, self._within_seconds, self._clock = node, within_seconds, clock
         self._tell, self._for_good = tell, for_good
         self._drain: _Drain | None = None
-        #: Why the agent could not go on, None when somebody asked it to end.
+        #: Why the agent could not continue, None when it was asked to end.
         self.failure: PolynyaError | None = None
 
     @property
@@ -116,7 +116,7 @@ class Ending:
         self.begin(str(error), Ended.DRAINED)
 
     def come(self, at_work: Sequence[str], *, handing_over: bool) -> Ended | None:
-        """How the agent has ended, None while it goes on.
+        """How the agent has ended, None while it runs.
 
         Args:
             at_work: names of the jobs that work.

@@ -114,7 +114,7 @@ class MemberThread:
         member: whose turns they are.
         opened: begins to tell and to hear, once it is known as which incarnation; what it is given
             wakes the member.
-        asked: what a person asks.
+        asked: reads the requests of operators.
         leave: asked before each turn but the first.
         inbox: takes what comes of each turn.
         watcher: receives after each turn what this node reports, and what the others reported.
@@ -232,7 +232,7 @@ T = TypeVar("T")
 
 #: Who asks for the drain of a node that AWS recommends to leave.
 BY_AWS: Final = "AWS"
-#: So many requests of one turn are under way at a time.
+#: Most requests of one turn at a time.
 _THREADS: Final = 16
 
 

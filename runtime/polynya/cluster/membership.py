@@ -136,7 +136,7 @@ def without_owner(
     return frozenset(wanted) - had
 
 
-#: `elsewhere`: another node has the job, or will have; `stopped`: a person stopped its task;
+#: `elsewhere`: another node has the job, or will have; `stopped`: an operator stopped its task;
 #: `waiting`: this node does not know.
 Where: TypeAlias = Literal["here", "elsewhere", "stopped", "waiting"]
 

@@ -95,7 +95,7 @@ class TurnTaken:
 
     Attributes:
         standing: what it knows now.
-        asked: what a person asks of tasks.
+        asked: the requests of operators for tasks.
         picture: the other nodes, as they reported themselves.
     """
 

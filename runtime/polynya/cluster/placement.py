@@ -21,7 +21,7 @@ class NodeFacts:
 
     Attributes:
         incarnation: of its process; assignments name it.
-        node: its id, which outlives the process; wishes of a person name it.
+        node: its id, which outlives the process; requests of operators name it.
         state: a draining node gets nothing and keeps nothing.
         on_demand: AWS does not take it back, as it does a Spot node.
         capacity: how much it can do, next to the others; processors, say. Above 0.
@@ -46,7 +46,7 @@ class UnitFacts:
         heavy: costs much to move, such as one with a large state.
         moved_seconds_ago: since it went from one node to another, whatever the cause. None: not
             that the leader knows. The first placement of a unit is not a move.
-        pinned_to: the node that a person wants it on.
+        pinned_to: the node that an operator moved it to.
         unknown_to: incarnations whose configuration does not have it; they do not get it. Empty
             in most cases. What not all nodes know is not moved for balance.
     """
@@ -265,7 +265,7 @@ def _place(fleet: Fleet, homeless: Homeless, band: float) -> None:
 def _where_known(fleet: Fleet, homeless: Homeless) -> Homeless:
     """Place what not all nodes know, where it is known; returns all else."""
     for one in homeless:
-        # For most units nobody has to look at all nodes.
+        # Most units need no look at all nodes.
         if not one.unit.unknown_to:
             continue
         knowing = [place for name, place in fleet.places.items() if name not in one.unit.unknown_to]
@@ -476,7 +476,7 @@ def propose(
 ) -> Proposal:
     """Propose a node for every unit.
 
-    Units without a ready node, and those that a person wants elsewhere, are placed at once. Then
+    Units without a ready node, and those that an operator moved, are placed at once. Then
     nodes far above the mean load give to nodes below it, within the limits of the rules. The same
     facts give the same proposal, whatever their order; n units take O(n log n).
 

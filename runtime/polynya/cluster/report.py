@@ -25,7 +25,7 @@ FORMAT_VERSION: Final = "1.0"
 
 #: The state of a task is the first of these that one of its jobs is in.
 _WORST_FIRST: Final = ("suspended", "waiting", "stopping", "running", "stopped", "elsewhere")
-#: States of a job that nobody has to do anything about.
+#: States of a job that need no action.
 _FINE: Final = ("running", "stopping", "stopped", "elsewhere")
 
 

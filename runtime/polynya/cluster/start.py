@@ -52,7 +52,7 @@ class Settings:
     under which metrics are found, None for the project's. `stream` is the workload stream.
     `metrics` takes the figures of each minute. `encode` makes a value one line of JSON.
     `coordination` is where nodes agree on who does what, None where this one does everything.
-    `imds` is where to ask for Spot notices, None where nobody is asked. `tasks_of` is the name by
+    `imds` is the service for Spot notices, None without one. `tasks_of` is the name by
     which tasks name the cluster, None where it is the same; with `only_named` those of a project
     that names no cluster are not taken.
     """

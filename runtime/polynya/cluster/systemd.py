@@ -24,7 +24,7 @@ def notifier(environment: Mapping[str, str] = os.environ) -> Notify:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
                 channel.sendto(message.encode(), target)
         except OSError:
-            # If nobody listens nothing is sent; the work goes on.
+            # If nothing listens, nothing is sent, and the work continues.
             return
 
     return send

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class JobKey(NamedTuple):
-    """A piece of work that fails for itself: a dataset, or a task that finds its datasets."""
+    """A piece of work that fails alone: a dataset, or a task that finds its datasets."""
 
     task: str
     name: str

@@ -33,7 +33,7 @@ class JobRun:
     """One run of a job.
 
     It ends when its own unit fails, and when it has a grant and any of its tables has a newer
-    owner. Any other failure of a table that its unit found holds nobody up: the table is tried
+    owner. Any other failure of a table that its unit found stops nothing else: the table is tried
     again with a growing pause, and the rounds of the job say so.
     """
 

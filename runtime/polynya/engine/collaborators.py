@@ -46,7 +46,7 @@ def start_engine(
         refuse_unwritable(target.warehouse)
     spark = session.start_spark(project, long_lived=long_lived)
     landed_readers = LandedReaders(state_in(spark))
-    # A file that cannot be read may hold a table that nobody knows of.
+    # A file that cannot be read may hold an unknown table.
     landed_readers.know(None if project.errors else project.works)
     return EngineContext(
         spark=spark,

@@ -286,7 +286,7 @@ def outermost(starts: Iterable[str]) -> tuple[str, ...]:
 
 
 def comes_between(found: Landed, known: Collection[str], ends: Mapping[str, str]) -> bool:
-    """Whether a file that nobody knew stands before what was the end of its dataset.
+    """Whether an unknown file comes before the former end of its dataset.
 
     `ends` has the last path of each beginning, "" where there was none.
     """

@@ -51,7 +51,7 @@ class Taken:
 def looked(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
     """The facts of a table now.
 
-    A table that nobody has written to since its layout was changed gets that first: only metadata.
+    A table without a write since its layout changed gets the new layout first: only metadata.
     """
     target = table.table
     if awaits_layout(target):
@@ -222,10 +222,10 @@ MOST_SECONDS: Final = 16.0
 
 @dataclass(slots=True)
 class Patience:
-    """Of the maintenance of one table: none at first, more each time that it gave way.
+    """How long maintenance of one table works although others wait; grows when it gives way.
 
     On a machine that always has something to copy, an action that gives way at once would never
-    end: it costs each time and gains nothing, and the table gets slower for all who wait.
+    end: each try costs time and gains nothing, and the table gets slower for everyone.
     """
 
     seconds: float = 0.0
@@ -235,11 +235,11 @@ class Patience:
         self.seconds = 0.0 if whole else min(MOST_SECONDS, 2 * self.seconds or FIRST_SECONDS)
 
 
-#: A table that changes is looked at this often, in seconds.
+#: How often a table that changes is examined, in seconds.
 LOOK_SECONDS: Final = 30.0
-#: Longest that a run works on one dataset for whose end somebody waits, in seconds.
+#: Longest maintenance of one dataset in a run that a user waits for, in seconds.
 ONCE_SECONDS: Final = 5.0
-#: After a failure nothing is tried for so long at first, in seconds, and for an hour at most.
+#: Pause after a failure: the first, in seconds; later ones grow to an hour.
 _FIRST_PAUSE: Final = 60.0
 _LONGEST_PAUSE: Final = 3600.0
 

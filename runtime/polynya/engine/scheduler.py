@@ -328,7 +328,7 @@ def longer_pause(before: float, poll_seconds: float = POLL_SECONDS) -> float:
 
 log = logging.getLogger(__name__)
 
-#: How often a thread without work looks whether somebody asked to stop, in seconds.
+#: How often an idle thread checks whether the run should stop, in seconds.
 _LOOK_SECONDS: Final = 0.2
 #: A step that another engine's maintenance came between is taken again so often.
 _AGAIN: Final = 3

@@ -58,10 +58,10 @@ class Ended:
         more: there is more to do now.
         long: the next step takes long.
         look_again: seconds after which the unit wants its next turn, None: whenever it is polled.
-        found: units that are ready, among them such as nobody knew before.
-        refused: why a part of the work cannot be done; the rest of it goes on.
+        found: units that are ready, also new ones.
+        refused: why a part of the work cannot be done; the rest continues.
         failure: why the turn failed.
-        over: the unit has no other turn until somebody finds it again.
+        over: the unit has no other turn until another unit finds it again.
         landed: there is something new for the units that follow.
     """
 
@@ -86,7 +86,7 @@ class Ended:
 
 #: Nothing is left to do for now.
 IDLE: Final = Ended()
-#: Nothing is left to do until somebody asks again.
+#: Nothing is left to do until another unit asks again.
 OVER: Final = Ended(over=True)
 #: Something was done that may have taken a while, and nothing is left: what landed meanwhile has
 #: waited already.
@@ -97,11 +97,11 @@ TOO_LONG: Final = Ended(more=True, long=True)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unit:
-    """One piece of work that fails for itself: a dataset, or what finds the datasets of a task.
+    """One piece of work that fails alone: a dataset, or a task that finds its datasets.
 
-    One that `has_time` gets a turn only when no other wants one. It is a long one. What units
-    `land` others read, which `follow`: they have a turn when something has landed, and a run that
-    ends goes on with them until those have ended.
+    A unit that `has_time` gets a turn only when no other unit wants one, and counts as long. Units
+    that `follow` read what units that `land` have written: they get a turn when something has
+    landed, and a run that ends keeps them until the landing units have ended.
     """
 
     name: str

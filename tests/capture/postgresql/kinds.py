@@ -1,6 +1,6 @@
 """All types of PostgreSQL as one table, and what Debezium makes of each value.
 
-What is expected was recorded from Debezium 3.5 with the settings of `properties.py`.
+What is expected was recorded from Debezium 3.5 with the settings of `capture/debezium.py`.
 """
 
 from __future__ import annotations

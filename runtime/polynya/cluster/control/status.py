@@ -163,7 +163,7 @@ class HeardWriter:
             if self._write(heard):
                 self._said = heard
         except STORE_ERRORS:
-            # Only what people see waits for it.
+            # Only the status waits for it.
             return
 
     def _write(self, heard: Heard) -> bool:
@@ -431,9 +431,9 @@ class NodeStatus:
 class UnitStatus:
     """A unit of work: its owner, since when and why; for a stopped one, since when it is stopped.
 
-    `asked` is what is to be done with it and what that waits for, `outcome` what became of what was
-    asked last, `place` where somebody wants it to be; all in words. `work` is what its node says of
-    its work when that does not just run, and `why`; None when it runs, or when nobody knows.
+    `asked` is the pending request and what it waits for, `outcome` that of the last one, `place`
+    the node that an operator wants it on; all in words. `work` is the state that its node reports
+    if the work does not simply run, and `why`; None when it runs, or when that is unknown.
     """
 
     task: str
@@ -484,7 +484,7 @@ def cluster_status(
 
     Args:
         reading: its objects.
-        silent: incarnations whose leases nobody renewed in time.
+        silent: incarnations whose leases were not renewed in time.
         unheard: why the network agent is not to be believed, None when it is, or there is none.
     """
     update = reading.network.update if reading.network is not None and not unheard else ""

@@ -45,7 +45,7 @@ class Wishes:
     Args:
         register: the documents of the cluster.
         by: the author of the requests.
-        now: the wall clock, for people to read.
+        now: the wall clock, for operators to read.
     """
 
     def __init__(self, register: Register, by: str, now: Callable[[], datetime]) -> None:
@@ -412,10 +412,10 @@ _EVERY_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class AskedOfTasks:
-    """The tasks that stand still, each with why, and those to be tried again, each with a mark.
+    """The stopped tasks, each with why, and those to be retried, each with a mark.
 
-    The mark is another one each time somebody asks for it. `units` are those with which something
-    is to be done before their work goes on.
+    Each request has another mark. `units` are those with a request that is carried out before their
+    work continues.
     """
 
     stopped: Mapping[str, str] = field(default_factory=dict)

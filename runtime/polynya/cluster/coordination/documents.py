@@ -47,7 +47,7 @@ class NodeLease(Document):
         capacity: how much work it can do next to others: its processors.
         since: when it came into its state.
         version: of Polynya.
-        renewed_at: the clock of the node when it renewed the lease, for people; no node uses it.
+        renewed_at: the clock of the node when it renewed the lease, for display; no node uses it.
     """
 
     node: Name
@@ -139,7 +139,7 @@ class Plan(Document):
     """`plans/<incarnation>`: the units that a node should have. `number` grows with each write.
 
     Attributes:
-        dead: the leases that nobody renewed in time when this was written, in the version that the
+        dead: leases that were not renewed in time when this was written, in the version that the
             leader saw all that time. A lease that is still in it was not renewed since.
     """
 

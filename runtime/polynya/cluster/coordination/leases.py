@@ -219,7 +219,7 @@ class Census:
         if found is None:
             return "gone"
         if not isinstance(found, Found):
-            # What it says is of no matter once nobody renews it.
+            # Its content no longer matters once it is not renewed.
             return "dead" if self.dead(owner) else "unknown"
         # One that was renewed since then is alive again.
         watched = self._listed[owner].version if self.dead(owner) else self._heard.get(owner)
@@ -316,7 +316,7 @@ class Session:
         """Renew the lease when that is due or it has to say something else.
 
         Raises:
-            ConflictError: somebody else marked it gone (POLYNYA-AGT-011).
+            ConflictError: another process marked it gone (POLYNYA-AGT-011).
             DependencyError: what the store raises.
         """
         due = self._clock.monotonic() >= self._sent + self._pace.renew
@@ -324,7 +324,7 @@ class Session:
             return
         found = self._read()
         if found is None:
-            # Deleted, or damaged: nobody can tell what it said, so this is another process now.
+            # Deleted or damaged: its content is unknown, so this is another process now.
             self._be_new()
             return
         lease = found.document

@@ -334,7 +334,7 @@ class Claims:
         self._waiting = {unit: one for unit, one in self._waiting.items() if unit in open_}
         allowed = allowance(self._pace, self._census.renewing())
         self._refill(allowed)
-        # What nobody is known to have comes first, then what was looked at longest ago.
+        # Units without a known owner come first, then those that were examined longest ago.
         fresh = sorted(open_ - self._waiting.keys())
         stale = sorted(self._waiting, key=lambda unit: (self._waiting[unit].looked, unit))
         fresh_now = fresh[: min(int(self._allowed), self._pace.most)]

@@ -111,7 +111,7 @@ class Knowledge:
         before = found.document if found is not None else Wanted(configuration="")
         update = {"configuration": configuration, "units": tuple(sorted(units))}
         wanted = before.model_copy(update=update)
-        # What somebody destroyed is written over: it is the leader's own.
+        # A damaged object is overwritten: it is the leader's own.
         version = found.version if found is not None else self._wanted.damaged(WANTED_UNITS)
         if self._register.write(WANTED_UNITS, wanted, version):
             self._wanted.wrote(WANTED_UNITS, wanted)
@@ -396,7 +396,7 @@ class Planner:
             before = known[path].document if path in known else Plan(term=term, number=0)
             update = {"term": term, "number": before.number + 1, "dead": dead}
             plan = before.with_units(change.units).model_copy(update=update)
-            # What somebody destroyed is written over: a plan is the leader's own.
+            # A damaged plan is overwritten: it is the leader's own.
             version = known[path].version if path in known else self._plans.damaged(path)
             plans.append((path, plan))
             calls.append(attempted(partial(self._register.write, path, plan, version)))

@@ -49,7 +49,7 @@ class Pace:
     Attributes:
         turn: between two turns, without a hint.
         renew: between two renewals of a lease.
-        ttl: a lease that nobody renewed for so long is dead.
+        ttl: a lease that was not renewed for this long is dead.
         trust: part of `ttl` for which a node trusts its own lease since it sent the last renewal.
         hand_off: longest wait for an owner that lives to release a unit.
         balance: between two plans that only balance; what is urgent is planned at once.

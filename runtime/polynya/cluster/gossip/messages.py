@@ -43,7 +43,7 @@ class UnitHeard:
         lag_seconds: how long its oldest landed file that no view shows yet has been known.
         backlog_seconds: work that waits, in seconds.
         state: of its work there, such as `running` or `suspended`; empty if it was not sent.
-        reason: what its work waits for, after a failure or for somebody; empty when it does not.
+        reason: what its work waits for, such as a pause after a failure or a decision; or empty.
     """
 
     unit: JobKey
@@ -75,7 +75,7 @@ class Heartbeat:
     Attributes:
         sender: the process that sent it.
         seq: grows by one with each message of a sender.
-        at: the sender's clock, for people only.
+        at: the sender's clock, only for display.
         state: of the node: `starting`, `running`, `draining` or `stopped`.
         cpu: share of its processors that is busy, None when it does not know.
         memory: share of its memory that is in use, None when it does not know.

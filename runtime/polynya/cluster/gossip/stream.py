@@ -254,7 +254,7 @@ class _Process:
         before: number of the heartbeat before that one.
         parts: those of the newest one that were received.
         units: with the number of the heartbeat that named them last.
-        whole: all that is known, None until somebody asks.
+        whole: all that is known, None until it is asked for.
     """
 
     newest: Heartbeat

@@ -292,7 +292,7 @@ def phase_of(facts: GroupFacts) -> tuple[Phase, str]:
     """The phase of a group, and why.
 
     `pending`: AWS has no machines; `short`: launches fail for another reason while nodes serve;
-    `deploy-failed`: none serves, or a replacement ended too early, and somebody has to act.
+    `deploy-failed`: none serves, or a replacement ended too early, and an operator has to act.
     """
     left = facts.in_service + facts.starting + facts.ending
     if facts.deleting:

@@ -22,7 +22,7 @@ TAKEN_WITHIN: Final = timedelta(hours=1)
 
 
 class Command(Document):
-    """`commands/<id>`: what a person asks of a group, and what became of it.
+    """`commands/<id>`: an operator's command for a group, and its outcome.
 
     Attributes:
         kind: what is asked; one that this version does not know is refused.

@@ -56,7 +56,7 @@ def one_after_the_other(calls: Sequence[Callable[[], T]], /) -> list[T]:
 
 
 class Queue:
-    """The commands as they were read last. Raises what the store raises."""
+    """The queue of commands as it was read last. Raises what the store raises."""
 
     def __init__(self, register: Register) -> None:
         self._register = register
@@ -96,7 +96,7 @@ class Queue:
     def change(self, name: str, command: Command) -> bool:
         """Write what became of a command if it is as it was read, then look again.
 
-        False when somebody else changed it meanwhile.
+        False when another process changed it meanwhile.
         """
         path = command_path(name)
         known = self._shelf.documents.get(path)
@@ -159,7 +159,7 @@ class Relay:
     def turn(self, *, update: str = "") -> None:
         """Look once, and do what can be done. Raises nothing that the store or AWS raises.
 
-        `update` is what people have to know of the version of this process.
+        `update` is what operators have to know of the version of this process.
         """
         now, trouble = self._clock.now(), _tried(self._serve)
         link = self.link.after(trouble, now)

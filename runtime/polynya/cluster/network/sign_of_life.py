@@ -44,7 +44,7 @@ class SignOfLife:
     def renew(self, link: Link, group: Group | None, *, update: str = "") -> None:
         """Write when that is due, or when it has to say something else.
 
-        `update` is what people have to know of the version of this process.
+        `update` is what operators have to know of the version of this process.
         """
         due = self._clock.monotonic() - self._renewed >= RENEW_SECONDS
         says = (link.connected, group.phase if group is not None else None, update)
@@ -89,7 +89,7 @@ def _with_unknown(outage: Outage | None, before: Outage | None) -> Outage | None
 
 
 def unheard(register: Register, now: datetime) -> str | None:
-    """Why nobody is there to carry out a command, None when somebody is.
+    """Why no network agent can carry out a command, None when one can.
 
     Raises what the store raises.
     """

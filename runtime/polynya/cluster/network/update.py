@@ -164,7 +164,7 @@ class Keeper:
             self._ready = True
             self._ports.notify("READY=1")
         if self._trial is not None:
-            # While the network is cut nobody can show that it works.
+            # While the network is down no version can show that it works.
             self._trial.watch(passed if connected else 0.0, on_trial=True)
         if self._book.doubted and connected:
             self._doubted -= passed
@@ -278,7 +278,7 @@ class Keeper:
         if failed and trial.version is not None:
             self._note(replace(self._book, failed=self._with_failed(trial.version, reason)))
         elif failed:
-            # What is installed is tried again: nothing else is there that somebody wants.
+            # The installed version is tried again: nothing else is pinned.
             self._pin_known = False
         self._tell("failed" if failed else "given up", trial.version, reason)
 

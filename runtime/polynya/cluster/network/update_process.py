@@ -78,7 +78,7 @@ def wanted(store: ObjectStore) -> Pin | None:
 def put_pin(
     store: ObjectStore, package: bytes, *, by: str, reason: str, now: datetime, token: str
 ) -> Pin:
-    """Let network agents run this package; `token` is one that nobody else has.
+    """Let network agents run this package; `token` is unique.
 
     The package is written before the pin, so a reader of the pin finds it.
 

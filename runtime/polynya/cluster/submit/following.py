@@ -102,7 +102,7 @@ class Facts:
     Attributes:
         label: of the submission that is wanted or made.
         stopping: no run is wanted any more.
-        run: the run of that label, None when there is none or nobody knows.
+        run: the run of that label, None when there is none or it is unknown.
         asked: it was submitted, and the service did not say that it has it.
         found: the unfinished runs of other labels, as they were found last; None: to be looked up.
         due: the pause after the run before is over.

@@ -30,7 +30,7 @@ class Submission:
     Attributes:
         job: the unit.
         runs: the service.
-        service: its name for people.
+        service: its name in messages.
         arguments: of `polynya`.
         warehouse: where its tables are: with the unit's name it says what a run works on.
         owner: the process that submits; each process has its own.

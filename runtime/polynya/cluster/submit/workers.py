@@ -105,7 +105,7 @@ class RoutedWorkers:
     def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
         """See `Workers`.
 
-        Streams and databases are landed here: that takes little work and goes on all the time.
+        Streams and databases are landed here: that takes little work and never ends.
         Tables that read their stream themselves are here and not in a job of AWS, which ends when
         all is done and is begun again when files land.
         """

@@ -76,7 +76,7 @@ class CaptureStatus:
     Attributes:
         batches: number of the newest, 0 when nothing has landed.
         written_at: when that was written.
-        held: a person has stopped the capture.
+        held: an operator has stopped the capture.
         lag: how far the database is beyond it; None where it was not asked.
         lag_error: why the database did not say.
         next_load: when a capture that follows no changes loads everything again.

@@ -115,7 +115,7 @@ def recreate(
         empty(table, behind=shared and not whole_task)
         drop_views(context.spark, _views(dataset))
     if rules.finds_tables and whole_task:
-        # Last: without it nobody knows which tables a recreation that was killed has to empty.
+        # Last: it is the list of the tables that a killed recreation still has to empty.
         ledger = WorkingDataset.open(context, ledger_dataset(task)).table
         ledger.take_over()
         empty(ledger)
@@ -129,7 +129,7 @@ def _views(dataset: ResolvedDataset) -> list[str]:
 
 
 def configure(context: EngineContext, planned: PlannedDataset) -> bool:
-    """Bring one dataset in line with its settings, as far as no record has to be read for it.
+    """Apply the settings of one dataset, as far as that needs no record.
 
     The table is taken over: a run that fills it meanwhile is refused at its next step. Returns
     False, and does nothing, when another task of the project owns the table. Raises OperationError,

@@ -27,7 +27,7 @@ from polynya.model.errors import OperationError
 from polynya.model.formats import rules_of
 from polynya.store.object_store import ObjectInfo, ObjectStore
 
-#: Whether somebody wants to see a dataset.
+#: Whether a dataset is part of the preview.
 Wanted = Callable[[StorageTask, ResolvedDataset], bool]
 
 

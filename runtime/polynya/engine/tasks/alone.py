@@ -15,7 +15,7 @@ from polynya.observe.events import EventSink
 
 #: A capture waits so long for news of its process, in seconds.
 _PATIENCE: Final = 0.5
-#: Pauses after what a person has to change: the first, and the longest, in seconds.
+#: Pauses after an error that an operator must fix: the first, and the longest, in seconds.
 _FIRST_PAUSE: Final = 5.0
 _LONGEST_PAUSE: Final = 300.0
 

@@ -68,7 +68,7 @@ class DirectDataset:
         if table.reloading is not None:
             return self._left_to_reload(table)
         with table.table.changing:
-            # From here on nobody else moves the position.
+            # From here on no other process moves the position.
             enter(table.table)
         position = table.table.state.copy.position.stream
         self._reader.refuse_other(position)

@@ -139,8 +139,8 @@ ROOM_LOOK_SECONDS: Final = 5.0
 class Uncopied:
     """Bytes of landed batches that some table has not copied, and the tables that lack the first.
 
-    Where nobody knows which tables there are, or none reads the stream, nothing is uncopied: then
-    there is nothing to wait for.
+    Where the tables are unknown, or none reads the stream, nothing is uncopied, so there is nothing
+    to wait for.
     """
 
     size_bytes: int = 0

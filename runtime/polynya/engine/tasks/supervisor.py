@@ -32,7 +32,7 @@ from polynya.store.clock import Clock
 #: Starts a process that begins with wishes. Raises PolynyaError when that is not possible.
 Launch: TypeAlias = Callable[[Mode, Sequence[Wish]], Process]
 
-#: How often it is looked what people ask of a capture, in seconds.
+#: How often requests for a capture are read, in seconds.
 ASKED_SECONDS: Final = 10.0
 #: Seconds between two looks which landed batches are too old.
 EXPIRY_SECONDS: Final = 300.0
