@@ -1,6 +1,7 @@
 """All types of PostgreSQL as one table, and what Debezium makes of each value.
 
-What is expected was recorded from Debezium 3.5 with the settings of `capture/debezium.py`.
+The expected values were recorded from Debezium 3.5, with the settings of
+`capture/postgresql/database.py`.
 """
 
 from __future__ import annotations
