@@ -27,7 +27,7 @@ from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.fast import WAYS, FastApplier, Newest
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.apply.removal import Rewriting
-from polynya.lake.copy.copy import Queried, Way, copy_batch
+from polynya.lake.copy.copy import copy_batch
 from polynya.lake.maintenance import rewrite_data_files as data_files
 from polynya.lake.maintenance import rewrite_deletes, rewrite_plan
 from polynya.lake.maintenance.base import Limits, Outcome
@@ -65,12 +65,12 @@ class Twin:
     """One of the two tables."""
 
     def __init__(
-        self, lab: Lab, events: Dataset, applier: Applier, copying: Sequence[Way] | None = None
+        self, lab: Lab, events: Dataset, applier: Applier, *, in_arrow: bool = True
     ) -> None:
         self.lab = lab
         self.events = events
         self.applier = applier
-        self.copying = copying
+        self.in_arrow = in_arrow
         self.table = DatasetTable.open(lab.spark, self.dataset, "a twin")
         self.embedded = 0
         self.left_to_spark: list[str] = []
@@ -112,7 +112,8 @@ class Twin:
         batch = self.read(step)
         if batch is not None:
             enter(self.table)
-            copy_batch(self.table, batch, self.applier, now=self.lab.clock.now(), ways=self.copying)
+            now = self.lab.clock.now()
+            copy_batch(self.table, batch, self.applier, now=now, in_arrow=self.in_arrow)
             publish_views(self.table, self.table.shape())
 
     def apply(self) -> None:
@@ -215,9 +216,8 @@ class Twins:
         self.lab = lab
         every = _EveryWay(rewritten=rewritten)
         self.fast = Twin(lab, replace(events, schema=f"{lab.schema}_fast"), every)
-        plain = PlainApplier()
         events = replace(events, schema=f"{lab.schema}_plain")
-        self.plain = Twin(lab, events, plain, copying=[Queried(plain)])
+        self.plain = Twin(lab, events, PlainApplier(), in_arrow=False)
         self.found: list[str] = []
 
     def live_through(self, steps: Sequence[str]) -> list[str]:

@@ -1,31 +1,16 @@
-"""Copy: append landed events to Changes, rejected ones to Quarantine, a first load to Current.
+"""Copy: commit one landed batch to its internal table.
 
-One write for all of it, by Spark or in Arrow, and one commit with the source position, so that the
-figures come from what was committed and nothing can be counted twice or lost (semantics sections 8,
-10, 11).
+Most batches only append: their events wait as pending changes, rejected records go to Quarantine,
+and the rows of a first full load go straight to Current. Some batches are applied by the commit
+that copies them. The live views fold pending changes of the records that they touch, and three
+things reach further than that: a truncate touches every record, a change of key takes values from
+another record, and an event older than either must redo it. Such a batch never becomes pending, so
+that queries are right at every moment (docs/adr/0011-live-views.md).
 
-Rows of a first load whose record an earlier batch has loaded, and readers have seen.
-
-Such rows have no place in the order of events: all stand before every change. Two of them in one
-batch are one, and nobody has seen the other. One of a later batch that says something else is the
-next version, so that what was in Current is found in History; one that says the same is the same.
-
-Which way a batch takes into the table, and why.
-
-Most batches wait as pending changes. The rows of a first full load go straight to Current. And some
-batches are applied in the commit that copies them: the live views fold pending changes of the
-records that they touch, and three things reach further than that. A truncate touches every record,
-a change of key takes values from another record, and an event older than either must redo it. Such
-a batch never becomes pending, so that queries are right at every moment
-(docs/adr/0011-live-views.md).
-
-The ways of a batch into its table: each is a module of its own, the first that suffices counts.
-
-`ordinary.py` makes the rows in Arrow, `queried.py` by SQL for whatever else there is.
-
-The way of all other batches: SQL makes their rows, and looks where they go.
-
-A first load goes to Current, a truncate is applied in the same commit.
+The rows are made in Arrow where the batch only appends and nothing of it takes SQL, otherwise by a
+query of Spark; `rows.py` has both. One commit writes all of them together with the source position
+and the row accounting. The figures are those of the files that were written, so that no row is lost
+or counted twice (semantics sections 8, 10, 11).
 """
 
 from __future__ import annotations
@@ -33,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -74,8 +59,17 @@ from polynya.model.names import literal, quote
 from polynya.model.positions import Gone, Reached, after_copy, gone
 from polynya.transform.named_columns import named_columns
 
+#: Below this many rows one task writes the batch: more tasks would make more, smaller files.
+ONE_TASK_ROWS: Final = 200_000
+#: Up to so many rows, of so many bytes in memory, are written without Spark.
+FEW_ROWS: Final = 20_000
+FEW_BYTES: Final = 32 * 1024 * 1024
+
+TRUNCATES: Final = "a truncate reaches every record"
 #: Digits of the tail that tells one load of a record from the one before: below those of reloads.
 _DIGITS: Final = 8
+#: A loaded row that was not rejected.
+_LOADED: Final = f"(__decided = 'L' AND {within(Partition.CHANGES)})"
 _UNORDERED: Final = f"{h.CHANGE_IDENTIFIER} = '{NO_ORDER}'"
 #: A row of a batch that was loaded without an order, and was not rejected.
 _LOADED_UNORDERED: Final = f"(__decided = 'L' AND {_UNORDERED} AND {within(Partition.CHANGES)})"
@@ -86,57 +80,102 @@ _STORED: Final = (
 )
 
 
-def may_repeat(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
-    """Whether a batch has loaded rows without an order whose records the table may have."""
-    if shape.append_only or not shape.keys or not has_rows(target):
-        return False
-    rows = batch.rows
-    unordered = pc.equal(rows.column("__ci"), NO_ORDER)
-    return bool(pc.any(pc.and_(unordered, pc.equal(rows.column("__op"), "L"))).as_py())
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """What one batch became. rows_in = rows_out + rows_filtered + rows_quarantined.
+
+    `applied` tells of the apply in the same commit, None when the batch was only copied.
+    """
+
+    rows_in: int
+    rows_out: int
+    rows_filtered: int
+    rows_quarantined: int
+    snapshot: int
+    applied: ApplyResult | None = None
 
 
-def placed_again(target: DatasetTable, derived: DataFrame, shape: Shape) -> DataFrame:
-    """Rows of such a batch, each behind what was loaded of its record, or in its very place."""
-    keys, known = list(shape.keys), _known(target, derived, shape)
-    values = [name for name in shape.values if name not in shape.hidden]
-    same = joined((_is_same(shape, name, f"__was.v{n}") for n, name in enumerate(values)), "AND")
-    number = "CAST(conv(coalesce(__was.tail, '0'), 16, 10) AS BIGINT) + 1"
-    following = f"lpad(lower(hex({number})), {_DIGITS}, '0')"
-    tail = f"IF({same or 'true'}, __was.tail, {following})"
-    again = f"__was IS NOT NULL AND {_LOADED_UNORDERED}"
-    replaced = {
-        h.SEQUENCE_TAIL: f"IF({again}, {tail}, {h.SEQUENCE_TAIL})",
-        "__seq": f"IF({again}, {sequence(h.CHANGE_IDENTIFIER, tail)}, __seq)",
-    }
-    columns = [f"{replaced.get(name, quote(name))} AS {quote(name)}" for name in derived.columns]
-    return derived.join(known, on=keys, how="left").selectExpr(*columns)
+def copy_batch(
+    target: DatasetTable,
+    batch: DatasetBatch,
+    applier: Applier,
+    *,
+    now: datetime,
+    live_files: Iterable[str] | None = None,
+    replayed: Replayed | None = None,
+    in_arrow: bool = True,
+) -> CopyResult:
+    """Commit one landed batch to a table that was entered (`ownership.enter`).
 
-
-def _known(target: DatasetTable, derived: DataFrame, shape: Shape) -> DataFrame:
-    """By key, what was loaded last of the records of a batch: its tail and values, as `__was`."""
-    assert target.state.snapshot is not None, "there are rows"
-    stored = target.spark.sql(
-        f"SELECT *, coalesce({h.SEQUENCE_TAIL}, '') AS __tail "
-        f"FROM {target.table.at(target.state.snapshot)} WHERE {_STORED}"
+    `live_files` are the landed files that still exist; the position forgets all others. `replayed`
+    are quarantined records that this batch read again: they leave the quarantine in the same
+    commit. `in_arrow`: rows are made in Arrow where that is possible; without it always by SQL,
+    with the same result. Raises BadRecordError for a bad record of a dataset that does not
+    quarantine them.
+    """
+    keys = agreed_keys(target, batch)
+    target.grow(batch.schema)
+    following = state_after(target, batch, keys, now=now, live_files=live_files)
+    if replayed is not None:
+        following = replayed.discounted(following)
+    shape = target.stored_shape(batch.schema, keys, following)
+    at_once = _reason_to_apply_at_once(target, batch, shape)
+    copying = _Copying(
+        target,
+        batch,
+        shape,
+        following,
+        Times(
+            now,
+            following.position.load_started_at,
+            target.state.apply.horizon,
+            _follows(target, batch, shape),
+        ),
+        at_once=at_once,
+        first_load=at_once is None and _is_first_load(target, batch, shape),
+        repeats_load=_may_repeat(target, batch, shape),
+        replayed=replayed,
     )
-    # A column that the batch has brought was NULL.
-    has = set(stored.columns)
-    values = [name for name in shape.values if name not in shape.hidden]
-    told = [
-        f"'v{n}', {quote(name) if name in has else f'CAST(NULL AS {shape.type_of(name)})'}"
-        for n, name in enumerate(values)
-    ]
-    said = ", ".join([f"'tail', {h.SEQUENCE_TAIL}", *told])
-    keys = list(shape.keys)
-    wanted = derived.where(_LOADED_UNORDERED).select(*map(quote, keys)).distinct()
-    newest = functions.expr(f"max_by(named_struct({said}), __tail)")
-    of_batch = stored.join(wanted, on=keys, how="left_semi")
-    return of_batch.groupBy(*map(quote, keys)).agg(newest.alias("__was"))
+    rows = None
+    if in_arrow and copying.appends:
+        rows = arrow_rows(batch, target.dataset, shape, copying.times)
+    if rows is None:
+        return _copy_by_sql(copying, applier)
+    _refuse_bad_records(copying, lambda: first_rejected_in_arrow(rows))
+    return _append(copying, write_rows(target.table, rows))
 
 
-def _is_same(shape: Shape, name: str, was: str) -> str:
-    kind = shape.columns[name]
-    return f"{comparable(quote(name), kind)} <=> {comparable(was, kind)}"
+@dataclass(frozen=True, slots=True)
+class _Copying:
+    """A batch on its way into a table, and what was decided of it.
+
+    Attributes:
+        target: the table, which was entered.
+        batch: what was read.
+        shape: of the table with the columns of the batch.
+        following: the state after the batch, but for its books.
+        times: of the step.
+        at_once: the reason to apply the batch with its copy, None when it can wait as pending
+            changes; that the settings make a row a truncate is not looked at yet.
+        first_load: loaded rows may go to Current unfolded.
+        repeats_load: records of the batch may have been loaded before.
+        replayed: quarantined records that the batch read again.
+    """
+
+    target: DatasetTable
+    batch: DatasetBatch
+    shape: Shape
+    following: CopyState
+    times: Times
+    at_once: str | None
+    first_load: bool
+    repeats_load: bool
+    replayed: Replayed | None
+
+    @property
+    def appends(self) -> bool:
+        """Whether every row becomes a pending change, or a row of an append-only table."""
+        return self.at_once is None and not self.first_load and not self.repeats_load
 
 
 def state_after(
@@ -167,19 +206,6 @@ def state_after(
     )
 
 
-def named_after(target: DatasetTable, batch: Accounted) -> list[str] | None:
-    """The columns whose names in the settings are taken as right once a batch is copied."""
-    before = target.state.copy.columns.named
-    if batch.met is not None and not batch.met:
-        # Nothing could be read, so nothing was looked at.
-        return before
-    # Nobody looked at the names in tables of older versions; what they hold came by them.
-    is_old = before is None and has_rows(target)
-    of_load = batch.of_load and target.dataset.landing.extracts is None and not is_old
-    named = (one.column for one in named_columns(target.dataset, of_load=of_load))
-    return sorted({*(before or ()), *named})
-
-
 def _columns(
     before: SourceColumns, batch: Accounted, facts: Facts, keys: tuple[str, ...]
 ) -> SourceColumns:
@@ -194,6 +220,19 @@ def _columns(
         source=source_after(batch),
         key_names=before.key_names if of_source is None else [list(n) for n in of_source.key_names],
     )
+
+
+def named_after(target: DatasetTable, batch: Accounted) -> list[str] | None:
+    """The columns whose names in the settings are taken as right once a batch is copied."""
+    before = target.state.copy.columns.named
+    if batch.met is not None and not batch.met:
+        # Nothing could be read, so nothing was looked at.
+        return before
+    # Nobody looked at the names in tables of older versions; what they hold came by them.
+    is_old = before is None and has_rows(target)
+    of_load = batch.of_load and target.dataset.landing.extracts is None and not is_old
+    named = (one.column for one in named_columns(target.dataset, of_load=of_load))
+    return sorted({*(before or ()), *named})
 
 
 def source_after(batch: Accounted) -> dict[str, str] | None:
@@ -229,20 +268,20 @@ def _position(
     )
 
 
-def missing(before: Position, batch: Accounted) -> tuple[Gone, ...]:
-    """Landed batches that were gone before a table with this position copied them."""
-    span = batch.landed
-    if span is None:
-        return ()
-    return gone(before_copy(before.landed, before.files, span.folder), span)
-
-
 def _reached(before: Position, batch: Accounted) -> Reached | None:
     span = batch.landed
     if span is None:
         return before.landed
     known = before_copy(before.landed, before.files, span.folder)
     return after_copy(known, before.landed, span)
+
+
+def missing(before: Position, batch: Accounted) -> tuple[Gone, ...]:
+    """Landed batches that were gone before a table with this position copied them."""
+    span = batch.landed
+    if span is None:
+        return ()
+    return gone(before_copy(before.landed, before.files, span.folder), span)
 
 
 def remembered(
@@ -282,23 +321,7 @@ def _pending_since(target: DatasetTable, now: datetime) -> str:
     return since if pending and since else now.isoformat()
 
 
-#: A loaded row that was not rejected.
-_LOADED = f"(__decided = 'L' AND {within(Partition.CHANGES)})"
-TRUNCATES = "a truncate reaches every record"
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """What is written of a batch that only appends.
-
-    `keeping` says what a first load does to the kept events, None for any other batch.
-    """
-
-    rows: DataFrame
-    keeping: Retention | None = None
-
-
-def reason_to_apply_at_once(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | None:
+def _reason_to_apply_at_once(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | None:
     """The reason to apply the batch with its copy, None when it can wait as pending changes.
 
     That the settings make a row a truncate is not looked at here.
@@ -320,7 +343,27 @@ def reason_to_apply_at_once(target: DatasetTable, batch: DatasetBatch, shape: Sh
     return None
 
 
-def follows(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | None:
+def _older_than_a_link(target: DatasetTable, oldest: str) -> bool:
+    # Almost no file holds a former key, and statistics skip those that hold none.
+    assert target.state.snapshot is not None
+    links = target.spark.sql(
+        f"SELECT 1 FROM {target.table.at(target.state.snapshot)} WHERE {h.OLD_KEY} IS NOT NULL "
+        f"AND {h.CHANGE_IDENTIFIER} >= {literal(oldest)} "
+        f"AND {within(Partition.CURRENT, Partition.PRIOR)} LIMIT 1"
+    )
+    return not links.isEmpty()
+
+
+def _is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
+    """Whether loaded rows may go to Current unfolded: nothing was ever applied or is pending."""
+    if shape.append_only or target.state.apply.applies > 0:
+        return False
+    if not pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
+        return False
+    return not target.table.files(Partition.CHANGES, target.state.snapshot)
+
+
+def _follows(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | None:
     """The change identifier that all events of a batch come after, and nothing stored does.
 
     None where an event may be late, so that queries compare it with what is stored. Loaded rows of
@@ -340,42 +383,134 @@ def follows(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | No
     return newest if oldest > newest and not oldest.startswith((newest, NO_ORDER)) else None
 
 
-def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
-    """Whether loaded rows may go to Current unfolded: nothing was ever applied or is pending."""
-    if shape.append_only or target.state.apply.applies > 0:
+def _may_repeat(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
+    """Whether a batch has loaded rows without an order whose records the table may have."""
+    if shape.append_only or not shape.keys or not has_rows(target):
         return False
-    if not pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
-        return False
-    return not target.table.files(Partition.CHANGES, target.state.snapshot)
+    rows = batch.rows
+    unordered = pc.equal(rows.column("__ci"), NO_ORDER)
+    return bool(pc.any(pc.and_(unordered, pc.equal(rows.column("__op"), "L"))).as_py())
 
 
-def route_of_load(
-    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape, now: datetime
-) -> Route:
-    """The way of a batch of a first load, whose rows are `derived`."""
-    keeping = retention.before(target, shape, now)
+def _copy_by_sql(copying: _Copying, applier: Applier) -> CopyResult:
+    """Make the rows of any batch by SQL and commit them; `applier` applies what cannot wait."""
+    target, batch, shape = copying.target, copying.batch, copying.shape
+    derived = derive(target.spark, batch, target.dataset, shape, copying.times)
+    _refuse_bad_records(copying, lambda: first_rejected_in_spark(derived))
+    if copying.repeats_load:
+        derived = _placed_again(target, derived, shape)
+    reason = copying.at_once
+    if reason is None and not shape.append_only and has_truncates(batch, derived, target.dataset):
+        reason = TRUNCATES
+    if reason is not None:
+        return _apply_at_once(copying, derived, applier, reason)
+    rows, keeping = derived, None
+    if copying.first_load:
+        rows, keeping = _with_load_in_current(copying, derived)
+    files = staged_rows(
+        target.table,
+        rows.drop(*HELPERS),
+        batch,
+        laid_out=copying.first_load or shape.append_only,
+    )
+    return _append(copying, files, keeping)
+
+
+def _refuse_bad_records(copying: _Copying, first: Callable[[], Mapping[str, Any] | None]) -> None:
+    """See `suspension.refuse_bad_records`; records that are read again were let in before."""
+    if copying.replayed is None:
+        refuse_bad_records(copying.target, first, copying.times.now)
+
+
+def _placed_again(target: DatasetTable, derived: DataFrame, shape: Shape) -> DataFrame:
+    """Rows of a batch whose records an earlier batch may have loaded, and readers have seen.
+
+    Loaded rows without a sequence have no place in the order of events: all stand before every
+    change. Two of one record in one batch are one row, since nobody has seen the other. One of a
+    later batch with other values becomes the next version, so that what was in Current is found in
+    History; one with equal values keeps its very place.
+    """
+    keys, known = list(shape.keys), _last_loaded(target, derived, shape)
+    values = [name for name in shape.values if name not in shape.hidden]
+    same = joined((_is_same(shape, name, f"__was.v{n}") for n, name in enumerate(values)), "AND")
+    number = "CAST(conv(coalesce(__was.tail, '0'), 16, 10) AS BIGINT) + 1"
+    following = f"lpad(lower(hex({number})), {_DIGITS}, '0')"
+    tail = f"IF({same or 'true'}, __was.tail, {following})"
+    again = f"__was IS NOT NULL AND {_LOADED_UNORDERED}"
+    replaced = {
+        h.SEQUENCE_TAIL: f"IF({again}, {tail}, {h.SEQUENCE_TAIL})",
+        "__seq": f"IF({again}, {sequence(h.CHANGE_IDENTIFIER, tail)}, __seq)",
+    }
+    columns = [f"{replaced.get(name, quote(name))} AS {quote(name)}" for name in derived.columns]
+    return derived.join(known, on=keys, how="left").selectExpr(*columns)
+
+
+def _last_loaded(target: DatasetTable, derived: DataFrame, shape: Shape) -> DataFrame:
+    """By key, what was loaded last of the records of a batch: its tail and values, as `__was`."""
+    assert target.state.snapshot is not None, "there are rows"
+    stored = target.spark.sql(
+        f"SELECT *, coalesce({h.SEQUENCE_TAIL}, '') AS __tail "
+        f"FROM {target.table.at(target.state.snapshot)} WHERE {_STORED}"
+    )
+    # A column that the batch has brought was NULL.
+    has = set(stored.columns)
+    values = [name for name in shape.values if name not in shape.hidden]
+    told = [
+        f"'v{n}', {quote(name) if name in has else f'CAST(NULL AS {shape.type_of(name)})'}"
+        for n, name in enumerate(values)
+    ]
+    said = ", ".join([f"'tail', {h.SEQUENCE_TAIL}", *told])
+    keys = list(shape.keys)
+    wanted = derived.where(_LOADED_UNORDERED).select(*map(quote, keys)).distinct()
+    newest = functions.expr(f"max_by(named_struct({said}), __tail)")
+    of_batch = stored.join(wanted, on=keys, how="left_semi")
+    return of_batch.groupBy(*map(quote, keys)).agg(newest.alias("__was"))
+
+
+def _is_same(shape: Shape, name: str, was: str) -> str:
+    kind = shape.columns[name]
+    return f"{comparable(quote(name), kind)} <=> {comparable(was, kind)}"
+
+
+def _apply_at_once(
+    copying: _Copying, derived: DataFrame, applier: Applier, reason: str
+) -> CopyResult:
+    """Commit a batch together with the apply of all that is pending."""
+    batch, target, now = copying.batch, copying.target, copying.times.now
+    parts = _parts(copying, derived.persist())
+    try:
+        done = applier.apply(target, copying.shape, reason=reason, now=now, fresh=parts)
+    finally:
+        derived.unpersist()
+    quarantined = int(parts.summary["polynya.rows-quarantined"])
+    out = batch.rows_in - batch.rows_filtered - quarantined
+    return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
+
+
+def _parts(copying: _Copying, derived: DataFrame) -> CopyParts:
+    """The batch as the applier takes it, counted. `derived` is read several times."""
+    rejected = within(Partition.QUARANTINE)
+    good = derived.where(f"NOT ({rejected})")
+    bad = _sized(derived.where(rejected).drop(*HELPERS), copying.batch)
+    out, quarantined = good.count(), bad.count()
+    following, summary = booked(
+        copying.target, copying.batch, copying.following, step="copy+apply",
+        out=out, quarantined=quarantined,
+    )  # fmt: skip
+    return CopyParts(good, bad, following, summary, copying.replayed)
+
+
+def _with_load_in_current(copying: _Copying, derived: DataFrame) -> tuple[DataFrame, Retention]:
+    """Rows of a batch of a first load, and what the load does to the kept events."""
+    target, batch, shape = copying.target, copying.batch, copying.shape
+    keeping = retention.before(target, shape, copying.times.now)
     if _keys_differ(batch, shape) and not _has_current(target):
         loaded = to_current(derived, _LOADED, keeping.now)
     else:
         loaded = _into_current(target, derived, shape, keeping.now)
     if keeping.state is not None:
         loaded = retention.with_loaded_events(loaded, keeping.now)
-    return Route(loaded, keeping)
-
-
-def _older_than_a_link(target: DatasetTable, oldest: str) -> bool:
-    # Almost no file holds a former key, and statistics skip those that hold none.
-    assert target.state.snapshot is not None
-    links = target.spark.sql(
-        f"SELECT 1 FROM {target.table.at(target.state.snapshot)} WHERE {h.OLD_KEY} IS NOT NULL "
-        f"AND {h.CHANGE_IDENTIFIER} >= {literal(oldest)} "
-        f"AND {within(Partition.CURRENT, Partition.PRIOR)} LIMIT 1"
-    )
-    return not links.isEmpty()
-
-
-def _has_current(target: DatasetTable) -> bool:
-    return bool(target.table.files(Partition.CURRENT, target.state.snapshot))
+    return loaded, keeping
 
 
 def _keys_differ(batch: DatasetBatch, shape: Shape) -> bool:
@@ -388,6 +523,10 @@ def _keys_differ(batch: DatasetBatch, shape: Shape) -> bool:
     if any(pa.types.is_floating(kind) or pa.types.is_nested(kind) for kind in keys.schema.types):
         return False
     return bool(keys.group_by(list(shape.keys)).aggregate([]).num_rows == rows.num_rows)
+
+
+def _has_current(target: DatasetTable) -> bool:
+    return bool(target.table.files(Partition.CURRENT, target.state.snapshot))
 
 
 def _into_current(
@@ -428,151 +567,6 @@ def to_current(rows: DataFrame, direct: str, now: datetime) -> DataFrame:
     return rows.withColumns(replaced)
 
 
-@dataclass(frozen=True, slots=True)
-class CopyResult:
-    """What one batch became. rows_in = rows_out + rows_filtered + rows_quarantined.
-
-    `applied` tells of the apply in the same commit, None when the batch was only copied.
-    """
-
-    rows_in: int
-    rows_out: int
-    rows_filtered: int
-    rows_quarantined: int
-    snapshot: int
-    applied: ApplyResult | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Copying:
-    """A batch on its way into a table.
-
-    Attributes:
-        target: the table, which was entered.
-        batch: what was read.
-        shape: of the table with the columns of the batch.
-        following: the state after the batch, but for its books.
-        times: of the step.
-        at_once: the reason to apply the batch with its copy, None when it can wait as pending
-            changes; that the settings make a row a truncate is not looked at yet.
-        first_load: loaded rows may go to Current unfolded.
-        repeats_load: records of the batch may have been loaded before.
-        replayed: quarantined records that the batch read again.
-    """
-
-    target: DatasetTable
-    batch: DatasetBatch
-    shape: Shape
-    following: CopyState
-    times: Times
-    at_once: str | None = None
-    first_load: bool = False
-    repeats_load: bool = False
-    replayed: Replayed | None = None
-
-    def refuse_bad_records(self, first: Callable[[], Mapping[str, Any] | None]) -> None:
-        """See `suspension.refuse_bad_records`; records that are read again were let in before."""
-        if self.replayed is None:
-            refuse_bad_records(self.target, first, self.times.now)
-
-    def append(self, staged: Sequence[DataFile], keeping: Retention | None = None) -> CopyResult:
-        """Commit the files of a batch as they are."""
-        batch, target = self.batch, self.target
-        counts = rows_by_partition(staged)
-        quarantined = counts.pop(Partition.QUARANTINE, 0)
-        kept = counts.pop(Partition.RETAINED, 0)
-        out = sum(counts.values())
-        following, summary = booked(
-            target, batch, self.following, step="copy", out=out, quarantined=quarantined
-        )
-        following = with_changes(target, following, counts[Partition.CHANGES])
-        apply = None
-        if kept and keeping is not None:
-            apply = replace(target.state.apply, retaining=keeping.following(kept))
-        snapshot = target.commit(
-            copy=following,
-            apply=apply,
-            add=staged,
-            removed=self.replayed.places if self.replayed is not None else None,
-            summary=summary,
-        )
-        return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, snapshot)
-
-
-class Way(Protocol):
-    """A way to make the rows of a batch and to commit them."""
-
-    def take(self, copying: Copying) -> CopyResult | None:
-        """Commit a batch. None, and no change, when it needs another way.
-
-        Raises BadRecordError for a bad record of a dataset that does not quarantine them.
-        """
-        ...
-
-
-#: Below this many rows one task writes the batch: more tasks would make more, smaller files.
-ONE_TASK_ROWS = 200_000
-#: Up to so many rows, of so many bytes in memory, are written without Spark.
-FEW_ROWS = 20_000
-FEW_BYTES = 32 * 1024 * 1024
-
-
-class Queried:
-    """See the module. `applier` applies what cannot wait."""
-
-    def __init__(self, applier: Applier) -> None:
-        self._applier = applier
-
-    def take(self, copying: Copying) -> CopyResult:
-        """See `Way`. There is no batch that it refuses."""
-        target, batch, shape = copying.target, copying.batch, copying.shape
-        derived = derive(target.spark, batch, target.dataset, shape, copying.times)
-        copying.refuse_bad_records(lambda: first_rejected_in_spark(derived))
-        if copying.repeats_load:
-            derived = placed_again(target, derived, shape)
-        reason = copying.at_once
-        if (
-            reason is None
-            and not shape.append_only
-            and has_truncates(batch, derived, target.dataset)
-        ):
-            reason = TRUNCATES
-        if reason is not None:
-            return self._apply_at_once(copying, derived, reason)
-        route = Route(derived)
-        if copying.first_load:
-            route = route_of_load(target, batch, derived, shape, copying.times.now)
-        at_once = copying.first_load or shape.append_only
-        rows = route.rows.drop(*HELPERS)
-        files = staged_rows(target.table, rows, batch, laid_out=at_once)
-        return copying.append(files, route.keeping)
-
-    def _apply_at_once(self, copying: Copying, derived: DataFrame, reason: str) -> CopyResult:
-        """Commit a batch together with the apply of all that is pending."""
-        batch, target, now = copying.batch, copying.target, copying.times.now
-        parts = _parts(copying, derived.persist())
-        try:
-            done = self._applier.apply(target, copying.shape, reason=reason, now=now, fresh=parts)
-        finally:
-            derived.unpersist()
-        quarantined = int(parts.summary["polynya.rows-quarantined"])
-        out = batch.rows_in - batch.rows_filtered - quarantined
-        return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
-
-
-def _parts(copying: Copying, derived: DataFrame) -> CopyParts:
-    """The batch as the applier takes it, counted. `derived` is read several times."""
-    rejected = within(Partition.QUARANTINE)
-    good = derived.where(f"NOT ({rejected})")
-    bad = sized(derived.where(rejected).drop(*HELPERS), copying.batch)
-    out, quarantined = good.count(), bad.count()
-    following, summary = booked(
-        copying.target, copying.batch, copying.following, step="copy+apply",
-        out=out, quarantined=quarantined,
-    )  # fmt: skip
-    return CopyParts(good, bad, following, summary, copying.replayed)
-
-
 def staged_rows(
     table: IcebergTable, rows: DataFrame, batch: DatasetBatch, *, laid_out: bool = False
 ) -> list[DataFile]:
@@ -582,69 +576,35 @@ def staged_rows(
     """
     if batch.rows_held <= FEW_ROWS and batch.size_bytes <= FEW_BYTES:
         return write_rows(table, collected_rows(rows))
-    return stage(table, sized(rows, batch), laid_out=laid_out)
+    return stage(table, _sized(rows, batch), laid_out=laid_out)
 
 
-def sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
+def _sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
     """Rows of a batch in as many tasks as are worth their files."""
     return rows.coalesce(1) if batch.rows.num_rows <= ONE_TASK_ROWS else rows
 
 
-class Ordinary:
-    """See the module."""
-
-    def take(self, copying: Copying) -> CopyResult | None:
-        """See `Way`."""
-        if copying.at_once is not None or copying.first_load or copying.repeats_load:
-            return None
-        target = copying.target
-        rows = arrow_rows(copying.batch, target.dataset, copying.shape, copying.times)
-        if rows is None:
-            return None
-        copying.refuse_bad_records(lambda: first_rejected_in_arrow(rows))
-        return copying.append(write_rows(target.table, rows))
-
-
-def copy_batch(
-    target: DatasetTable,
-    batch: DatasetBatch,
-    applier: Applier,
-    *,
-    now: datetime,
-    live_files: Iterable[str] | None = None,
-    replayed: Replayed | None = None,
-    ways: Sequence[Way] | None = None,
+def _append(
+    copying: _Copying, staged: Sequence[DataFile], keeping: Retention | None = None
 ) -> CopyResult:
-    """Commit one landed batch to a table that was entered (`guards.enter`).
-
-    `live_files` are the landed files that still exist; the position forgets all others. `replayed`
-    are quarantined records that this batch read again: they leave the quarantine in the same
-    commit. `ways` are tried in order, by default the cheapest first. Most batches only append. A
-    batch that the live views could not show by themselves (a truncate, say) is applied in the same
-    commit. Raises BadRecordError for a bad record of a dataset that does not quarantine them.
-    """
-    keys = agreed_keys(target, batch)
-    target.grow(batch.schema)
-    following = state_after(target, batch, keys, now=now, live_files=live_files)
-    if replayed is not None:
-        following = replayed.discounted(following)
-    shape = target.stored_shape(batch.schema, keys, following)
-    at_once = reason_to_apply_at_once(target, batch, shape)
-    copying = Copying(
-        target,
-        batch,
-        shape,
-        following,
-        Times(
-            now,
-            following.position.load_started_at,
-            target.state.apply.horizon,
-            follows(target, batch, shape),
-        ),
-        at_once=at_once,
-        first_load=at_once is None and is_first_load(target, batch, shape),
-        repeats_load=may_repeat(target, batch, shape),
-        replayed=replayed,
+    """Commit the files of a batch as they are."""
+    batch, target, replayed = copying.batch, copying.target, copying.replayed
+    counts = rows_by_partition(staged)
+    quarantined = counts.pop(Partition.QUARANTINE, 0)
+    kept = counts.pop(Partition.RETAINED, 0)
+    out = sum(counts.values())
+    following, summary = booked(
+        target, batch, copying.following, step="copy", out=out, quarantined=quarantined
     )
-    found = (way.take(copying) for way in ways or (Ordinary(), Queried(applier)))
-    return next(result for result in found if result is not None)
+    following = with_changes(target, following, counts[Partition.CHANGES])
+    apply = None
+    if kept and keeping is not None:
+        apply = replace(target.state.apply, retaining=keeping.following(kept))
+    snapshot = target.commit(
+        copy=following,
+        apply=apply,
+        add=staged,
+        removed=replayed.places if replayed is not None else None,
+        summary=summary,
+    )
+    return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, snapshot)
