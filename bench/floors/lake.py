@@ -15,7 +15,7 @@ from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, units
 from polynya.engine.session import start_spark
 from polynya.engine.unit import Unit
-from polynya.lake.apply.fast import FastApplier, ways
+from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.key_index import Costs, Folder, KeyIndexes
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
@@ -46,7 +46,7 @@ class Lake:
         """What our units run with."""
         landing = LocalObjectStore(self.landing)
         indexes = KeyIndexes(Folder(self.landing.parent / "keys", _INDEX_BYTES), costs=AT_ONCE)
-        applier = FastApplier(ways(indexes))
+        applier = FastApplier(indexes)
         return EngineContext(
             spark=self.spark, landing=landing, sink=sink, applier=applier, apply_mode="always"
         )

@@ -11,8 +11,8 @@ from pyiceberg.catalog.glue import GlueCatalog
 
 from polynya.engine.errors import as_polynya
 from polynya.formats.loads import LoadLimits
+from polynya.lake.apply import fast
 from polynya.lake.apply.collected import Collected
-from polynya.lake.apply.in_memory import InMemory
 from polynya.lake.copy import load_writer
 from polynya.lake.iceberg.reading import stored_file
 from polynya.model.loader import load_project
@@ -74,14 +74,14 @@ class Requests:
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each apply, whether it took no query."""
     taken: list[bool] = []
-    fold = InMemory.fold
+    fold = fast.fold_in_memory
 
     def told(*parts: Any) -> Collected | None:
         found = fold(*parts)
         taken.append(found is not None)
         return found
 
-    monkeypatch.setattr(InMemory, "fold", told)
+    monkeypatch.setattr(fast, "fold_in_memory", told)
     return taken
 
 

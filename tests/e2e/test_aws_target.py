@@ -44,7 +44,7 @@ COMMANDS = """\
 import json
 import sys
 from polynya.cli.main import main
-from polynya.lake.apply.in_memory import InMemory
+from polynya.lake.apply import fast
 from polynya.lake.errors import aws_error
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.read.catalog_views import drop_views
@@ -58,12 +58,12 @@ def polynya(*words):
     code = main([*words, "--json", "--project", folder])
     assert code == 0, (words, code)
 
-fold = InMemory.fold
+fold = fast.fold_in_memory
 def told(*parts):
     found = fold(*parts)
     print(json.dumps({"type": "way", "query": found is None}))
     return found
-InMemory.fold = told
+fast.fold_in_memory = told
 
 polynya("run", "--once", "--apply", "always")
 landing = S3ObjectStore(S3Location("acme-landing", "in"), AwsAccess(endpoint=endpoint))

@@ -8,12 +8,12 @@ from polynya.engine.commands.errands import configure
 from polynya.engine.commands.plan_project import Plan
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.plain import PlainApplier
 from polynya.model.errors import OperationError
 from tests.lab.chosen import slow
 from tests.lab.events import land, upsert
 from tests.lab.lab import Lab, clear, drop, put
 from tests.lab.plans import plan
+from tests.lake.apply.plain import PlainApplier
 
 
 def kinds(found: Plan) -> list[str]:

@@ -15,7 +15,6 @@ from polynya.engine.dataset import WorkingDataset
 from polynya.engine.inventory import Entry
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.read.verify import verify
 from polynya.lake.table import retyping
 from polynya.lake.table.dataset import DatasetTable
@@ -24,6 +23,7 @@ from polynya.model.errors import InternalError, OperationError
 from polynya.model.types import parse_type
 from tests.lab.lab import Feed, Lab, Row, drop, put
 from tests.lab.plans import migrate, plan
+from tests.lake.apply.plain import PlainApplier
 
 EXACT = {"columns": {"price": "decimal(18,2)"}}
 

@@ -24,8 +24,8 @@ from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.registry import format_of
 from polynya.lake.apply.apply import Applier, ApplyResult
-from polynya.lake.apply.fast import WAYS, FastApplier, Newest
-from polynya.lake.apply.plain import PlainApplier
+from polynya.lake.apply.collected import FEW_EVENTS
+from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.removal import Rewriting
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.maintenance import rewrite_data_files as data_files
@@ -47,6 +47,7 @@ from polynya.query.embedded import Live, answer_here
 from polynya.query.translate import NotEmbeddedError
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import Lab
+from tests.lake.apply.plain import PlainApplier
 from tests.oracle.fold import UPSERT
 from tests.oracle.packs.datasets import Dataset
 from tests.oracle.values import canonical
@@ -175,13 +176,13 @@ class _EveryWay(FastApplier):
     def __init__(self, *, rewritten: bool) -> None:
         super().__init__()
         self._rewritten = rewritten
-        by_spark = Newest(few_events=0)
-        self._turns = itertools.cycle([WAYS, (by_spark,), WAYS[1:]])
+        self._turns = itertools.cycle([(True, FEW_EVENTS), (False, 0), (False, FEW_EVENTS)])
         self._removing = itertools.cycle([NEVER_AGAIN, ALWAYS_AGAIN])
 
     def apply(self, target: DatasetTable, *parts: Any, **how: Any) -> ApplyResult:
         """See `Applier.apply`."""
-        self._ways, self._rewriting = next(self._turns), next(self._removing)
+        self._in_memory, self._few_events = next(self._turns)
+        self._rewriting = next(self._removing)
         result = super().apply(target, *parts, **how)
         if self._rewritten:
             rewrite_all(target, how["now"])

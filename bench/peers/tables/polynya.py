@@ -16,8 +16,8 @@ from bench.peers.tables.table import Table
 from polynya.engine.session import start_spark
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.plain import PlainApplier
 from polynya.model.loader import load_project
+from tests.lake.apply.plain import PlainApplier
 
 
 class Polynya:
@@ -83,7 +83,7 @@ def no_index(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Tab
 
 
 def plain(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
-    """The applier that rewrites the table: the oracle of the other one."""
+    """The reference applier of the tests, which rewrites the table."""
     return opened(folder, memory, applier=PlainApplier())
 
 

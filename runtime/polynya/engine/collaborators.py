@@ -12,7 +12,7 @@ from polynya.engine.context import EngineContext
 from polynya.engine.policy import ApplyMode
 from polynya.formats.begun import Begun
 from polynya.lake.apply import key_index
-from polynya.lake.apply.fast import FastApplier, ways
+from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.session import CATALOG, is_alive
@@ -52,7 +52,7 @@ def start_engine(
         spark=spark,
         landing=store_at(target.landing, target.aws),
         sink=sink,
-        applier=FastApplier(ways(indexes)),
+        applier=FastApplier(indexes),
         apply_mode=apply_mode,
         mirror=_mirror(project.target),
         cause_of=lambda failure: cause_of(failure, target, CATALOG),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from polynya.lake.apply import apply
+from polynya.lake.apply import fast
 from polynya.lake.fold import stored
 from polynya.lake.spark.api import SparkSession
 from tests.lab.lab import Lab, next_schema
@@ -133,7 +133,7 @@ def test_where_files_are_skipped_by_the_range_of_keys(
     lab: Lab, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What large tables do, on a small one."""
-    monkeypatch.setattr(apply, "LARGE_ROWS", 0)
+    monkeypatch.setattr(fast, "LARGE_ROWS", 0)
 
     found = Twins(lab, LIVES[name].dataset(SEED + 100)).live_through(STEPS)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.lake.apply.fast import FastApplier, ways
+from polynya.lake.apply.fast import FastApplier
 from tests.lab.lab import Feed, Lab, drop, put
 from tests.lake.apply.stored import BUILDS, Watched
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 def indexed(lab: Lab, folder: Path, *, history: bool) -> tuple[Feed, Watched]:
     """Twenty users whose two applies have built an index of the first data file."""
     users, indexes = lab.feed(history=history), Watched(folder / "keys")
-    users.applier = {"applier": FastApplier(ways(indexes))}
+    users.applier = {"applier": FastApplier(indexes)}
     users.apply(*(put(number, 1, name=f"user {number}") for number in range(20)))
     users.apply(put(3, 2, name="Cid"))
     BUILDS.wait()

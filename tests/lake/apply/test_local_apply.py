@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.apply import in_memory
+from polynya.lake.apply import fast, in_memory
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.in_memory import InMemory
 from tests.lab.lab import Lab, drop, put
 from tests.lab.twins import Twins
 from tests.oracle.fold import Event
@@ -37,14 +36,14 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each apply of the fast applier, whether it took no query."""
     taken: list[bool] = []
 
-    fold = InMemory.fold
+    fold = fast.fold_in_memory
 
     def told(*parts: Any) -> Collected | None:
         found = fold(*parts)
         taken.append(found is not None)
         return found
 
-    monkeypatch.setattr(InMemory, "fold", told)
+    monkeypatch.setattr(fast, "fold_in_memory", told)
     return taken
 
 

@@ -9,7 +9,6 @@ import pytest
 from polynya.engine.commands.errands import RebuildResult, rebuild
 from polynya.engine.commands.reload import reload
 from polynya.lake.apply.folding import differences
-from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.apply.run import Run
 from polynya.lake.read.verify import verify
 from polynya.lake.spark.api import functions
@@ -18,6 +17,7 @@ from polynya.model.errors import ConflictError, OperationError
 from tests.lab.chosen import slow
 from tests.lab.kept import Kept
 from tests.lab.lab import EPOCH, Feed, Lab, clear, drop, put
+from tests.lake.apply.plain import PlainApplier
 
 COLUMNS = ("id", "name", "city")
 SHOWN = {"views": {"from_timestamp": True}}

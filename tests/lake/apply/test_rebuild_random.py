@@ -12,11 +12,11 @@ import pytest
 from polynya.engine.commands.errands import rebuild
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.read.verify import FOLD_RULES, Verdict, verify
 from polynya.lake.table.dataset import DatasetTable
 from tests.lab.lab import Lab
 from tests.lab.twins import Twin, difference
+from tests.lake.apply.plain import PlainApplier
 from tests.lake.apply.test_appliers_agree import LIVES
 from tests.oracle.packs.datasets import arrivals
 

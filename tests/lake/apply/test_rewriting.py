@@ -11,7 +11,6 @@ import pytest
 
 from polynya.lake.apply import removal
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.apply.removal import Rewriting
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
@@ -26,6 +25,7 @@ from polynya.model.headers import Partition
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.twins import ALWAYS_AGAIN, NEVER_AGAIN
+from tests.lake.apply.plain import PlainApplier
 from tests.oracle.packs.read_back import READERS
 
 WHOLE = [{"a": 1, "tags": ["x", None]}, None, {"a": None, "tags": []}]

@@ -8,7 +8,6 @@ import pytest
 
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
@@ -20,6 +19,7 @@ from polynya.model.errors import ConflictError, DependencyError, InternalError
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, put
 from tests.lab.lying import Lying
+from tests.lake.apply.plain import PlainApplier
 
 Commit = Callable[[IcebergTable, Step], Committed]
 

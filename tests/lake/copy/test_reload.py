@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from polynya.engine.commands.reload import ReloadResult, abandon_begun, reload
-from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy import reload as steps
 from polynya.model.config.dataset import ReloadMode
 from polynya.model.errors import OperationError
@@ -15,6 +14,7 @@ from polynya.observe.events import Event
 from tests.lab.chosen import slow
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
+from tests.lake.apply.plain import PlainApplier
 
 COMPARE: ReloadMode = "compare_and_apply_with_deleted_rows"
 

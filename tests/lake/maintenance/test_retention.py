@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.maintenance.base import Limits, Outcome
 from polynya.lake.maintenance.retention import expire_rows
 from polynya.lake.read.verify import verify
@@ -15,6 +14,7 @@ from polynya.model.errors import ConfigError
 from polynya.model.headers import Partition
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import owned
+from tests.lake.apply.plain import PlainApplier
 from tests.oracle.packs.read_back import READERS
 
 #: The clock is at 1 June: what is older than 3 March has expired.

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
@@ -32,6 +31,7 @@ from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import applied, copied, owned, step
 from tests.lab.twins import WRITERS, written_by
+from tests.lake.apply.plain import PlainApplier
 from tests.oracle.packs.read_back import READERS
 
 THOROUGH = RULE.thorough()

@@ -1,14 +1,8 @@
 """Apply: fold pending Changes into Current and Prior in one commit.
 
-Here stands the sequence, once. The appliers differ in which stored versions they read and in how
-they write: the fast one probes Current by key and writes only what changed; the plain one rewrites
-whole partitions with an ordinary overwrite and is the oracle. They must leave equal tables
-(docs/adr/0009-one-fold-two-appliers.md).
-
-Wide tables of few rows are computed by Spark's interpreter.
-
-Spark makes and compiles code for every projection, join and exchange of a query. With two thousand
-columns that takes longer than anything else, and is only made up for by many rows.
+`Applier.apply` is the sequence. An applier decides which stored versions it reads and how it writes
+the outcome: `fast.py` is the one in use; the reference applier of the tests folds and rewrites
+everything. Both must leave equal tables (docs/adr/0009-one-fold-two-appliers.md).
 """
 
 from __future__ import annotations
@@ -20,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 from polynya.lake.apply import retention
 from polynya.lake.apply.collected import Collected
@@ -34,7 +28,6 @@ from polynya.lake.apply.folding import (
 from polynya.lake.apply.removal import Purge, Removal, find_purge
 from polynya.lake.apply.retention import Retention
 from polynya.lake.apply.run import CopyParts, Folded, Run
-from polynya.lake.fold import stored
 from polynya.lake.fold.fold import Truncate, merged
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import within
@@ -44,8 +37,6 @@ from polynya.lake.spark.api import DataFrame, SparkSession
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ApplyState
 from polynya.model.headers import Partition
-from polynya.model.names import quote
-from polynya.model.types import Primitive
 from polynya.observe.trace import span
 
 #: Spark itself compiles no whole stages beyond so many columns (`spark.sql.codegen.maxFields`).
@@ -53,79 +44,6 @@ _WIDE: Final = 300
 #: To compile takes about as long as to interpret so many values.
 _MOST_VALUES: Final = 200_000_000
 _MODE: Final = "spark.sql.codegen.factoryMode"
-
-
-@contextmanager
-def interpreted_if_wide(
-    spark: SparkSession, *, columns: int, rows: Callable[[], int]
-) -> Iterator[None]:
-    """Let the queries of this thread be interpreted, if that is faster for so many values.
-
-    The mode is a local property, which Spark hands to the tasks of this thread's jobs: queries of
-    other tables stay as they are. `rows` is asked of wide tables only: it costs calls of Java.
-    """
-    if columns <= _WIDE or columns * rows() > _MOST_VALUES:
-        yield
-        return
-    context = spark.sparkContext
-    context.setLocalProperty(_MODE, "NO_CODEGEN")
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_MODE, None)  # type: ignore[arg-type]  # it is removed
-
-
-#: From this many rows in Current on, files are skipped by the range of the touched keys.
-LARGE_ROWS = 500_000
-#: Key types whose range is a pair of plain literals.
-RANGED = (Primitive("int"), Primitive("bigint"))
-
-
-class Way(Protocol):
-    """One way. The ways of an applier are tried in order, the cheapest first."""
-
-    def fold(
-        self, run: Run, truncates: Sequence[Truncate], now: datetime
-    ) -> Folded | Collected | None:
-        """Fold events with stored versions; None where that takes more than this way reads."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """Pending events, and which records they touch.
-
-    `view` names the events, `keys` is a relation of `stored.touched_keys`, and `condition` on the
-    key columns lets Iceberg skip files of stored versions.
-    """
-
-    events: DataFrame
-    view: str
-    keys: str
-    condition: str
-
-    @classmethod
-    def by(cls, run: Run, *, in_one_task: bool = False) -> Touched:
-        """What the pending events of a run touch; few of them are read by one task."""
-        events = pending_events(run)
-        view = run.view(events.coalesce(1) if in_one_task else events)
-        keys = f"({stored.touched_keys(run.shape, view)})"
-        return cls(events, view, keys, _key_condition(run))
-
-
-def _key_condition(run: Run) -> str:
-    """A range of the first key column, for tables so large that skipping files pays.
-
-    Only where all events lie in Changes does the metadata of its files bound their keys.
-    """
-    key = run.shape.keys[0]
-    if run.fresh is not None or run.shape.columns[key] not in RANGED:
-        return "true"
-    current = run.target.table.files(Partition.CURRENT, run.snapshot)
-    if sum(file.rows for file in current) < LARGE_ROWS:
-        return "true"
-    bounds = run.target.table.bounds(Partition.CHANGES, run.snapshot, key)
-    return f"{quote(key)} BETWEEN {bounds[0]} AND {bounds[1]}" if bounds is not None else "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,24 +163,27 @@ class Applier(ABC):
         return self.with_stored(run, known, now), known
 
 
-def _still_holds(run: Run, outcome: Outcome) -> bool:
-    """Whether the tombstones that are to go are too old also by what was copied meanwhile."""
-    found = outcome.purge.positions
-    if found is None:
-        return True
-    keeping = outcome.keeping
-    now = find_purge(run, keeping.now, _not_forgotten(run, keeping)).positions
-    return now is not None and now.num_rows == found.num_rows
+@contextmanager
+def interpreted_if_wide(
+    spark: SparkSession, *, columns: int, rows: Callable[[], int]
+) -> Iterator[None]:
+    """Let Spark interpret the queries of this thread, if that is faster for so many values.
 
+    Spark makes and compiles code for every projection, join and exchange of a query. With two
+    thousand columns that takes longer than anything else, and only many rows make up for it.
 
-def _without_purge(run: Run, outcome: Outcome) -> Outcome:
-    """The same, with every tombstone left to the next apply."""
-    state = run.target.state.apply
-    following = replace(
-        outcome.state, horizon=state.horizon, oldest_tombstone=state.oldest_tombstone
-    )
-    purge = Purge(state.horizon, oldest_kept=state.oldest_tombstone)
-    return replace(outcome, purge=purge, state=following)
+    The mode is a local property, which Spark hands to the tasks of this thread's jobs: queries of
+    other tables stay as they are. `rows` is asked of wide tables only: it costs calls of Java.
+    """
+    if columns <= _WIDE or columns * rows() > _MOST_VALUES:
+        yield
+        return
+    context = spark.sparkContext
+    context.setLocalProperty(_MODE, "NO_CODEGEN")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_MODE, None)  # type: ignore[arg-type]  # it is removed
 
 
 def _not_forgotten(run: Run, keeping: Retention) -> DataFrame | None:
@@ -296,3 +217,23 @@ def _state_after(
         totals=dict(totals),
         from_changes=state.from_changes + sum(file.rows for file in taken),
     )
+
+
+def _still_holds(run: Run, outcome: Outcome) -> bool:
+    """Whether the tombstones that are to go are too old also by what was copied meanwhile."""
+    found = outcome.purge.positions
+    if found is None:
+        return True
+    keeping = outcome.keeping
+    now = find_purge(run, keeping.now, _not_forgotten(run, keeping)).positions
+    return now is not None and now.num_rows == found.num_rows
+
+
+def _without_purge(run: Run, outcome: Outcome) -> Outcome:
+    """The same, with every tombstone left to the next apply."""
+    state = run.target.state.apply
+    following = replace(
+        outcome.state, horizon=state.horizon, oldest_tombstone=state.oldest_tombstone
+    )
+    purge = Purge(state.horizon, oldest_kept=state.oldest_tombstone)
+    return replace(outcome, purge=purge, state=following)

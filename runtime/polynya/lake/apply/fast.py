@@ -1,7 +1,7 @@
 """The fast applier: probe Current by key, stage only changed rows, commit one `RowDelta`.
 
 No shuffle of Current, no equality delete, and a row that did not change is written again only where
-much of its file is deleted (`rewriting.py`). Figures are in docs/performance.md.
+much of its file is deleted (`removal.py`). Figures are in docs/performance.md.
 
 Nearly every batch is in order: then the newest version of each touched record is all that matters,
 and one pass reads it, folds it and counts whether that was right: in memory, or by one query. Only
@@ -11,14 +11,16 @@ when an event turns out to be late is the work done again with what it needs bes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import pyarrow as pa
 
-from polynya.lake.apply.apply import Applier, Outcome, Staged, Touched, Way
+from polynya.lake.apply.apply import Applier, Outcome, Staged
 from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
-from polynya.lake.apply.folding import folded, linked_keys
-from polynya.lake.apply.in_memory import LOCAL_EVENTS, InMemory
+from polynya.lake.apply.folding import folded, linked_keys, pending_events
+from polynya.lake.apply.in_memory import fold_in_memory
 from polynya.lake.apply.key_index import KeyIndexes
 from polynya.lake.apply.removal import REWRITING, Removal, Rewriting, plan_removal
 from polynya.lake.apply.run import Folded, Run
@@ -29,121 +31,48 @@ from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.writing import PLACES, stage
 from polynya.lake.spark.api import DataFrame
 from polynya.model.headers import Partition
-
-
-class Newest:
-    """See the module. The result of up to `few_events` comes here, and is written without Spark.
-
-    It suffices when no event is late. Without history all that is kept of a record counts as its
-    newest version.
-    """
-
-    def __init__(self, few_events: int) -> None:
-        self._few_events = few_events
-
-    def fold(
-        self, run: Run, truncates: Sequence[Truncate], now: datetime
-    ) -> Folded | Collected | None:
-        """See `Way`."""
-        if run.shape.links:
-            return None
-        few = are_few(run, self._few_events)
-        touched = Touched.by(run, in_one_task=few)
-        found = newest(run, touched.keys, touched.condition)
-        result: Folded | Collected
-        if few:
-            result = collected(run, found, touched.view, truncates, now)
-        else:
-            frame = run.sql(found).unionByName(touched.events)
-            result = folded(run, frame, truncates)
-        return result if needs_only_newest(run) or not result.late else None
-
-
-def newest(run: Run, touched: str, condition: str, *, oldest: bool = False) -> str:
-    """Query of newest versions; keys and headers only where a replaced one leaves nothing behind.
-
-    `touched` is a relation of `stored.touched_keys`, whose `__oldest` is selected on request.
-    """
-    return stored.newest(
-        run.shape,
-        run.table,
-        touched,
-        values=run.shape.fills_deletes,
-        condition=condition,
-        oldest=oldest,
-    )
-
-
-def needs_only_newest(run: Run) -> bool:
-    """Whether the newest version of a record is all that is kept of it."""
-    return run.shape.fills_deletes and not run.shape.history
-
-
-def fold_late(run: Run, truncates: Sequence[Truncate]) -> Folded:
-    """Fold pending events, of which some are late or carry values, with all that they need."""
-    touched = Touched.by(run)
-    return folded(run, _with_late(run, touched).unionByName(touched.events), truncates)
-
-
-def _with_late(run: Run, touched: Touched) -> DataFrame:
-    """The newest versions, and for the records that have a late event all that they need.
-
-    With history these are the older versions, without it the values of the stored version, which
-    may stay. Changes of key that carry values touch other records too.
-    """
-    shape = run.shape
-    keys, condition = run.view(run.settle(run.sql(f"SELECT * FROM {touched.keys}"))), "true"
-    if shape.links:
-        keys = run.view(run.settle(linked_keys(run, touched=keys, events=touched.view)))
-    else:
-        condition = touched.condition
-    found = run.settle(run.sql(newest(run, keys, condition, oldest=True)))
-    if needs_only_newest(run):
-        return found.drop("__oldest")
-    view = run.view(found)
-    late = run.view(run.settle(run.sql(stored.late_keys(shape, view))))
-    if shape.history:
-        return found.drop("__oldest").unionByName(run.sql(stored.older(shape, run.table, late)))
-    others = run.sql(
-        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.key_match('n', 'k')}"
-    )
-    wide = run.sql(stored.newest(shape, run.table, late, condition=condition))
-    return others.drop("__oldest").unionByName(wide)
-
+from polynya.model.names import quote
+from polynya.model.types import Primitive
 
 #: One task writes this many changed rows: more tasks would make more, smaller files.
-ONE_TASK_ROWS = 50_000
-
-
-def ways(indexes: KeyIndexes | None = None) -> tuple[Way, ...]:
-    """The ways to fold, the cheapest first; keys of large files are looked up in `indexes`."""
-    return (InMemory(LOCAL_EVENTS, indexes), Newest(FEW_EVENTS))
-
-
-WAYS = ways()
+ONE_TASK_ROWS: Final = 50_000
+#: From this many rows in Current on, files are skipped by the range of the touched keys.
+LARGE_ROWS: Final = 500_000
+#: Key types whose range is a pair of plain literals.
+RANGED: Final = (Primitive("int"), Primitive("bigint"))
 
 
 class FastApplier(Applier):
-    """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`)."""
+    """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`).
+
+    Keys of large files are looked up in `indexes`. `in_memory`: events in order are folded without
+    a query where that is possible. The result of a query for up to `few_events` comes to the
+    driver, which writes it without Spark.
+    """
 
     def __init__(
         self,
-        ways: Sequence[Way] = WAYS,
+        indexes: KeyIndexes | None = None,
         *,
+        in_memory: bool = True,
+        few_events: int = FEW_EVENTS,
         rewriting: Rewriting = REWRITING,
     ) -> None:
-        self._ways = ways
+        self._indexes = indexes
+        self._in_memory = in_memory
+        self._few_events = few_events
         self._rewriting = rewriting
 
     def with_stored(
         self, run: Run, truncates: Sequence[Truncate], now: datetime
     ) -> Folded | Collected:
-        """Fold events the first way that suffices, and with all that late ones need else."""
-        for way in self._ways:
-            found = way.fold(run, truncates, now)
-            if found is not None:
-                return found
-        return fold_late(run, truncates)
+        """Fold events with the newest versions or, where that does not suffice, with more."""
+        versions: Folded | Collected | None = None
+        if self._in_memory:
+            versions = fold_in_memory(run, truncates, now, self._indexes)
+        if versions is None and not run.shape.links:
+            versions = _fold_newest(run, truncates, now, self._few_events)
+        return _fold_late(run, truncates) if versions is None else versions
 
     def stage(self, run: Run, outcome: Outcome) -> Staged:
         """Write all files of the apply, and find how the rows go that it removes."""
@@ -177,31 +106,111 @@ class FastApplier(Applier):
         )
 
 
-def _consumed(run: Run) -> list[DataFile]:
-    """Files whose rows this apply takes in, or takes the place of."""
-    partitions = [Partition.CHANGES]
-    if run.fresh is not None and run.fresh.instead:
-        partitions += [Partition.CURRENT, Partition.PRIOR]
-    files = [file for one in partitions for file in run.target.table.files(one, run.snapshot)]
-    return [*files, *(run.fresh.consumed if run.fresh is not None else ())]
+def _fold_newest(
+    run: Run, truncates: Sequence[Truncate], now: datetime, few_events: int
+) -> Folded | Collected | None:
+    """Fold events with the newest versions by one query; None where an event is late.
+
+    Without history all that is kept of a record counts as its newest version.
+    """
+    few = are_few(run, few_events)
+    touched = _Touched.by(run, in_one_task=few)
+    query = _newest(run, touched.keys, touched.condition)
+    result: Folded | Collected
+    if few:
+        result = collected(run, query, touched.view, truncates, now)
+    else:
+        result = folded(run, run.sql(query).unionByName(touched.events), truncates)
+    return result if _needs_only_newest(run) or not result.late else None
 
 
-def _stage(run: Run, outcome: Outcome, removal: Removal) -> list[DataFile]:
-    """Files of the versions that changed, of those that are written again, and of kept events."""
-    table, keeping, changed = run.target.table, outcome.keeping, outcome.versions
-    staged: list[DataFile] = []
-    in_memory = changed.rows if isinstance(changed, Collected) else None
-    if in_memory is not None or removal.again:
-        staged += removal.stage(table, in_memory)
-    if isinstance(changed, Folded) and changed.figures.written:
-        columns = fold.table_rows(run.shape, timestamp_literal(outcome.now))
-        rows = run.sql(f"SELECT {columns} FROM {run.view(changed.rows)} WHERE __write")
-        tasks = 1 + changed.figures.written // ONE_TASK_ROWS
-        staged += stage(table, rows.coalesce(tasks), laid_out=True)
-    if keeping.add is not None:
-        tasks = 1 + keeping.count // ONE_TASK_ROWS
-        staged += stage(table, keeping.add.coalesce(tasks), laid_out=False)
-    return staged
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """Pending events, and which records they touch.
+
+    `view` names the events, `keys` is a relation of `stored.touched_keys`, and `condition` on the
+    key columns lets Iceberg skip files of stored versions.
+    """
+
+    events: DataFrame
+    view: str
+    keys: str
+    condition: str
+
+    @classmethod
+    def by(cls, run: Run, *, in_one_task: bool = False) -> _Touched:
+        """What the pending events of a run touch; few of them are read by one task."""
+        events = pending_events(run)
+        view = run.view(events.coalesce(1) if in_one_task else events)
+        keys = f"({stored.touched_keys(run.shape, view)})"
+        return cls(events, view, keys, _key_condition(run))
+
+
+def _key_condition(run: Run) -> str:
+    """A range of the first key column, for tables so large that skipping files pays.
+
+    Only where all events lie in Changes does the metadata of its files bound their keys.
+    """
+    key = run.shape.keys[0]
+    if run.fresh is not None or run.shape.columns[key] not in RANGED:
+        return "true"
+    current = run.target.table.files(Partition.CURRENT, run.snapshot)
+    if sum(file.rows for file in current) < LARGE_ROWS:
+        return "true"
+    bounds = run.target.table.bounds(Partition.CHANGES, run.snapshot, key)
+    return f"{quote(key)} BETWEEN {bounds[0]} AND {bounds[1]}" if bounds is not None else "true"
+
+
+def _newest(run: Run, touched: str, condition: str, *, oldest: bool = False) -> str:
+    """Query of newest versions; keys and headers only where a replaced one leaves nothing behind.
+
+    `touched` is a relation of `stored.touched_keys`, whose `__oldest` is selected on request.
+    """
+    return stored.newest(
+        run.shape,
+        run.table,
+        touched,
+        values=run.shape.fills_deletes,
+        condition=condition,
+        oldest=oldest,
+    )
+
+
+def _needs_only_newest(run: Run) -> bool:
+    """Whether the newest version of a record is all that is kept of it."""
+    return run.shape.fills_deletes and not run.shape.history
+
+
+def _fold_late(run: Run, truncates: Sequence[Truncate]) -> Folded:
+    """Fold pending events, of which some are late or carry values, with all that they need."""
+    touched = _Touched.by(run)
+    return folded(run, _with_late(run, touched).unionByName(touched.events), truncates)
+
+
+def _with_late(run: Run, touched: _Touched) -> DataFrame:
+    """The newest versions, and for the records that have a late event all that they need.
+
+    With history these are the older versions, without it the values of the stored version, which
+    may stay. Changes of key that carry values touch other records too.
+    """
+    shape = run.shape
+    keys, condition = run.view(run.settle(run.sql(f"SELECT * FROM {touched.keys}"))), "true"
+    if shape.links:
+        keys = run.view(run.settle(linked_keys(run, touched=keys, events=touched.view)))
+    else:
+        condition = touched.condition
+    found = run.settle(run.sql(_newest(run, keys, condition, oldest=True)))
+    if _needs_only_newest(run):
+        return found.drop("__oldest")
+    view = run.view(found)
+    late = run.view(run.settle(run.sql(stored.late_keys(shape, view))))
+    if shape.history:
+        return found.drop("__oldest").unionByName(run.sql(stored.older(shape, run.table, late)))
+    others = run.sql(
+        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.key_match('n', 'k')}"
+    )
+    wide = run.sql(stored.newest(shape, run.table, late, condition=condition))
+    return others.drop("__oldest").unionByName(wide)
 
 
 def _removed(run: Run, outcome: Outcome) -> pa.Table | None:
@@ -228,3 +237,30 @@ def _places(changed: Folded | Collected) -> pa.Table:
         .selectExpr("__stored.part AS part", "__stored.file AS file_path", "__stored.pos AS pos")
         .toArrow()
     )
+
+
+def _stage(run: Run, outcome: Outcome, removal: Removal) -> list[DataFile]:
+    """Files of the versions that changed, of those that are written again, and of kept events."""
+    table, keeping, changed = run.target.table, outcome.keeping, outcome.versions
+    staged: list[DataFile] = []
+    in_memory = changed.rows if isinstance(changed, Collected) else None
+    if in_memory is not None or removal.again:
+        staged += removal.stage(table, in_memory)
+    if isinstance(changed, Folded) and changed.figures.written:
+        columns = fold.table_rows(run.shape, timestamp_literal(outcome.now))
+        rows = run.sql(f"SELECT {columns} FROM {run.view(changed.rows)} WHERE __write")
+        tasks = 1 + changed.figures.written // ONE_TASK_ROWS
+        staged += stage(table, rows.coalesce(tasks), laid_out=True)
+    if keeping.add is not None:
+        tasks = 1 + keeping.count // ONE_TASK_ROWS
+        staged += stage(table, keeping.add.coalesce(tasks), laid_out=False)
+    return staged
+
+
+def _consumed(run: Run) -> list[DataFile]:
+    """Files whose rows this apply takes in, or takes the place of."""
+    partitions = [Partition.CHANGES]
+    if run.fresh is not None and run.fresh.instead:
+        partitions += [Partition.CURRENT, Partition.PRIOR]
+    files = [file for one in partitions for file in run.target.table.files(one, run.snapshot)]
+    return [*files, *(run.fresh.consumed if run.fresh is not None else ())]

@@ -1,4 +1,10 @@
-"""An apply whose events are in order, without a query: the decision, and the sequence."""
+"""Fold events that are in order without a query, and decide where that is possible.
+
+The events, the keys that they touch and the stored versions of these are read by Arrow. Whatever
+speaks against it is logged as the reason, and the apply takes a query (`fast.py`): values that
+versions inherit, a truncate, late events, tables or batches that are too large for one machine
+(docs/adr/0013-applies-without-spark.md).
+"""
 
 from __future__ import annotations
 
@@ -62,42 +68,35 @@ _OF_STORED = tuple(name for name in FOUND.names if name in h.HEADER_NAMES)
 Files = Sequence[tuple[DataFile, StoredFile]]
 
 
-class InMemory:
-    """Folds up to `limit` pending events that are in order, without a query.
+def fold_in_memory(
+    run: Run, truncates: Sequence[Truncate], now: datetime, indexes: KeyIndexes | None = None
+) -> Collected | None:
+    """Fold pending events that are in order, without a query; None where that is not possible.
 
     Keys of large files are looked up in `indexes`, where that pays; None: all are read.
     """
-
-    def __init__(self, limit: int, indexes: KeyIndexes | None = None) -> None:
-        self._limit = limit
-        self._indexes = indexes
-
-    def fold(self, run: Run, truncates: Sequence[Truncate], now: datetime) -> Collected | None:
-        """See `Way`."""
-        pending = run.target.table.files(Partition.CHANGES, run.snapshot)
-        kept = [
-            file for partition in (Partition.CURRENT, Partition.PRIOR)
-            for file in run.target.table.files(partition, run.snapshot)
-        ]  # fmt: skip
-        store = run.target.table.reach().reads
-        reason = needs_query(
-            run.shape, pending, kept, store, truncates=bool(truncates), limit=self._limit
-        )
-        if run.fresh is not None:
-            reason = "the events of a batch that is being copied are not in a file yet"
-        if reason is None and not isinstance(store, str):
-            try:
-                found = _folded(run, store, pending, kept, now, indexes=self._indexes)
-            except (OSError, pa.ArrowInvalid) as error:
-                # What can be read is for Spark to say. A commit may have dropped a file of deletes.
-                run.target.table.forget_deletes()
-                reason = f"a file was not read: {error}"
-            else:
-                if not isinstance(found, str):
-                    return found
-                reason = found
-        log.debug("apply of %s by a query: %s", run.target.table.name, reason)
-        return None
+    pending = run.target.table.files(Partition.CHANGES, run.snapshot)
+    kept = [
+        file for partition in (Partition.CURRENT, Partition.PRIOR)
+        for file in run.target.table.files(partition, run.snapshot)
+    ]  # fmt: skip
+    store = run.target.table.reach().reads
+    reason = needs_query(run.shape, pending, kept, store, truncates=bool(truncates))
+    if run.fresh is not None:
+        reason = "the events of a batch that is being copied are not in a file yet"
+    if reason is None and not isinstance(store, str):
+        try:
+            found = _folded(run, store, pending, kept, now, indexes=indexes)
+        except (OSError, pa.ArrowInvalid) as error:
+            # What can be read is for Spark to say. A commit may have dropped a file of deletes.
+            run.target.table.forget_deletes()
+            reason = f"a file was not read: {error}"
+        else:
+            if not isinstance(found, str):
+                return found
+            reason = found
+    log.debug("apply of %s by a query: %s", run.target.table.name, reason)
+    return None
 
 
 def needs_query(

@@ -1,8 +1,8 @@
-"""The plain applier: fold everything, overwrite whole partitions with one ordinary DataFrame write.
+"""The reference applier: fold everything, overwrite whole partitions with one DataFrame write.
 
-Needs no internals of Iceberg, and reads and rewrites all of Current and Prior. It is the oracle of
-the fast applier and the fallback for engines without py4j staging. It replaces the copy state too,
-so that an append that runs meanwhile makes it fail instead of being lost.
+It needs no internals of Iceberg, and reads and rewrites all of Current and Prior. Tests compare the
+applier in use with it. It replaces the copy state too, so that an append that runs meanwhile makes
+it fail instead of being lost.
 """
 
 from __future__ import annotations
