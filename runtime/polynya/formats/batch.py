@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -153,90 +153,6 @@ class OfSource:
 
     key_names: tuple[tuple[str, ...], ...] = ()
     eras: tuple[Era, ...] = ()
-
-
-class Accounted(Protocol):
-    """What a batch says of itself, wherever its rows are."""
-
-    @property
-    def schema(self) -> Mapping[str, DataType]:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def rows_in(self) -> int:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def rows_filtered(self) -> int:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def unparsed(self) -> int:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, FileProgress]:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def counters(self) -> Mapping[str, int]:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def declared(self) -> tuple[str, ...] | None:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def called(self) -> str | None:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def met(self) -> frozenset[str] | None:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def of_load(self) -> bool:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def source(self) -> Mapping[str, DataType] | None:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def stream(self) -> DirectPosition | None:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def landed(self) -> Span | None:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def of_source(self) -> OfSource | None:
-        """See `DatasetBatch`."""
-        ...
-
-    @property
-    def facts(self) -> Facts:
-        """See `Facts`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,3 +310,7 @@ class DatasetBatch:
     def _has_old_keys(self) -> bool:
         old, unsent = self.rows.column(OLD_KEY_FIELD), self.rows.column("__unsent")
         return bool(pc.any(pc.and_(pc.is_valid(old), pc.is_valid(unsent))).as_py() or False)
+
+
+#: What a copy commits: rows that are here, or those that tasks have read and written.
+AnyBatch: TypeAlias = DatasetBatch | LoadedBatch

@@ -23,7 +23,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.batch import NO_ORDER, Accounted, DatasetBatch, Facts, FileProgress
+from polynya.formats.batch import NO_ORDER, AnyBatch, DatasetBatch, Facts, FileProgress
 from polynya.formats.files import ReadFiles, newest_only, still_told
 from polynya.formats.landed import before_copy, is_landed_batch
 from polynya.lake.apply import retention
@@ -180,7 +180,7 @@ class _Copying:
 
 def state_after(
     target: DatasetTable,
-    batch: Accounted,
+    batch: AnyBatch,
     keys: tuple[str, ...],
     *,
     now: datetime,
@@ -207,7 +207,7 @@ def state_after(
 
 
 def _columns(
-    before: SourceColumns, batch: Accounted, facts: Facts, keys: tuple[str, ...]
+    before: SourceColumns, batch: AnyBatch, facts: Facts, keys: tuple[str, ...]
 ) -> SourceColumns:
     of_source = batch.of_source
     return replace(
@@ -222,7 +222,7 @@ def _columns(
     )
 
 
-def named_after(target: DatasetTable, batch: Accounted) -> list[str] | None:
+def named_after(target: DatasetTable, batch: AnyBatch) -> list[str] | None:
     """The columns whose names in the settings are taken as right once a batch is copied."""
     before = target.state.copy.columns.named
     if batch.met is not None and not batch.met:
@@ -235,14 +235,14 @@ def named_after(target: DatasetTable, batch: Accounted) -> list[str] | None:
     return sorted({*(before or ()), *named})
 
 
-def source_after(batch: Accounted) -> dict[str, str] | None:
+def source_after(batch: AnyBatch) -> dict[str, str] | None:
     """The columns of the source, where they are not those of the table."""
     return None if batch.source is None else {n: str(kind) for n, kind in batch.source.items()}
 
 
 def _position(
     target: DatasetTable,
-    batch: Accounted,
+    batch: AnyBatch,
     facts: Facts,
     live_files: Iterable[str] | None,
     now: datetime,
@@ -268,7 +268,7 @@ def _position(
     )
 
 
-def _reached(before: Position, batch: Accounted) -> Reached | None:
+def _reached(before: Position, batch: AnyBatch) -> Reached | None:
     span = batch.landed
     if span is None:
         return before.landed
@@ -276,7 +276,7 @@ def _reached(before: Position, batch: Accounted) -> Reached | None:
     return after_copy(known, before.landed, span)
 
 
-def missing(before: Position, batch: Accounted) -> tuple[Gone, ...]:
+def missing(before: Position, batch: AnyBatch) -> tuple[Gone, ...]:
     """Landed batches that were gone before a table with this position copied them."""
     span = batch.landed
     if span is None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from polynya.formats.batch import Accounted
+from polynya.formats.batch import AnyBatch
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ApplyState, CopyState
@@ -28,7 +28,7 @@ def rows_by_partition(files: Iterable[DataFile]) -> Counter[str]:
 
 def booked(
     target: DatasetTable,
-    batch: Accounted,
+    batch: AnyBatch,
     state: CopyState,
     *,
     step: str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.formats.batch import Accounted
+from polynya.formats.batch import AnyBatch
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import contradicted, format_before
 from polynya.model.errors import OperationError
@@ -70,7 +70,7 @@ def has_rows(target: DatasetTable) -> bool:
     return bool(target.state.copy.books.totals.get("rows_out"))
 
 
-def agreed_keys(target: DatasetTable, batch: Accounted) -> tuple[str, ...]:
+def agreed_keys(target: DatasetTable, batch: AnyBatch) -> tuple[str, ...]:
     """Keys of the batch; they may not differ from those that the table was built with."""
     known = target.known_keys()
     keys = batch.keys or known
