@@ -14,7 +14,7 @@ from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.native.format import read_native
 from polynya.lake.copy import rows as in_arrow
 from polynya.lake.copy import rows as in_sql
-from polynya.lake.copy.times import Times
+from polynya.lake.copy.rows import Times
 from polynya.lake.table.shaping import shape_of
 from polynya.lake.table.state import CopyState
 from polynya.model.config.dataset import ResolvedDataset

@@ -1,4 +1,4 @@
-"""Build the index of a data file: read its keys, sort them, keep the places."""
+"""Build the index of a data file: read its keys, sort them, keep their positions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """An apply of few events: one query, its result as Arrow, the files written without Spark.
 
-What a small apply costs is not its rows but plans and jobs: a checkpoint of the folded versions, a
-write and a query for the removed places are three of each. A few thousand rows fit into memory,
-and one query brings all that has to be known of them (docs/adr/0012-small-steps-in-arrow.md).
+The cost of a small apply is not its rows but plans and jobs: a checkpoint of the folded versions, a
+write and a query for the removed rows take three of each. A few thousand rows fit into memory, and
+a single query returns everything about them (docs/adr/0012-small-steps-in-arrow.md).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Collected:
     """The same as `Folded`, in memory.
 
     `rows` are the versions that are written, with columns of the internal table; `places`, with the
-    columns of `staging.PLACES`, are those of the versions that are removed. `deleted` are rows that
+    columns of `writing.PLACES`, are those of the versions that are removed. `deleted` are rows that
     were so before, where that was read.
     """
 

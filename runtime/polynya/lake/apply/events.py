@@ -1,4 +1,4 @@
-"""What both folds in memory share: order, operations, figures."""
+"""What both folds in memory share: columns, order, operations, figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polynya.model import headers as h
 #: Of a row that is folded: the number of its record (`records.Records`).
 RECORD = "hdr__record"
 #: Of a stored version: whether it is in Current, the number of its data file, its position there,
-#: and both as one number (`position_deletes.FILE_STEP`).
+#: and both as one number (`deletes.FILE_STEP`).
 IN_CURRENT, FILE, POS, PLACE = "hdr__in_current", "hdr__file", "hdr__pos", "hdr__place"
 
 TIME = pa.timestamp("us", "UTC")

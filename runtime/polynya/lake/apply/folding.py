@@ -1,9 +1,9 @@
-"""Fold events with stored versions: the same query for appliers, rebuild and verify.
+"""Run the fold: events with stored versions, for appliers, rebuild and verify.
 
-The versions that base, kept and pending events make, beside those that are stored.
-
-`polynya verify` reads the differences, `polynya rebuild` writes them. Same fold as an apply, but
-nothing stored is believed: only the base, whose events are not kept, enters as it is.
+An apply folds pending events with the versions that they touch. `polynya verify` and `polynya
+rebuild` run the same fold over base, kept and pending events and compare the result with what is
+stored: verify reports the differences, rebuild writes them. They believe nothing stored except the
+base, whose events are not kept.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _longest_chain(links: list[tuple[str, str, str]]) -> int:
     return max(reached.values(), default=0)
 
 
-#: Columns of a folded version that `versions.table_rows` and `differences` need.
+#: Columns of a folded version that `fold.table_rows` and `differences` need.
 _MADE = (
     "__ci", "__tail", "__position", "__op", "__ts", "__unsent", "__former", "__from", "__to",
     "__new_op", "__part", "__last",
@@ -158,7 +158,7 @@ def differences(run: Run, truncates: Sequence[Truncate]) -> DataFrame:
 
     Without history only the newest of each record counts. Which others are kept for the sake of
     late events, and whether a version counts as insert or update, depends on what was stored when.
-    Columns: the keys, `__seq` string, `__write` and `__drop` boolean (see `figures.MISSING`),
+    Columns: the keys, `__seq` string, `__write` and `__drop` boolean (see `stored.MISSING`),
     `__wrong` array<string>, the names of the columns that differ.
     """
     result = _derived(run, truncates, pending=False)
@@ -185,7 +185,7 @@ def base(run: Run, state: Retaining) -> str:
 
 def _derived(run: Run, truncates: Sequence[Truncate], *, pending: bool) -> Folded:
     state = run.target.state.apply.retaining
-    assert state is not None, "who calls has seen that events are kept"
+    assert state is not None, "the caller has seen that events are kept"
     partitions = [Partition.RETAINED, *([Partition.CHANGES] if pending else [])]
     events = run.sql(
         f"SELECT {event_columns(run.shape)} FROM {run.table} "
@@ -195,7 +195,7 @@ def _derived(run: Run, truncates: Sequence[Truncate], *, pending: bool) -> Folde
 
 
 def _compared(run: Run, result: Folded) -> DataFrame:
-    """Derived and stored versions side by side, as `versions.placed` would leave them.
+    """Derived and stored versions side by side, as `fold.placed` would leave them.
 
     `__stored` tells where a version is stored, and since when readers know it: a version that has
     to be written again is known since its event was applied.

@@ -198,7 +198,7 @@ def _opened(
 def _events(
     store: DataFiles, files: Files, columns: Mapping[str, Mapping[str, Any]], shape: Shape
 ) -> pa.Table | None:
-    """All pending events; None when there is none, or one has what `fold_in_order` ignores."""
+    """All pending events; None when there is none, or one has what the folds in memory ignore."""
     wanted = [columns[name] for name in (*_HEADERS, *shape.data)]
     parts = [(stored, group) for _, stored in files for group in stored.groups]
     read = each_read(store, lambda part: part[0].read(part[1], wanted), parts)

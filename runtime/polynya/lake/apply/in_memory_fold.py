@@ -1,14 +1,15 @@
 """The fold of events in order, in memory: with history and without.
 
-Events in order are newer than every stored version of their record, and no two of a record share a
-sequence. Where that does not hold, or the times of a record go backwards, there is no answer here.
-Without history and with values that nothing inherits, the newest event of a record becomes its row
+Events in order are newer than every stored version of their record, and no two events of a record
+share a sequence. Where that does not hold, or the times of a record go backwards, the result is
+None.
+
+With history every version stays, and the stored one ends. The rows of a record are its newest
+stored version, if it has one, and its pending events. Sorted, they are a chain in which each
+version ends where the next one begins.
+
+Without history, and with values that nothing inherits, the newest event of a record becomes its row
 in Current, every delete a tombstone in Prior, and the row that was there goes.
-
-The fold of events in order with history, in memory: every version stays, the stored one ends.
-
-The rows of a record are its newest stored version, if it has one, and its pending events. Sorted,
-they are a chain in which each version ends where the next one begins.
 """
 
 from __future__ import annotations

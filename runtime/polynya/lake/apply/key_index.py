@@ -1,13 +1,11 @@
 """The key indexes of this machine: when they are built, used and given up.
 
-The folder of all key indexes of a user on a machine, and how much they may take.
+An index is built once the keys that were read without it have cost more than it would, and given up
+when the space is needed (docs/adr/0015-key-indexes.md). A data file never changes, so an index is
+never stale. Whatever is wrong with one costs only the time of reading keys, and is logged.
 
-Several processes share it. A file in it may be deleted at any time, also while it is used.
-
-The key indexes of this machine: used, built and given up as they pay (ADR 15).
-
-A data file never changes, so an index is never stale. Whatever is wrong with one costs the time of
-reading keys, and a line of the log says what it was.
+The folder belongs to a user, and several processes share it: a file in it may be deleted at any
+time, also while it is used.
 """
 
 from __future__ import annotations

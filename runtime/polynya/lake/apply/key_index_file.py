@@ -1,13 +1,12 @@
-"""The file of a key index: sorted keys with their rows, and a digest.
+"""The file of a key index: sorted keys with their rows as one Arrow batch, and a digest.
 
 Keys are compared exactly, column by column, in the order of Arrow. All keys take the steps of a
 binary search together, so that a step is a few Arrow kernels, whatever the type of a column.
 
-The file of an index: sorted keys with their rows as one Arrow batch, and a digest of it all.
-
-A process that opens a file computes the digest once. A file that was lost, cut off, changed, or is
-of another data file, key or version is never used. It is written under another name and renamed, so
-that nobody sees a part, and mapped into memory, so that it may be deleted at any time.
+A process that opens a file computes its digest once, and never uses one that was lost, truncated or
+changed, or that belongs to another data file, key or version. A file is written under another name
+and renamed, so that nobody sees a part, and mapped into memory, so that it may be deleted at any
+time.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
 """How rows leave the table in an apply: position deletes, rewritten files, tombstones.
 
-`rewriting.py` decides for each data file; here is what the decision needs, and what it does.
-
-Retention of tombstones of datasets without history.
-
-What an apply removes, and the horizon that it leaves. With history, Prior keeps every
-delete for ever and there is no horizon (semantics section 4).
-
-Whether a data file that loses rows is written again without them, decided with the reason.
-
 A position delete costs the same whatever the size of its file, but every reader pays for it, and
-for the dead rows, until the file is written again. So a file is written again when what it holds
-is dead to a good part: then each changed row has caused a few rows to be written, whatever the size
-of the table (docs/adr/0016-deleted-rows.md).
+for the dead rows, until the file is rewritten. So an apply rewrites a file once a good part of its
+rows is dead: each changed row has then caused a few rows to be written, whatever the size of the
+table (docs/adr/0016-deleted-rows.md).
+
+Without history a tombstone leaves Prior when its retention is over. The horizon is the highest
+sequence of those that left: older events have no place any more. With history Prior keeps every
+delete for ever, and there is no horizon (semantics section 4).
 """
 
 from __future__ import annotations
@@ -250,7 +245,7 @@ class _Found:
 def plan_removal(
     run: Run, places: pa.Table | None, deleted: Deleted | None, rewriting: Rewriting
 ) -> Removal:
-    """Decide how rows go whose places are given (`staging.PLACES`).
+    """Decide how rows go whose places are given (`writing.PLACES`).
 
     `deleted` are the rows of Current and Prior that are deleted so far, None where nobody has read
     that yet.

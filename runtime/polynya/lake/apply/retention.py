@@ -1,8 +1,9 @@
 """Applied events that are kept: what a step adds to the partition `retained`, and what leaves it.
 
-Kept events and the versions that they made carry the same engine time, later than that of any step
-before. So one time, `Retaining.since`, parts the versions whose events are kept from the base,
-whose events are not; and whole files expire (docs/adr/0022-retained-events-and-retention.md).
+Kept events and the versions that they made carry the same engine time, later than that of any
+earlier step. So a single time, `Retaining.since`, separates the versions whose events are kept from
+the base, whose events are not; and whole files expire
+(docs/adr/0022-retained-events-and-retention.md).
 """
 
 from __future__ import annotations

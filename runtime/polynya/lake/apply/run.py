@@ -41,7 +41,7 @@ class CopyParts:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Placed versions (see `versions.placed`), figures, and the highest change identifier seen.
+    """Placed versions (see `fold.placed`), figures, and the highest change identifier seen.
 
     `late` counts stored versions of whose record an event is not newer than they are.
     """

@@ -32,13 +32,13 @@ from polynya.lake.apply.retention import Retention
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.rows import (
     HELPERS,
+    Times,
     arrow_rows,
     derive,
     first_rejected_in_arrow,
     first_rejected_in_spark,
     has_truncates,
 )
-from polynya.lake.copy.times import Times
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import ignored_nulls, joined, sequence, timestamp_literal, within
 from polynya.lake.iceberg.files import DataFile

@@ -1,7 +1,7 @@
 """A large first load: tasks read the landed files, and their rows go straight to Current.
 
-Nothing is shuffled. That the keys are all different is proven afterwards, from what the tasks saw
-or by reading the keys back; a load with a key twice is left to the way of batches, which folds.
+Nothing is shuffled. A check afterwards proves that all keys differ, from what the tasks saw or by
+reading the keys back. A load with a repeated key is copied in batches instead, which are folded.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from polynya.lake.apply import retention
 from polynya.lake.apply.retention import Retention
 from polynya.lake.copy.copy import CopyResult, state_after, to_current
 from polynya.lake.copy.load_writer import Direct, DirectWriter, Written, direct_of
-from polynya.lake.copy.rows import HELPERS, derived, first_rejected_in_spark
-from polynya.lake.copy.times import Times
+from polynya.lake.copy.rows import HELPERS, Times, derived, first_rejected_in_spark
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.files import DataFile, Slot

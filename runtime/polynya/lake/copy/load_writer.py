@@ -1,8 +1,8 @@
-"""Rows of a load that a task writes by itself, without a way through the JVM.
+"""Data files that a task of a large load writes without the JVM.
 
-A loaded row whose operation, key and place need no SQL is written to a data file of Current as it
-stands in Arrow, with the header columns that `derive.py` and `routes.py` give it. All other rows
-are left to them.
+A loaded row whose operation, key and position need no SQL is written to a data file of Current as
+it stands in Arrow, with the header columns that `rows.py` and `copy.to_current` give it. They make
+all other rows.
 """
 
 from __future__ import annotations

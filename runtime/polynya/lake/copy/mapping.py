@@ -1,13 +1,8 @@
-"""A batch as it was read becomes one with the columns of its table (docs/mapping.md).
+"""Map a batch: its columns as they were read become the columns of its table (docs/mapping.md).
 
-What a source says of the columns of its events, said of the columns that they are mapped to.
-
-Keys, former keys and columns that were not sent.
-
-A batch as it was read becomes one with the columns of its table (docs/mapping.md).
-
-The rows keep their places in the files and in the order of events; a record whose array gives
-several rows gives them one place after the other. A record is set aside whole or not at all.
+Keys, former keys and the names of unsent columns are mapped with the values. Rows keep their
+positions in the files and in the order of events; the rows of an array get consecutive positions.
+A record is rejected whole or not at all.
 """
 
 from __future__ import annotations

@@ -1,24 +1,19 @@
-"""A reload: gather a full load beside Current, then move only the differences.
+"""Reload: gather a full load next to Current, then apply only the differences.
 
 The load gathers in the partition `reload`, batch by batch, each in a commit with its position, so
-that a reload that was killed goes on where it stood. Readers see none of it before the last commit,
-which folds the differences (`compare.py`), removes what was gathered and ends the reload. Changes
-that are copied meanwhile wait as pending and are folded with it, each in its place in the order.
+that a killed reload resumes where it stopped. Readers see none of it before the last commit, which
+folds the differences, removes what was gathered and ends the reload. Changes that are copied
+meanwhile wait as pending and are folded with it, each in its place in the order.
 
-What a reload changes: the loaded rows against Current, as events. Semantics section 8.
+The differences are events, made by SQL from the loaded rows and Current (semantics section 8). A
+row that is equal in all columns makes no event, so that an apply writes nothing for it. NULL equals
+NULL, NaN equals NaN, and nested values are compared whole.
 
-Pure SQL text. A row that is equal in all columns makes no event, so that an apply writes nothing
-for it. NULL equals NULL, NaN equals NaN, and nested values are compared whole.
-
-Records that a reload of a stream rejects, and that were rejected when they were first copied.
-
-The table never held them, so a load that lacks them lacks nothing of the table. Only a stream tells
-that: its messages have their place for good, while a file of another load may have the same name.
-
-Records of a load whose rows came from several places of a stream: which pairs of places.
-
-A place is a partition, a shard or a file. Each row tells its own where a stream is read at its
-source (`at_places`), and within one place rows are in order.
+Of a stream, a rejected record that an earlier copy had rejected too does not make the load
+incomplete: the table never held it. Only a stream can tell, because its messages have fixed
+positions, while a file of another load may have the same name. And rows of a record may come from
+several partitions, shards or files of a stream: each row then names its own (`at_places`), and
+order is known only within one.
 """
 
 from __future__ import annotations
@@ -34,8 +29,7 @@ from polynya.formats.batch import NO_ORDER, UNPARSED, DatasetBatch, FileProgress
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.copy import CopyResult, named_after, remembered, source_after, staged_rows
-from polynya.lake.copy.rows import HELPERS, derive, first_rejected_in_spark
-from polynya.lake.copy.times import Times
+from polynya.lake.copy.rows import HELPERS, Times, derive, first_rejected_in_spark
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, joined, timestamp_literal, within
 from polynya.lake.spark.api import Column, DataFrame, functions

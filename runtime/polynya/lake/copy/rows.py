@@ -1,20 +1,18 @@
 """Rows of the internal table from a landed batch: in SQL, and the same in Arrow.
 
-Turn a landed batch into rows of the internal table.
-
-That is operation, key hash and partition, or the rule that rejects the record. The only step where
-users' SQL expressions run; they were validated by `transform.expressions`.
-
-Rows of the internal table made of a landed batch without a query.
-
-The same rows as `derive.py` makes, where nothing of them takes SQL: keys of integers or text, and
-conditions that only compare a column with texts. A test holds both equal.
+Each row gets its operation, key hash, times and partition, or the rule that rejects the record.
+`derive` does it by a query for any batch: only there run the SQL expressions of users, which
+`transform.expressions` has validated. `arrow_rows` makes equal rows without a query where nothing
+of them takes SQL: keys are integers or text, and conditions only compare a column with texts. The
+two forms of each column stand next to each other; a test holds them equal.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +21,6 @@ import pyarrow.compute as pc
 
 from polynya.formats.batch import TIMESTAMP_UTC, DatasetBatch, Rejected
 from polynya.lake.copy.mapped_values import place_of
-from polynya.lake.copy.times import Times
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import (
     SEQUENCE,
@@ -54,6 +51,39 @@ ERRORS = {
     "older_than_horizon": "the event is older than the tombstones that are kept "
     "(tombstone_retention), so that its place in history is unknown",
 }
+#: Keys whose canonical text is that of Arrow. Semantics section 3, "Key hash".
+_HASHED = frozenset({INT, BIGINT, STRING})
+_SEPARATOR = "\b"
+_NOTHING = Choice("", frozenset())
+_QUARANTINED = pa.struct(
+    [
+        pa.field("id", pa.string()),
+        pa.field("file", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("rule", pa.string()),
+        pa.field("error", pa.string()),
+        pa.field("raw", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Times of a copy.
+
+    Attributes:
+        now: engine time of the step.
+        load_started: when the first load began; None: it begins now.
+        horizon: the highest sequence whose tombstone was removed: older events cannot be placed any
+            more. None where none was.
+        follows: change identifier that all events come after (`copy._follows`), None where one may
+            be late.
+    """
+
+    now: datetime
+    load_started: datetime | None = None
+    horizon: str | None = None
+    follows: str | None = None
 
 
 @span("derive")
@@ -85,11 +115,13 @@ def derived(
     present = set(landed.columns)
     view = f"landed_{uuid4().hex}"
     landed.createOrReplaceTempView(view)
-    with_op = f"SELECT *, {_operation(dataset, schema, landed)} AS __decided FROM {view}"
+    with_op = f"SELECT *, {_operation_in_sql(dataset, schema, landed)} AS __decided FROM {view}"
     sequenced = f"SELECT *, {SEQUENCE} AS __seq FROM ({with_op})"
-    judged = f"SELECT *, {_rule(shape, times.horizon, present)} AS __verdict FROM ({sequenced})"
-    explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
-    columns = _table_columns(shape, present, times)
+    judged = (
+        f"SELECT *, {_rule_in_sql(shape, times.horizon, present)} AS __verdict FROM ({sequenced})"
+    )
+    explained = f"SELECT *, {_error_in_sql()} AS __why FROM ({judged})"
+    columns = _columns_in_sql(shape, present, times)
     if dataset.landing.extracts is not None and dataset.events.timestamp is not None:
         # The rows of an extract tell themselves when they changed.
         columns[h.TIMESTAMP] = (
@@ -104,28 +136,41 @@ def derived(
     return result
 
 
-def decided(spark: SparkSession, batch: DatasetBatch, dataset: ResolvedDataset) -> list[str]:
-    """The operation of each row of a batch, by SQL; nothing is written."""
-    landed = batch.rows.append_column("__rule", pa.nulls(batch.rows.num_rows, pa.string()))
-    numbered = landed.append_column("__row", pa.array(range(landed.num_rows), pa.int64()))
-    frame = spark.createDataFrame(numbered, schema=spark_schema(numbered.schema))
-    operation = _operation(dataset, batch.schema, frame)
-    said = frame.selectExpr("__row", f"{operation} AS __decided")
-    return [str(row["__decided"]) for row in said.orderBy("__row").collect()]
+@span("derive in memory")
+def arrow_rows(
+    batch: DatasetBatch, dataset: ResolvedDataset, shape: Shape, times: Times
+) -> pa.Table | None:
+    """Rows of a batch in columns of the internal table; those that are missing are NULL.
+
+    None when they take a query.
+    """
+    operations = _operations_in_arrow(batch, dataset)
+    if operations is None or not _is_plain(batch, dataset, shape):
+        return None
+    rows = batch.rows.append_column("__decided", operations)
+    rules = _rules_in_arrow(rows, shape, times.horizon)
+    bad = list(batch.rejected)
+    if rules.null_count < len(rules):
+        bad += _refused_in_arrow(batch, rules)
+        rows = rows.filter(pc.is_null(rules))
+    return pa.concat_tables(
+        [_columns_in_arrow(rows, shape, times), _quarantine_in_arrow(bad)],
+        promote_options="default",
+    )
 
 
-def first_rejected_in_spark(derived: DataFrame) -> Mapping[str, Any] | None:
-    """The quarantined record that stands first, by file and offset; None when there is none."""
-    rejected = derived.where(within(h.Partition.QUARANTINE))
-    row = rejected.selectExpr(f"{h.QUARANTINE}.*").orderBy("file", "offset").first()
-    return None if row is None else row.asDict()
-
-
-def has_truncates(batch: DatasetBatch, derived: DataFrame, dataset: ResolvedDataset) -> bool:
-    """Whether the condition of the settings makes a row of a batch a truncate."""
-    if dataset.truncates is None or batch.rows.num_rows == 0:
+def _is_plain(batch: DatasetBatch, dataset: ResolvedDataset, shape: Shape) -> bool:
+    """Whether the values are stored as they landed, and no header column takes SQL."""
+    present = batch.rows.column_names
+    unsent = batch.rows.column("__unsent")
+    if ignored_nulls(dataset) or unsent.null_count < len(unsent):
         return False
-    return not derived.where("__decided = 'T'").isEmpty()
+    if dataset.landing.extracts is not None or not all(key in present for key in shape.keys):
+        return False
+    nameless = any(batch.rows.column(key).null_count for key in shape.keys)
+    if not can_hash(shape) or (shape.append_only and nameless):
+        return False
+    return all(batch.schema.get(name, kind) == kind for name, kind in shape.columns.items())
 
 
 def _suspects(batch: DatasetBatch, shape: Shape, horizon: str | None) -> Any:
@@ -170,7 +215,9 @@ def _rejected(batch: DatasetBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _operation(dataset: ResolvedDataset, schema: Mapping[str, DataType], landed: DataFrame) -> str:
+def _operation_in_sql(
+    dataset: ResolvedDataset, schema: Mapping[str, DataType], landed: DataFrame
+) -> str:
     place = place_of(landed)
     cases = ["WHEN __rule IS NOT NULL THEN NULL"]
     for expression, operation in (
@@ -183,95 +230,34 @@ def _operation(dataset: ResolvedDataset, schema: Mapping[str, DataType], landed:
     return f"CASE {' '.join(cases)} ELSE coalesce(__op, 'U') END"
 
 
-def _rule(shape: Shape, horizon: str | None, present: set[str]) -> str:
-    cases = ["WHEN __rule IS NOT NULL THEN __rule"]
-    if not shape.append_only:
-        missing = " OR ".join(
-            f"{quote(key)} IS NULL" if key in present else "true" for key in shape.keys
-        )
-        cases.append(f"WHEN __decided <> 'T' AND ({missing}) THEN 'null_key'")
-        if horizon is not None:
-            cases.append(
-                f"WHEN __decided <> 'T' AND __seq <= {literal(horizon)} THEN 'older_than_horizon'"
-            )
-    return f"CASE {' '.join(cases)} END"
+def _operations_in_arrow(batch: DatasetBatch, dataset: ResolvedDataset) -> pa.ChunkedArray | None:
+    """The operation of each row; None when a condition takes SQL, or one is a truncate."""
+    truncates = choice_in(dataset.truncates, batch.schema)
+    deletes = choice_in(dataset.deletes, batch.schema)
+    if truncates is None or deletes is None or chosen(truncates, batch.rows) is not None:
+        return None
+    operations = pc.fill_null(batch.rows.column("__op"), "U")
+    if pc.any(pc.equal(operations, "T"), min_count=0).as_py():
+        return None
+    deleted = chosen(deletes, batch.rows)
+    return operations if deleted is None else pc.if_else(deleted, "D", operations)
 
 
-def _error() -> str:
-    cases = " ".join(f"WHEN '{rule}' THEN {literal(text)}" for rule, text in ERRORS.items())
-    return f"coalesce(__error, CASE __verdict {cases} END)"
+def decided(spark: SparkSession, batch: DatasetBatch, dataset: ResolvedDataset) -> list[str]:
+    """The operation of each row of a batch, by SQL; nothing is written."""
+    landed = batch.rows.append_column("__rule", pa.nulls(batch.rows.num_rows, pa.string()))
+    numbered = landed.append_column("__row", pa.array(range(landed.num_rows), pa.int64()))
+    frame = spark.createDataFrame(numbered, schema=spark_schema(numbered.schema))
+    operation = _operation_in_sql(dataset, batch.schema, frame)
+    said = frame.selectExpr("__row", f"{operation} AS __decided")
+    return [str(row["__decided"]) for row in said.orderBy("__row").collect()]
 
 
-def _table_columns(
-    shape: Shape,
-    present: set[str],
-    times: Times,
-) -> dict[str, str]:
-    """Column of the internal table → SQL expression over the judged batch."""
-    good = "__verdict IS NULL"
-    engine = timestamp_literal(times.now)
-    loaded = timestamp_literal(times.load_started or times.now)
-    time = f"IF(__decided = 'L', {loaded}, coalesce(__ts, {engine}))"
-    target = h.Partition.CURRENT if shape.append_only else h.Partition.CHANGES
-    row = {
-        h.PARTITION: f"IF({good}, '{target}', '{h.Partition.QUARANTINE}')",
-        h.CHANGE_IDENTIFIER: f"IF({good}, __ci, NULL)",
-        h.SEQUENCE_TAIL: f"IF({good}, __tail, NULL)",
-        h.SOURCE_POSITION: f"IF({good}, __position, NULL)",
-        h.OPERATION: f"IF({good}, __decided, NULL)",
-        h.TIMESTAMP: f"IF({good}, {time}, NULL)",
-        h.INSERTED_TIMESTAMP: f"IF({good}, {engine}, NULL)",
-        h.QUARANTINE: _quarantine(),
-    }
-    if shape.append_only:
-        row[h.FROM_TIMESTAMP] = f"IF({good}, {time}, NULL)"
-        row[h.MODIFIED_TIMESTAMP] = row[h.INSERTED_TIMESTAMP]
-    if shape.keys and all(key in present for key in shape.keys):
-        row[h.KEY_HASH] = f"IF({good} AND __decided <> 'T', {key_hash(shape)}, NULL)"
-        row[h.OLD_KEY] = (
-            f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, "
-            f"{key_text(shape, '__old.')}, NULL)"
-        )
-    data = {}
-    for name in shape.columns:
-        sent = name in present and name not in shape.hidden
-        value = f"CAST({quote(name)} AS {shape.type_of(name)})" if sent else "NULL"
-        data[name] = f"IF({good} AND __decided <> 'T', {value}, NULL)"
-    return table_row(shape, row, data)
-
-
-def _quarantine() -> str:
-    identifier = "substr(sha1(concat_ws(':', __file, CAST(__offset AS STRING))), 1, 12)"
-    fields = (
-        f"'id', {identifier}, 'file', __file, 'offset', __offset, "
-        "'rule', __verdict, 'error', __why, 'raw', __raw"
-    )
-    # The cast lets every field be NULL: Arrow refuses a NULL whose fields may not be.
-    return f"CAST(IF(__verdict IS NULL, NULL, named_struct({fields})) AS {h.QUARANTINE_TYPE})"
-
-
-#: Keys whose canonical text is that of Arrow. Semantics section 3, "Key hash".
-_HASHED = frozenset({INT, BIGINT, STRING})
-_SEPARATOR = "\b"
-_NOTHING = Choice("", frozenset())
-
-
-def can_hash(shape: Shape) -> bool:
-    """Whether `key_hashes` takes the keys of a table."""
-    return all(shape.columns.get(key) in _HASHED for key in shape.keys)
-
-
-def key_hashes(keys: Sequence[pa.Array]) -> pa.Array:
-    """SHA-1 over the canonical texts of keys, of types that `can_hash` allows and never NULL."""
-    texts = [key.cast(pa.string()) for key in keys]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, _SEPARATOR)
-    sha1 = hashlib.sha1
-    digests = b"".join(
-        [sha1(text, usedforsecurity=False).digest()
-         for text in joined.cast(pa.binary()).to_pylist()]
-    )  # fmt: skip
-    fixed = pa.Array.from_buffers(pa.binary(20), len(joined), [None, pa.py_buffer(digests)])
-    return fixed.cast(pa.binary())
+def has_truncates(batch: DatasetBatch, derived: DataFrame, dataset: ResolvedDataset) -> bool:
+    """Whether the condition of the settings makes a row of a batch a truncate."""
+    if dataset.truncates is None or batch.rows.num_rows == 0:
+        return False
+    return not derived.where("__decided = 'T'").isEmpty()
 
 
 def choice_in(condition: str | None, schema: Mapping[str, DataType]) -> Choice | None:
@@ -296,76 +282,21 @@ def chosen(choice: Choice, rows: pa.RecordBatch | pa.Table) -> Any | None:
     return named if pc.any(named, min_count=0).as_py() else None
 
 
-_QUARANTINED = pa.struct(
-    [
-        pa.field("id", pa.string()),
-        pa.field("file", pa.string()),
-        pa.field("offset", pa.int64()),
-        pa.field("rule", pa.string()),
-        pa.field("error", pa.string()),
-        pa.field("raw", pa.binary()),
-    ]
-)
+def _rule_in_sql(shape: Shape, horizon: str | None, present: set[str]) -> str:
+    cases = ["WHEN __rule IS NOT NULL THEN __rule"]
+    if not shape.append_only:
+        missing = " OR ".join(
+            f"{quote(key)} IS NULL" if key in present else "true" for key in shape.keys
+        )
+        cases.append(f"WHEN __decided <> 'T' AND ({missing}) THEN 'null_key'")
+        if horizon is not None:
+            cases.append(
+                f"WHEN __decided <> 'T' AND __seq <= {literal(horizon)} THEN 'older_than_horizon'"
+            )
+    return f"CASE {' '.join(cases)} END"
 
 
-@span("derive in memory")
-def arrow_rows(
-    batch: DatasetBatch, dataset: ResolvedDataset, shape: Shape, times: Times
-) -> pa.Table | None:
-    """Rows of a batch in columns of the internal table; those that are missing are NULL.
-
-    None when they take a query.
-    """
-    operations = _operations(batch, dataset)
-    if operations is None or not _is_plain(batch, dataset, shape):
-        return None
-    rows = batch.rows.append_column("__decided", operations)
-    rules = _rules(rows, shape, times.horizon)
-    bad = list(batch.rejected)
-    if rules.null_count < len(rules):
-        bad += _refused(batch, rules)
-        rows = rows.filter(pc.is_null(rules))
-    return pa.concat_tables(
-        [_good(rows, shape, times), _quarantined(bad)], promote_options="default"
-    )
-
-
-def first_rejected_in_arrow(rows: pa.Table) -> Mapping[str, Any] | None:
-    """The quarantined record that stands first, by file and offset; None when there is none."""
-    if h.QUARANTINE not in rows.column_names:
-        return None
-    found = rows.column(h.QUARANTINE).drop_null().to_pylist()
-    return min(found, key=lambda one: (one["file"], one["offset"]), default=None)
-
-
-def _operations(batch: DatasetBatch, dataset: ResolvedDataset) -> pa.ChunkedArray | None:
-    """The operation of each row; None when a condition takes SQL, or one is a truncate."""
-    truncates = choice_in(dataset.truncates, batch.schema)
-    deletes = choice_in(dataset.deletes, batch.schema)
-    if truncates is None or deletes is None or chosen(truncates, batch.rows) is not None:
-        return None
-    operations = pc.fill_null(batch.rows.column("__op"), "U")
-    if pc.any(pc.equal(operations, "T"), min_count=0).as_py():
-        return None
-    deleted = chosen(deletes, batch.rows)
-    return operations if deleted is None else pc.if_else(deleted, "D", operations)
-
-
-def _is_plain(batch: DatasetBatch, dataset: ResolvedDataset, shape: Shape) -> bool:
-    """Whether the values are stored as they landed, and no header column takes SQL."""
-    present = batch.rows.column_names
-    unsent = batch.rows.column("__unsent")
-    if ignored_nulls(dataset) or unsent.null_count < len(unsent):
-        return False
-    if dataset.landing.extracts is not None or not all(key in present for key in shape.keys):
-        return False
-    nameless = any(batch.rows.column(key).null_count for key in shape.keys)
-    if not can_hash(shape) or (shape.append_only and nameless):
-        return False
-    return all(batch.schema.get(name, kind) == kind for name, kind in shape.columns.items())
-
-
-def _rules(rows: pa.Table, shape: Shape, horizon: str | None) -> Any:
+def _rules_in_arrow(rows: pa.Table, shape: Shape, horizon: str | None) -> Any:
     """The rule that rejects each row, NULL for the good ones."""
     rules: Any = pa.nulls(rows.num_rows, pa.string())
     if shape.append_only:
@@ -380,7 +311,12 @@ def _rules(rows: pa.Table, shape: Shape, horizon: str | None) -> Any:
     return rules
 
 
-def _refused(batch: DatasetBatch, rules: Any) -> list[Rejected]:
+def _error_in_sql() -> str:
+    cases = " ".join(f"WHEN '{rule}' THEN {literal(text)}" for rule, text in ERRORS.items())
+    return f"coalesce(__error, CASE __verdict {cases} END)"
+
+
+def _refused_in_arrow(batch: DatasetBatch, rules: Any) -> list[Rejected]:
     refused = pc.is_valid(rules)
     rows = batch.with_raw(refused).select(["__file", "__offset", "__raw"]).filter(refused)
     return [
@@ -389,7 +325,45 @@ def _refused(batch: DatasetBatch, rules: Any) -> list[Rejected]:
     ]
 
 
-def _good(rows: pa.Table, shape: Shape, times: Times) -> pa.Table:
+def _columns_in_sql(
+    shape: Shape,
+    present: set[str],
+    times: Times,
+) -> dict[str, str]:
+    """Column of the internal table → SQL expression over the judged batch."""
+    good = "__verdict IS NULL"
+    engine = timestamp_literal(times.now)
+    loaded = timestamp_literal(times.load_started or times.now)
+    time = f"IF(__decided = 'L', {loaded}, coalesce(__ts, {engine}))"
+    target = h.Partition.CURRENT if shape.append_only else h.Partition.CHANGES
+    row = {
+        h.PARTITION: f"IF({good}, '{target}', '{h.Partition.QUARANTINE}')",
+        h.CHANGE_IDENTIFIER: f"IF({good}, __ci, NULL)",
+        h.SEQUENCE_TAIL: f"IF({good}, __tail, NULL)",
+        h.SOURCE_POSITION: f"IF({good}, __position, NULL)",
+        h.OPERATION: f"IF({good}, __decided, NULL)",
+        h.TIMESTAMP: f"IF({good}, {time}, NULL)",
+        h.INSERTED_TIMESTAMP: f"IF({good}, {engine}, NULL)",
+        h.QUARANTINE: _quarantine_in_sql(),
+    }
+    if shape.append_only:
+        row[h.FROM_TIMESTAMP] = f"IF({good}, {time}, NULL)"
+        row[h.MODIFIED_TIMESTAMP] = row[h.INSERTED_TIMESTAMP]
+    if shape.keys and all(key in present for key in shape.keys):
+        row[h.KEY_HASH] = f"IF({good} AND __decided <> 'T', {key_hash(shape)}, NULL)"
+        row[h.OLD_KEY] = (
+            f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, "
+            f"{key_text(shape, '__old.')}, NULL)"
+        )
+    data = {}
+    for name in shape.columns:
+        sent = name in present and name not in shape.hidden
+        value = f"CAST({quote(name)} AS {shape.type_of(name)})" if sent else "NULL"
+        data[name] = f"IF({good} AND __decided <> 'T', {value}, NULL)"
+    return table_row(shape, row, data)
+
+
+def _columns_in_arrow(rows: pa.Table, shape: Shape, times: Times) -> pa.Table:
     count = rows.num_rows
     now = pa.scalar(times.now, TIMESTAMP_UTC)
     loaded = pa.scalar(times.load_started or times.now, TIMESTAMP_UTC)
@@ -416,7 +390,35 @@ def _good(rows: pa.Table, shape: Shape, times: Times) -> pa.Table:
     return pa.table(columns)
 
 
-def _quarantined(bad: list[Rejected]) -> pa.Table:
+def can_hash(shape: Shape) -> bool:
+    """Whether `key_hashes` takes the keys of a table."""
+    return all(shape.columns.get(key) in _HASHED for key in shape.keys)
+
+
+def key_hashes(keys: Sequence[pa.Array]) -> pa.Array:
+    """SHA-1 over the canonical texts of keys, of types that `can_hash` allows and never NULL."""
+    texts = [key.cast(pa.string()) for key in keys]
+    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, _SEPARATOR)
+    sha1 = hashlib.sha1
+    digests = b"".join(
+        [sha1(text, usedforsecurity=False).digest()
+         for text in joined.cast(pa.binary()).to_pylist()]
+    )  # fmt: skip
+    fixed = pa.Array.from_buffers(pa.binary(20), len(joined), [None, pa.py_buffer(digests)])
+    return fixed.cast(pa.binary())
+
+
+def _quarantine_in_sql() -> str:
+    identifier = "substr(sha1(concat_ws(':', __file, CAST(__offset AS STRING))), 1, 12)"
+    fields = (
+        f"'id', {identifier}, 'file', __file, 'offset', __offset, "
+        "'rule', __verdict, 'error', __why, 'raw', __raw"
+    )
+    # The cast lets every field be NULL: Arrow refuses a NULL whose fields may not be.
+    return f"CAST(IF(__verdict IS NULL, NULL, named_struct({fields})) AS {h.QUARANTINE_TYPE})"
+
+
+def _quarantine_in_arrow(bad: list[Rejected]) -> pa.Table:
     records = [
         {
             "id": hashlib.sha1(
@@ -432,3 +434,18 @@ def _quarantined(bad: list[Rejected]) -> pa.Table:
     ]
     partition = pa.repeat(pa.scalar(str(Partition.QUARANTINE)), len(bad))
     return pa.table({h.PARTITION: partition, h.QUARANTINE: pa.array(records, _QUARANTINED)})
+
+
+def first_rejected_in_spark(derived: DataFrame) -> Mapping[str, Any] | None:
+    """The quarantined record that stands first, by file and offset; None when there is none."""
+    rejected = derived.where(within(h.Partition.QUARANTINE))
+    row = rejected.selectExpr(f"{h.QUARANTINE}.*").orderBy("file", "offset").first()
+    return None if row is None else row.asDict()
+
+
+def first_rejected_in_arrow(rows: pa.Table) -> Mapping[str, Any] | None:
+    """The quarantined record that stands first, by file and offset; None when there is none."""
+    if h.QUARANTINE not in rows.column_names:
+        return None
+    found = rows.column(h.QUARANTINE).drop_null().to_pylist()
+    return min(found, key=lambda one: (one["file"], one["offset"]), default=None)
