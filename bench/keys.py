@@ -23,9 +23,8 @@ import pyarrow.parquet as pq
 
 from polynya.lake.apply.build import Source
 from polynya.lake.apply.key_index import Costs, Folder, KeyIndexes
-from polynya.lake.apply.probe import Probe
+from polynya.lake.apply.probe import Order, Probe
 from polynya.lake.apply.records import Records
-from polynya.lake.apply.wanted import Order
 from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import StoredFile

@@ -1,4 +1,10 @@
-"""How many of our modules a step enters: a reader who follows a record must open them."""
+"""How many of our modules a step enters: a reader who follows a record must open them.
+
+A copy is traced from the step of its unit on: the landing zone, reading, the commit, the views. An
+apply is traced from its decision (`WorkingDataset.apply_if_worth_it`) to the event that reports it.
+Its step first looks at the landing zone and finds nothing to copy: that counts for the copy only.
+By this measure the former layout had 82 and 47 (docs/adr/0051-modules-are-subjects.md).
+"""
 
 from __future__ import annotations
 
@@ -10,14 +16,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 import polynya
+from polynya.engine.dataset import WorkingDataset
 from polynya.engine.runner import units
-from polynya.engine.unit import Turn, Unit
+from polynya.engine.unit import Ended, Turn, Unit
 from tests.lab.lab import Lab, put
 
 ROOT = str(Path(polynya.__file__).parent)
 MOST_OF_A_COPY = 60
-MOST_OF_AN_APPLY = 49
+MOST_OF_AN_APPLY = 36
 
 
 @contextmanager
@@ -48,7 +57,9 @@ def brought_up(unit: Unit) -> None:
             return
 
 
-def test_a_warm_copy_and_an_apply_enter_few_modules(lab: Lab) -> None:
+def test_a_warm_copy_and_an_apply_enter_few_modules(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     users = lab.feed(history=False)
     (unit,) = units(lab.context("always"), [users.task])
     for sequence in (1, 2):
@@ -58,10 +69,19 @@ def test_a_warm_copy_and_an_apply_enter_few_modules(lab: Lab) -> None:
     users.land(put(1, 3, name="y"))
     with entered() as copied:
         first = unit.step(Turn())
-    with entered() as applied:
-        second = unit.step(Turn())
+    applied: set[str] = set()
+    apply = WorkingDataset.apply_if_worth_it
+
+    def traced(*arguments: Any) -> Ended:
+        with entered() as modules:
+            ended = apply(*arguments)
+        applied.update(modules)
+        return ended
+
+    monkeypatch.setattr(WorkingDataset, "apply_if_worth_it", traced)
+    second = unit.step(Turn())
 
     assert (first.more, second.more) == (True, False)
     assert (1, "y") in users.current("id", "name")
     assert len(copied) <= MOST_OF_A_COPY, sorted(copied)
-    assert len(applied) <= MOST_OF_AN_APPLY, sorted(applied)
+    assert 0 < len(applied) <= MOST_OF_AN_APPLY, sorted(applied)

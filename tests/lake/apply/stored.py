@@ -11,11 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polynya.lake.apply.build import Source
-from polynya.lake.apply.events import FOUND, PLACE
 from polynya.lake.apply.key_index import Builds, Costs, Folder, KeyIndexes
-from polynya.lake.apply.probe import Probe
-from polynya.lake.apply.records import Records
-from polynya.lake.apply.wanted import Order, Wanted
+from polynya.lake.apply.probe import Order, Probe, Wanted
+from polynya.lake.apply.records import FOUND, PLACE, Records
 from polynya.lake.iceberg.arrow_columns import arrow_type, as_stored
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import StoredFile

@@ -12,10 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from polynya.lake.apply.events import FOUND, IN_CURRENT, POS, RECORD, Versions
 from polynya.lake.apply.in_memory import LOCAL_EVENTS, needs_query
-from polynya.lake.apply.in_memory_fold import fold_chains, fold_latest
-from polynya.lake.apply.records import Records
+from polynya.lake.apply.in_memory_fold import Versions, fold_chains, fold_latest
+from polynya.lake.apply.records import FOUND, IN_CURRENT, POS, RECORD, Records
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import KNOWN_FOOTERS

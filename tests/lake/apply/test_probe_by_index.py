@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.lake.apply import build
-from polynya.lake.apply.wanted import Order, Wanted, Whole
+from polynya.lake.apply.probe import Order, Wanted, Whole
 from polynya.model import headers as h
 from tests.lake.apply.stored import BUILDS, HEADERS, NEWER, Files, Watched
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from polynya.lake.apply.events import POS
 from polynya.lake.apply.key_index_file import Identity, SortedRows, sorting
+from polynya.lake.apply.records import POS
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import StoredFile

@@ -17,13 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.lake.apply.collected import Collected
-from polynya.lake.apply.events import FILE, FOUND, IN_CURRENT, PLACE, POS
 from polynya.lake.apply.in_memory_fold import fold_chains, fold_latest
 from polynya.lake.apply.key_index import KeyIndexes
-from polynya.lake.apply.probe import Probe
-from polynya.lake.apply.records import Records, is_exact
+from polynya.lake.apply.probe import Order, Probe, Wanted, Whole
+from polynya.lake.apply.records import FILE, FOUND, IN_CURRENT, PLACE, POS, Records, is_exact
 from polynya.lake.apply.run import Run
-from polynya.lake.apply.wanted import Order, Wanted, Whole
 from polynya.lake.fold.fold import Truncate
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places

@@ -21,28 +21,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply.events import (
-    DELETES,
-    IN_CURRENT,
-    NO,
-    RECORD,
-    TIME,
-    Versions,
-    figures,
-    follows_on,
-    operations,
-    sequences,
-    shifted,
-)
-from polynya.lake.apply.records import Records
+from polynya.lake.apply.records import DELETES, IN_CURRENT, RECORD, TIME, Records
 from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.stored import ApplyFigures
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 
+NO = pa.scalar(value=False)
 #: Of a row: whether it is stored, and its place in the order of events.
 _OWN, _SEQUENCE = "hdr__own", "hdr__sequence"
 #: What a version keeps of its event.
 _KEPT = (h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.SOURCE_POSITION, h.TIMESTAMP, h.UNSENT, h.OLD_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Rows of the internal table that are written, and the figures of the apply."""
+
+    rows: pa.Table
+    figures: ApplyFigures
 
 
 def fold_chains(
@@ -51,7 +48,7 @@ def fold_chains(
     """Versions that `events`, rows of Changes, make; None when they are not in order.
 
     `found` are the newest live versions of their records, with the columns
-    `events.FOUND` and all of their data.
+    `records.FOUND` and all of their data.
     """
     own = pa.repeat(pa.scalar(value=True), found.num_rows)
     stored = found.append_column(_OWN, own)
@@ -192,7 +189,7 @@ class Stored:
 
     @classmethod
     def of(cls, found: pa.Table, records: int) -> Stored:
-        """Out of live versions with the columns `events.FOUND`."""
+        """Out of live versions with the columns `records.FOUND`."""
         grouped = (
             pa.table(
                 {
@@ -224,7 +221,7 @@ def fold_latest(
 
     Nor is there an answer where Current holds a delete or Prior something else.
 
-    `found` are the live stored versions of their records, with the columns `events.FOUND`.
+    `found` are the live stored versions of their records, with the columns `records.FOUND`.
     """
     places = pa.table({"record": records.numbers, "sequence": sequences(events)})
     order = pc.sort_indices(places, sort_keys=[("record", "ascending"), ("sequence", "ascending")])
@@ -305,3 +302,54 @@ def _latest_rows(events: pa.Table, marks: _Marks, shape: Shape, now: datetime) -
     }
     kept = (h.KEY_HASH, h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.SOURCE_POSITION, h.TIMESTAMP)
     return pa.table({**made, **{name: events.column(name) for name in (*kept, *shape.data)}})
+
+
+def sequences(rows: pa.Table) -> pa.ChunkedArray:
+    """The place of rows of the internal table in the order of events, as one text."""
+    tail = pc.fill_null(rows.column(h.SEQUENCE_TAIL), "")
+    return pc.binary_join_element_wise(rows.column(h.CHANGE_IDENTIFIER), tail, "")
+
+
+def shifted(values: pa.Array) -> pa.Array:
+    """Each value one place later; the first is NULL."""
+    return pa.concat_arrays([pa.nulls(min(1, len(values)), values.type), values[:-1]])
+
+
+def follows_on(record: pa.Array) -> pa.Array:
+    """Whether each row has the record of the row before it."""
+    return pc.fill_null(pc.equal(record, shifted(record)), NO)
+
+
+def operations(sent: pa.Array, deletes: pa.Array, alive: pa.Array) -> pa.Array:
+    """Operation of each version: whether it inserts or updates depends on what is before it."""
+    reloaded = pc.is_in(sent, value_set=pa.array(["i", "u"]))
+    upsert = pc.if_else(reloaded, pc.if_else(alive, "u", "i"), pc.if_else(alive, "U", "I"))
+    loaded = pc.and_(pc.equal(sent, "L"), pc.invert(alive))
+    return pc.if_else(pc.or_(deletes, loaded), sent, upsert)
+
+
+def figures(
+    shape: Shape,
+    *,
+    sent: pa.Array,
+    fresh: pa.Array,
+    deletes: pa.Array,
+    alive: pa.Array,
+    raised: pa.Array,
+    current: pa.Array,
+    prior: pa.Array,
+    removed: int,
+) -> ApplyFigures:
+    """What an apply counts: `fresh` are events, `current` and `prior` versions that it writes."""
+    missing, told = pc.invert(alive), pc.and_(fresh, pa.scalar(shape.tells_operations))
+    conditions = {
+        "events": fresh,
+        "current": current,
+        "prior": prior,
+        "raised": raised,
+        "insert_of_existing": pc.and_(pc.and_(pc.equal(sent, "I"), alive), told),
+        "update_of_missing": pc.and_(pc.and_(pc.equal(sent, "U"), missing), told),
+        "delete_of_missing": pc.and_(pc.and_(deletes, missing), fresh),
+    }
+    counted = {name: pc.sum(one).as_py() or 0 for name, one in conditions.items()}
+    return ApplyFigures.of({**counted, "removed": removed})

@@ -120,13 +120,6 @@ class SortedRows:
         return pc.take(self.keys[column], at, boundscheck=False)
 
 
-def count_within(values: pa.Array, low: object, high: object) -> int:
-    """How many of some sorted values are in a range, its ends included."""
-    first = pc.search_sorted(values, pa.scalar(low, values.type), side="left")
-    end = pc.search_sorted(values, pa.scalar(high, values.type), side="right")
-    return int(end.as_py() - first.as_py())
-
-
 def _each(first: pa.Array, sizes: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Every place of some runs of places, and before it the number of its run."""
     ends = pc.cumulative_sum(sizes)

@@ -1,7 +1,8 @@
-"""Records by number: each key that an event touches has one, and rows are looked up by their key.
+"""Rows in memory: their columns, and the numbers of the records that they belong to.
 
-Keys are compared exactly, column by column. A key of several columns becomes one number step by
-step, so that no hash can mix two records.
+Each key that an event touches has a number, and stored versions are looked up by their key. Keys
+are compared exactly, column by column. A key of several columns becomes one number step by step, so
+that no hash can mix two records.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply.events import RECORD
-from polynya.lake.apply.key_index_file import SortedRows, count_within
+from polynya.lake.apply.key_index_file import SortedRows
+from polynya.model import headers as h
 from polynya.model.types import (
     BIGINT,
     BINARY,
@@ -26,6 +27,37 @@ from polynya.model.types import (
     Decimal,
 )
 
+#: Of a row that is folded: the number of its record (`Records`).
+RECORD = "hdr__record"
+#: Of a stored version: whether it is in Current, the number of its data file, its position there,
+#: and both as one number (`deletes.FILE_STEP`).
+IN_CURRENT, FILE, POS, PLACE = "hdr__in_current", "hdr__file", "hdr__pos", "hdr__place"
+
+TIME = pa.timestamp("us", "UTC")
+DELETES = pa.array(["D", "d"])
+#: What is known of every stored version that was found; a column that nobody needs is NULL.
+FOUND = pa.schema(
+    {
+        RECORD: pa.int32(),
+        FILE: pa.int32(),
+        POS: pa.int64(),
+        PLACE: pa.int64(),
+        IN_CURRENT: pa.bool_(),
+        h.CHANGE_IDENTIFIER: pa.string(),
+        h.SEQUENCE_TAIL: pa.string(),
+        h.SOURCE_POSITION: pa.string(),
+        h.OPERATION: pa.string(),
+        h.TIMESTAMP: TIME,
+        h.FROM_TIMESTAMP: TIME,
+        h.TO_TIMESTAMP: TIME,
+        h.INSERTED_TIMESTAMP: TIME,
+        h.MODIFIED_TIMESTAMP: TIME,
+        h.WAS_CURRENT_FROM: TIME,
+        h.WAS_CURRENT_TO: TIME,
+        h.UNSENT: pa.string(),
+        h.OLD_KEY: pa.string(),
+    }
+)
 _EXACT = (BIGINT, BINARY, BOOLEAN, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ)
 
 
@@ -90,3 +122,10 @@ class Records:
 
 def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def count_within(values: pa.Array, low: object, high: object) -> int:
+    """How many of some sorted values are in a range, its ends included."""
+    first = pc.search_sorted(values, pa.scalar(low, values.type), side="left")
+    end = pc.search_sorted(values, pa.scalar(high, values.type), side="right")
+    return int(end.as_py() - first.as_py())
