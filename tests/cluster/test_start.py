@@ -13,7 +13,7 @@ from polynya.cli.format import to_json
 from polynya.cluster.agent import Pace
 from polynya.cluster.messages import JarsFetched
 from polynya.cluster.start import Settings, fetch_in_background, make_agent
-from polynya.cluster.submit.entry import source_of
+from polynya.cluster.submit.configured import source_of
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError
 from polynya.store.aws.kinesis import KinesisStream

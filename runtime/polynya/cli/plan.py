@@ -128,7 +128,7 @@ def _pushed(context: CommandContext, project: LoadedProject) -> LoadedProject | 
     if place is None or project.project.cluster is None:
         return None
     # Start-up time: the store.
-    from polynya.cluster.submit.entry import load_from
+    from polynya.cluster.submit.configured import load_from
 
     try:
         return load_from(str(place), project.target.name, None)

@@ -285,7 +285,7 @@ def _load(context: CommandContext, config: str | None, base: Path | None) -> Loa
     if config is None:
         return context.load(tolerant=True)
     # Start-up time: the agent's room.
-    from polynya.cluster.submit.entry import load_from
+    from polynya.cluster.submit.configured import load_from
 
     return load_from(config, context.options.target, base)
 

@@ -21,7 +21,7 @@ from polynya.cluster.membership import Part
 from polynya.cluster.messages import ConfigurationRead, Inbox, JarsFetched, Noticed, Workers
 from polynya.cluster.report import MetricsOutlet, Node, summary
 from polynya.cluster.spot import Imds, is_on_demand
-from polynya.cluster.submit.entry import source_of
+from polynya.cluster.submit.configured import source_of
 from polynya.cluster.submit.workers import Place, RoutedWorkers
 from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers

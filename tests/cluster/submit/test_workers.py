@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import subprocess
 import sys
 import tarfile
 import time
@@ -38,6 +39,14 @@ engine:
   environment: s3://other/polynya.tar.gz
 """
 LABEL = Label("0123456789ab", 5, "0123456789abcdef")
+
+
+def test_the_script_of_a_job_needs_only_python(tmp_path: Path) -> None:
+    alone = tmp_path / "entry.py"
+    alone.write_bytes(Path(entry.__file__).read_bytes())
+    code = f"import runpy; runpy.run_path({str(alone)!r}, run_name='entry')"
+
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
 
 
 def test_a_job_works_here_unless_its_task_wants_it_elsewhere(tmp_path: Path) -> None:
