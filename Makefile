@@ -11,8 +11,9 @@ BIN := $(VENV)/bin
 DONE := $(VENV)/.done
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := --require-hashes --no-deps --no-build-isolation
-# So many test processes take the files of tests in turn. Each may start a JVM of 2 GB.
-JOBS := 2
+# So many test processes take the files of tests in turn; each may start a JVM of 2 GB. Tests wait for
+# servers and processes a third of their time, so two cores are full with three.
+JOBS := 3
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of Python processes. An image that sets this would have each of them compile
@@ -70,7 +71,7 @@ check: dev ## Run before each commit: lint, types, import contracts, reference p
 KINESIS := $(if $(shell command -v npm),node_modules/.package-lock.json)
 
 .PHONY: test
-test: dev $(KINESIS) ## Run everything that CI runs: `make check`, stacks, tests with a JVM; JOBS=2
+test: dev $(KINESIS) ## Run everything that CI runs: `make check`, stacks, tests with a JVM; JOBS=3
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint arrows docs-check
 	@$(MAKE) --no-print-directory --jobs=2 type quick
 
