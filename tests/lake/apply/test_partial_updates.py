@@ -109,13 +109,16 @@ def test_a_load_that_lands_later_fills_what_changes_did_not_send(lab: Lab) -> No
 def test_what_a_change_sent_between_is_not_taken_from_a_later_load(lab: Lab) -> None:
     capture = lab.capture()
     land(capture, upsert(1, 10, unsent=["note"], name="Ann"), load(1, at=30, name="Ann", note="b"))
+    land(capture, upsert(2, 10, unsent=["note"], name="Bob"), load(2, at=30, name="Bob", note="c"))
     capture.run("always")
 
-    land(capture, upsert(1, 20, name="Ann", note="b"))
+    land(capture, upsert(1, 20, name="Ann", note="b"), delete(2, 20))
     capture.run("always")
 
-    states = {(row[1], row[2]) for row in capture["users"].history("name", "note")}
-    assert states == {(None, "I"), ("b", "U")}
+    states = capture["users"].history("name", "note")
+    assert {row[1:3] for row in states if row[0] == "Ann"} == {(None, "I"), ("b", "U")}
+    # What stood before a delete is not what a load shows behind it.
+    assert {row[1:3] for row in states if row[0] == "Bob"} == {(None, "I"), (None, "D"), ("c", "L")}
 
 
 def test_a_load_that_shows_what_is_known_adds_no_version(lab: Lab) -> None:

@@ -251,7 +251,8 @@ def shown_later(shape: Shape, name: str, over_after: str) -> str:
     """SQL of a column that no event up to a version sent: what a look shows before others do.
 
     `over_after` is a window over the life of a record that begins behind the version. Where nothing
-    comes after it, what is stored stays.
+    comes after it, what is stored stays. A delete that ends that life ends this too: a look behind
+    the delete says nothing of what was before it, although the stored value may be from there.
     """
     column = quote(name)
     sends = f"NOT __del AND (NOT {is_unsent(shape, name)} OR __former IS NOT NULL)"
@@ -259,7 +260,9 @@ def shown_later(shape: Shape, name: str, over_after: str) -> str:
         f"first_value(IF({sends}, {one}, NULL), true) {over_after}"
         for one in (f"named_struct('v', {column})", IS_LOOK)
     )
-    return f"CASE WHEN {by_look} THEN {value}.v WHEN {by_look} IS NULL AND __own THEN {column} END"
+    is_open = f"NOT coalesce(max(__del) {over_after}, false)"
+    stays = f"{by_look} IS NULL AND __own AND {is_open}"
+    return f"CASE WHEN {by_look} THEN {value}.v WHEN {stays} THEN {column} END"
 
 
 def shows_nothing_new(shape: Shape, over: str) -> str:

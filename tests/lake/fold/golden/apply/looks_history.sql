@@ -214,7 +214,14 @@ WITH
               PARTITION BY `id`, __gone, __life
               ORDER BY __seq
               ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
-            ) IS NULL AND __own THEN `name`
+            ) IS NULL AND __own AND NOT coalesce(
+              max(__del) OVER (
+                PARTITION BY `id`, __gone, __life
+                ORDER BY __seq
+                ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+              ),
+              false
+            ) THEN `name`
           END
         )
       ) AS `name`,
