@@ -18,7 +18,7 @@ from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
 from polynya.model.documents.problems import located
 from polynya.model.documents.yaml import ListNode, MapNode, Node, Place, ScalarNode
-from polynya.model.error_pages.codes import ERROR_PAGES
+from polynya.model.error_catalogue.codes import ERROR_PAGES
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import load_project
 from polynya.model.project import DocumentFile, parse_file

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from polynya.cli.init import project_files
 from polynya.model.config.target import Project
 from polynya.model.config.task import StorageTask
-from polynya.model.error_pages.codes import ERROR_PAGES, FAMILIES
+from polynya.model.error_catalogue.codes import ALL, ERROR_PAGES
 from polynya.model.json_schema import PUBLISHED, SCHEMA_FILES, outdated_schemas, schema_of
 from tests.projects import BANK, CLICKS, PROJECT, USERS
 
@@ -80,10 +80,10 @@ def test_every_error_code_in_the_code_has_a_page():
     used = {code for text in sources for code in re.findall(r"POLYNYA-[A-Z]+-[0-9]{3}", text)}
 
     assert used - set(ERROR_PAGES) == set()
-    assert all(page.title and page.text for page in ERROR_PAGES.values())
+    assert all(page.title and page.page for page in ERROR_PAGES.values())
 
 
 def test_no_error_code_has_two_pages():
-    codes = Counter(page.code for family in FAMILIES for page in family)
+    codes = Counter(entry.code for entry in ALL)
 
     assert [code for code, pages in codes.items() if pages > 1] == []

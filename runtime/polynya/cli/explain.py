@@ -14,8 +14,8 @@ from polynya.cli.context import Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import FLAGS, Flag, usage_error
 from polynya.model.documents.problems import suggest
-from polynya.model.error_pages.codes import ERROR_PAGES
-from polynya.model.error_pages.page import ErrorPage
+from polynya.model.error_catalogue.codes import ERROR_PAGES
+from polynya.model.error_catalogue.entry import ErrorEntry, ErrorPage
 from polynya.model.errors import OperationError
 from polynya.model.json_schema import SCHEMA_FILES, outdated_schemas, write_schemas
 
@@ -152,15 +152,15 @@ def explain(code: str | None = None, *, context: Context) -> None:
     pages = list(ERROR_PAGES.values()) if code is None else [_page(code)]
     for page in pages:
         text = f"{page.code}  {page.title}" if code is None else _page_text(page)
-        data = {"code": page.code, "title": page.title, "text": page.text}
+        data = {"code": page.code, "title": page.title, "text": page.page}
         context.output.result("explanation", data, text)
 
 
-def _page_text(page: ErrorPage) -> str:
-    return f"{page.code}: {page.title}\n\n{page.text}"
+def _page_text(page: ErrorEntry[Any] | ErrorPage) -> str:
+    return f"{page.code}: {page.title}\n\n{page.page}"
 
 
-def _page(code: str) -> ErrorPage:
+def _page(code: str) -> ErrorEntry[Any] | ErrorPage:
     wanted = code.strip().strip("[]").upper()
     full = f"POLYNYA-{wanted.removeprefix('POLYNYA-')}"
     if full in ERROR_PAGES:

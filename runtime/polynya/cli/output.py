@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
 from unicodedata import name
 
+from typing_extensions import override
+
 from polynya import __version__
 from polynya.cli.format import to_json
 from polynya.cli.logs import SAID
@@ -88,7 +90,7 @@ class Display(Protocol):
         ...
 
 
-class Drawn:
+class Drawn(Display):
     """On a terminal: below what is said, gone at the end."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
@@ -106,12 +108,12 @@ class Drawn:
         )
         self._live.start()
 
+    @override
     def take(self, event: Event) -> None:
-        """See `Display`."""
         self._steps.take(event)
 
+    @override
     def close(self) -> None:
-        """See `Display`."""
         self._live.stop()
 
     def _drawing(self) -> RenderableType:
@@ -123,7 +125,7 @@ class Drawn:
         return Text("\n".join(shown), style="dim", no_wrap=True, overflow="ellipsis")
 
 
-class Repeated:
+class Repeated(Display):
     """In a file or a pipe: a line for a step that has been under way for long, now and again."""
 
     def __init__(self, say: Callable[[str], None], clock: Clock) -> None:
@@ -133,12 +135,12 @@ class Repeated:
         self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
         self._thread.start()
 
+    @override
     def take(self, event: Event) -> None:
-        """See `Display`."""
         self._steps.take(event)
 
+    @override
     def close(self) -> None:
-        """See `Display`."""
         self._closed.set()
         self._thread.join()
 

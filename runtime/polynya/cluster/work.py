@@ -11,7 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from polynya.cluster.messages import ErrandEnded, Inbox, Observed, RoundEnded, RunEnded
+from typing_extensions import override
+
+from polynya.cluster.messages import ErrandEnded, Inbox, Observed, RoundEnded, RunEnded, Workers
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
 from polynya.engine.commands.errand import Errand, carry_out
@@ -96,7 +98,7 @@ class JobRun:
         self._inbox.put(RunEnded(self._job, self._run, self._error))
 
 
-class EngineWorkers:
+class EngineWorkers(Workers):
     """Jobs of the engine; as many at a time as `polynya run` has, for each holds a batch."""
 
     def __init__(self, engine: EngineContext, inbox: Inbox) -> None:
@@ -106,8 +108,9 @@ class EngineWorkers:
         self._landing: list[Crew] = []
         self._rounds.start()
 
+    @override
     def know(self, tasks: Sequence[Task] | None) -> None:
-        """See `Workers`: what lands a stream asks which tables read it."""
+        """What lands a stream asks which tables read it."""
         self._engine.landed_readers.know(tasks)
 
     def jobs(self, task: Task) -> list[str]:

@@ -14,7 +14,7 @@
     └── InternalError      a bug in Polynya                      exit 70
 
 Codes are stable; `polynya explain CODE` prints the page of a code
-(`polynya.model.error_pages.codes`).
+(`polynya.model.error_catalogue.codes`).
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from polynya.model.errors import PolynyaError
 from polynya.observe.events import ErrorEvent, Event, Level, counted, line, one_line
 
@@ -27,8 +29,8 @@ class CaptureTable(Event):
         """What it means for people has events of its own."""
         return Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("table", self.subject, f"{self.state}, {counted(self.rows, 'row')} loaded")
 
 
@@ -41,8 +43,8 @@ class CaptureLoaded(Event):
     bytes: int
     seconds: float
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         rate = self.rows / self.seconds if self.seconds else 0
         return line(
             "loaded",
@@ -58,8 +60,8 @@ class CaptureStreaming(Event):
 
     type: ClassVar[str] = "capture.streaming"
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("stream", self.subject, "connected, changes land from now on")
 
 
@@ -83,8 +85,8 @@ class CaptureLanded(Event):
         """A batch without events is only a position."""
         return Level.NOTE if self.events else Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         size = f"{_size(self.object_bytes)} compressed"
         if self.bytes:
             size = f"{_size(self.bytes)} ({size})"
@@ -112,8 +114,8 @@ class CaptureLag(Event):
         """Notes as a list."""
         return {"bytes": self.bytes, "seconds": self.seconds, "notes": list(self.notes)}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("behind", self.subject, "; ".join([lag_in_words(self), *self.notes]))
 
 
@@ -149,8 +151,8 @@ class CaptureTableFailed(ErrorEvent):
         own = {"suspended": self.suspended, "refused": self.refused}
         return {**self.error.as_dict(), **own}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         goes_on = "goes on as it is" if self.refused else "is tried again"
         then = "is left out from now on" if self.suspended else goes_on
         return f"{self.subject}: {then}: {one_line(self.error)}"
@@ -171,8 +173,8 @@ class CaptureRetry(ErrorEvent):
         own = {"number": self.number, "pause_seconds": self.pause_seconds}
         return {**self.error.as_dict(), **own}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return (
             f"{self.subject}: {self.what}, it begins again in {self.pause_seconds:,.0f} s: "
             f"{one_line(self.error)}"
@@ -191,8 +193,8 @@ class CaptureExpired(Event):
         """It is what was asked for."""
         return Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("expired", self.subject, f"{self.files:,} landed batches")
 
 
@@ -208,8 +210,8 @@ class CaptureHeld(Event):
         """What is not captured may be lost in the end."""
         return Level.CAUTION if self.held else Level.NOTE
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         if self.held:
             return line("stopped", self.subject, f"on request; `polynya landing resume "
                         f"{self.subject}` lets it go on")  # fmt: skip

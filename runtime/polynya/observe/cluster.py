@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from typing_extensions import override
+
 from polynya.model.errors import FencedError, PolynyaError
 from polynya.observe.events import ErrorEvent, Event, Level, line, one_line
 
@@ -26,8 +28,8 @@ class UnitDecided(Event):
             **{key: one for key, one in named.items() if one is not None},
         }
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         epoch = f" (epoch {self.epoch})" if self.epoch is not None else ""
         return line(self.type.rpartition(".")[2], self.subject, f"{self.reason}{epoch}")
 
@@ -106,8 +108,8 @@ class UnitWishEnded(Event):
         """Who asked waits for it."""
         return Level.NOTE if self.done else Level.WARNING
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         how = "" if self.done else " not done"
         return line(self.kind, self.subject, f"asked by {self.by},{how} {self.outcome}")
 
@@ -124,8 +126,8 @@ class SharingTrouble(Event):
         """Work continues, but may not move."""
         return Level.WARNING
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return f"{self.subject}: {self.message}"
 
 
@@ -135,8 +137,8 @@ class SharingRecovered(Event):
 
     type: ClassVar[str] = "sharing.recovered"
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("sharing", self.subject, "everything works again")
 
 
@@ -147,8 +149,8 @@ class LeaderChanged(Event):
     type: ClassVar[str] = "cluster.leader"
     leader: str | None
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("leader", self.subject, self.leader or "nobody")
 
 
@@ -160,8 +162,8 @@ class ClusterFrozen(Event):
     frozen: bool
     reason: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("frozen" if self.frozen else "thawed", self.subject, self.reason)
 
 
@@ -178,8 +180,8 @@ class SpotAdvised(Event):
         """The node will be gone."""
         return Level.CAUTION
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line(self.wish, self.subject, self.reason)
 
 
@@ -200,8 +202,8 @@ class JobRunStarted(Event):
     run: str
     label: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("submit", self.subject, f"run {self.run} of {self.service}")
 
 
@@ -216,8 +218,8 @@ class JobRunEnded(Event):
     why: str
     seconds: float
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         why = f": {self.why}" if self.why else ""
         return line("submit", self.subject, f"run {self.run} {self.state}{why}")
 
@@ -231,8 +233,8 @@ class JobRunCancelled(Event):
     run: str
     reason: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("submit", self.subject, f"run {self.run} is cancelled: {self.reason}")
 
 
@@ -245,16 +247,16 @@ class JobRunTrouble(Event):
     error: PolynyaError
 
     @property
+    @override
     def level(self) -> Level:
-        """See `Event`."""
         return Level.WARNING
 
     def figures(self) -> Mapping[str, Any]:
         """The service, and code and message of the error."""
         return {"service": self.service, "code": self.error.code, "message": str(self.error)}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("submit", self.subject, one_line(self.error))
 
 
@@ -264,8 +266,8 @@ class AgentStarted(Event):
 
     type: ClassVar[str] = "agent.started"
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("agent", self.subject, "started")
 
 
@@ -276,8 +278,8 @@ class AgentReady(Event):
     type: ClassVar[str] = "agent.ready"
     tasks: tuple[str, ...]
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("agent", self.subject, f"ready, {_counted(self.tasks, 'task')}")
 
 
@@ -289,8 +291,8 @@ class AgentDraining(Event):
     reason: str
     within_seconds: float
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line(
             "agent", self.subject, f"drains within {self.within_seconds:.0f} s: {self.reason}"
         )
@@ -310,8 +312,8 @@ class AgentStopped(Event):
         """Work that was cut off is done again."""
         return Level.WARNING if self.cut_off else Level.NOTE
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         cut_off = f", cut off: {', '.join(self.cut_off)}" if self.cut_off else ""
         return line("agent", self.subject, f"stopped after {self.seconds:.1f} s{cut_off}")
 
@@ -328,8 +330,8 @@ class ReportFailed(Event):
         """Others do not know the status of this node."""
         return Level.WARNING
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return f"{self.subject}: its report was lost: {self.message}"
 
 
@@ -358,8 +360,8 @@ class ConfigurationAccepted(Event):
     tasks: tuple[str, ...]
     elsewhere: tuple[str, ...] = ()
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         kept = f", {_counted(self.kept, 'file')} as last good" if self.kept else ""
         name = self.revision or self.identity
         others = f", {len(self.elsewhere)} of other clusters" if self.elsewhere else ""
@@ -403,8 +405,8 @@ class ConfigurationMended(Event):
     type: ClassVar[str] = "configuration.mended"
     file: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("config", self.subject, f"{self.file} is right again")
 
 
@@ -418,8 +420,8 @@ class _JobDecided(Event):
     def _verb(self) -> str:
         return self.type.rpartition(".")[2]
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line(self._verb, self.subject, self.reason)
 
 
@@ -444,8 +446,8 @@ class JobWaits(_JobDecided):
     type: ClassVar[str] = "job.wait"
     in_seconds: float
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line(self._verb, self.subject, f"{self.in_seconds:.0f} s: {self.reason}")
 
 
@@ -494,8 +496,8 @@ class UnitFenced(Event):
             "message": str(self.error),
         }
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("fenced", self.subject, one_line(self.error))
 
 
@@ -516,8 +518,8 @@ class NetworkConnected(Event):
     type: ClassVar[str] = "network.connected"
     after_seconds: float | None = None
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         after = f" after {self.after_seconds:.0f} s" if self.after_seconds is not None else ""
         return line("connected", self.subject, f"the network agent reaches it{after}")
 
@@ -534,8 +536,8 @@ class NetworkDisconnected(Event):
         """Nobody can stop or start the cluster."""
         return Level.WARNING
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("disconnected", self.subject, self.reason)
 
 
@@ -555,8 +557,8 @@ class CommandChanged(Event):
         """What was not done somebody has to know."""
         return Level.WARNING if self.state in ("failed", "refused") else Level.NOTE
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line(self.state, self.subject, f"{self.command}: {self.reason}")
 
 
@@ -572,8 +574,8 @@ class CommandUnread(Event):
         """Somebody waits for it."""
         return Level.WARNING
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("unread", self.subject, self.reason)
 
 
@@ -591,6 +593,6 @@ class AgentUpdate(Event):
         """What somebody pinned does not run."""
         return Level.WARNING if self.state in ("failed", "went back", "refused") else Level.NOTE
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line(self.state, self.subject, f"version {self.version}: {self.reason}")

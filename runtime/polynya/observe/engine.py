@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from polynya.model.config.evolution import policy_in_words
 from polynya.model.errors import ConflictError, PolynyaError, SuspendedError
 from polynya.observe.events import Event, Level, counted, line, one_line
@@ -34,8 +36,8 @@ class BatchCopied(Event):
             return Level.CAUTION
         return Level.NOTE if self.rows_in else Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         quarantined = f", {self.rows_quarantined} quarantined" if self.rows_quarantined else ""
         rate = self.rows_in / self.seconds if self.seconds else 0
         return line(
@@ -78,8 +80,8 @@ class LoadProgress(Event):
             "left_seconds": round(self.left_seconds),
         }
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         rate = self.rows / self.seconds if self.seconds else 0
         return line(
             "loading",
@@ -101,8 +103,8 @@ class LoadInBatches(Event):
         """It is slower, and as right."""
         return Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("loading", self.subject, f"in batches: {self.reason}")
 
 
@@ -119,8 +121,8 @@ class DatasetApplied(Event):
         """The figures stand next to the reason."""
         return {"reason": self.reason, "seconds": self.seconds, **self.rows}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         written = self.rows.get("current", 0) + self.rows.get("prior", 0)
         return line(
             "applied",
@@ -142,8 +144,8 @@ class ApplySkipped(Event):
         """Queries see pending changes: nobody has to know."""
         return Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("waiting", self.subject, self.reason)
 
 
@@ -156,8 +158,8 @@ class SchemaChanged(Event):
     policy: str
     says: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("changed", self.subject, f"{self.says} ({policy_in_words(self.policy)})")
 
 
@@ -174,8 +176,8 @@ class ColumnsRewritten(Event):
     size_bytes: int
     seconds: float
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         types = ", ".join(f"{name} {kinds}" for name, kinds in self.columns.items())
         return line(
             "rewrote", self.subject, f"{types}, {counted(self.rows, 'row')} in {self.seconds:.1f} s"
@@ -199,8 +201,8 @@ class FileChanged(Event):
         """Records may be missing."""
         return Level.WARNING
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         replaced = self.size_bytes == self.copied_bytes
         what = "was replaced by one of equal size" if replaced else "changed"
         return (
@@ -216,8 +218,8 @@ class FileWaiting(Event):
     file: str
     waits_for: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("waiting", self.subject, f"{self.file}: {self.waits_for} has not landed")
 
 
@@ -231,8 +233,8 @@ class ReloadLoaded(Event):
     rows_quarantined: int
     files_left: int
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line(
             "loaded", self.subject, f"{self.rows_loaded:,} rows, {self.files_left} files left"
         )
@@ -245,8 +247,8 @@ class ReloadWaiting(Event):
     type: ClassVar[str] = "reload.waiting"
     files: int
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         # A stream that never landed has no files.
         left = f"{self.files} files of its load are left" if self.files else "its stream is left"
         text = f"a reload is under way: {left} to `polynya reload`"
@@ -264,8 +266,8 @@ class ExtractApplied(Event):
     rows_quarantined: int
     complete: bool
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         note = "" if self.complete else ", incomplete"
         return line("extract", self.subject, f"{self.extract}, {self.rows_loaded:,} rows{note}")
 
@@ -278,8 +280,8 @@ class ExtractWaiting(Event):
     extract: str
     reason: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("waiting", self.subject, f"{self.extract}: {self.reason}")
 
 
@@ -291,8 +293,8 @@ class ExtractRestarted(Event):
     extract: str
     reason: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("restarted", self.subject, f"{self.extract}: {self.reason}")
 
 
@@ -310,8 +312,8 @@ class ColumnUnknown(Event):
         """It may be a typing error."""
         return Level.WARNING
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         guess = "" if self.meant is None else f"; did you mean `{self.meant}`?"
         return f"{self.subject}: `{self.setting}` names `{self.column}`, which no record has{guess}"
 
@@ -336,8 +338,8 @@ class UnitFailed(Event):
         """The error as its code and one text."""
         return {"code": self.error.code, "message": str(self.error)}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         verb = "failed"
         if isinstance(self.error, SuspendedError):
             verb = "suspended"
@@ -352,8 +354,8 @@ class UnitRecovered(Event):
 
     type: ClassVar[str] = "unit.recovered"
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("recovered", self.subject, "works again")
 
 
@@ -369,8 +371,8 @@ class ViewsPublished(Event):
         """They are there when they are needed."""
         return Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return f"views    {', '.join(self.views)}"
 
 
@@ -390,6 +392,6 @@ class ViewsFailed(Event):
         """The error as one text and its code."""
         return {"error": str(self.error), "code": self.error.code}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return f"{self.subject}: other engines may miss its views: {one_line(self.error)}"

@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields
 from enum import Enum, auto
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
+from typing_extensions import override
+
 from polynya.model.errors import ConfigErrors, PolynyaError
 
 
@@ -84,8 +86,8 @@ class ErrorEvent(Event):
         """The error with all its parts."""
         return self.error.as_dict()
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return f"{self.subject}: {self.what}: {one_line(self.error)}"
 
 
@@ -130,8 +132,8 @@ class RunStarted(Event):
     target: str
     tasks: tuple[str, ...]
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         tasks = counted(len(self.tasks), "task")
         return line("start", self.subject, f"target {self.target}, {tasks}")
 
@@ -184,8 +186,8 @@ class StepProgress(Event):
         }
         return {name: value for name, value in known.items() if value is not None}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         if self.rows is not None and self.rows_left is not None:
             return line(self.step, self.subject, self._bar(self.rows, self.rows_left))
         left = [
@@ -234,8 +236,8 @@ class StepEnded(Event):
         """What came of it has an event of its own."""
         return Level.PROGRESS
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("ended", self.subject, "the step is over")
 
 
@@ -256,6 +258,6 @@ class CopyWaiting(Event):
     type: ClassVar[str] = "copy.waiting"
     reason: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("waiting", self.subject, f"copies wait for the apply: {self.reason}")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from polynya.model.errors import PolynyaError
 from polynya.observe.events import Event, Level, line, one_line
 
@@ -42,8 +44,8 @@ class MaintenanceDone(Event):
         """Results are the same before and after."""
         return Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line(
             "tidied", self.subject, f"{self.ended}, in {self.seconds:.1f} s ({self.reason})"
         )
@@ -66,8 +68,8 @@ class MaintenanceFailed(Event):
         """The error as one text and its code."""
         return {"action": self.action, "error": str(self.error), "code": self.error.code}
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return f"{self.subject}: {self.action} failed: {one_line(self.error)}"
 
 
@@ -102,8 +104,8 @@ class TableHealth(Event):
         """For readers who investigate."""
         return Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         comes = "" if self.next_action is None else f"; {self.next_action}: {self.reason}"
         return line(
             "health",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from typing_extensions import override
+
 from polynya.model.positions import Gone
 from polynya.observe.events import Event, Level, counted, line
 
@@ -42,8 +44,8 @@ class StreamLanded(Event):
         """A batch without records is only a position."""
         return Level.NOTE if self.records else Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         rate = self.records / self.seconds if self.seconds else 0
         behind = f", {counted(self.behind, self.unit[:-1])} behind" if self.behind else ""
         return line(
@@ -101,8 +103,8 @@ class StreamLost(Event):
         """Nobody can bring it back, and somebody should know."""
         return Level.CAUTION
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         if self.reason == "recreated":
             # Its ids say nothing to people.
             return line("lost", self.subject, f"{self.at} {_WHY['recreated']}")
@@ -132,8 +134,8 @@ class StreamLeftOut(Event):
     type: ClassVar[str] = "stream.left_out"
     stream: str
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         return line("ignored", self.subject, f"the new topic {self.stream}")
 
 
@@ -153,8 +155,8 @@ class StreamExpired(Event):
         """It is what was asked for, unless somebody still wanted them."""
         return Level.CAUTION if self.unread_files else Level.DETAIL
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         unread = (
             f", {self.unread_files:,} of them not copied by every table"
             if self.unread_files
@@ -180,8 +182,8 @@ class StreamWaiting(Event):
         """The source may delete what waits there."""
         return Level.CAUTION
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         who = ", ".join(self.tables)
         return line(
             "waiting", self.subject, f"landing waits for the copies of {who}: {self.reason}"
@@ -205,8 +207,8 @@ class StreamKept(Event):
         """Somebody should resume the table."""
         return Level.CAUTION
 
+    @override
     def text(self) -> str:
-        """See `Event`."""
         who = ", ".join(self.tables)
         why = f"{who} has not copied them" if who else "which tables lack them is not known"
         return line(

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
+from typing_extensions import override
+
 from polynya.model.errors import DependencyError, OperationError
 
 _TEMPORARY_PREFIX = ".polynya-tmp-"
@@ -145,8 +147,8 @@ class _Local(io.FileIO):
         super().__init__(path)
         self._path = path
 
+    @override
     def readinto(self, buffer: Any, /) -> int:
-        """See `FileIO`."""
         try:
             return read_into(self, buffer)
         except OSError as error:

@@ -15,6 +15,8 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from typing_extensions import override
+
 from polynya.model.errors import DependencyError
 
 _TIMEOUT_SECONDS: Final = 10.0
@@ -57,7 +59,7 @@ class SchemaRegistry(Protocol):
         ...
 
 
-class HttpSchemaRegistry:
+class HttpSchemaRegistry(SchemaRegistry):
     """Asks a registry; what it finds it keeps."""
 
     def __init__(self, url: str, user: str | None = None, password: str | None = None) -> None:
@@ -70,12 +72,12 @@ class HttpSchemaRegistry:
         self._opener = build_opener(_NoRedirect())
         self._known: dict[str, RegisteredSchema] = {}
 
+    @override
     def by_number(self, number: int) -> RegisteredSchema | None:
-        """See `SchemaRegistry`."""
         return self._schema(f"/schemas/ids/{number}")
 
+    @override
     def by_version(self, subject: str, version: int) -> RegisteredSchema | None:
-        """See `SchemaRegistry`."""
         return self._schema(f"/subjects/{quote(subject, safe='')}/versions/{version}")
 
     def _schema(self, path: str) -> RegisteredSchema | None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from typing_extensions import override
+
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unread import Unread
 from polynya.model.errors import DependencyError
@@ -91,7 +93,7 @@ _LOGS: Final = "jobs"
 _TAIL_BYTES: Final = 65_536
 
 
-class ProcessRuns:
+class ProcessRuns(JobRuns):
     """See `JobRuns`. A run that is cancelled ends after its step.
 
     Each is a process whose output goes to `jobs/SCOPE.log` in the work folder, and which ends when
@@ -104,8 +106,8 @@ class ProcessRuns:
         self._work, self._command = work, tuple(command)
         self._processes: dict[str, tuple[Label, subprocess.Popen[bytes]]] = {}
 
+    @override
     def submit(self, order: Order) -> str:
-        """See `JobRuns`."""
         log = self._log(order.label)
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -131,8 +133,8 @@ class ProcessRuns:
         self._processes[str(process.pid)] = order.label, process
         return str(process.pid)
 
+    @override
     def look(self, run: str) -> RunSeen:
-        """See `JobRuns`."""
         label, process = self._processes[run]
         code = process.poll()
         if code is None:
@@ -141,13 +143,14 @@ class ProcessRuns:
             return RunSeen(run, label, RunState.SUCCEEDED, exit_code=0)
         return RunSeen(run, label, RunState.FAILED, self._error(label, code), code)
 
+    @override
     def recent(self, scope: str) -> Sequence[RunSeen]:
-        """See `JobRuns`: those of this process; no other leaves one."""
+        """Those of this process; no other leaves one."""
         found = [run for run, (label, _) in self._processes.items() if label.scope == scope]
         return [self.look(run) for run in found]
 
+    @override
     def cancel(self, run: str) -> None:
-        """See `JobRuns`."""
         _, process = self._processes[run]
         with suppress(ProcessLookupError):
             process.terminate()

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from typing_extensions import override
+
 from polynya.cluster.messages import Inbox, Run, RunEnded, Workers
 from polynya.cluster.submit.following import SeenBacklog, SubmittedRun
 from polynya.cluster.submit.processes import ProcessRuns, Submission, arguments_of
@@ -69,7 +71,7 @@ def service_of(engine: Submitted, access: AwsAccess) -> JobRuns:
     return GlueRuns(engine, access)
 
 
-class RoutedWorkers:
+class RoutedWorkers(Workers):
     """See `Workers`: jobs of the engine here, and those that are submitted."""
 
     def __init__(
@@ -86,20 +88,22 @@ class RoutedWorkers:
         self._inbox, self._clock, self._services = inbox, clock, services
         self._processes = ProcessRuns(place.work)
 
+    @override
     def know(self, tasks: Sequence[Task] | None) -> None:
-        """See `Workers`: streams are landed here."""
+        """Streams are landed here."""
         self._here.know(tasks)
 
+    @override
     def jobs(self, task: Task) -> list[str]:
-        """See `Workers`."""
         return self._here.jobs(task)
 
+    @override
     def busy_seconds(self) -> float:
-        """See `Workers`: what is submitted keeps no thread of this process busy."""
+        """What is submitted keeps no thread of this process busy."""
         return self._here.busy_seconds()
 
+    @override
     def alive(self) -> bool:
-        """See `Workers`."""
         return self._here.alive()
 
     def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
@@ -126,8 +130,9 @@ class RoutedWorkers:
         started.start()
         return started
 
+    @override
     def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> Run:
-        """See `Workers`: what is asked is done here, whatever engine the task has."""
+        """What is asked is done here, whatever engine the task has."""
         return self._here.send(job, task, run, errand, epoch)
 
     def _submission(
@@ -183,11 +188,12 @@ def _refuse_unnamed(engine: Submitted, job: JobKey) -> None:
             )
 
 
-class _Nothing:
+class _Nothing(Run):
     """A job that could not be submitted."""
 
+    @override
     def stop(self) -> None:
-        """See `Run`."""
+        pass
 
 
 def _refuse_unreachable(

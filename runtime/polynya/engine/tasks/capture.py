@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from typing_extensions import override
+
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.wire import error_of
 from polynya.engine.tasks.capture_process import Said
@@ -20,7 +22,7 @@ from polynya.observe.capture import (
 )
 from polynya.observe.events import Event, EventSink, StepEnded, StepProgress
 from polynya.store.object_store import ObjectStore
-from polynya.streams.landed_status import Numbered
+from polynya.streams.landed_status import Batches, Numbered
 
 #: What the process calls a table that was given up, and what people do.
 _WORDS: Final = {"suspended": "error"}
@@ -200,28 +202,29 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-class CapturedBatches:
+class CapturedBatches(Batches):
     """The batches of one capture, for what removes old ones."""
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
         self._store, self._log = store, CaptureLog(store, folder)
 
+    @override
     def newest(self) -> Numbered | None:
-        """See `Batches`."""
         return self._log.newest()
 
+    @override
     def numbers(self) -> list[int]:
-        """See `Batches`."""
         return self._log.numbers()
 
+    @override
     def written_at(self, number: int) -> datetime | None:
-        """See `Batches`. Raises OperationError for a batch that cannot be read."""
+        """Raises OperationError for a batch that cannot be read."""
         try:
             self._store.size(self._log.path(number))
         except FileNotFoundError:
             return None
         return self._log.header(number).written_at
 
+    @override
     def delete(self, number: int) -> None:
-        """See `Batches`."""
         self._store.delete(self._log.path(number))

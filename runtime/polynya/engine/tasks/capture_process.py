@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
+from typing_extensions import override
+
 from polynya.capture.lobs import Limit
 from polynya.capture.source import Access
 from polynya.capture.wire import Mode, Wish, WorkerSettings, request, request_line
@@ -58,7 +60,7 @@ class Process(Protocol):
         ...
 
 
-class WorkerProcess:
+class WorkerProcess(Process):
     """See `Process`. It also ends when this process does, however that is: its input ends then."""
 
     def __init__(
@@ -92,27 +94,27 @@ class WorkerProcess:
         name = f"capture-{settings.task}"
         threading.Thread(target=self._listen, name=name, daemon=True).start()
 
+    @override
     def take(self, patience: float) -> list[Said]:
-        """See `Process`."""
         with self._changed:
             self._changed.wait_for(lambda: self._said or self._heard_all, patience)
             said, self._said = self._said, []
         return said
 
+    @override
     def ask(self, tables: tuple[str, ...], *, reload: bool) -> None:
-        """See `Process`."""
         self._send(request_line(tables, reload=reload))
 
     @property
+    @override
     def code(self) -> int | None:
-        """See `Process`."""
         with self._changed:
             if not self._heard_all or self._said:
                 return None
         return self._process.wait()
 
+    @override
     def end(self) -> None:
-        """See `Process`."""
         atexit.unregister(self.end)
         assert self._process.stdin is not None, "it was started with a pipe"
         with suppress(OSError):

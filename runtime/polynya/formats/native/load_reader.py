@@ -9,11 +9,12 @@ from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import override
 
 from polynya.formats.batch import BatchLimits, DatasetBatch
 from polynya.formats.columnar import places_of
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.loads import Report, Split, Tell, task_schema
+from polynya.formats.loads import Report, Split, SplitReader, Tell, task_schema
 from polynya.formats.native.columnar import Chunk
 from polynya.formats.native.format import to_batch
 from polynya.formats.native.keys import KeyWatch
@@ -41,7 +42,7 @@ _NO_LIMITS = BatchLimits(1 << 62, 1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
-class NativeSplits:
+class NativeSplits(SplitReader):
     """Reads splits of a dataset, whose columns are assumed to be those of `types`.
 
     `schema` is what comes of `types`: the columns in the order of the table.
@@ -52,8 +53,8 @@ class NativeSplits:
     schema: Mapping[str, DataType]
     types: ColumnTypes
 
+    @override
     def read(self, split: Split, tell: Tell) -> Iterator[pa.RecordBatch]:
-        """See `SplitReader`."""
         reading = _Reading(self, split)
         try:
             with landed_file(

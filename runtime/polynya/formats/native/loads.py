@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from typing_extensions import override
+
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import (
     WHOLE_FILE,
@@ -19,7 +21,7 @@ from polynya.formats.batch import (
     Rejected,
 )
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.loads import LoadLimits, LoadPlan, Place, Report, Split
+from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan, Place, Report, Split
 from polynya.formats.native.format import read_native
 from polynya.formats.native.load_reader import NativeSplits
 from polynya.formats.native.settling import joined
@@ -128,9 +130,10 @@ class _LoadCut:
         self.progress[part.path] = part.read(part.start, complete=True)
 
 
-class NativeLoads:
+class NativeLoads(LoadFormat):
     """Loads of native files."""
 
+    @override
     def plan(
         self,
         request: ReadRequest,
@@ -138,7 +141,6 @@ class NativeLoads:
         damaged: Mapping[str, str],
         places: Mapping[str, Place],
     ) -> LoadPlan | str:
-        """See `LoadFormat`."""
         kind = KINDS[request.table.dataset.landing.format]
         cut = _LoadCut()
         for part in request.files:
@@ -159,8 +161,8 @@ class NativeLoads:
         whole = [part for part in request.files if part.path not in damaged]
         return _planned(replace(request, files=whole), cut)
 
+    @override
     def settled(self, plan: LoadPlan, reports: Mapping[int, Report]) -> LoadPlan:
-        """See `LoadFormat`."""
         reader = plan.reader
         assert isinstance(reader, NativeSplits)
         schema = dict(plan.schema)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import override
 
 from polynya.lake.apply.build import Source
 from polynya.lake.apply.key_index import KeyIndexes
@@ -225,8 +226,8 @@ class Order(Wanted):
     oldest: str
     earliest: Any
 
+    @override
     def of(self, file: DataFile, stored: StoredFile, group: int, columns: Columns) -> list[str]:
-        """See `Wanted`."""
         found = self.always(file)
         newest = stored.bounds(group, columns[h.CHANGE_IDENTIFIER])
         if newest is None or newest[1] >= self.oldest:
@@ -238,12 +239,12 @@ class Order(Wanted):
             found.append(h.FROM_TIMESTAMP)
         return found
 
+    @override
     def always(self, file: DataFile) -> list[str]:
-        """See `Wanted`."""
         return [h.INSERTED_TIMESTAMP] if file.partition == Partition.CURRENT else []
 
+    @override
     def chosen(self, _file: DataFile, rows: pa.Table) -> pa.Table:
-        """See `Wanted`."""
         return rows
 
 
@@ -266,18 +267,18 @@ class Whole(Wanted):
 
     names: Sequence[str]
 
+    @override
     def of(self, file: DataFile, stored: StoredFile, group: int, columns: Columns) -> list[str]:
-        """See `Wanted`."""
         if file.partition == Partition.PRIOR and not self._may_be_open(stored, group, columns):
             return []
         return list(self.names)
 
+    @override
     def always(self, _file: DataFile) -> list[str]:
-        """See `Wanted`."""
         return []
 
+    @override
     def chosen(self, file: DataFile, rows: pa.Table) -> pa.Table:
-        """See `Wanted`."""
         if file.partition == Partition.CURRENT:
             return rows
         deletes = pc.is_in(rows.column(h.OPERATION), value_set=DELETES)

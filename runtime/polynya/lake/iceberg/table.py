@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pyarrow as pa
+from typing_extensions import override
 
 from polynya.lake.errors import of_change
 from polynya.lake.iceberg.files import (
@@ -27,6 +28,7 @@ from polynya.lake.iceberg.java_files import JavaFiles
 from polynya.lake.iceberg.reading import S3_FILE_IO, Reach, reach_of
 from polynya.lake.spark.api import Py4JJavaError, SparkSession
 from polynya.model.headers import PARTITION, Partition
+from polynya.store.data_files import ReadFiles
 
 
 class IcebergTable:
@@ -347,7 +349,7 @@ class IcebergTable:
             tasks.close()
 
 
-class ThroughJava:
+class ThroughJava(ReadFiles):
     """Files of a table as Iceberg's FileIO reads them: whole, one after the other."""
 
     def __init__(self, table: IcebergTable) -> None:
@@ -363,8 +365,9 @@ class ThroughJava:
         return bool(location)
 
     @contextmanager
+    @override
     def open(self, location: str) -> Iterator[Any]:
-        """See `ReadFiles`. Raises OSError."""
+        """Raises OSError."""
         try:
             content = self._table.read(location)
         except Py4JJavaError as error:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import StaticTable, Table
+from typing_extensions import override
 
 from polynya.lake.warehouse.catalogs import CatalogEntry
 
@@ -27,7 +28,7 @@ class Tables(Protocol):
         ...
 
 
-class ListedTables:
+class ListedTables(Tables):
     """The tables among the entries of a catalog file."""
 
     def __init__(self, found: Iterable[CatalogEntry]) -> None:
@@ -38,8 +39,8 @@ class ListedTables:
         """None that a reader asks for."""
         return {}
 
+    @override
     def load_table(self, identifier: tuple[str, str]) -> Table:
-        """See `Tables`."""
         place = self._places.get(identifier)
         if place is None:
             raise NoSuchTableError(f"no table is called {'.'.join(identifier)}")

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import OperationError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
 from polynya.store.clock import Retry
-from polynya.store.jobs import Bounds, FailedLaunch, GroupFacts, Refresh, RefreshIs
+from polynya.store.jobs import Bounds, FailedLaunch, GroupFacts, NodeGroups, Refresh, RefreshIs
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ _NO_CAPACITY: Final = ("capacity", "max spot instance count exceeded", "spotmaxp
 _LAUNCHING: Final = "Launching a new EC2 instance"
 
 
-class AutoScalingGroups:
+class AutoScalingGroups(NodeGroups):
     """The Auto Scaling groups of an account and region. See `NodeGroups`."""
 
     def __init__(
@@ -38,8 +39,8 @@ class AutoScalingGroups:
         self._retry = retry or Retry(deadline=4.0)
         self._autoscaling: Any = autoscaling or client("autoscaling", access)
 
+    @override
     def facts(self, group: str) -> GroupFacts | None:
-        """See `NodeGroups`."""
         found = self._asked(
             group,
             "describe the group",
@@ -65,8 +66,8 @@ class AutoScalingGroups:
             deleting=bool(one.get("Status")),
         )
 
+    @override
     def remember(self, group: str, bounds: Bounds) -> None:
-        """See `NodeGroups`."""
         value = f"{bounds.minimum}/{bounds.maximum}/{bounds.desired}"
         tag = {**_tag(group), "Value": value, "PropagateAtLaunch": False}
         self._told(
@@ -76,8 +77,8 @@ class AutoScalingGroups:
             lambda: self._autoscaling.create_or_update_tags(Tags=[tag]),
         )
 
+    @override
     def forget(self, group: str) -> None:
-        """See `NodeGroups`."""
         self._told(
             group,
             "remove a tag of the group",
@@ -85,8 +86,8 @@ class AutoScalingGroups:
             lambda: self._autoscaling.delete_tags(Tags=[_tag(group)]),
         )
 
+    @override
     def hold(self, group: str) -> None:
-        """See `NodeGroups`."""
         self._told(
             group,
             "suspend the schedules of the group",
@@ -96,8 +97,8 @@ class AutoScalingGroups:
             ),
         )
 
+    @override
     def release(self, group: str) -> None:
-        """See `NodeGroups`."""
         self._told(
             group,
             "resume the schedules of the group",
@@ -107,8 +108,8 @@ class AutoScalingGroups:
             ),
         )
 
+    @override
     def bound(self, group: str, bounds: Bounds) -> None:
-        """See `NodeGroups`."""
         self._told(
             group,
             "change the bounds of the group",
@@ -121,8 +122,8 @@ class AutoScalingGroups:
             ),
         )
 
+    @override
     def want(self, group: str, desired: int) -> None:
-        """See `NodeGroups`."""
         self._told(
             group,
             "change the desired capacity of the group",
@@ -132,8 +133,9 @@ class AutoScalingGroups:
             ),
         )
 
+    @override
     def roll(self, group: str) -> None:
-        """See `NodeGroups`. As a deploy does it: the new node first, unless the group may be empty.
+        """As a deploy does it: the new node first, unless the group may be empty.
 
         Nodes that already have the newest template are replaced, too: a roll asks for new nodes.
         """

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
+from typing_extensions import override
+
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.engines import EmrServerlessEngine, GlueEngine
 from polynya.model.errors import DependencyError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained
 from polynya.store.clock import Clock, SystemClock
-from polynya.store.jobs import MOST_HOURS, Order, RunSeen, RunState, exit_code_in, label_in
+from polynya.store.jobs import MOST_HOURS, JobRuns, Order, RunSeen, RunState, exit_code_in, label_in
 
 T = TypeVar("T")
 
@@ -31,7 +33,7 @@ _GLUE_STATES: Final = {
 _FEWEST_WORKERS: Final = 2
 
 
-class GlueRuns:
+class GlueRuns(JobRuns):
     """See `JobRuns`. Glue has no token: a submission is found again by its label alone."""
 
     def __init__(
@@ -46,8 +48,8 @@ class GlueRuns:
         self._job = engine.job_name
         self._glue: Any = glue or client("glue", access)
 
+    @override
     def submit(self, order: Order) -> str:
-        """See `JobRuns`."""
         text = base64.b64encode(json.dumps(list(order.arguments)).encode()).decode()
         answer = self._asked(
             "start a run of the job",
@@ -61,8 +63,8 @@ class GlueRuns:
         )
         return str(answer["JobRunId"])
 
+    @override
     def look(self, run: str) -> RunSeen:
-        """See `JobRuns`."""
         answer = self._asked(
             "look at a run of the job",
             "glue:GetJobRun",
@@ -70,8 +72,9 @@ class GlueRuns:
         )
         return _seen_by_glue(answer["JobRun"])
 
+    @override
     def recent(self, scope: str) -> Sequence[RunSeen]:
-        """See `JobRuns`. Glue lists the newest run first."""
+        """Glue lists the newest run first."""
         since = self._clock.now() - timedelta(hours=MOST_HOURS)
         asked: dict[str, Any] = {"JobName": self._job}
         found: list[RunSeen] = []
@@ -88,8 +91,8 @@ class GlueRuns:
                 return found
             asked = {**asked, "NextToken": page["NextToken"]}
 
+    @override
     def cancel(self, run: str) -> None:
-        """See `JobRuns`."""
         answer = self._asked(
             "stop a run of the job",
             "glue:BatchStopJobRun",
@@ -159,7 +162,7 @@ _ALONE: Final = (
 )
 
 
-class EmrServerlessRuns:
+class EmrServerlessRuns(JobRuns):
     """See `JobRuns`. A submission that is repeated with the same label is the same run."""
 
     def __init__(
@@ -174,8 +177,8 @@ class EmrServerlessRuns:
         self._application = engine.application_id
         self._emr: Any = emr or client("emr-serverless", access)
 
+    @override
     def submit(self, order: Order) -> str:
-        """See `JobRuns`."""
         answer = self._asked(
             "start a job",
             "emr-serverless:StartJobRun on the application, and iam:PassRole on the role",
@@ -196,8 +199,8 @@ class EmrServerlessRuns:
         )
         return str(answer["jobRunId"])
 
+    @override
     def look(self, run: str) -> RunSeen:
-        """See `JobRuns`."""
         answer = self._asked(
             "look at a job",
             "emr-serverless:GetJobRun",
@@ -205,8 +208,8 @@ class EmrServerlessRuns:
         )
         return _seen_by_emr(answer["jobRun"], run)
 
+    @override
     def recent(self, scope: str) -> Sequence[RunSeen]:
-        """See `JobRuns`."""
         since = self._clock.now() - timedelta(hours=MOST_HOURS)
         asked: dict[str, Any] = {"applicationId": self._application, "createdAtAfter": since}
         found: list[RunSeen] = []
@@ -222,8 +225,8 @@ class EmrServerlessRuns:
                 return found
             asked = {**asked, "nextToken": page["nextToken"]}
 
+    @override
     def cancel(self, run: str) -> None:
-        """See `JobRuns`."""
         try:
             self._emr.cancel_job_run(applicationId=self._application, jobRunId=run)
         except AWS_ERRORS as error:

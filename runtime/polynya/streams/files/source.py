@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 import pyarrow as pa
+from typing_extensions import override
 
 from polynya.formats.landed import Lost
 from polynya.model.config.stream_content import Content
@@ -22,7 +23,18 @@ from polynya.streams.files.files import FoundFile, KnownFiles
 from polynya.streams.files.listing import Look, begun, look_at, look_at_initial
 from polynya.streams.files.position import FilesPosition, after_files, after_initial
 from polynya.streams.files.reading import FilesReader, ReadFiles
-from polynya.streams.source import Again, Found, InOrder, Limits, Next, Position, Ready, Taken
+from polynya.streams.source import (
+    Again,
+    Found,
+    InOrder,
+    Limits,
+    Next,
+    Position,
+    Ready,
+    Source,
+    Stream,
+    Taken,
+)
 
 #: So many files without dates are remembered at most: 1.6 MB in each footer.
 MOST_KNOWN: Final = 100_000
@@ -233,7 +245,7 @@ def _refuse_too_many(known: KnownFiles, settings: FilesSource) -> None:
     )
 
 
-class Files:
+class Files(Source):
     """See `Source`. All files are one stream, named like the task."""
 
     kind: StreamSource = "files"
@@ -243,25 +255,26 @@ class Files:
     ) -> None:
         self._store, self._clock, self._task, self._source = store, clock, task, source
 
+    @override
     def find(self) -> Found:
-        """See `Source`."""
         return Found({self._task.into.table or self._task.name: (self._task.name,)})
 
+    @override
     def is_asked_for(self, stream: str) -> bool:
-        """See `Source`."""
         return stream == self._task.name
 
+    @override
     def known(self, position: Position) -> frozenset[str]:
-        """See `Source`."""
         del position
         return frozenset({self._task.name})
 
+    @override
     def reread_from(self, began: Position) -> Position:
-        """See `Source`."""
         return began
 
+    @override
     def again(self, table: str, began: Position, until: Position) -> Again:
-        """See `Source`. A position says of a file only that it was read, and not for good."""
+        """A position says of a file only that it was read, and not for good."""
         del began, until
         raise OperationError(
             "POLYNYA-STR-071",
@@ -273,20 +286,21 @@ class Files:
             fix="reload from what has landed; `folder_retention` says how long that is kept",
         )
 
+    @override
     def order_of(self, streams: tuple[str, ...]) -> InOrder:
-        """See `Source`. Files are read in the order of their dates; one that came late was not."""
+        """Files are read in the order of their dates; one that came late was not."""
         del streams
         return lambda *_: True
 
+    @override
     def stream(self, table: str) -> FilesStream:
-        """See `Source`."""
         steps = FilesOfSource(
             self._store, self._source, self._task.content, self._task.start_from, self._clock
         )
         return FilesStream(steps, f"task {self._task.name}, landed table {table}")
 
 
-class FilesStream:
+class FilesStream(Stream):
     """See `Stream`.
 
     Only reading tells what can be read, so `next` reads, and keeps it for `read`.
@@ -297,10 +311,11 @@ class FilesStream:
         self._ready: Ready | None = None
         self._over_at: Position | None = None
 
+    @override
     def next(
         self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
     ) -> Next:
-        """See `Stream`. With `once` it ends with the look that found no more files."""
+        """With `once` it ends with the look that found no more files."""
         del streams
         if self._ready is not None and self._ready.position == position:
             return self._ready.next
@@ -330,8 +345,9 @@ class FilesStream:
         self._ready = Ready(position, following)
         return following
 
+    @override
     def read(self, wanted: Next, limits: Limits) -> Taken:
-        """See `Stream`: what was read already."""
+        """What was read already."""
         del limits
         self._ready = None
         found: Taken = wanted.reads

@@ -16,6 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import override
 
 from polynya.formats.landed import Lost
 from polynya.lake.spark.api import SparkSession
@@ -45,6 +46,8 @@ from polynya.streams.source import (
     Limits,
     Next,
     Position,
+    Source,
+    Stream,
     Taken,
     by_table,
     named,
@@ -150,7 +153,7 @@ def topics_gone(until: KafkaPosition, topics: Mapping[str, Topic]) -> Iterator[L
                 yield Lost(f"{name}/{at}", str(extent.end), str(offset), TRUNCATED)
 
 
-class Kafka:
+class Kafka(Source):
     """See `Source`."""
 
     kind: StreamSource = "kafka"
@@ -166,8 +169,8 @@ class Kafka:
         """Whether each topic has a landed table of its own."""
         return self._task.into.table is None
 
+    @override
     def find(self) -> Found:
-        """See `Source`."""
         there = self._cluster.topics()
         topics = taken(self._source.topics, there)
         tables, errors = by_table(self._task.into, topics, self.where)
@@ -175,29 +178,30 @@ class Kafka:
         errors += [_missing(topic, self.where) for topic in missing]
         return Found(tables, ConfigErrors(errors) if errors else None)
 
+    @override
     def is_asked_for(self, stream: str) -> bool:
-        """See `Source`."""
         return is_named(self._source.topics, stream)
 
+    @override
     def known(self, position: Position) -> frozenset[str]:
-        """See `Source`."""
         return frozenset(KafkaPosition.from_json(position).topics)
 
+    @override
     def reread_from(self, began: Position) -> Position:
-        """See `Source`."""
         return began
 
+    @override
     def again(self, table: str, began: Position, until: Position) -> Again:
-        """See `Source`."""
         return read_again(self, table, began, until)
 
+    @override
     def order_of(self, streams: tuple[str, ...]) -> InOrder:
-        """See `Source`. Nobody can tell of two partitions what came first."""
+        """Nobody can tell of two partitions what came first."""
         del streams
         return lambda *_: False
 
+    @override
     def stream(self, table: str) -> KafkaStream:
-        """See `Source`."""
         return KafkaStream(self, table)
 
     def facts(self, topics: tuple[str, ...], *, is_first: bool) -> dict[str, Topic]:
@@ -239,7 +243,7 @@ class Kafka:
         )
 
 
-class KafkaStream:
+class KafkaStream(Stream):
     """See `Stream`: the topics of one landed table. `last` is where they end, if that is known."""
 
     def __init__(self, source: Kafka, table: str, last: KafkaPosition | None = None) -> None:
@@ -277,8 +281,8 @@ class KafkaStream:
             reads=(planned.reads, planned.end),
         )
 
+    @override
     def read(self, wanted: Next, limits: Limits) -> Taken:
-        """See `Stream`."""
         reads, end = wanted.reads
         rows = self._rows(reads, limits)
         records, position = bounds.records(rows), reached(end, bounds.cuts(rows))

@@ -12,6 +12,8 @@ from datetime import datetime
 from threading import Lock
 from typing import Final
 
+from typing_extensions import override
+
 from polynya.formats.landed import SCHEMAS
 from polynya.model.config.stream_landing import KinesisSource, StreamingLanding
 from polynya.model.errors import ConfigError, ConfigErrors, OperationError
@@ -35,6 +37,8 @@ from polynya.streams.source import (
     Next,
     Position,
     Ready,
+    Source,
+    Stream,
     Taken,
     by_table,
     named,
@@ -42,7 +46,7 @@ from polynya.streams.source import (
 )
 
 
-class ShardsUntil:
+class ShardsUntil(Shards):
     """See `Shards`. `until` is the position after the last record that is shown."""
 
     def __init__(self, shards: Shards, until: KinesisPosition) -> None:
@@ -51,28 +55,30 @@ class ShardsUntil:
         #: Where the shard ends that an iterator reads.
         self._read: dict[tuple[str, str], ShardPosition] = {}
 
+    @override
     def streams(self) -> tuple[str, ...]:
-        """See `Shards`."""
         return tuple(one for one in self._shards.streams() if one in self._until.streams)
 
+    @override
     def stream(self, name: str) -> ShardedStream | None:
-        """See `Shards`. A stream that was made again shows no shard: no record of it had landed."""
+        """A stream that was made again shows no shard: no record of it had landed."""
         found, until = self._shards.stream(name), self._until.streams.get(name)
         if found is None or until is None:
             return None
         known = until.shards if until.created == found.created else {}
         return replace(found, shards=tuple(one for one in found.shards if one.id in known))
 
+    @override
     def after(self, stream: str, shard: str, number: str) -> str:
-        """See `Shards`."""
         return self._noted(stream, shard, self._shards.after(stream, shard, number))
 
+    @override
     def since(self, stream: str, shard: str, moment: datetime | None) -> str:
-        """See `Shards`."""
         return self._noted(stream, shard, self._shards.since(stream, shard, moment))
 
+    @override
     def read(self, stream: str, iterator: str) -> ShardPage:
-        """See `Shards`. At the end of what is shown a shard is as if it were closed."""
+        """At the end of what is shown a shard is as if it were closed."""
         with self._lock:
             end = self._read[stream, iterator]
         page = self._shards.read(stream, iterator)
@@ -112,7 +118,7 @@ def _ancestors(shard: str, shards: Mapping[str, Shard]) -> Iterator[str]:
 _NOTES: Final = 4
 
 
-class Kinesis:
+class Kinesis(Source):
     """See `Source`."""
 
     kind: StreamSource = "kinesis"
@@ -124,35 +130,37 @@ class Kinesis:
         self.where = f"task {task.name}, Kinesis"
         self._source = source
 
+    @override
     def find(self) -> Found:
-        """See `Source`."""
         there = self.shards.streams()
         patterns = self._source.streams
         tables, errors = by_table(self.task.into, taken(patterns, there), self.where)
         errors += [_missing(one, self.where) for one in named(patterns) if one not in there]
         return Found(tables, ConfigErrors(errors) if errors else None)
 
+    @override
     def is_asked_for(self, stream: str) -> bool:
-        """See `Source`."""
         return stream in self._source.streams
 
+    @override
     def known(self, position: Position) -> frozenset[str]:
-        """See `Source`."""
         return frozenset(position_of(position, self.where).streams)
 
+    @override
     def reread_from(self, began: Position) -> Position:
-        """See `Source`. Of shards that were read from their first record on, all may be gone."""
+        """Of shards that were read from their first record on, all may be gone."""
         return position_of(began, self.where).as_read().to_json()
 
+    @override
     def again(self, table: str, began: Position, until: Position) -> Again:
-        """See `Source`."""
         last = position_of(until, self.where)
         shown = Kinesis(ShardsUntil(self.shards, last), self.clock, self.task, self._source)
         streams = tuple(sorted(last.streams))
         return Again(shown.stream(table), streams, self.reread_from(began))
 
+    @override
     def order_of(self, streams: tuple[str, ...]) -> InOrder:
-        """See `Source`. A shard comes after those that it was split or merged from."""
+        """A shard comes after those that it was split or merged from."""
         found = {name: self.shards.stream(name) for name in streams}
         shards = {
             f"{name}/{one.id}": replace(one, parents=tuple(f"{name}/{at}" for at in one.parents))
@@ -161,13 +169,13 @@ class Kinesis:
         }
         return lambda one, other: is_before(one, other, shards) or is_before(other, one, shards)
 
+    @override
     def stream(self, table: str) -> KinesisStreams:
-        """See `Source`."""
         del table
         return KinesisStreams(self)
 
 
-class KinesisStreams:
+class KinesisStreams(Stream):
     """See `Stream`: the streams of one landed table.
 
     Only reading tells whether there is something, so `next` reads, and keeps it for `read`.
@@ -182,10 +190,10 @@ class KinesisStreams:
         self._done: set[tuple[str, str]] = set()
         self._reached: tuple[Position, set[tuple[str, str]]] | None = None
 
+    @override
     def next(
         self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
     ) -> Next:
-        """See `Stream`."""
         if self._ready is not None and self._ready.position == position:
             return self._ready.next
         if self._reached is not None and self._reached[0] == position:
@@ -226,8 +234,9 @@ class KinesisStreams:
         self._ready = None if following.is_nothing else Ready(position, following)
         return following
 
+    @override
     def read(self, wanted: Next, limits: Limits) -> Taken:
-        """See `Stream`: what was read already."""
+        """What was read already."""
         del limits
         self._ready = None
         found: Taken = wanted.reads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from polynya.model.error_pages.page import ErrorPage
+from polynya.model.error_catalogue.entry import ErrorPage
 
 CLUSTER_PAGES: Final = (
     ErrorPage(

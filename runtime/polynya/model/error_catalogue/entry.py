@@ -1,0 +1,80 @@
+"""An entry of the error catalogue: everything about one error, once.
+
+An entry is called to make its error, so that raising one takes a line:
+
+    raise BROKERS_UNREACHABLE(where=topic, why=str(error), servers=servers)
+
+`message`, `state` and `fix` are templates: `{servers}` stands for the value of that name. A test
+compares the names at each call with those in the templates. Values are never templates, whatever
+they contain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from polynya.model.errors import PolynyaError
+
+E = TypeVar("E", bound=PolynyaError)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorEntry(Generic[E]):
+    """One error code: the exception it raises, its texts, and its page.
+
+    Args:
+        raises: class of the error.
+        code: stable identifier such as `POLYNYA-STR-005`, never reused for another error.
+        title: what failed, in a few words; the heading of the page.
+        page: when the error is raised and what helps, for `polynya explain` and the docs.
+        message: what failed, in one sentence; the title if it is not given.
+        state: what this means for the data.
+        fix: the command or the edit that helps.
+    """
+
+    raises: type[E]
+    code: str
+    title: str
+    page: str
+    message: str | None = None
+    state: str | None = None
+    fix: str | None = None
+
+    def __call__(
+        self,
+        message: str | None = None,
+        *,
+        where: str | None = None,
+        why: str | None = None,
+        state: str | None = None,
+        fix: str | None = None,
+        **values: object,
+    ) -> E:
+        """Return the error with the values in its texts.
+
+        Args:
+            message: text for an error whose message only the caller knows; not a template.
+            where: `file:line:col`, or the name of the task, dataset or file concerned.
+            why: the cause, when the message does not say it.
+            state: like `message`, instead of the entry's.
+            fix: like `message`, instead of the entry's.
+            values: the values of the templates.
+        """
+        return self.raises(
+            self.code,
+            message or (self.message or self.title).format_map(values),
+            where=where,
+            state=state or (self.state and self.state.format_map(values)),
+            fix=fix or (self.fix and self.fix.format_map(values)),
+            why=why,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPage:
+    """An entry of which only the page is here, until its error is raised through the catalogue."""
+
+    code: str
+    title: str
+    page: str
