@@ -86,7 +86,11 @@ def test_every_dependency_has_its_line_in_the_decision_record() -> None:
 #: Packages that another required package imports when it is there, not Polynya itself.
 ASKED_FOR_BY = {"backports.zstd": "fastavro"}
 #: Packages that are imported under another name than their own.
-IMPORTED_AS = {"jpype1": "jpype", "python-dateutil": "dateutil"}
+IMPORTED_AS = {
+    "jpype1": "jpype",
+    "python-dateutil": "dateutil",
+    "typing-extensions": "typing_extensions",
+}
 
 
 def test_every_required_package_is_imported() -> None:
