@@ -20,7 +20,7 @@ Codes are stable; `polynya explain CODE` prints the page of a code
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 __all__ = [
     "ConfigError",
@@ -185,10 +185,17 @@ class FencedError(ConflictError):
         where: str | None = None,
         state: str | None = None,
         fix: str | None = None,
+        why: str | None = None,
     ) -> None:
-        super().__init__(code, message, where=where, state=state, fix=fix)
+        super().__init__(code, message, where=where, state=state, fix=fix, why=why)
         self.epoch = epoch
         self.owner = owner
+
+    def by(self, *, epoch: int, owner: str = "") -> Self:
+        """Return this error with the epoch and the owner that the table has now."""
+        self.epoch = epoch
+        self.owner = owner
+        return self
 
 
 class StaleStepError(ConflictError):

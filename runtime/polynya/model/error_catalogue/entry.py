@@ -4,6 +4,14 @@ An entry is called to make its error, so that raising one takes a line:
 
     raise BROKERS_UNREACHABLE(where=topic, why=str(error), servers=servers)
 
+A check of a document makes the same error and leaves the place to the document:
+
+    yield Problem(path, DUPLICATE_NAME(name=shown(name)))
+
+A few errors carry more than texts: `TABLE_TAKEN(table=name).by(epoch=5, owner="n2")`, and
+`DOCUMENT_UNREADABLE.raising(NewerDocumentError)(where=key)` where callers tell two cases of one
+code apart.
+
 `message`, `state` and `fix` are templates: `{servers}` stands for the value of that name. A test
 compares the names at each call with those in the templates. Values are never templates, whatever
 they contain.
@@ -17,6 +25,7 @@ from typing import Generic, TypeVar
 from polynya.model.errors import PolynyaError
 
 E = TypeVar("E", bound=PolynyaError)
+F = TypeVar("F", bound=PolynyaError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,12 @@ class ErrorEntry(Generic[E]):
             state=state or (self.state and self.state.format_map(values)),
             fix=fix or (self.fix and self.fix.format_map(values)),
             why=why,
+        )
+
+    def raising(self, raises: type[F]) -> ErrorEntry[F]:
+        """Return the same entry for another class, by which callers tell a special case apart."""
+        return ErrorEntry(
+            raises, self.code, self.title, self.page, self.message, self.state, self.fix
         )
 
 
