@@ -8,6 +8,8 @@
     │   └── TaskStoppedError a policy ended the task
     ├── DataError          rows break an invariant               exit 1
     ├── DependencyError    Java, jars, catalog, source           exit 4, worth a retry
+    │   ├── ExpiredError     the iterator of a shard expired
+    │   └── BusyError        a shard is read too often
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
     │   ├── FencedError      a newer owner has the table
     │   └── StaleStepError   another engine did, and the step is retried
@@ -23,11 +25,13 @@ from collections.abc import Iterable
 from typing import ClassVar, Self
 
 __all__ = [
+    "BusyError",
     "ConfigError",
     "ConfigErrors",
     "ConflictError",
     "DataError",
     "DependencyError",
+    "ExpiredError",
     "FencedError",
     "InternalError",
     "OperationError",
@@ -158,6 +162,14 @@ class DependencyError(PolynyaError):
 
     exit_code = 4
     retryable = True
+
+
+class ExpiredError(DependencyError):
+    """Raised when the iterator of a shard is too old: ask for another one at the same position."""
+
+
+class BusyError(DependencyError):
+    """Raised when a shard was read more often than it allows: retry later."""
 
 
 class ConflictError(PolynyaError):

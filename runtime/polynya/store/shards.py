@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from polynya.model.errors import DependencyError
-
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -59,14 +57,6 @@ class ShardPage:
     records: tuple[ShardRecord, ...] = ()
     following: str | None = None
     behind: timedelta = field(default_factory=timedelta)
-
-
-class ExpiredError(DependencyError):
-    """Raised when an iterator is too old: ask for another one at the same place."""
-
-
-class BusyError(DependencyError):
-    """Raised when a shard was asked more often than it answers: ask again later."""
 
 
 class Shards(Protocol):

@@ -13,17 +13,10 @@ from itertools import takewhile
 from typing import BinaryIO
 from zlib import crc32
 
-from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.errors import BusyError, DependencyError, ExpiredError, PolynyaError
 from polynya.store.clock import Clock
 from polynya.store.object_store import Content, ObjectInfo, checked_path
-from polynya.store.shards import (
-    BusyError,
-    ExpiredError,
-    Shard,
-    ShardedStream,
-    ShardPage,
-    ShardRecord,
-)
+from polynya.store.shards import Shard, ShardedStream, ShardPage, ShardRecord
 from polynya.store.streams import Page, Record, iterator_lost, throttled
 
 

@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Final
 
-from polynya.model.error_catalogue import capture, cluster, configuration, operation, streams
+from polynya.model.error_catalogue import (
+    capture,
+    cluster,
+    configuration,
+    operation,
+    stream_sources,
+    streams,
+)
 from polynya.model.error_catalogue.entry import ErrorEntry, ErrorPage
 
-MODULES: Final = (capture, cluster, configuration, operation, streams)
+MODULES: Final = (capture, cluster, configuration, operation, stream_sources, streams)
 
 
 def _entries(module: ModuleType) -> Iterator[ErrorEntry[Any] | ErrorPage]:

@@ -7,17 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.errors import DependencyError
+from polynya.model.errors import BusyError, DependencyError, ExpiredError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
 from polynya.store.clock import Retry
-from polynya.store.shards import (
-    BusyError,
-    ExpiredError,
-    Shard,
-    ShardedStream,
-    ShardPage,
-    ShardRecord,
-)
+from polynya.store.shards import Shard, ShardedStream, ShardPage, ShardRecord
 from polynya.store.streams import Page, Record, iterator_lost, throttled
 
 T = TypeVar("T")
