@@ -216,7 +216,7 @@ def test_what_lasts_is_told_once(node: Node) -> None:
         ["cluster.frozen"],
     ]
     assert cold[0].text() == "frozen   n1: kim: audit"
-    assert warm[0].text() == "thawed   n1: kim: audit"
+    assert warm[0].text() == "unfrozen n1: kim: audit"
 
 
 def test_the_report_says_who_leads_what_is_frozen_and_that_the_stream_is_gone(node: Node) -> None:

@@ -66,14 +66,14 @@ OF_CAPTURES: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         capture.CaptureTableFailed(subject="shop_db/public.odd", error=REFUSED),
         Level.WARNING,
-        "shop_db/public.odd: is tried again: db:5432: the database is not there (POLYNYA-GTW-068)",
+        "shop_db/public.odd: will be retried: db:5432: the database is not there (POLYNYA-GTW-068)",
         {"subject": "shop_db/public.odd", **_ERROR, "suspended": False, "refused": False},
     ),
     (
         capture.CaptureRetry(subject="shop_db", error=REFUSED, number=2, pause_seconds=10.0),
         Level.WARNING,
         (
-            "shop_db: the capture is interrupted, it begins again in 10 s: db:5432: the database "
+            "shop_db: the capture is interrupted, it restarts in 10 s: db:5432: the database "
             "is not there (POLYNYA-GTW-068)"
         ),
         {"subject": "shop_db", **_ERROR, "number": 2, "pause_seconds": 10.0},
@@ -87,7 +87,7 @@ OF_CAPTURES: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         capture.CaptureHeld(subject="shop_db", held=True),
         Level.CAUTION,
-        "stopped  shop_db: on request; `polynya landing resume shop_db` lets it go on",
+        "stopped  shop_db: on request; `polynya landing resume shop_db` resumes it",
         {"subject": "shop_db", "held": True},
     ),
 ]

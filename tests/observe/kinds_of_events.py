@@ -11,13 +11,13 @@ from polynya.observe.events import Event, Level
 OUTAGE = DependencyError("POLYNYA-DEP-005", "S3\nis slow", where="s3://lake", fix="wait")
 
 LOST = (
-    "lost     clicks/clicks: clicks/3 was deleted and made again: it is read from its begin on, "
-    "and what was not read of the old one is gone"
+    "lost     clicks/clicks: clicks/3 was deleted and created again: it is read from its "
+    "beginning, and unread records of the old one are lost"
 )
 
 GONE = (
-    "lost     web.users: clicks/users: landed batches 5 to 6 were removed before the table copied "
-    "them, with 40 messages"
+    "lost     web.users: clicks/users: landed batches 5 to 6 with 40 messages were removed "
+    "before the table copied them"
 )
 
 KEPT = (
@@ -126,7 +126,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {"subject": "clicks/clicks", "number": 5, "tables": ["web.users"]},
     ),
     (
-        streams.StreamLeftOut(subject="clicks", stream="clicks-eu"),
+        streams.StreamIgnored(subject="clicks", stream="clicks-eu"),
         Level.NOTE,
         "ignored  clicks: the new topic clicks-eu",
         {"subject": "clicks", "stream": "clicks-eu"},
@@ -301,8 +301,8 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         engine.ReloadWaiting(subject="shop.users", files=2),
         Level.NOTE,
         (
-            "waiting  shop.users: a reload is under way: "
-            "2 files of its load are left to `polynya reload`"
+            "waiting  shop.users: a reload is in progress: "
+            "`polynya reload` has to read 2 more files of its load"
         ),
         {"subject": "shop.users", "files": 2},
     ),

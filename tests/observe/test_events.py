@@ -48,7 +48,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         cluster.AgentStopped(subject="n1", reason="SIGTERM", seconds=1.45, cut_off=("shop.a",)),
         Level.WARNING,
-        "agent    n1: stopped after 1.4 s, cut off: shop.a",
+        "agent    n1: stopped after 1.4 s, interrupted: shop.a",
         {"subject": "n1", "reason": "SIGTERM", "seconds": 1.45, "cut_off": ["shop.a"]},
     ),
     (
@@ -96,7 +96,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             elsewhere=("c",),
         ),
         Level.NOTE,
-        "config   n1: 2c7e, 2 tasks, 1 of other clusters, 1 file as last good",
+        "config   n1: 2c7e, 2 tasks, 1 of other clusters, 1 file in the last valid version",
         {
             "subject": "n1",
             "identity": "2c7e",
@@ -108,7 +108,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        cluster.ConfigurationUnread(subject="n1", error=OUTAGE),
+        cluster.ConfigurationUnreadable(subject="n1", error=OUTAGE),
         Level.WARNING,
         "n1: the configuration could not be read: s3://lake: S3 is slow (POLYNYA-DEP-005); wait",
         {"subject": "n1", **OUTAGE.as_dict()},
@@ -122,13 +122,16 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         cluster.ConfigurationBroken(subject="n1", file="tasks/users.yml", error=BROKEN),
         Level.WARNING,
-        "n1: broken: tasks/users.yml:9:5: unknown key `keyz` (POLYNYA-CFG-007)",
+        (
+            "n1: invalid, the last valid version stays in force: "
+            "tasks/users.yml:9:5: unknown key `keyz` (POLYNYA-CFG-007)"
+        ),
         {"subject": "n1", "file": "tasks/users.yml", **BROKEN.as_dict()},
     ),
     (
-        cluster.ConfigurationMended(subject="n1", file="tasks/users.yml"),
+        cluster.ConfigurationFixed(subject="n1", file="tasks/users.yml"),
         Level.NOTE,
-        "config   n1: tasks/users.yml is right again",
+        "config   n1: tasks/users.yml is valid again",
         {"subject": "n1", "file": "tasks/users.yml"},
     ),
     (
@@ -189,11 +192,11 @@ def test_an_event_tells_people_and_programs(
 
 #: Told in tests of the cluster.
 OF_CLUSTERS = {
-    "AgentUpdate", "ClusterFrozen", "CommandChanged", "CommandUnread", "JobRunCancelled",
+    "AgentUpdate", "ClusterFrozen", "CommandChanged", "CommandUnreadable", "JobRunCancelled",
     "JobRunEnded", "JobRunStarted", "JobRunTrouble", "LeaderChanged", "NetworkConnected",
-    "NetworkDisconnected", "SharingRecovered", "SharingTrouble", "SpotAdvised", "SpotUnheard",
-    "UnitAlarm", "UnitClaimed", "UnitDecided", "UnitLost", "UnitPlanned", "UnitRaised",
-    "UnitReleased", "UnitRevoked", "UnitWishEnded",
+    "NetworkDisconnected", "ClusterRecovered", "ClusterTrouble", "SpotAdvised",
+    "SpotNoticesUnreadable", "UnitAlarm", "UnitClaimed", "UnitDecided", "UnitLost", "UnitPlanned",
+    "UnitRaised", "UnitReleased", "UnitRevoked", "UnitRequestEnded",
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polynya.observe.maintenance import joined, shape_of
+from polynya.observe.maintenance import combine, summarise
 from tests.cluster.fakes import a_look
 
 
@@ -12,7 +12,7 @@ def test_the_worst_of_some_figures_and_the_sum_of_others() -> None:
     good = replace(a_look("shop.a", 95), files=3, average_bytes=100, removed_orphan_bytes=None)
     bad = replace(a_look("shop.b", 60), files=1, average_bytes=20, deleted_share=0.4)
 
-    shape = shape_of([good, bad])
+    shape = summarise([good, bad])
 
     assert shape is not None
     assert (shape.health_percent, shape.deleted_share) == (60, 0.4)
@@ -22,5 +22,5 @@ def test_the_worst_of_some_figures_and_the_sum_of_others() -> None:
 
 
 def test_nobody_knows_before_a_look() -> None:
-    assert shape_of([]) is None
-    assert joined([]) is None
+    assert summarise([]) is None
+    assert combine([]) is None

@@ -21,8 +21,8 @@ from polynya.model.project import Task
 from polynya.observe.cluster import (
     ConfigurationAccepted,
     ConfigurationBroken,
-    ConfigurationMended,
-    ConfigurationUnread,
+    ConfigurationFixed,
+    ConfigurationUnreadable,
     ConfigurationUnused,
 )
 from polynya.observe.events import EventSink
@@ -278,7 +278,7 @@ class Watch:
     def _not_read(self, error: PolynyaError) -> None:
         # A lasting failure is reported once.
         if self.unread is None or str(self.unread) != str(error):
-            self._tell(ConfigurationUnread(subject=self._node, error=error))
+            self._tell(ConfigurationUnreadable(subject=self._node, error=error))
         self.unread = error
 
     def _tell_unused(self, unused: tuple[PolynyaError, ...]) -> None:
@@ -305,7 +305,7 @@ class Watch:
             if file not in before or str(before[file]) != str(error):
                 self._tell(ConfigurationBroken(subject=self._node, file=file, error=error))
         for file in sorted(before.keys() - found.errors.keys()):
-            self._tell(ConfigurationMended(subject=self._node, file=file))
+            self._tell(ConfigurationFixed(subject=self._node, file=file))
 
 
 def _unwritable(error: OSError) -> DependencyError:

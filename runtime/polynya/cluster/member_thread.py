@@ -41,7 +41,7 @@ from polynya.cluster.unit import JobKey
 from polynya.engine.errors import as_polynya
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import PolynyaError
-from polynya.observe.cluster import SpotAdvised, SpotUnheard
+from polynya.observe.cluster import SpotAdvised, SpotNoticesUnreadable
 from polynya.observe.events import EventSink
 from polynya.store.clock import BootClock
 from polynya.store.places import stream_at
@@ -58,7 +58,7 @@ def watch_spot(imds: Imds, node: str, inbox: Inbox) -> None:
             inbox.put(LeaveAdvised(advice.reason))
 
     def unheard(error: PolynyaError) -> None:
-        inbox.put(Noticed(SpotUnheard(subject=node, error=error)))
+        inbox.put(Noticed(SpotNoticesUnreadable(subject=node, error=error)))
 
     SpotWatcher(imds, advised, unheard).start()
 

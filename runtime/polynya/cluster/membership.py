@@ -376,7 +376,7 @@ class Part:
         """Say what became of a wish for a unit."""
         asked = settled.asked
         self._tell(
-            events.UnitWishEnded(
+            events.UnitRequestEnded(
                 subject=settled.unit.name,
                 task=settled.unit.task,
                 kind=asked.errand.kind,
@@ -483,9 +483,9 @@ class Part:
         for text in troubles:
             # What lasts is said once.
             if text not in self._troubles:
-                yield events.SharingTrouble(subject=self._node, message=text)
+                yield events.ClusterTrouble(subject=self._node, message=text)
         if self._troubles and not troubles:
-            yield events.SharingRecovered(subject=self._node)
+            yield events.ClusterRecovered(subject=self._node)
         self._troubles = troubles
 
 

@@ -18,7 +18,7 @@ from polynya.cluster.jobs import Job
 from polynya.engine.backlog import ELSEWHERE_SECONDS, Taken, Waiting
 from polynya.engine.scheduler import THREADS
 from polynya.model.errors import PolynyaError
-from polynya.observe.maintenance import Shape, joined, shape_of
+from polynya.observe.maintenance import HealthSummary, combine, summarise
 from polynya.observe.metrics import Figures, Metric, MetricsSink, Minute
 
 FORMAT_VERSION: Final = "1.0"
@@ -142,7 +142,7 @@ def _tasks(facts: Facts) -> dict[str, Any]:
             job.key.task, {"file": files.get(job.key.task), "state": "", "held": False, "jobs": {}}
         )
         task["held"] = task["held"] or job.held is not None
-        shape = shape_of(job.looks.values())
+        shape = summarise(job.looks.values())
         task["jobs"][job.key.name] = {
             "state": job.state,
             "reason": job.reason,
@@ -270,7 +270,7 @@ class MetricsOutlet:
     def _maintenance(self, task: str, jobs: Iterable[Mapping[str, Any]]) -> list[Metric]:
         """The shape of its tables, and what it took to keep them; nothing before a look."""
         written = self._since(task, "maintenance_bytes", jobs)
-        shape = joined(Shape(**job["shape"]) for job in jobs if job["shape"] is not None)
+        shape = combine(HealthSummary(**job["shape"]) for job in jobs if job["shape"] is not None)
         if shape is None:
             return []
         return [

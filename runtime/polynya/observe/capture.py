@@ -1,4 +1,4 @@
-"""Events of captures: what of a database is loaded, landed, behind, or left out."""
+"""Events of captures: what of a database is loaded, landed, late, or left out."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from polynya.model.errors import PolynyaError
-from polynya.observe.events import ErrorEvent, Event, Level, counted, line, one_line
+from polynya.observe.events import ErrorEvent, Event, Level, counted, line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureTable(Event):
-    """A table of a capture is in another state; the subject is `task/table`.
+    """A table of a capture changed its state; the subject is `task/table`.
 
-    `state` is `queued`, `loading`, `running` or `error`, which waits for a person; `rows` are
+    `state` is `queued`, `loading`, `running` or `error`, which waits for an operator; `rows` are
     loaded so far.
     """
 
     type: ClassVar[str] = "capture.table"
+    verb: ClassVar[str] = "table"
+    template: ClassVar[str] = "{state}, {row_count} loaded"
+    default_level: ClassVar[Level] = Level.DETAIL
     state: str
     rows: int
 
     @property
-    def level(self) -> Level:
-        """What it means for people has events of its own."""
-        return Level.DETAIL
-
-    @override
-    def text(self) -> str:
-        return line("table", self.subject, f"{self.state}, {counted(self.rows, 'row')} loaded")
+    def row_count(self) -> str:
+        """`1,200 rows`."""
+        return counted(self.rows, "row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,35 +37,40 @@ class CaptureLoaded(Event):
     """All rows of a table have landed; from now on only its changes do."""
 
     type: ClassVar[str] = "capture.loaded"
+    verb: ClassVar[str] = "loaded"
+    template: ClassVar[str] = "{row_count}, {size} in {seconds:.1f} s ({rate:,.0f}/s)"
     rows: int
     bytes: int
     seconds: float
 
-    @override
-    def text(self) -> str:
-        rate = self.rows / self.seconds if self.seconds else 0
-        return line(
-            "loaded",
-            self.subject,
-            f"{counted(self.rows, 'row')}, {_size(self.bytes)} in {self.seconds:.1f} s "
-            f"({rate:,.0f}/s)",
-        )
+    @property
+    def row_count(self) -> str:
+        """`1,200 rows`."""
+        return counted(self.rows, "row")
+
+    @property
+    def size(self) -> str:
+        """`3.0 MiB`."""
+        return _size(self.bytes)
+
+    @property
+    def rate(self) -> float:
+        """Rows in a second."""
+        return self.rows / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureStreaming(Event):
-    """The stream of the database is connected: changes land from now on."""
+    """The stream of the database is connected."""
 
     type: ClassVar[str] = "capture.streaming"
-
-    @override
-    def text(self) -> str:
-        return line("stream", self.subject, "connected, changes land from now on")
+    verb: ClassVar[str] = "stream"
+    template: ClassVar[str] = "connected, changes land from now on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLanded(Event):
-    """A landed batch of rows or changes was put.
+    """A landed batch of rows or changes was written.
 
     `bytes` are those of its events, 0 where they were not counted; `object_bytes` those of the
     object.
@@ -81,8 +84,9 @@ class CaptureLanded(Event):
     seconds: float
 
     @property
+    @override
     def level(self) -> Level:
-        """A batch without events is only a position."""
+        # A batch without events is only a position.
         return Level.NOTE if self.events else Level.DETAIL
 
     @override
@@ -95,9 +99,9 @@ class CaptureLanded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLag(Event):
-    """How far the landing zone is behind the database; None is not known.
+    """How far the landing zone is behind the database; None if it is unknown.
 
-    `notes` are for people, such as the danger to the database's disk.
+    `notes` are for people, such as a warning that the database's disk may fill up.
     """
 
     type: ClassVar[str] = "capture.lag"
@@ -106,13 +110,9 @@ class CaptureLag(Event):
     notes: tuple[str, ...] = ()
 
     @property
+    @override
     def level(self) -> Level:
-        """Somebody should look when there is a note."""
         return Level.CAUTION if self.notes else Level.DETAIL
-
-    def figures(self) -> Mapping[str, Any]:
-        """Notes as a list."""
-        return {"bytes": self.bytes, "seconds": self.seconds, "notes": list(self.notes)}
 
     @override
     def text(self) -> str:
@@ -121,11 +121,11 @@ class CaptureLag(Event):
 
 def lag_in_words(lag: CaptureLag) -> str:
     """`12.0 MiB, 3 s`."""
-    known = [
+    parts = [
         None if lag.bytes is None else _size(lag.bytes),
         None if lag.seconds is None else f"{lag.seconds:,.0f} s",
     ]
-    return ", ".join(part for part in known if part is not None) or "not known"
+    return ", ".join(part for part in parts if part is not None) or "unknown"
 
 
 def _size(size: int) -> str:
@@ -142,43 +142,38 @@ class CaptureTableFailed(ErrorEvent):
     """
 
     type: ClassVar[str] = "capture.table_failed"
-    what: ClassVar[str] = "cannot be read"
+    template: ClassVar[str] = "{consequence}: {cause}"
     suspended: bool = False
     refused: bool = False
 
-    def figures(self) -> Mapping[str, Any]:
-        """The error, and what becomes of the table."""
-        own = {"suspended": self.suspended, "refused": self.refused}
-        return {**self.error.as_dict(), **own}
+    @property
+    def consequence(self) -> str:
+        """What happens to the table."""
+        if self.suspended:
+            return "suspended until it is resumed"
+        return "request refused, the capture continues" if self.refused else "will be retried"
 
     @override
-    def text(self) -> str:
-        goes_on = "goes on as it is" if self.refused else "is tried again"
-        then = "is left out from now on" if self.suspended else goes_on
-        return f"{self.subject}: {then}: {one_line(self.error)}"
+    def figures(self) -> Mapping[str, Any]:
+        own = {"suspended": self.suspended, "refused": self.refused}
+        return {**self.error.as_dict(), **own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRetry(ErrorEvent):
-    """The capture ended by something that may pass, the `number`-th time in a row."""
+    """The capture ended with an error that may pass, the `number`-th time in a row."""
 
     type: ClassVar[str] = "capture.retry"
-    what: ClassVar[str] = "the capture is interrupted"
-    error: PolynyaError
+    template: ClassVar[str] = (
+        "the capture is interrupted, it restarts in {pause_seconds:,.0f} s: {cause}"
+    )
     number: int
     pause_seconds: float
 
+    @override
     def figures(self) -> Mapping[str, Any]:
-        """The error, and when it is tried again."""
         own = {"number": self.number, "pause_seconds": self.pause_seconds}
         return {**self.error.as_dict(), **own}
-
-    @override
-    def text(self) -> str:
-        return (
-            f"{self.subject}: {self.what}, it begins again in {self.pause_seconds:,.0f} s: "
-            f"{one_line(self.error)}"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,16 +181,10 @@ class CaptureExpired(Event):
     """Landed batches were removed because they are older than the task keeps them."""
 
     type: ClassVar[str] = "capture.expired"
+    verb: ClassVar[str] = "expired"
+    template: ClassVar[str] = "{files:,} landed batches"
+    default_level: ClassVar[Level] = Level.DETAIL
     files: int
-
-    @property
-    def level(self) -> Level:
-        """It is what was asked for."""
-        return Level.DETAIL
-
-    @override
-    def text(self) -> str:
-        return line("expired", self.subject, f"{self.files:,} landed batches")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,13 +195,14 @@ class CaptureHeld(Event):
     held: bool
 
     @property
+    @override
     def level(self) -> Level:
-        """What is not captured may be lost in the end."""
+        # The source may delete changes that are not captured for long.
         return Level.CAUTION if self.held else Level.NOTE
 
     @override
     def text(self) -> str:
         if self.held:
-            return line("stopped", self.subject, f"on request; `polynya landing resume "
-                        f"{self.subject}` lets it go on")  # fmt: skip
-        return line("resumed", self.subject, "the capture goes on")
+            resume = f"polynya landing resume {self.subject}"
+            return line("stopped", self.subject, f"on request; `{resume}` resumes it")
+        return line("resumed", self.subject, "the capture continues")

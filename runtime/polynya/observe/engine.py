@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from polynya.model.config.evolution import policy_in_words
-from polynya.model.errors import ConflictError, PolynyaError, SuspendedError
-from polynya.observe.events import Event, Level, counted, line, one_line
+from polynya.model.errors import ConflictError, SuspendedError
+from polynya.observe.events import ErrorEvent, Event, Level, counted, line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +18,14 @@ class BatchCopied(Event):
     """A batch was committed. rows_in = rows_out + rows_filtered + rows_quarantined.
 
     `seconds` is the time from its first byte to its commit. Datasets that share their files share
-    the time in which these are read.
+    the time of reading them.
     """
 
     type: ClassVar[str] = "batch.copied"
+    verb: ClassVar[str] = "copied"
+    template: ClassVar[str] = (
+        "{rows_out:,} of {rows_in:,} records{quarantined} in {seconds:.1f} s ({rate:,.0f}/s)"
+    )
     rows_in: int
     rows_out: int
     rows_filtered: int
@@ -30,29 +34,33 @@ class BatchCopied(Event):
     seconds: float
 
     @property
+    @override
     def level(self) -> Level:
-        """A batch without records is only a position, such as that of a whole task."""
+        # A batch without records is only a position, such as that of a whole task.
         if self.rows_quarantined:
             return Level.CAUTION
         return Level.NOTE if self.rows_in else Level.DETAIL
 
-    @override
-    def text(self) -> str:
-        quarantined = f", {self.rows_quarantined} quarantined" if self.rows_quarantined else ""
-        rate = self.rows_in / self.seconds if self.seconds else 0
-        return line(
-            "copied",
-            self.subject,
-            f"{self.rows_out:,} of {self.rows_in:,} records{quarantined} "
-            f"in {self.seconds:.1f} s ({rate:,.0f}/s)",
-        )
+    @property
+    def quarantined(self) -> str:
+        """`, 10 quarantined`, or nothing."""
+        return f", {self.rows_quarantined} quarantined" if self.rows_quarantined else ""
+
+    @property
+    def rate(self) -> float:
+        """Records in a second."""
+        return self.rows_in / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProgress(Event):
-    """Tasks read a part of a large full load, and it was committed. `reason`: why tasks did."""
+    """Spark tasks read a part of a large full load, and it was committed; `reason` is why."""
 
     type: ClassVar[str] = "load.progress"
+    verb: ClassVar[str] = "loading"
+    template: ClassVar[str] = (
+        "{left_mebibytes:,.0f} MiB left, about {left_seconds:,.0f} s at {rate:,.0f} records/s"
+    )
     reason: str
     rows: int
     seconds: float
@@ -60,17 +68,28 @@ class LoadProgress(Event):
     left_bytes: int
 
     @property
+    @override
     def level(self) -> Level:
-        """A load in one commit has no progress."""
+        # A load in one commit has no progress.
         return Level.NOTE if self.left_bytes else Level.DETAIL
+
+    @property
+    def left_mebibytes(self) -> float:
+        """Size of the rest."""
+        return self.left_bytes / 2**20
 
     @property
     def left_seconds(self) -> float:
         """Time that the rest takes at this speed."""
         return self.seconds * self.left_bytes / self.read_bytes if self.read_bytes else 0.0
 
+    @property
+    def rate(self) -> float:
+        """Records in a second."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    @override
     def figures(self) -> Mapping[str, Any]:
-        """With the time that is left."""
         return {
             "reason": self.reason,
             "rows": self.rows,
@@ -80,45 +99,29 @@ class LoadProgress(Event):
             "left_seconds": round(self.left_seconds),
         }
 
-    @override
-    def text(self) -> str:
-        rate = self.rows / self.seconds if self.seconds else 0
-        return line(
-            "loading",
-            self.subject,
-            f"{self.left_bytes / 2**20:,.0f} MiB left, about {self.left_seconds:,.0f} s "
-            f"at {rate:,.0f} records/s",
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadInBatches(Event):
-    """A large full load, or a part of it, is read in batches, and why."""
+    """A large full load, or a part of it, is read in batches, which is slower; `reason` is why."""
 
     type: ClassVar[str] = "load.in_batches"
+    verb: ClassVar[str] = "loading"
+    template: ClassVar[str] = "in batches: {reason}"
+    default_level: ClassVar[Level] = Level.DETAIL
     reason: str
-
-    @property
-    def level(self) -> Level:
-        """It is slower, and as right."""
-        return Level.DETAIL
-
-    @override
-    def text(self) -> str:
-        return line("loading", self.subject, f"in batches: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetApplied(Event):
-    """Pending changes were applied. `rows` counts what was written and removed, by name."""
+    """Pending changes were applied. `rows` counts written and removed rows, by name."""
 
     type: ClassVar[str] = "dataset.applied"
     reason: str
     seconds: float
     rows: Mapping[str, int]
 
+    @override
     def figures(self) -> Mapping[str, Any]:
-        """The figures stand next to the reason."""
         return {"reason": self.reason, "seconds": self.seconds, **self.rows}
 
     @override
@@ -134,38 +137,35 @@ class DatasetApplied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplySkipped(Event):
-    """Pending changes wait, and why; reported when the reason changes."""
+    """Pending changes wait; reported when the reason changes. Live queries see them anyway."""
 
     type: ClassVar[str] = "apply.skipped"
+    verb: ClassVar[str] = "waiting"
+    template: ClassVar[str] = "{reason}"
+    default_level: ClassVar[Level] = Level.DETAIL
     reason: str
-
-    @property
-    def level(self) -> Level:
-        """Queries see pending changes: nobody has to know."""
-        return Level.DETAIL
-
-    @override
-    def text(self) -> str:
-        return line("waiting", self.subject, self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChanged(Event):
-    """The source changed, and a policy decided. `change` is the kind, `says` a sentence."""
+    """The source changed, and a policy decided. `change` is its type, `says` a sentence."""
 
     type: ClassVar[str] = "schema.changed"
+    verb: ClassVar[str] = "changed"
+    template: ClassVar[str] = "{says} ({decision})"
     change: str
     policy: str
     says: str
 
-    @override
-    def text(self) -> str:
-        return line("changed", self.subject, f"{self.says} ({policy_in_words(self.policy)})")
+    @property
+    def decision(self) -> str:
+        """The policy in words."""
+        return policy_in_words(self.policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnsRewritten(Event):
-    """Columns got types that took writing every row again.
+    """Columns got types that required rewriting every row.
 
     `columns` has the old and the new type of each, in words; `size_bytes` are of the new files.
     """
@@ -178,7 +178,7 @@ class ColumnsRewritten(Event):
 
     @override
     def text(self) -> str:
-        types = ", ".join(f"{name} {kinds}" for name, kinds in self.columns.items())
+        types = ", ".join(f"{name} {change}" for name, change in self.columns.items())
         return line(
             "rewrote", self.subject, f"{types}, {counted(self.rows, 'row')} in {self.seconds:.1f} s"
         )
@@ -188,26 +188,21 @@ class ColumnsRewritten(Event):
 class FileChanged(Event):
     """A landed file changed after it was copied; its new content is not read.
 
-    If the size is the one that was copied, the file was replaced, or the same bytes were written.
+    If its size is unchanged, the file was replaced, or the same bytes were written again.
     """
 
     type: ClassVar[str] = "file.changed"
+    template: ClassVar[str] = "{file} {change} after it was copied; the new content is not read"
+    default_level: ClassVar[Level] = Level.WARNING
     file: str
     size_bytes: int
     copied_bytes: int
 
     @property
-    def level(self) -> Level:
-        """Records may be missing."""
-        return Level.WARNING
-
-    @override
-    def text(self) -> str:
-        replaced = self.size_bytes == self.copied_bytes
-        what = "was replaced by one of equal size" if replaced else "changed"
-        return (
-            f"{self.subject}: {self.file} {what} after it was copied; the new content is not read"
-        )
+    def change(self) -> str:
+        """What happened to the file."""
+        same_size = self.size_bytes == self.copied_bytes
+        return "was replaced by a file of the same size" if same_size else "changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,61 +210,57 @@ class FileWaiting(Event):
     """A landed file cannot be read before another one has landed; reported once."""
 
     type: ClassVar[str] = "file.waiting"
+    verb: ClassVar[str] = "waiting"
+    template: ClassVar[str] = "{file}: {waits_for} has not landed"
     file: str
     waits_for: str
-
-    @override
-    def text(self) -> str:
-        return line("waiting", self.subject, f"{self.file}: {self.waits_for} has not landed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadLoaded(Event):
-    """A batch of a full load was gathered outside Current."""
+    """A batch of a full load was written next to Current."""
 
     type: ClassVar[str] = "reload.loaded"
+    verb: ClassVar[str] = "loaded"
+    template: ClassVar[str] = "{rows_loaded:,} rows, {files_left} files left"
     rows_in: int
     rows_loaded: int
     rows_quarantined: int
     files_left: int
 
-    @override
-    def text(self) -> str:
-        return line(
-            "loaded", self.subject, f"{self.rows_loaded:,} rows, {self.files_left} files left"
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadWaiting(Event):
-    """A reload is under way and a run leaves its files to it; reported once."""
+    """A reload is in progress and a run leaves its files to it; reported once."""
 
     type: ClassVar[str] = "reload.waiting"
+    verb: ClassVar[str] = "waiting"
+    template: ClassVar[str] = "a reload is in progress: `polynya reload` has to read {rest}"
     files: int
 
-    @override
-    def text(self) -> str:
-        # A stream that never landed has no files.
-        left = f"{self.files} files of its load are left" if self.files else "its stream is left"
-        text = f"a reload is under way: {left} to `polynya reload`"
-        return line("waiting", self.subject, text)
+    @property
+    def rest(self) -> str:
+        """What is left of the load. A stream that never landed has no files."""
+        return f"{counted(self.files, 'more file')} of its load" if self.files else "its stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractApplied(Event):
-    """A full extract was compared and moved. `time`: when it was made; `complete`: all of it."""
+    """A full extract was compared and written. `time`: when it was made; `complete`: all of it."""
 
     type: ClassVar[str] = "extract.applied"
+    verb: ClassVar[str] = "extract"
+    template: ClassVar[str] = "{extract}, {rows_loaded:,} rows{incomplete}"
     extract: str | None
     time: str
     rows_loaded: int
     rows_quarantined: int
     complete: bool
 
-    @override
-    def text(self) -> str:
-        note = "" if self.complete else ", incomplete"
-        return line("extract", self.subject, f"{self.extract}, {self.rows_loaded:,} rows{note}")
+    @property
+    def incomplete(self) -> str:
+        """`, incomplete`, or nothing."""
+        return "" if self.complete else ", incomplete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,25 +268,21 @@ class ExtractWaiting(Event):
     """A full extract cannot be read yet; reported once."""
 
     type: ClassVar[str] = "extract.waiting"
+    verb: ClassVar[str] = "waiting"
+    template: ClassVar[str] = "{extract}: {reason}"
     extract: str
     reason: str
-
-    @override
-    def text(self) -> str:
-        return line("waiting", self.subject, f"{self.extract}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractRestarted(Event):
-    """What was gathered of an extract was thrown away; the next run begins with it again."""
+    """The rows loaded of an extract were discarded; the next run starts it from scratch."""
 
     type: ClassVar[str] = "extract.restarted"
+    verb: ClassVar[str] = "restarted"
+    template: ClassVar[str] = "{extract}: {reason}"
     extract: str
     reason: str
-
-    @override
-    def text(self) -> str:
-        return line("restarted", self.subject, f"{self.extract}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,39 +290,36 @@ class ColumnUnknown(Event):
     """A setting names a column that no record has yet; `meant` is one of a similar name."""
 
     type: ClassVar[str] = "column.unknown"
+    template: ClassVar[str] = "`{setting}` names `{column}`, which no record has{suggestion}"
+    default_level: ClassVar[Level] = Level.WARNING
     setting: str
     column: str
     meant: str | None = None
 
     @property
-    def level(self) -> Level:
-        """It may be a typing error."""
-        return Level.WARNING
-
-    @override
-    def text(self) -> str:
-        guess = "" if self.meant is None else f"; did you mean `{self.meant}`?"
-        return f"{self.subject}: `{self.setting}` names `{self.column}`, which no record has{guess}"
+    def suggestion(self) -> str:
+        """`; did you mean …?`, or nothing."""
+        return "" if self.meant is None else f"; did you mean `{self.meant}`?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitFailed(Event):
-    """A dataset, or a task that finds its datasets, failed; said once while it lasts.
+class UnitFailed(ErrorEvent):
+    """A dataset, or a task that discovers its datasets, failed; reported once while it lasts.
 
     `goes_on`: the run tries it again; otherwise it is done with it.
     """
 
     type: ClassVar[str] = "unit.failed"
-    error: PolynyaError
     goes_on: bool = True
 
     @property
+    @override
     def level(self) -> Level:
-        """Somebody has to act; what another process works on may come back by itself."""
+        # Work that another process holds may return by itself.
         return Level.CAUTION if isinstance(self.error, ConflictError) else Level.FAILURE
 
+    @override
     def figures(self) -> Mapping[str, Any]:
-        """The error as its code and one text."""
         return {"code": self.error.code, "message": str(self.error)}
 
     @override
@@ -345,31 +329,25 @@ class UnitFailed(Event):
             verb = "suspended"
         elif isinstance(self.error, ConflictError):
             verb = "waiting"
-        return line(verb, self.subject, one_line(self.error))
+        return line(verb, self.subject, self.cause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRecovered(Event):
-    """What failed, or had to wait, works again."""
+    """A unit that failed, or had to wait, works again."""
 
     type: ClassVar[str] = "unit.recovered"
-
-    @override
-    def text(self) -> str:
-        return line("recovered", self.subject, "works again")
+    verb: ClassVar[str] = "recovered"
+    template: ClassVar[str] = "works again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewsPublished(Event):
-    """Views for other engines were made or changed."""
+    """Views for other engines were created or changed."""
 
     type: ClassVar[str] = "views.published"
+    default_level: ClassVar[Level] = Level.DETAIL
     views: tuple[str, ...]
-
-    @property
-    def level(self) -> Level:
-        """They are there when they are needed."""
-        return Level.DETAIL
 
     @override
     def text(self) -> str:
@@ -377,21 +355,12 @@ class ViewsPublished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewsFailed(Event):
+class ViewsFailed(ErrorEvent):
     """Views for other engines could not be published; reported once while it lasts."""
 
     type: ClassVar[str] = "views.failed"
-    error: PolynyaError
-
-    @property
-    def level(self) -> Level:
-        """Readers may miss them."""
-        return Level.WARNING
-
-    def figures(self) -> Mapping[str, Any]:
-        """The error as one text and its code."""
-        return {"error": str(self.error), "code": self.error.code}
+    template: ClassVar[str] = "other engines may miss its views: {cause}"
 
     @override
-    def text(self) -> str:
-        return f"{self.subject}: other engines may miss its views: {one_line(self.error)}"
+    def figures(self) -> Mapping[str, Any]:
+        return {"error": str(self.error), "code": self.error.code}

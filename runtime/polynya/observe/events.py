@@ -1,12 +1,12 @@
-"""Events as data: the engine emits what happens, and others decide how to show it.
+"""Events as data: the engine emits them, and each command decides how to show them.
 
-Each kind of event is a dataclass in a module of `observe`. Its `type` and the names of its fields
-are a contract with programs that read `--json`: fields may be added, never changed or removed.
+Each type of event is a dataclass in a module of `observe`: its fields, a `type`, and a `template`
+for its line. Its `type` and the names of its fields are a contract with programs that read
+`--json`: fields may be added, never changed or removed.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -22,11 +22,11 @@ class Level(Enum):
     """How much an event matters to people."""
 
     DETAIL = auto()
-    """Shown when somebody asks for more."""
+    """Shown with `--verbose`."""
     PROGRESS = auto()
     """Shown while it lasts, then gone."""
     NOTE = auto()
-    """Shown unless somebody asks for silence."""
+    """Shown unless `--quiet` is set."""
     CAUTION = auto()
     """Always shown, in yellow: somebody should look at it."""
     WARNING = auto()
@@ -36,16 +36,22 @@ class Level(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event(ABC):
+class Event:
     """One thing that happened.
 
     Attributes:
         type: stable dotted name, such as `batch.copied`.
+        verb: first word of its line, in a column of its own; none for a warning.
+        template: what its line says after the subject. In both, `{name}` is a field or a property.
+        default_level: how much it matters to people, unless its fields say otherwise.
         subject: what it happened to: `schema.dataset`, a task, or a node.
         task: the task of the subject, where a node runs several of them.
     """
 
     type: ClassVar[str]
+    verb: ClassVar[str] = ""
+    template: ClassVar[str] = ""
+    default_level: ClassVar[Level] = Level.NOTE
 
     subject: str
     task: str | None = None
@@ -53,11 +59,15 @@ class Event(ABC):
     @property
     def level(self) -> Level:
         """How much it matters to people."""
-        return Level.NOTE
+        return self.default_level
 
-    @abstractmethod
     def text(self) -> str:
         """One line for people."""
+        values = _Attributes(self)
+        text = self.template.format_map(values)
+        if not self.verb:
+            return f"{self.subject}: {text}"
+        return line(self.verb.format_map(values), self.subject, text)
 
     def figures(self) -> Mapping[str, Any]:
         """Its own fields as JSON values; figures have their unit in the name."""
@@ -70,25 +80,31 @@ class Event(ABC):
         return {"subject": self.subject, **task, **self.figures()}
 
 
+class _Attributes:
+    """Fields and properties of an event by name, for its templates."""
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self._event, name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorEvent(Event):
-    """Something fails for now, and somebody has to act. `what` stands before the error."""
+    """Something fails for now, and somebody has to act."""
 
-    what: ClassVar[str]
+    default_level: ClassVar[Level] = Level.WARNING
     error: PolynyaError
 
     @property
-    def level(self) -> Level:
-        """A warning."""
-        return Level.WARNING
-
-    def figures(self) -> Mapping[str, Any]:
-        """The error with all its parts."""
-        return self.error.as_dict()
+    def cause(self) -> str:
+        """The error in one line."""
+        return one_line(self.error)
 
     @override
-    def text(self) -> str:
-        return f"{self.subject}: {self.what}: {one_line(self.error)}"
+    def figures(self) -> Mapping[str, Any]:
+        return self.error.as_dict()
 
 
 _COMMON: Final = frozenset({"subject", "task"})
@@ -97,7 +113,7 @@ EventSink: TypeAlias = Callable[[Event], None]
 
 
 def discard(event: Event) -> None:
-    """A sink for nobody."""
+    """A sink that ignores events."""
     del event
 
 
@@ -114,13 +130,13 @@ def counted(number: int, noun: str) -> str:
 def one_line(error: PolynyaError) -> str:
     """An error in one line: where, what, its code, and what to do."""
     if isinstance(error, ConfigErrors):
-        return "; ".join(one_line(one) for one in error.errors)
-    place = f"{error.where}: " if error.where else ""
+        return "; ".join(one_line(part) for part in error.errors)
+    where = f"{error.where}: " if error.where else ""
     fix = f"; {error.fix}" if error.fix else ""
-    return f"{place}{' '.join(error.message.split())} ({error.code}){fix}"
+    return f"{where}{' '.join(error.message.split())} ({error.code}){fix}"
 
 
-#: What takes a while.
+#: A step that takes a while.
 Step: TypeAlias = Literal["starting", "copying", "applying", "loading"]
 
 
@@ -129,17 +145,18 @@ class RunStarted(Event):
     """A run began; its subject is the project."""
 
     type: ClassVar[str] = "run.started"
+    verb: ClassVar[str] = "start"
+    template: ClassVar[str] = "target {target}, {task_count}"
     target: str
     tasks: tuple[str, ...]
 
-    @override
-    def text(self) -> str:
-        tasks = counted(len(self.tasks), "task")
-        return line("start", self.subject, f"target {self.target}, {tasks}")
+    @property
+    def task_count(self) -> str:
+        """`2 tasks`."""
+        return counted(len(self.tasks), "task")
 
 
-#: Characters of a bar.
-_BAR: Final = 10
+_BAR_CHARACTERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,16 +164,17 @@ class StepProgress(Event):
     """How far a step that takes a while has come; `StepEnded` follows.
 
     Attributes:
-        step: what is done.
-        seconds: time since the step began, or since what it is a part of did.
-        rows: rows done so far, None when they are not counted meanwhile.
-        rows_before: those of them that were done before the step began.
-        rows_left, files_left, left_bytes: what is left of it, None when that is not known.
+        step: what it does.
+        seconds: time since the step began, or since the larger step that it belongs to.
+        rows: rows done so far, None if they are not counted while it runs.
+        rows_before: rows of these that were done before the step began.
+        rows_left, files_left, left_bytes: the remaining work, None if it is unknown.
         left_seconds: time that the rest takes at the speed so far, None before it was measured.
-        detail: what of the step is under way.
+        detail: the part of the step that is running.
     """
 
     type: ClassVar[str] = "step.progress"
+    default_level: ClassVar[Level] = Level.PROGRESS
     step: Step
     seconds: float = 0.0
     rows: int | None = None
@@ -167,14 +185,9 @@ class StepProgress(Event):
     left_seconds: float | None = None
     detail: str | None = None
 
-    @property
-    def level(self) -> Level:
-        """It is over soon."""
-        return Level.PROGRESS
-
+    @override
     def figures(self) -> Mapping[str, Any]:
-        """Only what is known."""
-        known = {
+        figures = {
             "step": self.step,
             "seconds": round(self.seconds, 3),
             "rows": self.rows,
@@ -184,7 +197,7 @@ class StepProgress(Event):
             "left_seconds": None if self.left_seconds is None else round(self.left_seconds),
             "detail": self.detail,
         }
-        return {name: value for name, value in known.items() if value is not None}
+        return {name: value for name, value in figures.items() if value is not None}
 
     @override
     def text(self) -> str:
@@ -195,11 +208,11 @@ class StepProgress(Event):
             None if self.files_left is None else counted(self.files_left, "file"),
             None if self.left_bytes is None else f"{self.left_bytes / 2**20:,.1f} MiB",
         ]
-        known = ", ".join(part for part in left if part is not None)
+        remaining = ", ".join(part for part in left if part is not None)
         rate = self._rate()
         parts = [
             self.detail,
-            f"{known} left" if known else None,
+            f"{remaining} left" if remaining else None,
             None if rate is None else f"{rate:,.0f} records/s",
             None if self.left_seconds is None else f"about {self.left_seconds:,.0f} s",
         ]
@@ -211,12 +224,12 @@ class StepProgress(Event):
         return rows / self.seconds if rows and self.seconds else None
 
     def _bar(self, rows: int, left: int) -> str:
-        """`[####......] 40 %, about 6 s, 4,000 rows, …`: what matters first, for narrow windows."""
+        """`[####......] 40%, about 6 s, 4,000 rows, …`: the important parts first, if it is cut."""
         share = rows / max(1, rows + left)
-        done = round(share * _BAR)
+        done = round(share * _BAR_CHARACTERS)
         rate = self._rate()
         parts = [
-            f"[{'#' * done}{'.' * (_BAR - done)}] {share:.0%}",
+            f"[{'#' * done}{'.' * (_BAR_CHARACTERS - done)}] {share:.0%}",
             None if self.left_seconds is None else f"about {self.left_seconds:,.0f} s",
             counted(rows, "row"),
             self.detail,
@@ -227,23 +240,17 @@ class StepProgress(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEnded(Event):
-    """A step that was reported as running is over, however it ended."""
+    """A step that was reported as running has ended; its result has an event of its own."""
 
     type: ClassVar[str] = "step.ended"
-
-    @property
-    def level(self) -> Level:
-        """What came of it has an event of its own."""
-        return Level.PROGRESS
-
-    @override
-    def text(self) -> str:
-        return line("ended", self.subject, "the step is over")
+    verb: ClassVar[str] = "ended"
+    template: ClassVar[str] = "the step is over"
+    default_level: ClassVar[Level] = Level.PROGRESS
 
 
 @contextmanager
 def under_way(sink: EventSink, progress: StepProgress) -> Iterator[None]:
-    """Report a step as running until the end of the block, however that ends."""
+    """Report a step as running until the block ends."""
     sink(progress)
     try:
         yield
@@ -256,8 +263,6 @@ class CopyWaiting(Event):
     """Copies of a dataset wait for its apply, which cannot keep up; reported once each time."""
 
     type: ClassVar[str] = "copy.waiting"
+    verb: ClassVar[str] = "waiting"
+    template: ClassVar[str] = "copies wait for the apply: {reason}"
     reason: str
-
-    @override
-    def text(self) -> str:
-        return line("waiting", self.subject, f"copies wait for the apply: {self.reason}")

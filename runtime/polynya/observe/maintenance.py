@@ -1,4 +1,4 @@
-"""Events of maintenance: what each action did, and what was expected of it."""
+"""Events of maintenance: what each action did, and the health of tables."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from polynya.model.errors import PolynyaError
-from polynya.observe.events import Event, Level, line, one_line
-
-_MEBIBYTE = 2**20
+from polynya.observe.events import ErrorEvent, Event, Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceDone(Event):
     """An action of maintenance was taken.
 
-    `reason` says why it was taken, `ended` how it ended; `whole` is false when there is more to do.
-    Gains are bytes in an hour that are no longer read, as expected and as measured;
-    costs are bytes that could be read in the same time, as expected and as measured.
+    `reason` says why it was taken, `ended` how it ended; `whole` is false if there is more to do.
+    Gains are bytes in an hour that are no longer read, as expected and as measured; costs are bytes
+    that could be read in the same time, as expected and as measured.
     """
 
     type: ClassVar[str] = "maintenance.done"
+    verb: ClassVar[str] = "maintained"
+    template: ClassVar[str] = "{ended}, in {seconds:.1f} s ({reason})"
+    default_level: ClassVar[Level] = Level.DETAIL
     action: str
     reason: str
     ended: str
@@ -39,51 +39,37 @@ class MaintenanceDone(Event):
     files_added: int
     seconds: float
 
-    @property
-    def level(self) -> Level:
-        """Results are the same before and after."""
-        return Level.DETAIL
-
-    @override
-    def text(self) -> str:
-        return line(
-            "tidied", self.subject, f"{self.ended}, in {self.seconds:.1f} s ({self.reason})"
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceFailed(Event):
+class MaintenanceFailed(ErrorEvent):
     """An action of maintenance failed; reported once while it lasts. The data is unchanged."""
 
     type: ClassVar[str] = "maintenance.failed"
+    template: ClassVar[str] = "{action} failed: {cause}"
     action: str
-    error: PolynyaError
-
-    @property
-    def level(self) -> Level:
-        """Tables get slower in the long run."""
-        return Level.WARNING
-
-    def figures(self) -> Mapping[str, Any]:
-        """The error as one text and its code."""
-        return {"action": self.action, "error": str(self.error), "code": self.error.code}
 
     @override
-    def text(self) -> str:
-        return f"{self.subject}: {self.action} failed: {one_line(self.error)}"
+    def figures(self) -> Mapping[str, Any]:
+        return {"action": self.action, "error": str(self.error), "code": self.error.code}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHealth(Event):
-    """The shape of a table was looked at.
+    """The health of a table was measured.
 
-    `health_percent` is 100 in the best shape, the figures after it are what makes it.
-    `removed_orphan_bytes` is what the last look for orphans found, None before it. `last_action`
-    was taken at `last_action_at`, a time as ISO 8601. `next_action` comes next, `reason` says why
-    not now.
+    `health_percent` is 100 for the best layout; the figures after it are its parts.
+    `removed_orphan_bytes` were removed by the last search for orphan files, None before it.
+    `last_action` was taken at `last_action_at`, a time as ISO 8601. `next_action` comes next;
+    `reason` says why it is not taken now.
     """
 
     type: ClassVar[str] = "table.health"
+    verb: ClassVar[str] = "health"
+    template: ClassVar[str] = (
+        "{health_percent} of 100, {files:,} files of {average_mebibytes:,.1f} MiB, "
+        "{deleted_share:.0%} deleted, {snapshots:,} snapshots{next_step}"
+    )
+    default_level: ClassVar[Level] = Level.DETAIL
     health_percent: int
     files: int
     average_bytes: int
@@ -100,27 +86,21 @@ class TableHealth(Event):
     reason: str | None = None
 
     @property
-    def level(self) -> Level:
-        """For readers who investigate."""
-        return Level.DETAIL
+    def average_mebibytes(self) -> float:
+        """Size of a data file."""
+        return self.average_bytes / 2**20
 
-    @override
-    def text(self) -> str:
-        comes = "" if self.next_action is None else f"; {self.next_action}: {self.reason}"
-        return line(
-            "health",
-            self.subject,
-            f"{self.health_percent} of 100, {self.files:,} files of "
-            f"{self.average_bytes / _MEBIBYTE:,.1f} MiB, {self.deleted_share:.0%} deleted, "
-            f"{self.snapshots:,} snapshots{comes}",
-        )
+    @property
+    def next_step(self) -> str:
+        """`; ` with the next action and why it waits, or nothing."""
+        return "" if self.next_action is None else f"; {self.next_action}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """The shape of several tables as one, as they were looked at last. Sizes in bytes.
+class HealthSummary:
+    """The health of several tables as one. Sizes in bytes.
 
-    `health_percent` and `deleted_share` (0 to 1) are those of the table in the worst shape; other
+    `health_percent` and `deleted_share` (0 to 1) are those of the table in the worst state; other
     figures are sums. `size_bytes` is that of the data files.
     """
 
@@ -139,35 +119,35 @@ class Shape:
         return self.size_bytes // max(1, self.files)
 
 
-def shape_of(looks: Iterable[TableHealth]) -> Shape | None:
-    """The shape of tables as they were looked at last; None before a look."""
-    return joined(
-        Shape(
-            health_percent=one.health_percent,
-            files=one.files,
-            size_bytes=one.files * one.average_bytes,
-            deleted_share=one.deleted_share,
-            rows_not_optimised=one.rows_not_optimised,
-            metadata_bytes=one.metadata_bytes,
-            snapshots=one.snapshots,
-            removed_orphan_bytes=one.removed_orphan_bytes or 0,
+def summarise(tables: Iterable[TableHealth]) -> HealthSummary | None:
+    """The health of tables as one; None without any."""
+    return combine(
+        HealthSummary(
+            health_percent=table.health_percent,
+            files=table.files,
+            size_bytes=table.files * table.average_bytes,
+            deleted_share=table.deleted_share,
+            rows_not_optimised=table.rows_not_optimised,
+            metadata_bytes=table.metadata_bytes,
+            snapshots=table.snapshots,
+            removed_orphan_bytes=table.removed_orphan_bytes or 0,
         )
-        for one in looks
+        for table in tables
     )
 
 
-def joined(shapes: Iterable[Shape]) -> Shape | None:
-    """Several shapes as one; None without any."""
-    every = list(shapes)
-    if not every:
+def combine(summaries: Iterable[HealthSummary]) -> HealthSummary | None:
+    """Several summaries as one; None without any."""
+    parts = list(summaries)
+    if not parts:
         return None
-    return Shape(
-        health_percent=min(one.health_percent for one in every),
-        files=sum(one.files for one in every),
-        size_bytes=sum(one.size_bytes for one in every),
-        deleted_share=max(one.deleted_share for one in every),
-        rows_not_optimised=sum(one.rows_not_optimised for one in every),
-        metadata_bytes=sum(one.metadata_bytes for one in every),
-        snapshots=sum(one.snapshots for one in every),
-        removed_orphan_bytes=sum(one.removed_orphan_bytes for one in every),
+    return HealthSummary(
+        health_percent=min(part.health_percent for part in parts),
+        files=sum(part.files for part in parts),
+        size_bytes=sum(part.size_bytes for part in parts),
+        deleted_share=max(part.deleted_share for part in parts),
+        rows_not_optimised=sum(part.rows_not_optimised for part in parts),
+        metadata_bytes=sum(part.metadata_bytes for part in parts),
+        snapshots=sum(part.snapshots for part in parts),
+        removed_orphan_bytes=sum(part.removed_orphan_bytes for part in parts),
     )

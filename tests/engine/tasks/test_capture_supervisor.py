@@ -131,7 +131,7 @@ def test_what_may_pass_is_tried_again_with_growing_pauses():
 
     assert pauses == [5, 10, 20]
     assert [event.number for event in zone.told(CaptureRetry)] == [1, 2, 3]
-    assert "begins again in 5 s: db:5432: the database refuses" in zone.told(CaptureRetry)[0].text()
+    assert "restarts in 5 s: db:5432: the database refuses" in zone.told(CaptureRetry)[0].text()
 
 
 def test_a_capture_that_worked_meanwhile_begins_with_the_first_pause():
@@ -311,7 +311,7 @@ def test_what_happens_to_tables_is_told_as_events():
     assert len(zone.told(StepEnded)) == 1
     assert zone.told(CaptureLoaded)[0].rows == 99
     [failure] = zone.told(CaptureTableFailed)
-    assert failure.text().startswith("shop_db/public.odd: is left out from now on: ")
+    assert failure.text().startswith("shop_db/public.odd: suspended until it is resumed: ")
     first, second = zone.told(CaptureLag)
     assert (first.notes, second.notes) == (("disk!",), ())
     assert first.text() == "behind   shop_db: 1,024.0 MiB, 60 s; disk!"

@@ -11,7 +11,7 @@ import pytest
 from polynya.engine.unit import Turn
 from polynya.model.config.dataset import KEEPING
 from polynya.model.errors import OperationError, TaskStoppedError
-from polynya.observe.streams import StreamLeftOut, StreamLost
+from polynya.observe.streams import StreamIgnored, StreamLost
 from tests.engine.tasks.direct_table import MERGED, DirectTable, PowerCut, killed, message
 from tests.lab.lab import Lab
 from tests.streams.kafka.fake import FakeKafka, FakePartition
@@ -181,7 +181,7 @@ def test_a_topic_that_comes_later_follows_its_policy(lab: Lab, policy: str, take
 
     assert facts.look.current("id") == ([(1,), (2,)] if taken else [(1,)])
     assert codes == ({"POLYNYA-STR-016"} if policy == "suspend" else set())
-    assert bool(facts.told(StreamLeftOut)) == (policy == "ignore")
+    assert bool(facts.told(StreamIgnored)) == (policy == "ignore")
 
 
 @pytest.mark.slow

@@ -44,8 +44,8 @@ def test_batches_that_were_gone_are_told_counted_and_shown(lab: Lab) -> None:
 
     [lost] = [event for event in lab.events if isinstance(event, StreamLost)]
     assert lost.text() == (
-        f"lost     {table.view}: {lab.schema}/clicks: landed batches 2 to 3 were removed before "
-        "the table copied them, with 5 messages"
+        f"lost     {table.view}: {lab.schema}/clicks: landed batches 2 to 3 with 5 messages "
+        "were removed before the table copied them"
     )
     assert table.current("id") == [(1,), (2,), (8,)]
     landed_to = table.table().state.copy.position.landed

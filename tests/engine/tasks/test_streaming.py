@@ -23,7 +23,7 @@ from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import TaskStoppedError
 from polynya.observe.events import Event
-from polynya.observe.streams import StreamLanded, StreamLeftOut, StreamLost
+from polynya.observe.streams import StreamIgnored, StreamLanded, StreamLost
 from polynya.streams.landing import LandedLog, landed_tables
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from tests.streams.kafka.fake import FakeKafka
@@ -257,7 +257,7 @@ def test_a_topic_that_comes_later_follows_its_policy(policy, lands, into):
     assert sorted(landed) == ([b"x", b"y"] if lands else [b"x"])
     codes = [{error.code for error in failed.values()} for failed in failures]
     assert codes == ([{"POLYNYA-STR-016"}] * 2 if policy == "suspend" else [set(), set()])
-    assert bool(zone.told(StreamLeftOut)) == (policy == "ignore")
+    assert bool(zone.told(StreamIgnored)) == (policy == "ignore")
 
 
 def test_a_topic_that_waits_for_a_decision_lands_when_it_is_named():

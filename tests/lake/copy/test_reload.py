@@ -205,7 +205,7 @@ def test_a_run_leaves_the_files_of_a_reload_that_is_under_way(users: Feed) -> No
     assert during == [(1, "Ann 10"), (2, "Ben"), (3, "Cid")]
     told = [event.text() for event in users.lab.events if event.type == "reload.waiting"]
     assert [line.split(": ", 2)[2] for line in told] == [
-        "2 files of its load are left to `polynya reload`"
+        "`polynya reload` has to read 2 more files of its load"
     ] * len(told)
     assert told
     # What changed while the reload was under way is newer than its load.

@@ -25,7 +25,7 @@ from polynya.cluster.network.sign_of_life import RENEW_SECONDS, Me, SignOfLife, 
 from polynya.model.errors import OperationError
 from polynya.observe.cluster import (
     CommandChanged,
-    CommandUnread,
+    CommandUnreadable,
     NetworkConnected,
     NetworkDisconnected,
 )
@@ -274,7 +274,7 @@ class Relay:
         for why in troubles:
             if why not in self._told:
                 self._told.add(why)
-                self._tell(CommandUnread(subject=self.cluster, reason=why))
+                self._tell(CommandUnreadable(subject=self.cluster, reason=why))
 
 
 def _tried(call: Callable[[], None]) -> str | None:

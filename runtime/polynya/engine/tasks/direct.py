@@ -19,7 +19,7 @@ from polynya.lake.table.ownership import enter, refuse_landed
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.stream_landing import DirectTask
 from polynya.observe import engine as events
-from polynya.observe.streams import StreamLeftOut, StreamLost
+from polynya.observe.streams import StreamIgnored, StreamLost
 from polynya.streams.direct import DirectBatch, DirectReader, FoundStreams, Wanted, streams_of
 from polynya.streams.registry import source_of
 from polynya.streams.source import Source
@@ -111,7 +111,7 @@ class DirectDataset:
         self._looked_at = now
         for stream in self._found.ignored:
             if self._context.is_news(f"left out {table.name} {stream}", "ignored"):
-                event = StreamLeftOut(subject=table.name, task=self._task.name, stream=stream)
+                event = StreamIgnored(subject=table.name, task=self._task.name, stream=stream)
                 table.tell(event)
 
     def _wait(self, began: float, turn: Turn) -> Ended:

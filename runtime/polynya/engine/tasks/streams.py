@@ -25,9 +25,9 @@ from polynya.model.headers import StreamSource
 from polynya.observe.events import Event
 from polynya.observe.streams import (
     StreamExpired,
+    StreamIgnored,
     StreamKept,
     StreamLanded,
-    StreamLeftOut,
     StreamLost,
     StreamWaiting,
 )
@@ -306,7 +306,7 @@ class LandingTask:
     def _tell_left_out(self, judged: Judged) -> None:
         for stream in judged.ignored:
             if self._context.is_news(f"left out {self._task.name} {stream}", "ignored"):
-                event = StreamLeftOut(subject=self._task.name, task=self._task.name, stream=stream)
+                event = StreamIgnored(subject=self._task.name, task=self._task.name, stream=stream)
                 self._context.sink(event)
 
     def _log(self, table: str) -> LandedLog:
