@@ -10,13 +10,26 @@ from polynya.model.error_catalogue import (
     capture,
     cluster,
     configuration,
+    lake,
+    machine,
     operation,
     stream_sources,
     streams,
+    warehouse,
 )
 from polynya.model.error_catalogue.entry import ErrorEntry, ErrorPage
 
-MODULES: Final = (capture, cluster, configuration, operation, stream_sources, streams)
+MODULES: Final = (
+    capture,
+    cluster,
+    configuration,
+    lake,
+    machine,
+    operation,
+    stream_sources,
+    streams,
+    warehouse,
+)
 
 
 def _entries(module: ModuleType) -> Iterator[ErrorEntry[Any] | ErrorPage]:
