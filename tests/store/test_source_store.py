@@ -76,7 +76,7 @@ def test_the_versions_of_a_listing_are_those_of_a_reading(store: SourceStore) ->
 def test_a_folder_that_is_not_there_is_an_error_and_no_empty_source(tmp_path: Path) -> None:
     store = LocalSourceStore(tmp_path / "missing")
 
-    with pytest.raises(DependencyError, match="no such folder"):
+    with pytest.raises(DependencyError, match="folder of the files does not exist"):
         list(store.beginning("a/"))
 
 

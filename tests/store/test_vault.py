@@ -146,6 +146,6 @@ def test_entries_are_those_of_secrets_manager(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
         assert Vault().open(f"${{secret:{arn}}}").text == "pw"
         for name in ("kafka/clicks", "binary"):
-            with pytest.raises(DependencyError, match="a secret that a stream needs") as raised:
+            with pytest.raises(DependencyError, match="a secret of a stream") as raised:
                 Vault().open(f"${{secret:{name}}}")
             assert raised.value.code == "POLYNYA-STR-090"

@@ -24,4 +24,4 @@ def test_files_are_refused_by_name() -> None:
         source.again("exports", {}, {})
 
     assert refused.value.code == "POLYNYA-STR-071"
-    assert "may have come, changed or gone unseen" in str(refused.value.why)
+    assert "may have been added, changed or removed" in str(refused.value.why)

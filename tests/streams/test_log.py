@@ -125,7 +125,7 @@ def test_a_batch_under_the_number_of_another_is_not_believed():
     [data] = store.objects.values()
     store.put("in/clicks/batch-00000000000000000002.parquet", data)
 
-    with pytest.raises(OperationError, match="it says that it is number 1"):
+    with pytest.raises(OperationError, match="its footer has number 1"):
         LandedLog(store, "in", "clicks").newest()
 
 

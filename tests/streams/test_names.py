@@ -43,7 +43,7 @@ def test_two_topics_that_want_one_table_are_told_and_the_first_keeps_it():
 
     assert tables == {"a_b": ("a-b",), "c": ("c",)}
     assert error.code == "POLYNYA-STR-012"
-    assert "`a-b` and `a.b` both want" in error.message
+    assert "`a-b` and `a.b` both have" in error.message
 
 
 def test_all_topics_land_in_one_table_if_it_is_named():

@@ -34,7 +34,7 @@ from polynya.model.config.stream_content import (
     landed_content,
     written_content,
 )
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.streams import LANDED_BATCH_TOO_NEW
 from polynya.model.headers import LANDED_AT, PLACE_HEADERS, STREAM_HEADERS, StreamSource
 from polynya.model.positions import Gone, Reached, Read, Span, gone
 from polynya.model.types import TIMESTAMP, DataType
@@ -167,7 +167,7 @@ class StreamFooter:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_footer(error) from error
         if version != VERSION:
-            raise _of_another_version(version, where)
+            raise LANDED_BATCH_TOO_NEW(where=where, version=version, supported=VERSION)
         try:
             return cls(
                 task=str(values["task"]),
@@ -288,16 +288,6 @@ def _source(value: object) -> StreamSource:
 
 def _no_footer(error: Exception) -> UnreadableFileError:
     return UnreadableFileError(f"no landed batch: its footer cannot be read: {error!r}")
-
-
-def _of_another_version(version: object, where: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-STR-020",
-        f"a landed batch has version {version!r}, this Polynya knows {VERSION}",
-        where=where,
-        state="nothing of it was copied; it is read again at the next run",
-        fix="upgrade this node: a newer one landed the batch",
-    )
 
 
 @dataclass(frozen=True, slots=True)

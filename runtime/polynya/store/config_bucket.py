@@ -19,7 +19,12 @@ from uuid import uuid4
 from pydantic import TypeAdapter, ValidationError
 
 from polynya.model.bundle import Pointer, encode, revision_of, unseen_edits
-from polynya.model.errors import ConfigError, ConflictError
+from polynya.model.error_catalogue.cluster import (
+    CONFIGURATION_EDITS_UNSEEN,
+    CONFIGURATION_MISSING,
+    CONFIGURATION_PUSH_OVERTAKEN,
+)
+from polynya.model.errors import ConflictError
 from polynya.store.configuration import (
     POINTER,
     BucketReader,
@@ -107,12 +112,7 @@ def snapshot_of(reading: Reading, name: str) -> Snapshot:
     """The files in force. Raises ConfigError when there are none (POLYNYA-BKT-006)."""
     bucket = reading.bucket
     if reading.pointer is None and not bucket.files:
-        raise ConfigError(
-            "POLYNYA-BKT-006",
-            "no configuration was pushed here yet",
-            where=name,
-            fix="`polynya config push` in the project's folder",
-        )
+        raise CONFIGURATION_MISSING(where=name)
     revision = reading.pointer.revision if reading.pointer else None
     identity, edited = identity_of(bucket.files), tuple(bucket.edits)
     return Snapshot(identity, bucket.files, revision, edited, reading.refused)
@@ -180,7 +180,7 @@ class ConfigBucket:
         before = reading.pointer.revision if reading.pointer else None
         unseen = unseen_edits(files, reading.bucket, met)
         if unseen and not overwrite_edits:
-            raise _would_lose(unseen, self.name)
+            raise CONFIGURATION_EDITS_UNSEEN(where=self.name, files=", ".join(unseen))
         if before == revision and not (reading.bucket.edits or reading.bucket.left_over):
             return Pushed(revision, changed=False, before=before)
         self._store.put_if_absent(bundle_path(revision), bundle)
@@ -233,18 +233,12 @@ class ConfigBucket:
 
     def _overtaken(self) -> ConflictError:
         winner = self._reader.read().pointer
-        who = (
+        text = (
             f"{winner.pushed_by} pushed {winner.revision[:12]} at {winner.pushed_at:%H:%M:%S} UTC"
             if winner
             else "somebody deleted `pushed.json`"
         )
-        return ConflictError(
-            "POLYNYA-BKT-001",
-            f"{who} while this push was under way",
-            where=self.name,
-            state="nothing of this push is in force",
-            fix="`polynya config diff` shows what they changed; then push again",
-        )
+        return CONFIGURATION_PUSH_OVERTAKEN(where=self.name, winner=text)
 
 
 def _unfinished(found: Reading, revision: str) -> str | None:
@@ -263,13 +257,3 @@ def _replaces(files: Mapping[str, bytes], reading: Reading) -> dict[str, str | N
         for path in sorted(files.keys() | found.keys())
         if path not in found or found[path].content != files.get(path)
     }
-
-
-def _would_lose(paths: tuple[str, ...], name: str) -> ConflictError:
-    return ConflictError(
-        "POLYNYA-BKT-002",
-        f"edited by hand in the bucket, and never seen by this folder: {', '.join(paths)}",
-        where=name,
-        state="nothing was pushed; the edits stay in force",
-        fix="`polynya config pull` brings them home; `--overwrite-edits` does away with them",
-    )

@@ -34,7 +34,11 @@ from polynya.model.bundle import (
     parse_pointer,
 )
 from polynya.model.documents.yaml import MAX_FILE_BYTES
-from polynya.model.errors import ConfigError, ConflictError, PolynyaError
+from polynya.model.error_catalogue.cluster import (
+    CONFIGURATION_OBJECT_REFUSED,
+    CONFIGURATION_PUSH_OVERTAKEN,
+)
+from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.names import relative_path_problem, shown
 from polynya.model.project import document_files, is_document
@@ -256,12 +260,11 @@ class BucketReader:
             self._pointer = self._read_pointer()
             if _version(self._pointer) == _version(before):
                 return Reading(pointer, _version(before), pushed, overtaken, plain, tuple(refused))
-        raise ConflictError(
-            "POLYNYA-BKT-001",
-            "the configuration was pushed again and again while it was read",
+        raise CONFIGURATION_PUSH_OVERTAKEN(
+            "the configuration was pushed repeatedly while it was read",
             where=self.name,
             state="the configuration that was read last stays in force",
-            fix="try again in a moment",
+            fix="retry in a moment",
         )
 
     def _read_pointer(self) -> Content | None:
@@ -321,12 +324,16 @@ class BucketReader:
         if len(objects) > MAX_LISTED:
             last = objects[-1].path
             what = f"more than {MAX_LISTED} objects; none after {shown(last)} was looked at"
-            refused.append(_refused_bucket(CURRENT, what))
+            refused.append(CONFIGURATION_OBJECT_REFUSED(what, where=CURRENT))
             # Nobody can say whether those are edited.
             versions |= {path: "?" for path in pushed if path > last}
         added = sorted(path for path in versions if path not in pushed)
         if excess := added[max(0, MAX_FILES - len(pushed)) :]:
-            refused.append(_refused_bucket(plain_path(excess[0]), f"more than {MAX_FILES} files"))
+            refused.append(
+                CONFIGURATION_OBJECT_REFUSED(
+                    f"more than {MAX_FILES} files", where=plain_path(excess[0])
+                )
+            )
         for path in excess:
             del versions[path]
         return versions
@@ -339,7 +346,9 @@ class BucketReader:
             return Plain(version, None)
         if room <= MAX_FILE_BYTES:
             refused.append(
-                _refused_bucket(plain_path(path), f"more than {MAX_BYTES} bytes together")
+                CONFIGURATION_OBJECT_REFUSED(
+                    f"more than {MAX_BYTES} bytes together", where=plain_path(path)
+                )
             )
             return Plain(version, None)
         try:
@@ -349,7 +358,9 @@ class BucketReader:
             return None
         except OSError as error:
             refused.append(
-                _refused_bucket(plain_path(path), f"it cannot be read: {error.strerror}")
+                CONFIGURATION_OBJECT_REFUSED(
+                    f"it cannot be read: {error.strerror}", where=plain_path(path)
+                )
             )
             return Plain(version, None)
         except PolynyaError as error:
@@ -376,19 +387,13 @@ def _strangers(paths: Iterable[str]) -> Iterator[ConfigError]:
     strangers = list(paths)
     for path in strangers[:_NAMED]:
         problem = relative_path_problem(path) or "no file of a project has this name"
-        yield _refused_bucket(shown(plain_path(path), limit=200).strip("`"), problem)
+        yield CONFIGURATION_OBJECT_REFUSED(
+            problem, where=shown(plain_path(path), limit=200).strip("`")
+        )
     if rest := strangers[_NAMED:]:
-        yield _refused_bucket(CURRENT, f"{len(rest)} more objects that are no files of a project")
-
-
-def _refused_bucket(where: str, problem: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-BKT-005",
-        problem,
-        where=where,
-        state="it is not used; what else is there is",
-        fix="remove it from the bucket",
-    )
+        yield CONFIGURATION_OBJECT_REFUSED(
+            f"{len(rest)} more objects are not files of a project", where=CURRENT
+        )
 
 
 def _version(content: Content | None) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.errors import DependencyError
+from polynya.model.error_catalogue.stream_sources import SOURCE_FOLDER_MISSING
 from polynya.model.names import Location, parse_location
 from polynya.store.clock import Clock, Retry
 from polynya.store.object_store import LocalObjectStore, ObjectStore
@@ -63,18 +63,8 @@ class LocalSourceStore(LocalObjectStore):
 
     def _entries(self, folder: str, after: str = "") -> Sequence[str]:
         if not self.root.is_dir():
-            raise _no_folder(self.root)
+            raise SOURCE_FOLDER_MISSING(where=str(self.root))
         return super()._entries(folder, after)
-
-
-def _no_folder(root: Path) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-STR-042",
-        "there is no such folder to read files from",
-        where=str(root),
-        state="nothing was read after the last landed batch",
-        fix="make the folder, or mount what it is on; the task goes on by itself",
-    )
 
 
 def source_at(place: Location, access: AwsAccess) -> SourceStore:

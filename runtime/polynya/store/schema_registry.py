@@ -17,6 +17,11 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from typing_extensions import override
 
+from polynya.model.error_catalogue.stream_sources import (
+    SCHEMA_REGISTRY_DENIED,
+    SCHEMA_REGISTRY_MISADDRESSED,
+    SCHEMA_REGISTRY_UNREACHABLE,
+)
 from polynya.model.errors import DependencyError
 
 _TIMEOUT_SECONDS: Final = 10.0
@@ -99,12 +104,12 @@ class HttpSchemaRegistry(SchemaRegistry):
                 if error.code == 404 and _is_about_schemas(error):
                     return None
                 if error.code == 404:
-                    raise self._no_registry() from error
+                    raise SCHEMA_REGISTRY_MISADDRESSED(where=self._url) from error
                 if error.code in {401, 403}:
-                    raise self._refused(error.code) from error
-                raise self._unheard(f"it answers {error.code}") from error
+                    raise SCHEMA_REGISTRY_DENIED(where=self._url, status=error.code) from error
+                raise self._unreachable(f"it answers {error.code}") from error
         except (OSError, HTTPException) as error:
-            raise self._unheard(str(error) or type(error).__name__) from error
+            raise self._unreachable(str(error) or type(error).__name__) from error
         return data
 
     def _read(self, data: bytes) -> RegisteredSchema:
@@ -118,36 +123,10 @@ class HttpSchemaRegistry(SchemaRegistry):
                 str(said.get("schemaType") or "AVRO"), str(said["schema"]), references
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self._unheard(f"its answer is no schema: {error!r}") from error
+            raise self._unreachable(f"its answer is no schema: {error!r}") from error
 
-    def _unheard(self, why: str) -> DependencyError:
-        return DependencyError(
-            "POLYNYA-STR-022",
-            f"the schema registry does not answer: {why}",
-            where=self._url,
-            state=_STATE,
-            fix="start the registry, or correct `schema_registry.url`; no message was refused",
-        )
-
-    def _no_registry(self) -> DependencyError:
-        return DependencyError(
-            "POLYNYA-STR-083",
-            "what answers is no schema registry: it does not know the address (404)",
-            where=self._url,
-            state=_STATE,
-            fix="correct `schema_registry.url`: it is that of the interface which Confluent's "
-            "clients use, for instance with `/apis/ccompat/v7` at its end; no message was refused",
-        )
-
-    def _refused(self, code: int) -> DependencyError:
-        return DependencyError(
-            "POLYNYA-STR-023",
-            f"the schema registry refuses access ({code})",
-            where=self._url,
-            state=_STATE,
-            fix="set `user` and `password` in `schema_registry` of the task that copies the "
-            "stream; for a `streaming_transform`, in `content` of its landing",
-        )
+    def _unreachable(self, reason: str) -> DependencyError:
+        return SCHEMA_REGISTRY_UNREACHABLE(where=self._url, reason=reason)
 
 
 def _is_about_schemas(error: HTTPError) -> bool:

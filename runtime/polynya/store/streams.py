@@ -20,6 +20,11 @@ from typing import Final, Protocol
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
+from polynya.model.error_catalogue.cluster import (
+    WORKLOAD_FOLDER_UNUSABLE,
+    WORKLOAD_POSITION_LOST,
+    WORKLOAD_STREAM_THROTTLED,
+)
 from polynya.model.errors import DependencyError, OperationError
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectInfo, ObjectStore
@@ -95,30 +100,8 @@ class RecordStream(Protocol):
         ...
 
 
-def iterator_lost(where: str, why: str) -> IteratorLostError:
-    """The error of an iterator that is of no use any more."""
-    return IteratorLostError(
-        "POLYNYA-AGT-040",
-        "the place in the workload stream was lost",
-        where=where,
-        why=why,
-        state="some heartbeats of other nodes were not read; no data and no ownership depends on"
-        " them",
-        fix="nothing: the node goes on with the newest records",
-    )
-
-
-def throttled(where: str, why: str) -> ThrottledError:
-    """The error of a stream that is asked too often."""
-    return ThrottledError(
-        "POLYNYA-AGT-041",
-        "the workload stream is asked more often than it answers",
-        where=where,
-        why=why,
-        state="records wait in the stream; no data and no ownership depends on them",
-        fix="nothing: the node asks less often; when it lasts, see who else reads this stream",
-    )
-
+ITERATOR_LOST: Final = WORKLOAD_POSITION_LOST.raising(IteratorLostError)
+THROTTLED: Final = WORKLOAD_STREAM_THROTTLED.raising(ThrottledError)
 
 #: Objects of each writer: more than it puts between two looks of a reader.
 SLOTS: Final = 16
@@ -180,7 +163,7 @@ class ObjectStream:
         with self._lock:
             before = self._readers.get(iterator)
         if before is None:
-            raise iterator_lost("the workload stream", "this reader was forgotten")
+            raise ITERATOR_LOST(where="the workload stream", why="this reader was forgotten")
         now = self._clock.monotonic()
         listed = self._listed()
         changed = [one for one in listed if _version(before, one) != one.version]
@@ -230,11 +213,5 @@ def _failures(action: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise DependencyError(
-            "POLYNYA-AGT-043",
-            f"the folder of the workload stream does not let us {action}",
-            where=str(error.filename or ""),
-            why=error.strerror,
-            state="nodes do not hear each other; no data and no ownership depends on it",
-            fix="look at the folder and its permissions; the node goes on by itself",
-        ) from error
+        where = str(error.filename or "")
+        raise WORKLOAD_FOLDER_UNUSABLE(where=where, why=error.strerror, action=action) from error

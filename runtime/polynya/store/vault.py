@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 from polynya.model.documents.references import LateReference, opened
+from polynya.model.error_catalogue.stream_sources import STREAM_SECRET_UNREADABLE
 from polynya.model.errors import DependencyError
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.node_folders import SECRETS
@@ -104,7 +105,9 @@ def _ask_secrets_manager(name: str) -> str:
 
     found = secret_text(name)
     if found is None:
-        raise _unread(f"${{secret:{name}}}", "Secrets Manager has no such entry with text in it")
+        raise STREAM_SECRET_UNREADABLE(
+            where=f"${{secret:{name}}}", why="Secrets Manager has no such entry with text in it"
+        )
     return found
 
 
@@ -112,12 +115,16 @@ def _from_file(reference: LateReference) -> str:
     try:
         data = _bytes_of(reference)
         if len(data) > _MOST_BYTES:
-            raise _unread(str(reference), f"the file has more than {_MOST_BYTES} bytes")
+            raise STREAM_SECRET_UNREADABLE(
+                where=str(reference), why=f"the file has more than {_MOST_BYTES} bytes"
+            )
         text = data.decode()
     except OSError as error:
-        raise _unread(str(reference), error.strerror or type(error).__name__) from None
+        raise STREAM_SECRET_UNREADABLE(
+            where=str(reference), why=error.strerror or type(error).__name__
+        ) from None
     except UnicodeDecodeError:
-        raise _unread(str(reference), "the file is not UTF-8") from None
+        raise STREAM_SECRET_UNREADABLE(where=str(reference), why="the file is not UTF-8") from None
     # What writes such files ends them with a line end, which is not part of a password.
     return text.removesuffix("\n").removesuffix("\r")
 
@@ -125,12 +132,12 @@ def _from_file(reference: LateReference) -> str:
 def _bytes_of(reference: LateReference) -> bytes:
     place = SECRETS.below(reference.place)
     if place is None:
-        raise _unread(str(reference), SECRETS.outside())
+        raise STREAM_SECRET_UNREADABLE(where=str(reference), why=SECRETS.outside())
     # A pipe would wait for its writer.
     opened_file = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(opened_file).st_mode):
-            raise _unread(str(reference), "it is not a file")
+            raise STREAM_SECRET_UNREADABLE(where=str(reference), why="it is not a file")
         with os.fdopen(opened_file, "rb", closefd=False) as file:
             return file.read(_MOST_BYTES + 1)
     finally:
@@ -144,20 +151,11 @@ def _field_of(text: str, reference: LateReference) -> str:
         said = None
     value = said.get(reference.field) if isinstance(said, dict) else None
     if not isinstance(value, str):
-        raise _unread(str(reference), "the entry is no JSON object with text in that field")
+        raise STREAM_SECRET_UNREADABLE(
+            where=str(reference), why="the entry is no JSON object with text in that field"
+        )
     return value
 
 
 def _in_quotes(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _unread(where: str, why: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-STR-090",
-        "a secret that a stream needs cannot be read",
-        where=where,
-        why=why,
-        state="nothing was read from the stream; it is tried again with a growing pause",
-        fix="put the secret there, let this process read it, or correct the reference",
-    )

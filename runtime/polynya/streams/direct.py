@@ -17,7 +17,8 @@ from polynya.formats.batch import BatchLimits, DatasetBatch, FileProgress
 from polynya.formats.landed import SCHEMAS, Lost, Messages, batch_name
 from polynya.formats.stream.reading import read_direct
 from polynya.model.config.stream_landing import DirectTask
-from polynya.model.errors import OperationError, PolynyaError
+from polynya.model.error_catalogue.streams import DIRECT_STREAM_MISSING, OTHER_STREAM_READ
+from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.model.positions import DirectPosition
 from polynya.streams.landing import judge, waits
@@ -49,19 +50,8 @@ def streams_of(task: DirectTask, source: Source, position: DirectPosition | None
     taken = judged.tables.get(task.reads_table, ())
     refused = waiting or found.refused
     if not taken and refused is None:
-        refused = _missing(task, where)
+        refused = DIRECT_STREAM_MISSING(where=where, table=shown(task.reads_table))
     return FoundStreams(taken, judged.ignored, refused)
-
-
-def _missing(task: DirectTask, where: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-STR-064",
-        f"the source has nothing for {shown(task.reads_table)}",
-        where=where,
-        state="nothing was read; a position that the table has stays",
-        fix="create the topic or stream, or correct `stream` of the transform; it is looked for "
-        "again and again",
-    )
 
 
 #: A position is asked for, and nothing is read.
@@ -204,13 +194,12 @@ class DirectReader:
         """Raise OperationError for a position of another stream (POLYNYA-STR-065)."""
         mine = (self._kind, self._task.reads_table)
         if position is not None and (position.source, position.table) != mine:
-            raise OperationError(
-                "POLYNYA-STR-065",
-                f"the table has read {shown(position.table)} of {position.source}, "
-                f"and now is to read {shown(mine[1])} of {mine[0]}",
+            raise OTHER_STREAM_READ(
                 where=f"task {self._task.name}",
-                state="nothing was read; the table is as it was",
-                fix="give the transform another `table`, or its landing the old source again",
+                table=shown(position.table),
+                source=position.source,
+                new_table=shown(self._task.reads_table),
+                new_source=self._kind,
             )
 
 

@@ -33,6 +33,11 @@ from polynya.formats.opening import source_of
 from polynya.model.config.evolution import Policy
 from polynya.model.config.stream_content import JSON_CONTENT, Content
 from polynya.model.config.stream_landing import StreamingLanding
+from polynya.model.error_catalogue.streams import (
+    LANDED_TABLE_TAKEN,
+    NEW_TOPICS_SUSPENDED,
+    NEWEST_BATCH_UNUSABLE,
+)
 from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.model.headers import STREAM_HEADERS, TIME_HEADERS, StreamSource
 from polynya.model.names import shown
@@ -102,7 +107,7 @@ class LandedLog:
         """What a batch says of itself. Raises OperationError when it cannot be read."""
         footer = self._footer(number)
         if footer is None:
-            raise _unreadable(self.path(number), "it is not there")
+            raise NEWEST_BATCH_UNUSABLE(where=self.path(number), reason="it does not exist")
         return footer
 
     def footer_if_there(self, number: int) -> StreamFooter | None:
@@ -125,8 +130,8 @@ class LandedLog:
     def _require_successor(self, before: StreamFooter, after: StreamFooter) -> None:
         """See that a batch continues the one before it: else it was put by nobody who landed."""
         if after.begin != before.end:
-            why = f"it does not begin where number {before.number} ends"
-            raise _unreadable(self.path(after.number), why)
+            reason = f"it does not begin where number {before.number} ends"
+            raise NEWEST_BATCH_UNUSABLE(where=self.path(after.number), reason=reason)
 
     def _footer(self, number: int) -> StreamFooter | None:
         path = self.path(number)
@@ -136,21 +141,10 @@ class LandedLog:
         except UnreadableFileError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
-            raise _unreadable(path, str(error)) from error
+            raise NEWEST_BATCH_UNUSABLE(where=path, reason=error) from error
         if found.number != number:
-            raise _unreadable(path, f"it says that it is number {found.number}")
+            raise NEWEST_BATCH_UNUSABLE(where=path, reason=f"its footer has number {found.number}")
         return found
-
-
-def _unreadable(path: str, why: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-STR-014",
-        f"the newest landed batch cannot be used: {why}",
-        where=path,
-        state="nothing was landed after it; the source keeps its records as long as it is set to",
-        fix="put the object back as it was written. If it is lost for ever, delete the batches "
-        "from this one on: the stream goes on after the last that can be read",
-    )
 
 
 def landed_tables(store: ObjectStore, folder: str) -> dict[str, int]:
@@ -231,7 +225,11 @@ class Lander:
     def _position(self) -> Position | None:
         newest = self._log.newest()
         if newest is not None and newest.task != self._task.name:
-            raise _of_another(self._log, newest.task)
+            raise LANDED_TABLE_TAKEN(
+                where=self._log.folder,
+                table=shown(self._log.table),
+                owner=f"the task {shown(newest.task)}",
+            )
         return None if newest is None else newest.end
 
     def _footer(self, wanted: Next, taken: Taken, now: datetime) -> StreamFooter:
@@ -252,17 +250,6 @@ class Lander:
             lost=wanted.lost,
             began=first if before is None else before.began,
         )
-
-
-def _of_another(log: LandedLog, owner: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-STR-013",
-        f"the landed table {shown(log.table)} was written by the task {shown(owner)}",
-        where=log.folder,
-        state="nothing was landed; what is there stays as it is",
-        fix="give this task another `folder`. If the task was renamed, give it its name back, or "
-        "land into a new folder: a landed table belongs to one task",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,14 +328,10 @@ def waits(judged: Judged, policy: Policy, where: str) -> OperationError | None:
     if not judged.suspended:
         return None
     names = ", ".join(shown(one) for one in judged.suspended[:5])
-    kind = TaskStoppedError if policy == "stop" else OperationError
-    return kind(
-        "POLYNYA-STR-016",
-        f"there are new topics, and the policy for that is `{policy}`: {names}",
-        where=where,
-        state="they are not landed, and keep their records as long as they are set to",
-        fix="name them in `topics`, take wildcards out of it, or change `on_new_topic`",
-    )
+    entry = NEW_TOPICS_SUSPENDED
+    if policy == "stop":
+        return entry.raising(TaskStoppedError)(where=where, policy=policy, topics=names)
+    return entry(where=where, policy=policy, topics=names)
 
 
 #: Of a source that has shards, the name of its only one.

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from polynya.formats.landed import Lost
 from polynya.model.config.stream_landing import WILDCARD, Into, landed_table, matches
+from polynya.model.error_catalogue.streams import TOPICS_SHARE_TABLE
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.headers import StreamSource
 from polynya.model.names import shown
@@ -49,18 +50,12 @@ def by_table(
         table = landed_table(stream)
         owner = tables.setdefault(table, (stream,))[0]
         if owner != stream:
-            errors.append(_contested(owner, stream, table, where))
+            errors.append(
+                TOPICS_SHARE_TABLE(
+                    where=where, landed=shown(owner), refused=shown(stream), table=table
+                )
+            )
     return tables, errors
-
-
-def _contested(owner: str, stream: str, table: str, where: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-STR-012",
-        f"{shown(owner)} and {shown(stream)} both want the landed table `{table}`",
-        where=where,
-        state=f"{shown(stream)} is not landed, {shown(owner)} is; the source keeps it",
-        fix="land one of them by a task of its own, or both in one table: `into: {table: NAME}`",
-    )
 
 
 Position: TypeAlias = Mapping[str, Any]

@@ -13,11 +13,12 @@ from itertools import takewhile
 from typing import BinaryIO
 from zlib import crc32
 
+from polynya.model.error_catalogue.stream_sources import SHARD_ITERATOR_EXPIRED, SHARD_THROTTLED
 from polynya.model.errors import BusyError, DependencyError, ExpiredError, PolynyaError
 from polynya.store.clock import Clock
 from polynya.store.object_store import Content, ObjectInfo, checked_path
 from polynya.store.shards import Shard, ShardedStream, ShardPage, ShardRecord
-from polynya.store.streams import Page, Record, iterator_lost, throttled
+from polynya.store.streams import ITERATOR_LOST, THROTTLED, Page, Record
 
 
 @dataclass(slots=True)
@@ -72,10 +73,10 @@ class MemoryRecordStream:
         self.reads.append(name)
         if self.throttled_reads > 0:
             self.throttled_reads -= 1
-            raise throttled("a stream in memory", "told to")
+            raise THROTTLED(where="a stream in memory", why="told to")
         shard = self._shards.get(name)
         if shard is None or int(epoch) != self._epoch:
-            raise iterator_lost("a stream in memory", "it expired")
+            raise ITERATOR_LOST(where="a stream in memory", why="it expired")
         end = int(position) + self.page_records
         records = tuple(shard.records[int(position) : end])
         over = not shard.open and end >= len(shard.records)
@@ -351,9 +352,9 @@ class MemoryShards:
 
 def expired() -> ExpiredError:
     """What a read of an old place raises."""
-    return ExpiredError("POLYNYA-STR-046", "expired", fix="ask for another one")
+    return SHARD_ITERATOR_EXPIRED()
 
 
 def busy() -> BusyError:
     """What a read of a shard raises that is read too often."""
-    return BusyError("POLYNYA-STR-047", "busy", fix="wait")
+    return SHARD_THROTTLED()

@@ -10,7 +10,7 @@ import pytest
 from polynya.cluster.gossip.messages import Picture, Report, heartbeat_records
 from polynya.cluster.gossip.stream import Silence, StreamGossip
 from polynya.store.clock import SystemClock
-from polynya.store.streams import ObjectStream, throttled
+from polynya.store.streams import THROTTLED, ObjectStream
 from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemoryRecordStream, no_stream
 from tests.cluster.gossip.given import Node, heartbeat, let_pass, names, process, unit
 
@@ -106,7 +106,7 @@ def test_a_heartbeat_that_is_refused_once_is_no_trouble(clock: FakeClock) -> Non
     (one,) = some(1, clock, stream)
     let_pass(5, clock, one)
 
-    stream.failure = throttled("a stream in memory", "told to")
+    stream.failure = THROTTLED(where="a stream in memory", why="told to")
     let_pass(10, clock, one)
     once = one.gossip.trouble
     let_pass(120, clock, one)

@@ -238,7 +238,7 @@ def test_a_table_takes_no_other_topic_that_wants_its_name():
 
     [failure] = zone.run().values()
 
-    assert "holds the topic `a-b`, not `a.b`" in failure.message
+    assert "belongs to the topic `a-b`, not `a.b`" in failure.message
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_folders_with_stars_before_the_dates_are_walked() -> None:
 
 
 def test_the_position_of_another_source_is_refused() -> None:
-    with pytest.raises(OperationError, match="not that of a source of files"):
+    with pytest.raises(OperationError, match="not one of files"):
         files_position({"topics": {}}, "clicks/batch-1")
 
 

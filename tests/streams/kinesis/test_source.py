@@ -231,7 +231,7 @@ def test_once_ends_although_records_keep_coming() -> None:
 
 
 def test_the_position_of_another_source_is_refused() -> None:
-    with pytest.raises(OperationError, match="not that of streams of Kinesis"):
+    with pytest.raises(OperationError, match="not one of Kinesis streams"):
         position_of({"topics": {}}, "clicks")
 
 

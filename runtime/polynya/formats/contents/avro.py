@@ -17,7 +17,7 @@ from polynya.formats.errors import RecordError, TooLargeError
 from polynya.formats.records.avro import DAMAGE, Most, check_schema, reader_of, record_types
 from polynya.formats.records.columnar import as_text, plain
 from polynya.formats.values.exact import json_text
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.streams import CONTENT_UNUSABLE
 from polynya.model.types import DataType
 from polynya.store.schema_registry import RegisteredSchema, SchemaRegistry
 
@@ -87,14 +87,7 @@ class DatumDecoder(OneByOne):
         try:
             self._schema = _Schema.of(json.loads(schema), {})
         except _DAMAGE as error:
-            raise OperationError(
-                "POLYNYA-STR-021",
-                f"the Avro schema of a stream cannot be used: {error}",
-                where="content.schema",
-                state="nothing of the landed batch was copied; it is read again at the next run",
-                fix="correct `schema` in `content` of the task that lands the stream; it has to be "
-                "that of a record, not recursive, without arrays of items that take no bytes",
-            ) from error
+            raise CONTENT_UNUSABLE(where="content.schema", part="schema", error=error) from error
 
     def one(self, message: bytes) -> Decoded:
         """See `OneByOne`."""

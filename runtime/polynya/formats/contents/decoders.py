@@ -34,7 +34,7 @@ from polynya.model.config.stream_content import (
     TsvContent,
     XmlContent,
 )
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.stream_sources import SCHEMA_REGISTRY_NOT_NAMED
 from polynya.model.names import shown
 from polynya.store.schema_registry import HttpSchemaRegistry
 from polynya.store.vault import vault
@@ -169,23 +169,14 @@ def registry_at(
         DependencyError: POLYNYA-STR-090, its login cannot be read.
     """
     if access is None:
-        raise _no_registry(content.schema_registry.url)
+        url = shown(content.schema_registry.url)
+        raise SCHEMA_REGISTRY_NOT_NAMED(where=f"the landed batch names {url}, which is not asked")
     secrets = vault()
     user = None if access.user is None else secrets.open(access.user).text
     password = None
     if access.password is not None:
         password = secrets.open(access.password.get_secret_value()).text
     return _registry(access.url, user, password)
-
-
-def _no_registry(named: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-STR-091",
-        "messages need a schema registry, and the task that copies them names none",
-        where=f"the landed batch names {shown(named)}, which is not asked",
-        state="nothing of the landed batch was copied; it is read again at the next try",
-        fix="write `schema_registry: {url: ...}` under `landing` of the task",
-    )
 
 
 @lru_cache(maxsize=64)

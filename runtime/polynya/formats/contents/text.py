@@ -29,7 +29,7 @@ from polynya.model.config.stream_content import (
     TsvContent,
     group_pattern,
 )
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.streams import CONTENT_UNUSABLE
 
 
 class SeparatedDecoder(OneByOne):
@@ -280,10 +280,5 @@ def _try(use: Any, pattern: str) -> None:
     try:
         use()
     except pa.ArrowException as error:
-        raise OperationError(
-            "POLYNYA-STR-021",
-            f"the pattern of a stream cannot be used: {error}",
-            where=f"pattern {pattern[:200]!r}",
-            state="nothing of the landed batch was copied; it is read again at the next run",
-            fix="correct `pattern` in `content` of the task that lands the stream, and land anew",
-        ) from error
+        where = f"pattern {pattern[:200]!r}"
+        raise CONTENT_UNUSABLE(where=where, part="pattern", error=error) from error

@@ -304,8 +304,8 @@ RELOAD_FILES_MAY_DIFFER = ErrorEntry(
     message="the files of {table} cannot be read again as they were landed",
     state=_NOTHING_CHANGED,
     fix="reload from the landed batches; `folder_retention` is how long they are kept",
-    page="Files may have been added, changed or removed since, and a position names only the "
-    "recent files. A reload could read files that the table never had.",
+    page="A position names only recent files, so a reload could read files that the table never "
+    "had, or other versions of them.",
 )
 RELOAD_COUNT_DIFFERS = ErrorEntry(
     OperationError,

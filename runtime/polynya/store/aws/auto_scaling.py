@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 from typing_extensions import override
 
 from polynya.model.config.aws import AwsAccess
+from polynya.model.error_catalogue.cluster import AUTO_SCALING_REFUSED
 from polynya.model.errors import OperationError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
 from polynya.store.clock import Retry
@@ -230,11 +231,5 @@ def _bounds_in(value: str) -> Bounds | None:
 
 
 def _refused(error: Exception, group: str, action: str, grant: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-AGT-060",
-        f"EC2 Auto Scaling refuses to {action}",
-        where=group,
-        state="the group is as it was; its nodes work on",
-        fix=f"do what AWS says; for AccessDenied allow {grant} to the network agent",
-        why=f"{code_of(error)}: {error}",
-    )
+    why = f"{code_of(error)}: {error}"
+    return AUTO_SCALING_REFUSED(where=group, why=why, action=action, grant=grant)

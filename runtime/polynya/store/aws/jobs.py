@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.engines import EmrServerlessEngine, GlueEngine
-from polynya.model.errors import DependencyError
+from polynya.model.error_catalogue.cluster import GLUE_RUN_NOT_STOPPED
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.jobs import MOST_HOURS, JobRuns, Order, RunSeen, RunState, exit_code_in, label_in
@@ -100,9 +100,9 @@ class GlueRuns(JobRuns):
         )
         # The answer is a success, and says run by run what was refused.
         for one in answer.get("Errors", ()):
-            detail = one.get("ErrorDetail", {})
             if self.look(run).state is RunState.ACTIVE:
-                raise _not_stopped(self._job, run, str(detail.get("ErrorMessage", "")))
+                why = str(one.get("ErrorDetail", {}).get("ErrorMessage", ""))
+                raise GLUE_RUN_NOT_STOPPED(where=f"Glue job {self._job}", why=why, run=run)
 
     def _asked(self, action: str, grant: str, ask: Callable[[], T]) -> T:
         resource = f"Glue job {self._job}"
@@ -137,16 +137,6 @@ def _seen_by_glue(run: Any) -> RunSeen:
         state=_GLUE_STATES.get(run["JobRunState"], RunState.ACTIVE),
         why=why,
         exit_code=exit_code_in(why),
-    )
-
-
-def _not_stopped(job: str, run: str, said: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-AGT-075",
-        f"Glue did not stop run {run}: {said}",
-        where=f"Glue job {job}",
-        state="as after its last completed commit; every commit is atomic",
-        fix="nothing: the agent asks again",
     )
 
 

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.errors import BusyError, DependencyError, ExpiredError
+from polynya.model.error_catalogue.cluster import WORKLOAD_STREAM_MISSING
+from polynya.model.error_catalogue.stream_sources import SHARD_ITERATOR_EXPIRED, SHARD_THROTTLED
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
 from polynya.store.clock import Retry
 from polynya.store.shards import Shard, ShardedStream, ShardPage, ShardRecord
-from polynya.store.streams import Page, Record, iterator_lost, throttled
+from polynya.store.streams import ITERATOR_LOST, THROTTLED, Page, Record
 
 T = TypeVar("T")
 
@@ -114,25 +115,14 @@ class KinesisStream:
         except AWS_ERRORS as error:
             code = code_of(error)
             if code in _THROTTLED:
-                raise throttled(resource, str(error)) from error
+                raise THROTTLED(where=resource, why=str(error)) from error
             if code in _LOST and action == "read the records":
-                raise iterator_lost(resource, str(error)) from error
+                raise ITERATOR_LOST(where=resource, why=str(error)) from error
             if code == _MISSING:
-                raise _no_stream(resource, str(error)) from error
+                raise WORKLOAD_STREAM_MISSING(where=resource, why=str(error)) from error
             raise explained(
                 error, action=action, resource=resource, grant=f"{grant} on the {resource}"
             ) from error
-
-
-def _no_stream(resource: str, said: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-AGT-042",
-        "there is no such workload stream in this region",
-        where=resource,
-        why=said,
-        state="nodes do not hear each other; no data and no ownership depends on it",
-        fix="check `--stream` and the region; the node looks for the stream and goes on by itself",
-    )
 
 
 _EXPIRED: Final = "ExpiredIteratorException"
@@ -246,9 +236,9 @@ class KinesisShards:
             if code == _MISSING:
                 raise _MissingError from error
             if code == _EXPIRED:
-                raise _expired(resource, str(error)) from error
+                raise SHARD_ITERATOR_EXPIRED(where=resource, why=str(error)) from error
             if code in _THROTTLED:
-                raise _busy(resource, str(error)) from error
+                raise SHARD_THROTTLED(where=resource, why=str(error)) from error
             raise explained(
                 error, action=action, resource=resource, grant=f"{grant} on the {resource}"
             ) from error
@@ -272,26 +262,4 @@ def _shard(found: dict[str, Any]) -> Shard:
         tuple(str(one) for one in parents if one),
         closed,
         None if keys is None else (int(keys["StartingHashKey"]), int(keys["EndingHashKey"])),
-    )
-
-
-def _expired(resource: str, said: str) -> ExpiredError:
-    return ExpiredError(
-        "POLYNYA-STR-046",
-        "the place in a shard has expired again and again",
-        where=resource,
-        why=said,
-        state="nothing is lost: the stream is read on after the last landed batch",
-        fix="nothing if it passes; else check whether this machine is overloaded",
-    )
-
-
-def _busy(resource: str, said: str) -> BusyError:
-    return BusyError(
-        "POLYNYA-STR-047",
-        "the stream is read more often than it answers",
-        where=resource,
-        why=said,
-        state="nothing is lost: the records wait in the stream as long as it keeps them",
-        fix="nothing if it passes; else see who else reads the stream, or give it more shards",
     )

@@ -13,7 +13,11 @@ from typing_extensions import override
 from polynya.formats.landed import Lost
 from polynya.model.config.stream_content import Content
 from polynya.model.config.stream_landing import FilesSource, StreamingLanding
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.stream_sources import (
+    FILES_POSITION_INVALID,
+    TOO_MANY_UNDATED_FILES,
+)
+from polynya.model.error_catalogue.streams import RELOAD_FILES_MAY_DIFFER
 from polynya.model.headers import StreamSource
 from polynya.model.names import shown
 from polynya.model.patterns import file_pattern
@@ -219,13 +223,7 @@ def files_position(values: Mapping[str, Any], where: str) -> FilesPosition:
     try:
         return FilesPosition.from_json(values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OperationError(
-            "POLYNYA-STR-041",
-            f"the position in a landed batch is not that of a source of files: {error!r}",
-            where=where,
-            state="nothing was read after it; what has landed stays",
-            fix="give the task a new `folder` if its source was replaced by another kind",
-        ) from error
+        raise FILES_POSITION_INVALID(where=where, error=error) from error
 
 
 def _changed(file: FoundFile) -> Lost:
@@ -235,14 +233,8 @@ def _changed(file: FoundFile) -> Lost:
 def _refuse_too_many(known: KnownFiles, settings: FilesSource) -> None:
     if settings.has_dates or len(known) <= MOST_KNOWN:
         return
-    raise OperationError(
-        "POLYNYA-STR-040",
-        f"{len(known):,} files without dates in their paths, at most {MOST_KNOWN:,} are remembered",
-        where=f"{settings.url}, pattern {settings.pattern}",
-        state="nothing was read after the last landed batch",
-        fix="write the date parts of the paths as placeholders such as `<yyyy>`, or set "
-        "`delete_after_load`, or move files away that were read",
-    )
+    where = f"{settings.url}, pattern {settings.pattern}"
+    raise TOO_MANY_UNDATED_FILES(where=where, count=len(known), limit=MOST_KNOWN)
 
 
 class Files(Source):
@@ -276,14 +268,11 @@ class Files(Source):
     def again(self, table: str, began: Position, until: Position) -> Again:
         """A position says of a file only that it was read, and not for good."""
         del began, until
-        raise OperationError(
-            "POLYNYA-STR-071",
-            f"files cannot be read again as they were landed in {shown(table)}",
-            why="a position tells of the files of late only which were read: some that are there "
-            "now may have come, changed or gone unseen",
+        raise RELOAD_FILES_MAY_DIFFER(
             where=f"task {self._task.name}",
-            state="nothing was changed",
-            fix="reload from what has landed; `folder_retention` says how long that is kept",
+            why="files may have been added, changed or removed since, and a position names only "
+            "the recent ones",
+            table=shown(table),
         )
 
     @override

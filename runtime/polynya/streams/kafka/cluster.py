@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from polynya.lake.spark.api import Py4JError, Py4JJavaError, SparkSession
 from polynya.model.config.stream_landing import KafkaSource
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.stream_sources import KAFKA_JARS_MISSING
 from polynya.streams.kafka.errors import chain_of, explained, has
 from polynya.streams.kafka.plan import Partition
 from polynya.streams.kafka.reading import client_properties
@@ -121,7 +121,7 @@ class KafkaCluster:
                     kafka = self._jvm.org.apache.kafka.clients.admin
                     _clients[key] = kafka.AdminClient.create(settings)
                 except TypeError:
-                    raise self._no_jars() from None
+                    raise KAFKA_JARS_MISSING(where=self._where) from None
             return _clients[key]
 
     def _asked(self, ask: Callable[[Any], T]) -> T:
@@ -140,13 +140,3 @@ class KafkaCluster:
 
     def _explained(self, error: Py4JError) -> Exception:
         return explained(chain_of(error), self._where, self._secrets) or error
-
-    def _no_jars(self) -> OperationError:
-        return OperationError(
-            "POLYNYA-STR-015",
-            "the session of Spark was started without the jars for Kafka",
-            where=self._where,
-            state="nothing was landed; the topics keep their records as long as they are set to",
-            fix="nothing in an agent: it fetches them and starts again by itself, and says what is "
-            "in the way (`jars.missing`). Else start the process again",
-        )

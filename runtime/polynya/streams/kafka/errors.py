@@ -6,13 +6,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
-from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.error_catalogue.stream_sources import (
+    BROKER_HOST_MISMATCH,
+    BROKER_UNTRUSTED,
+    BROKERS_UNREACHABLE,
+    KAFKA_FILES_UNUSABLE,
+    KAFKA_LOGIN_REFUSED,
+    KAFKA_READ_DENIED,
+    KAFKA_REQUEST_FAILED,
+    KAFKA_SETTINGS_INVALID,
+    RECORDS_DELETED_MEANWHILE,
+)
+from polynya.model.errors import PolynyaError
 
 #: A Java exception as its class and its message, from the outermost to its last cause.
 Chain = Sequence[tuple[str, str]]
 
 _KAFKA: Final = "org.apache.kafka."
-_STATE: Final = "nothing was landed; the topics keep their records as long as they are set to"
+_CAUSE_CHARACTERS: Final = 400
 _UNREACHABLE: Final = frozenset(
     {"TimeoutException", "DisconnectException", "NetworkException", "BrokerNotAvailableException",
      "CoordinatorNotAvailableException", "LeaderNotAvailableException", "NotControllerException"}
@@ -61,7 +72,7 @@ def explained(chain: Chain, where: str, secrets: Iterable[str] = ()) -> PolynyaE
     text = " ".join(f"{kind}: {message}" for kind, message in chain)
     if not any(kind.startswith(_KAFKA) for kind, _ in chain):
         if any(word in text for word in _DATA_LOSS):
-            return _went_meanwhile(where, _last(chain))
+            return RECORDS_DELETED_MEANWHILE(where=where, why=_cause(chain))
         # A stage that failed tells its causes in its message only.
         chain = [(word.strip(":,()"), text) for word in text.split() if word.startswith(_KAFKA)]
         if not chain:
@@ -71,62 +82,32 @@ def explained(chain: Chain, where: str, secrets: Iterable[str] = ()) -> PolynyaE
 
 def _named(chain: Chain, where: str) -> PolynyaError:
     names = [_simple(kind) for kind, _ in chain]
-    why = _last(chain)
+    why = _cause(chain)
     if any("Authorization" in name for name in names):
-        return _error(
-            "POLYNYA-STR-007", "Kafka does not allow this user to read the topics", where, why,
-            "grant Read and Describe on the topics to the user that `properties` name",
-        )  # fmt: skip
+        return KAFKA_READ_DENIED(where=where, why=why)
     refused = _of_certificates(chain, names, where)
     if refused is not None:
         return refused
     if any(part in name for name in names for part in ("Authentication", "SslException", "Sasl")):
-        return _error(
-            "POLYNYA-STR-008", "Kafka does not accept who we say that we are", where, why,
-            "look at `properties`: `security.protocol`, `sasl.mechanism`, `sasl.jaas.config`, the "
-            "`ssl.` stores, and the variables that hold their secrets",
-        )  # fmt: skip
+        return KAFKA_LOGIN_REFUSED(where=where, why=why)
     if any("ConfigException" in name for name in names) or _says(chain, _NOT_MADE):
-        return _error(
-            "POLYNYA-STR-009", "the Kafka client does not take its settings", where, why,
-            "look at `bootstrap_servers` and `properties`",
-        )  # fmt: skip
+        return KAFKA_SETTINGS_INVALID(where=where, why=why)
     if any(name in _UNREACHABLE for name in names):
-        return _error(
-            "POLYNYA-STR-005", "the brokers of Kafka do not answer", where, why,
-            "nothing, if they come back: it is tried again with a growing pause. Otherwise look at "
-            "`bootstrap_servers`, `security.protocol`, and what lies between here and there",
-        )  # fmt: skip
-    return _error(
-        "POLYNYA-STR-010", f"Kafka refused a request: {names[-1]}", where, why,
-        "it is tried again with a growing pause; the logs of the brokers say more",
-    )  # fmt: skip
+        return BROKERS_UNREACHABLE(where=where, why=why)
+    return KAFKA_REQUEST_FAILED(where=where, why=why, exception=names[-1])
 
 
 def _of_certificates(chain: Chain, names: Sequence[str], where: str) -> PolynyaError | None:
     """The error for certificates that we do not take; None when it is about something else."""
-    why = _last(chain)
+    why = _cause(chain)
     if _says(chain, _OTHER_HOST):
-        return _error(
-            "POLYNYA-STR-081", "the certificate of a broker is for another host", where, why,
-            "write `bootstrap_servers` with the names that are in the certificate. Those that the "
-            "brokers advertise (`advertised.listeners`) have to be in it, too",
-        )  # fmt: skip
+        return BROKER_HOST_MISMATCH(where=where, why=why)
     if any(part in name for name in names for part in _UNTRUSTED):
-        return _error(
-            "POLYNYA-STR-080", "the certificate of a broker is not trusted", where, why,
-            "name the authority that signed it: `ssl.truststore.type: PEM` and "
-            "`ssl.truststore.location`, a file on every machine that lands",
-        )  # fmt: skip
+        return BROKER_UNTRUSTED(where=where, why=why)
     store = _says(chain, _STORES)
     if store:
-        return _error(
-            "POLYNYA-STR-082", "a file with certificates or keys cannot be used", where,
-            f"{store}; {why}" if store not in why else why,
-            "look at the `ssl.` stores in `properties`: whether this process may read the file, "
-            "whether `type` says what it is, and the password of the key. The client does not take "
-            "every encryption of a key: polynya explain POLYNYA-STR-082",
-        )  # fmt: skip
+        cause = why if store in why else f"{store}; {why}"
+        return KAFKA_FILES_UNUSABLE(where=where, why=cause[:_CAUSE_CHARACTERS])
     return None
 
 
@@ -136,20 +117,9 @@ def _says(chain: Chain, words: Iterable[str]) -> str | None:
     return next(found, None)
 
 
-def _went_meanwhile(where: str, why: str) -> DependencyError:
-    return _error(
-        "POLYNYA-STR-011", "records of a topic went while they were being read", where, why,
-        "nothing: the next look counts what is lost, and goes on after it",
-    )  # fmt: skip
-
-
-def _error(code: str, message: str, where: str, why: str, fix: str) -> DependencyError:
-    return DependencyError(code, message, where=where, why=why[:400], state=_STATE, fix=fix)
-
-
-def _last(chain: Chain) -> str:
+def _cause(chain: Chain) -> str:
     kind, message = chain[-1]
-    return f"{_simple(kind)}: {' '.join(message.split())}"
+    return f"{_simple(kind)}: {' '.join(message.split())}"[:_CAUSE_CHARACTERS]
 
 
 def _simple(kind: str) -> str:

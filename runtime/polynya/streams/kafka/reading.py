@@ -19,6 +19,10 @@ from polynya.lake.spark.api import DataFrame, Py4JJavaError, PySparkException, S
 from polynya.lake.spark.tasks import mapped_rows
 from polynya.model.config.client_properties import FILES, JAAS, login, property_problem
 from polynya.model.config.stream_landing import KafkaSource, Readers, holds_secrets
+from polynya.model.error_catalogue.stream_sources import (
+    KAFKA_FILES_UNUSABLE,
+    KAFKA_PROPERTY_REFUSED,
+)
 from polynya.model.errors import OperationError
 from polynya.model.names import shown
 from polynya.store.node_folders import SECRETS
@@ -88,13 +92,8 @@ def _checked(name: str, value: str) -> str:
     """
     if wrong := property_problem(name, value):
         problem, fix = wrong
-        raise OperationError(
-            "POLYNYA-STR-002",
-            problem,
-            where=f"source.kafka.properties.{shown(name)}",
-            state="nothing was read from the stream",
-            fix=fix,
-        )
+        where = f"source.kafka.properties.{shown(name)}"
+        raise KAFKA_PROPERTY_REFUSED(problem, where=where, fix=fix)
     if name == JAAS:
         read = login(value)
         if read.key_tab is not None:
@@ -108,12 +107,10 @@ def _checked(name: str, value: str) -> str:
 def _among_secrets(name: str, place: str) -> Path:
     found = SECRETS.below(place)
     if found is None:
-        raise OperationError(
-            "POLYNYA-STR-082",
+        raise KAFKA_FILES_UNUSABLE.raising(OperationError)(
             f"`{name}` names a file that a task may not read",
             where=place,
             why=SECRETS.outside(),
-            state="nothing was read from the stream",
             fix=f"put the file there, or start the process with another `{SECRETS.variable}`",
         )
     return found

@@ -21,7 +21,9 @@ from typing_extensions import override
 from polynya.formats.landed import Lost
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.stream_landing import KafkaSource, StreamingLanding, is_named
-from polynya.model.errors import ConfigError, ConfigErrors, OperationError
+from polynya.model.error_catalogue.stream_sources import TOPIC_MISSING
+from polynya.model.error_catalogue.streams import LANDED_TABLE_TAKEN
+from polynya.model.errors import ConfigErrors
 from polynya.model.headers import StreamSource
 from polynya.model.names import shown
 from polynya.streams.kafka import plan as bounds
@@ -175,7 +177,7 @@ class Kafka(Source):
         topics = taken(self._source.topics, there)
         tables, errors = by_table(self._task.into, topics, self.where)
         missing = [one for one in named(self._source.topics) if one not in there]
-        errors += [_missing(topic, self.where) for topic in missing]
+        errors += [TOPIC_MISSING(where=self.where, topic=shown(topic)) for topic in missing]
         return Found(tables, ConfigErrors(errors) if errors else None)
 
     @override
@@ -309,13 +311,10 @@ class KafkaStream(Stream):
     def _refuse_other(self, streams: tuple[str, ...], before: KafkaPosition) -> None:
         other = [one for one in streams if one not in before.topics]
         if other:
-            raise OperationError(
-                "POLYNYA-STR-013",
-                f"the landed table {shown(self._table)} holds the topic "
-                f"{shown(min(before.topics))}, not {shown(other[0])}",
+            raise LANDED_TABLE_TAKEN(
                 where=self._source.where,
-                state="nothing was landed; what is there stays as it is",
-                fix="land one of the topics by a task with another `folder`",
+                table=shown(self._table),
+                owner=f"the topic {shown(min(before.topics))}, not {shown(other[0])}",
             )
 
 
@@ -325,13 +324,3 @@ def read_again(source: Kafka, table: str, began: Position, until: Position) -> A
     begin = begin_of(KafkaPosition.from_json(began), last)
     stream = KafkaStream(source, table, last)
     return Again(stream, tuple(sorted(last.topics)), begin.to_json())
-
-
-def _missing(topic: str, where: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-STR-006",
-        f"there is no topic {shown(topic)}",
-        where=where,
-        state="the other topics of the task are landed",
-        fix="create it, or correct `topics`. If this user may not see it, grant Describe on it",
-    )

@@ -16,7 +16,11 @@ from typing_extensions import override
 
 from polynya.formats.landed import SCHEMAS
 from polynya.model.config.stream_landing import KinesisSource, StreamingLanding
-from polynya.model.errors import ConfigError, ConfigErrors, OperationError
+from polynya.model.error_catalogue.stream_sources import (
+    KINESIS_POSITION_INVALID,
+    KINESIS_STREAM_MISSING,
+)
+from polynya.model.errors import ConfigErrors
 from polynya.model.headers import StreamSource
 from polynya.model.names import shown
 from polynya.store.clock import Clock
@@ -135,7 +139,11 @@ class Kinesis(Source):
         there = self.shards.streams()
         patterns = self._source.streams
         tables, errors = by_table(self.task.into, taken(patterns, there), self.where)
-        errors += [_missing(one, self.where) for one in named(patterns) if one not in there]
+        errors += [
+            KINESIS_STREAM_MISSING(where=self.where, stream=shown(stream))
+            for stream in named(patterns)
+            if stream not in there
+        ]
         return Found(tables, ConfigErrors(errors) if errors else None)
 
     @override
@@ -298,13 +306,7 @@ def position_of(values: Position, where: str) -> KinesisPosition:
     try:
         return KinesisPosition.from_json(values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OperationError(
-            "POLYNYA-STR-048",
-            f"the position in a landed batch is not that of streams of Kinesis: {error!r}",
-            where=where,
-            state="nothing was read after it; what has landed stays",
-            fix="give the task a new `folder` if its source was replaced by another kind",
-        ) from error
+        raise KINESIS_POSITION_INVALID(where=where, error=error) from error
 
 
 def _was_behind(position: Position | None, where: str) -> bool:
@@ -323,13 +325,3 @@ def _after(
         }
         known[one.name] = StreamPosition(one.plan.position.created, shards)
     return KinesisPosition(known)
-
-
-def _missing(stream: str, where: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-STR-045",
-        f"there is no stream {shown(stream)} in this region",
-        where=where,
-        state="the other streams of the task are landed",
-        fix="create it, or correct `streams` and `region`; the task finds it by itself",
-    )
