@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from polynya.engine.context import EngineContext
-from polynya.engine.runner import Outcome, run_once, units
+from polynya.engine.runner import RunOutcome, run_once, units
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
@@ -77,7 +77,7 @@ def context(spark: SparkSession, zone: Path, seen: Seen) -> EngineContext:
 def run(engine: EngineContext, tasks: Sequence[Task]) -> float:
     """Land and copy all that there is, as `polynya run --once` does; the seconds it takes."""
     began = time.perf_counter()
-    outcome: Outcome = run_once(engine, units(engine, tasks))
+    outcome: RunOutcome = run_once(engine, units(engine, tasks))
     if outcome.failures:
         raise SystemExit(f"failed: {outcome.failures}")
     return time.perf_counter() - began

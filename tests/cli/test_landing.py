@@ -13,8 +13,7 @@ from polynya.capture.landing.log import CaptureLog, Lander
 from polynya.capture.landing.position import Position, StreamPosition, TableProgress
 from polynya.capture.wire import Asking, Wish, error_fields
 from polynya.engine.tasks import capture_process
-from polynya.engine.tasks.capture import CapturedBatches
-from polynya.engine.tasks.unit import last_landed
+from polynya.engine.tasks.capture import CapturedBatches, last_landed
 from polynya.model.errors import DependencyError
 from polynya.store.object_store import LocalObjectStore
 from polynya.streams.landed_status import Expiry

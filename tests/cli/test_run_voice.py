@@ -23,7 +23,7 @@ from polynya.cli.options import GlobalOptions
 from polynya.cli.output import JsonOutput, Steps, TextOutput
 from polynya.cli.run import run
 from polynya.engine.context import EngineContext
-from polynya.engine.unit import IDLE, Ended, Turn, Unit
+from polynya.engine.unit import IDLE, StepResult, TimeSlice, Unit
 from polynya.model.errors import ConflictError, DependencyError, SuspendedError
 from polynya.observe.engine import BatchCopied, DatasetApplied
 from polynya.observe.events import Event, StepEnded, StepProgress
@@ -36,7 +36,7 @@ SUSPENDED = SuspendedError(
 )
 LOST = DependencyError("POLYNYA-DEP-005", "the warehouse is gone", fix="bring it back")
 
-Step = Callable[[EngineContext, Turn], Ended]
+Step = Callable[[EngineContext, TimeSlice], StepResult]
 
 
 def copied(name: str, *, out: int = 2, quarantined: int = 0) -> BatchCopied:
@@ -51,11 +51,11 @@ def copied(name: str, *, out: int = 2, quarantined: int = 0) -> BatchCopied:
     )
 
 
-def saying(*events: Event, ended: Ended = IDLE) -> Step:
+def saying(*events: Event, ended: StepResult = IDLE) -> Step:
     """A unit that says these things in its first turn."""
     left = list(events)
 
-    def step(context: EngineContext, _turn: Turn) -> Ended:
+    def step(context: EngineContext, _turn: TimeSlice) -> StepResult:
         while left:
             context.sink(left.pop(0))
         return ended
@@ -132,8 +132,8 @@ def test_a_run_that_found_nothing_says_so(shop: Shop) -> None:
 
 def test_what_went_wrong_is_said_at_once_and_again_in_a_table(shop: Shop) -> None:
     shop.units = {
-        "shop.lost": saying(ended=Ended(failure=LOST)),
-        "shop.towns": saying(ended=Ended(refused=SUSPENDED)),
+        "shop.lost": saying(ended=StepResult(failure=LOST)),
+        "shop.towns": saying(ended=StepResult(refused=SUSPENDED)),
         "shop.users": saying(copied("shop.users", out=0, quarantined=3)),
         "shop.well": saying(copied("shop.well")),
     }
@@ -154,9 +154,9 @@ def test_what_went_wrong_is_said_at_once_and_again_in_a_table(shop: Shop) -> Non
 
 
 def test_a_run_that_goes_on_says_a_failure_once_and_that_it_is_over(shop: Shop) -> None:
-    turns = iter([Ended(failure=LOST), Ended(failure=LOST), IDLE])
+    turns = iter([StepResult(failure=LOST), StepResult(failure=LOST), IDLE])
 
-    def step(context: EngineContext, _turn: Turn) -> Ended:
+    def step(context: EngineContext, _turn: TimeSlice) -> StepResult:
         ended = next(turns)
         if ended is IDLE:
             context.stop.set()
@@ -178,9 +178,9 @@ def test_a_run_that_goes_on_says_a_failure_once_and_that_it_is_over(shop: Shop) 
 def test_a_displaced_run_says_whom_it_waits_for(shop: Shop) -> None:
     taken = ConflictError("POLYNYA-LAKE-002", "process 7 on n1 works on users", where="users")
 
-    def step(context: EngineContext, _turn: Turn) -> Ended:
+    def step(context: EngineContext, _turn: TimeSlice) -> StepResult:
         context.stop.set()
-        return Ended(failure=taken)
+        return StepResult(failure=taken)
 
     shop.units = {"shop.users": step}
 
@@ -301,7 +301,7 @@ def test_on_a_terminal_steps_are_drawn_and_gone_at_the_end(shop: Shop) -> None:
                 shown.set()
             return super().write(text)
 
-    def step(context: EngineContext, _turn: Turn) -> Ended:
+    def step(context: EngineContext, _turn: TimeSlice) -> StepResult:
         progress = StepProgress(subject="shop.users", step="copying", left_bytes=3 << 20)
         context.sink(progress)
         assert shown.wait(10)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from polynya.cli.status import came_true_line, health_line, upkeep_line, verdict_line
-from polynya.engine.maintenance_choice import came_true, choose
-from polynya.engine.maintenance_status import Care
+from polynya.engine.maintenance_choice import choose, review_actions
+from polynya.engine.maintenance_status import MaintenanceStatus
 from polynya.lake.maintenance.health import (
     PROPERTY,
     Done,
@@ -25,12 +25,14 @@ MEBIBYTE = 2**20
 RULE = Rule()
 
 
-def care(**facts: Any) -> Care:
+def care(**facts: Any) -> MaintenanceStatus:
     """What is known of a table that is read four times an hour."""
     seen = TableFacts(
         at=NOW, snapshot=1, written_at=NOW, oldest=NOW - timedelta(hours=1), reads=4.0, **facts
     )
-    return Care(health_of(seen, RULE), choose(seen, Maintenance(), rule=RULE), seen.record)
+    return MaintenanceStatus(
+        health_of(seen, RULE), choose(seen, Maintenance(), rule=RULE), seen.record
+    )
 
 
 CROWDED = care(
@@ -74,7 +76,7 @@ def test_what_came_true_stands_beside_what_was_expected() -> None:
     joined = Done(NOW, "", expected_cost=200, cost=500, expected_gain=1000, gain=900, whole=False)
     record = Record(NOW, {"expire_rows": Done(earlier, "", cost=9), "rewrite_data_files": joined})
 
-    first, second = (came_true_line(one) for one in came_true(record))
+    first, second = (came_true_line(one) for one in review_actions(record))
     assert first == (
         "  rewrite_data_files            last     cost 2.50 of what was expected, "
         "gain 0.90 of what was expected (a part of it)"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from polynya.cluster.configuration import WantedTask
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.errand import Errand
+from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.config.task import StorageTask
 from polynya.model.project import Task
 from polynya.observe.engine import BatchCopied
@@ -78,7 +78,7 @@ class FakeRun:
     def __init__(self, job: JobKey, number: int, backlog: Backlog, epoch: int | None) -> None:
         self.job, self.number, self.backlog, self.stopped = job, number, backlog, False
         self.epoch = epoch
-        self.errand: Errand | None = None
+        self.errand: UnitCommand | None = None
 
     def stop(self) -> None:
         self.stopped = True
@@ -107,7 +107,7 @@ class FakeWorkers:
         return self.runs[-1]
 
     def send(
-        self, job: JobKey, task: StorageTask, run: int, errand: Errand, epoch: int | None
+        self, job: JobKey, task: StorageTask, run: int, errand: UnitCommand, epoch: int | None
     ) -> FakeRun:
         started = self.start(job, task, run, Backlog(), epoch)
         started.errand = errand

@@ -8,13 +8,13 @@ import pytest
 
 from polynya.cluster.control.wishes import Asked
 from polynya.cluster.messages import ErrandEnded, RunEnded
-from polynya.engine.commands.errand import Errand
+from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 from tests.cluster.fakes import FakeRun, wanted
 from tests.cluster.test_supervisor_with_grants import Node as Granted
 from tests.cluster.test_supervisor_with_grants import X, Y, overtaken
 
-RELOAD = Asked("1f", Errand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
+RELOAD = Asked("1f", UnitCommand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 class Node(Granted):

@@ -12,7 +12,7 @@ from polynya.cluster.messages import ErrandEnded, Observed, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.errand import Errand, carry_out
+from polynya.engine.commands.unit_command import UnitCommand, carry_out
 from polynya.engine.dataset import WorkingDataset
 from polynya.lake.copy import reload as steps
 from polynya.model.errors import FencedError
@@ -38,7 +38,7 @@ class Job:
         self._runs += 1
         return self._workers.start(self._key, self._task, self._runs, Backlog(), epoch)
 
-    def send(self, epoch: int, errand: Errand) -> Any:
+    def send(self, epoch: int, errand: UnitCommand) -> Any:
         """Do what is asked under a grant; what became of it, None when it has to be done again."""
         self._runs += 1
         self._workers.send(self._key, self._task, self._runs, errand, epoch)
@@ -116,11 +116,11 @@ def test_a_reload_whose_node_died_in_the_middle_is_done_by_the_next_owner(lab: L
     users.land({"id": 1, "name": "Anna"}, {"id": 3, "name": "Cid"}, file="load/1.json")
     dying = replace(lab.context(), owner="n1", epoch=5, sink=_die_when_gathered)
     with pytest.raises(_Killed):
-        carry_out(dying, users.task, users.view, Errand("reload"))
+        carry_out(dying, users.task, users.view, UnitCommand("reload"))
     dead = WorkingDataset.open(dying, users.dataset).table
     dead.take_over()
 
-    told = Job(users).send(6, Errand("reload"))
+    told = Job(users).send(6, UnitCommand("reload"))
 
     assert told.done, told.text
     assert users.current("id", "name") == [(1, "Anna"), (3, "Cid")]
@@ -128,8 +128,8 @@ def test_a_reload_whose_node_died_in_the_middle_is_done_by_the_next_owner(lab: L
     with pytest.raises(FencedError):
         steps.finish(dead, lab.context().applier, now=lab.clock.now())
     # It had died after its last commit and before it could say so: it is done again.
-    assert Job(users).send(7, Errand("reload")).done
+    assert Job(users).send(7, UnitCommand("reload")).done
     assert users.current("id", "name") == [(1, "Anna"), (3, "Cid")]
-    assert Job(users).send(6, Errand("reload")).code == "POLYNYA-LAKE-060"
-    refused = Job(users).send(8, Errand("reload", files="none/*.json"))
+    assert Job(users).send(6, UnitCommand("reload")).code == "POLYNYA-LAKE-060"
+    refused = Job(users).send(8, UnitCommand("reload", files="none/*.json"))
     assert (refused.done, refused.text[:16]) == (False, "POLYNYA-LAKE-014")

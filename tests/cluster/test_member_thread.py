@@ -15,12 +15,12 @@ from polynya.cluster.gossip.messages import HintKind, Picture, Report
 from polynya.cluster.member_thread import MemberThread
 from polynya.cluster.messages import SharingEnded, TurnTaken
 from polynya.cluster.unit import JobKey
-from polynya.engine.commands.errand import Errand
+from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.errors import ConflictError
 
 X = JobKey("a", "shop.x")
 LONG = 600.0
-WISH = Asked("1f", Errand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
+WISH = Asked("1f", UnitCommand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 class FakeMember:

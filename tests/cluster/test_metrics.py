@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polynya.cluster.report import MetricsOutlet
-from polynya.engine.backlog import ELSEWHERE_SECONDS
+from polynya.engine.backlog import REMOTE_WORK_SECONDS
 from polynya.observe.metrics import Minute, PrometheusText
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -94,8 +94,8 @@ def test_a_node_that_waits_for_a_service_has_enough_to_do_to_be_kept() -> None:
     for backlog in (0.0, 200.0):
         MetricsOutlet(minutes.append).put(report(NOON, backlog=backlog, keeps_node=True))
 
-    assert [value(one, "BacklogSeconds") for one in minutes] == [ELSEWHERE_SECONDS, 200.0]
-    assert value(minutes[0], "BacklogSeconds", Node="n1") == ELSEWHERE_SECONDS
+    assert [value(one, "BacklogSeconds") for one in minutes] == [REMOTE_WORK_SECONDS, 200.0]
+    assert value(minutes[0], "BacklogSeconds", Node="n1") == REMOTE_WORK_SECONDS
 
 
 @pytest.mark.parametrize("before", [{"state": "starting"}, {"state": "draining", "cluster": None}])

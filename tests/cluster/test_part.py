@@ -15,7 +15,7 @@ from polynya.cluster.jobs import Action, Decision, Failure, Job
 from polynya.cluster.membership import LoadMeter, Part
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
 from polynya.cluster.unit import JobKey
-from polynya.engine.commands.errand import Errand
+from polynya.engine.commands.unit_command import UnitCommand
 from polynya.observe.events import Event
 from polynya.testing.fakes import FakeClock
 from tests.cluster.fakes import wanted
@@ -270,7 +270,7 @@ def test_load_is_work_per_second_and_follows_slowly() -> None:
 
 
 def test_what_became_of_a_wish_is_told_here_and_to_all(node: Node) -> None:
-    wish = Asked("1f", Errand("reload"), "kim", NOW)
+    wish = Asked("1f", UnitCommand("reload"), "kim", NOW)
     node.part.taken(TurnTaken(READY, AskedOfTasks(units={X: wish}), Picture()))
     assert node.part.asked() == {X: wish}
     assert node.part.held is None

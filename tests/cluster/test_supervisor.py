@@ -9,7 +9,7 @@ import pytest
 from polynya.cluster.configuration import WantedTask
 from polynya.cluster.jobs import Rules, Supervisor
 from polynya.cluster.messages import Observed, RoundEnded, RunEnded
-from polynya.engine.backlog import Waiting
+from polynya.engine.backlog import BacklogSize
 from polynya.formats.batch import FilePart
 from polynya.model.errors import DependencyError, OperationError, PolynyaError, TaskStoppedError
 from polynya.observe.engine import ApplySkipped
@@ -145,9 +145,9 @@ def test_what_waits_for_a_suspended_job_is_no_work_but_gets_older(node: Node) ->
         node.passes(10.0)
 
     job = node.supervisor.jobs[run.job]
-    assert job.waiting(1000.0) == Waiting(1, 9, seconds=0.0, oldest_seconds=1000.0)
+    assert job.waiting(1000.0) == BacklogSize(1, 9, seconds=0.0, oldest_seconds=1000.0)
     node.wants(wanted("a", version="v2"))
-    assert job.waiting(1000.0) == Waiting()
+    assert job.waiting(1000.0) == BacklogSize()
 
 
 def test_an_outage_suspends_nothing(node: Node) -> None:

@@ -11,8 +11,8 @@ from polynya.cluster.messages import Observed, RoundEnded, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import JobRun
 from polynya.engine.context import EngineContext
-from polynya.engine.scheduler import Crew, Rounds
-from polynya.engine.unit import IDLE, Ended, Unit
+from polynya.engine.scheduler import Scheduler, TaskGroup
+from polynya.engine.unit import IDLE, StepResult, Unit
 from polynya.model.errors import FencedError, OperationError, SuspendedError
 from polynya.observe.cluster import UnitFenced
 from polynya.observe.events import Event
@@ -34,25 +34,25 @@ class Inbox(SimpleQueue[Any]):
         return message
 
 
-def unit(work: Callable[[], Ended | None], name: str = JOB.name) -> Unit:
+def unit(work: Callable[[], StepResult | None], name: str = JOB.name) -> Unit:
     """A unit whose steps are calls of `work`; None: nothing is left to do."""
     return Unit(name, JOB.task, lambda _turn: work() or IDLE)
 
 
-def failing(error: BaseException) -> Callable[[], Ended | None]:
-    def work() -> Ended | None:
+def failing(error: BaseException) -> Callable[[], StepResult | None]:
+    def work() -> StepResult | None:
         raise error
 
     return work
 
 
 def added(
-    *units: Unit, rounds: Rounds | None = None, epoch: int | None = None
-) -> tuple[JobRun, Inbox, Rounds]:
+    *units: Unit, rounds: Scheduler | None = None, epoch: int | None = None
+) -> tuple[JobRun, Inbox, Scheduler]:
     inbox = Inbox()
     spark: Any = None
     run = JobRun(JOB, 7, inbox, EngineContext(spark, MemoryObjectStore(), epoch=epoch))
-    rounds = rounds or Rounds(SystemClock(), poll_seconds=0.01)
+    rounds = rounds or Scheduler(SystemClock(), poll_seconds=0.01)
     run.start(rounds, lambda _: units, [])
     return run, inbox, rounds
 
@@ -75,7 +75,7 @@ def test_rounds_follow_each_other_until_told_to_stop() -> None:
 
 def test_a_failure_ends_the_run_and_a_suspended_dataset_does_not() -> None:
     held, failure = SuspendedError("POLYNYA-LAKE-017", "decide"), OperationError("X", "broken")
-    rounds = [Ended(refused=held), IDLE, Ended(failure=failure)]
+    rounds = [StepResult(refused=held), IDLE, StepResult(failure=failure)]
 
     _, inbox = started(unit(lambda: rounds.pop(0)))
 
@@ -87,7 +87,7 @@ def test_a_newer_owner_of_any_table_ends_a_job_with_a_grant() -> None:
     overtaken = FencedError("POLYNYA-LAKE-002", "node-2 took it", epoch=5, owner="node-2")
     found = unit(failing(overtaken), "shop.taken")
 
-    _, inbox = started(unit(lambda: Ended(found=(found,))), epoch=4)
+    _, inbox = started(unit(lambda: StepResult(found=(found,))), epoch=4)
 
     while isinstance(message := inbox.next(), RoundEnded):
         assert message.held is None
@@ -100,7 +100,7 @@ def test_without_a_grant_such_a_table_waits_and_the_others_go_on() -> None:
     overtaken = FencedError("POLYNYA-LAKE-002", "a command took it", epoch=5)
     found = unit(failing(overtaken), "shop.taken")
 
-    _, inbox = started(unit(lambda: Ended(found=(found,))))
+    _, inbox = started(unit(lambda: StepResult(found=(found,))))
 
     said = [inbox.next() for _ in range(12)]
     assert RoundEnded(JOB, 7, "a command took it") in said
@@ -122,7 +122,7 @@ def test_what_fails_before_there_is_a_unit_is_a_failure_of_the_job() -> None:
         raise failure
 
     JobRun(JOB, 7, inbox, EngineContext(spark, MemoryObjectStore())).start(
-        Rounds(SystemClock()), none_found, []
+        Scheduler(SystemClock()), none_found, []
     )
 
     assert inbox.next() == RunEnded(JOB, 7, failure)
@@ -132,7 +132,7 @@ def test_a_table_that_fails_holds_up_neither_its_job_nor_another_table() -> None
     broken = unit(failing(OperationError("X", "broken")), "shop.broken")
     good = unit(lambda: None, "shop.good")
 
-    _, inbox = started(unit(lambda: Ended(found=(broken, good))))
+    _, inbox = started(unit(lambda: StepResult(found=(broken, good))))
 
     said = [inbox.next() for _ in range(12)]
     assert RoundEnded(JOB, 7, "broken") in said
@@ -149,7 +149,7 @@ def test_a_job_that_waits_for_its_turn_can_be_stopped() -> None:
 
 def test_a_job_that_reads_landed_batches_looks_when_another_job_has_landed_one() -> None:
     """Its own next look would be in an hour."""
-    rounds, landing = Rounds(SystemClock(), poll_seconds=3600), list[Crew]()
+    rounds, landing = Scheduler(SystemClock(), poll_seconds=3600), list[TaskGroup]()
     inbox, other = Inbox(), Inbox()
     spark: Any = None
     context = EngineContext(spark, MemoryObjectStore())
@@ -161,7 +161,7 @@ def test_a_job_that_reads_landed_batches_looks_when_another_job_has_landed_one()
     rounds.start()
     assert inbox.next() == RoundEnded(JOB, 1)
 
-    lands = Unit("clicks", "clicks", lambda _: Ended(landed=True), lands=True)
+    lands = Unit("clicks", "clicks", lambda _: StepResult(landed=True), lands=True)
     lander.start(rounds, lambda _: [lands], landing)
 
     assert inbox.next() == RoundEnded(JOB, 1)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polynya.engine.context import EngineContext
-from polynya.engine.scheduler import THREADS, Crew, Place, Queue
-from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.engine.scheduler import THREADS, QueueEntry, TaskGroup, UnitQueue
+from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.model.errors import PolynyaError
 from polynya.testing.fakes import MemoryObjectStore
 
@@ -19,28 +19,28 @@ from polynya.testing.fakes import MemoryObjectStore
 class Machine:
     """`THREADS` threads with a queue, in a time of their own."""
 
-    queue: Queue = field(default_factory=Queue)
+    queue: UnitQueue = field(default_factory=UnitQueue)
     now: float = 0.0
     began: list[tuple[float, str]] = field(default_factory=list)
-    costs: dict[str, Callable[[Turn], float]] = field(default_factory=dict)
-    working: list[tuple[float, int, Place, Ended]] = field(default_factory=list)
+    costs: dict[str, Callable[[TimeSlice], float]] = field(default_factory=dict)
+    working: list[tuple[float, int, QueueEntry, StepResult]] = field(default_factory=list)
 
-    def crew(self, *, goes_on: bool = True) -> Crew:
+    def crew(self, *, goes_on: bool = True) -> TaskGroup:
         spark: Any = None
         context = EngineContext(spark, MemoryObjectStore())
-        return Crew(context, goes_on=goes_on, report=lambda _unit, _ended: None)
+        return TaskGroup(context, goes_on=goes_on, report=lambda _unit, _ended: None)
 
     def unit(
         self,
         name: str,
-        step: Callable[[Turn], Ended],
-        cost: Callable[[Turn], float] = lambda _turn: 0.1,
+        step: Callable[[TimeSlice], StepResult],
+        cost: Callable[[TimeSlice], float] = lambda _turn: 0.1,
         task: str = "task",
     ) -> Unit:
         self.costs[name] = cost
         return Unit(name, task, step)
 
-    def add(self, *units: Unit, crew: Crew | None = None) -> Crew:
+    def add(self, *units: Unit, crew: TaskGroup | None = None) -> TaskGroup:
         crew = crew or self.crew()
         self.queue.add(crew, units, self.now)
         return crew
@@ -69,19 +69,19 @@ class Machine:
         return max(after - before for before, after in itertools.pairwise(turns))
 
 
-def load(turn: Turn) -> Ended:
+def load(turn: TimeSlice) -> StepResult:
     """A first load of days: its next step is always a long one."""
     return turn.more if turn.long else TOO_LONG
 
 
-def ten_minutes(turn: Turn) -> float:
+def ten_minutes(turn: TimeSlice) -> float:
     return 600.0 if turn.long else 0.1
 
 
-def nothing(_turn: Turn) -> Ended:
+def nothing(_turn: TimeSlice) -> StepResult:
     return IDLE
 
 
-def failing(*failures: PolynyaError | None) -> Callable[[Turn], Ended]:
+def failing(*failures: PolynyaError | None) -> Callable[[TimeSlice], StepResult]:
     left = list(failures)
-    return lambda _turn: Ended(failure=left.pop(0) if len(left) > 1 else left[0])
+    return lambda _turn: StepResult(failure=left.pop(0) if len(left) > 1 else left[0])

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from polynya.engine.commands.errands import recreate
-from polynya.engine.commands.reload import reload
-from polynya.engine.context import EngineContext, Truce
+from polynya.engine.commands.rebuild import recreate
+from polynya.engine.commands.reload import ReloadRequest, reload
+from polynya.engine.context import EngineContext, TakeoverBackoff
 from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once, units
 from polynya.formats.loads import LoadLimits
@@ -32,7 +32,7 @@ class Node:
     users: Feed
     name: str
     epoch: int
-    truce: Truce = field(default_factory=Truce)
+    truce: TakeoverBackoff = field(default_factory=TakeoverBackoff)
     #: Of what was asked of the feed once, that which the cluster knows to be done.
     done: list[str] = field(default_factory=list)
 
@@ -45,7 +45,10 @@ class Node:
     def reload(self, mode: ReloadMode = DELETING) -> None:
         """Reload, as `polynya reload` does."""
         context = self._context()
-        assert reload(context, self.users.task, self.users.dataset, mode=mode) is not None
+        assert (
+            reload(context, ReloadRequest(self.users.task, self.users.dataset, mode=mode))
+            is not None
+        )
 
     def recreate(self) -> None:
         """Recreate, as `polynya task recreate` asks once, and read all that has landed."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from polynya.engine.backlog import ELSEWHERE_SECONDS, FIRST_GUESS, Backlog, Waiting
+from polynya.engine.backlog import (
+    ASSUMED_BYTES_PER_SECOND,
+    REMOTE_WORK_SECONDS,
+    Backlog,
+    BacklogSize,
+)
 from polynya.formats.batch import FilePart
 
 MB = 1_000_000
@@ -16,7 +21,7 @@ def test_nothing_waits_before_anything_landed() -> None:
     backlog = Backlog()
     backlog.found("a", [], 0.0)
 
-    assert backlog.waiting(100.0) == Waiting()
+    assert backlog.waiting(100.0) == BacklogSize()
 
 
 def test_files_wait_from_the_moment_they_are_seen_at_a_guessed_speed() -> None:
@@ -24,7 +29,7 @@ def test_files_wait_from_the_moment_they_are_seen_at_a_guessed_speed() -> None:
     backlog.found("a", parts("1"), 10.0)
     backlog.found("b", parts("1"), 30.0)
 
-    assert backlog.waiting(40.0) == Waiting(2, 2 * MB, 2 * MB / FIRST_GUESS, 30.0)
+    assert backlog.waiting(40.0) == BacklogSize(2, 2 * MB, 2 * MB / ASSUMED_BYTES_PER_SECOND, 30.0)
 
 
 def test_the_speed_is_what_was_copied_between_two_looks() -> None:
@@ -46,7 +51,7 @@ def test_a_pause_between_two_attempts_counts_for_the_age_and_not_for_the_speed()
     backlog.resume(1000.0)
     backlog.found("a", parts("2"), 1001.0)
 
-    assert backlog.waiting(1001.0) == Waiting(1, MB, 1.0, 1001.0)
+    assert backlog.waiting(1001.0) == BacklogSize(1, MB, 1.0, 1001.0)
 
 
 def test_time_without_work_does_not_count_as_slow() -> None:
@@ -82,7 +87,7 @@ def test_a_stream_waits_since_it_was_landed_to_its_end() -> None:
     assert backlog.waiting(25.0).oldest_seconds == 25.0
 
     backlog.beyond("in/clicks", 0, 30.0)
-    assert backlog.waiting(31.0) == Waiting()
+    assert backlog.waiting(31.0) == BacklogSize()
     backlog.beyond("in/clicks", 1, 40.0)
     assert backlog.waiting(41.0).oldest_seconds == 1.0
 
@@ -91,10 +96,10 @@ def test_a_service_at_work_keeps_a_node_also_when_nothing_is_unread() -> None:
     backlog = Backlog()
     backlog.elsewhere(wanted=True)
 
-    assert backlog.waiting(0.0) == Waiting(elsewhere=True, keeps_node=True)
-    assert backlog.waiting(0.0).node_seconds == ELSEWHERE_SECONDS
+    assert backlog.waiting(0.0) == BacklogSize(elsewhere=True, keeps_node=True)
+    assert backlog.waiting(0.0).node_seconds == REMOTE_WORK_SECONDS
     backlog.found("a", parts("1", size=1000 * MB), 0.0)
     # However much it is, it is no work of the node.
-    assert backlog.waiting(0.0).node_seconds == ELSEWHERE_SECONDS
+    assert backlog.waiting(0.0).node_seconds == REMOTE_WORK_SECONDS
     backlog.elsewhere(wanted=False)
     assert backlog.waiting(0.0).node_seconds == 0.0

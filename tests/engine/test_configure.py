@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.engine.commands.errands import configure
-from polynya.engine.commands.plan_project import Plan
+from polynya.engine.commands.plan_project import ProjectPlan
+from polynya.engine.commands.rebuild import configure
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.model.errors import OperationError
@@ -16,7 +16,7 @@ from tests.lab.plans import plan
 from tests.lake.apply.plain import PlainApplier
 
 
-def kinds(found: Plan) -> list[str]:
+def kinds(found: ProjectPlan) -> list[str]:
     return [change.kind for change in found.changes()]
 
 

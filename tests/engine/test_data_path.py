@@ -21,7 +21,7 @@ import pytest
 import polynya
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.runner import units
-from polynya.engine.unit import Ended, Turn, Unit
+from polynya.engine.unit import StepResult, TimeSlice, Unit
 from tests.lab.lab import Lab, put
 
 ROOT = str(Path(polynya.__file__).parent)
@@ -51,7 +51,7 @@ def entered() -> Iterator[set[str]]:
 def brought_up(unit: Unit) -> None:
     """Let a unit work until nothing is left."""
     while True:
-        ended = unit.step(Turn())
+        ended = unit.step(TimeSlice())
         assert ended.trouble is None
         if not ended.more:
             return
@@ -68,18 +68,18 @@ def test_a_warm_copy_and_an_apply_enter_few_modules(
 
     users.land(put(1, 3, name="y"))
     with entered() as copied:
-        first = unit.step(Turn())
+        first = unit.step(TimeSlice())
     applied: set[str] = set()
     apply = WorkingDataset.apply_if_worth_it
 
-    def traced(*arguments: Any) -> Ended:
+    def traced(*arguments: Any) -> StepResult:
         with entered() as modules:
             ended = apply(*arguments)
         applied.update(modules)
         return ended
 
     monkeypatch.setattr(WorkingDataset, "apply_if_worth_it", traced)
-    second = unit.step(Turn())
+    second = unit.step(TimeSlice())
 
     assert (first.more, second.more) == (True, False)
     assert (1, "y") in users.current("id", "name")

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from polynya.engine.commands.reload import reload
+from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.engine.commands.replay import replay
 from polynya.engine.inventory import inventory
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.policy import ApplyMode
-from polynya.engine.runner import Outcome, run_once, units
+from polynya.engine.runner import RunOutcome, run_once, units
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.config.dataset import DELETING
 from polynya.model.config.sources import dataset_of_source
@@ -50,7 +50,7 @@ class Service:
         file.write_bytes(content)
         return file
 
-    def run(self, apply: ApplyMode = "never") -> Outcome:
+    def run(self, apply: ApplyMode = "never") -> RunOutcome:
         context = self.lab.context(apply)
         return run_once(context, units(context, [self.task]))
 
@@ -117,7 +117,9 @@ def test_a_new_full_load_retires_what_it_lacks_and_leaves_what_changed_later(
     users = dms["users"]
     dms.land(f"s/users/{LOAD}.csv", "ts,id,name", ",1,Anna", ",2,Benny", ",5,Eve")
 
-    reload(dms.lab.context(), dms.task, users.dataset, mode=DELETING, as_of=moment(10))
+    reload(
+        dms.lab.context(), ReloadRequest(dms.task, users.dataset, mode=DELETING, as_of=moment(10))
+    )
     moved = users.current("id", "name")
     dms.run("always")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polynya.engine.unit import IDLE, Ended, Turn, Unit
+from polynya.engine.unit import IDLE, StepResult, TimeSlice, Unit
 from polynya.model.errors import OperationError
 from tests.engine.machine import Machine, failing, nothing
 
@@ -16,11 +16,11 @@ def following(unit: Unit) -> Unit:
 def test_who_follows_a_landing_goes_on_until_it_has_ended_and_looks_once_more() -> None:
     machine, landed, seen = Machine(), [0], list[tuple[int, bool]]()
 
-    def land(turn: Turn) -> Ended:
+    def land(turn: TimeSlice) -> StepResult:
         landed[0] += 1
         return turn.more if landed[0] < 3 else IDLE
 
-    def read(turn: Turn) -> Ended:
+    def read(turn: TimeSlice) -> StepResult:
         seen.append((landed[0], turn.more_comes))
         return IDLE
 
@@ -56,10 +56,10 @@ def test_who_follows_a_landing_and_fails_ends() -> None:
 def test_who_follows_a_landing_has_a_turn_when_something_landed() -> None:
     machine, told = Machine(), list[bool]()
 
-    def land(_turn: Turn) -> Ended:
-        return Ended(look_again=1.0, landed=True)
+    def land(_turn: TimeSlice) -> StepResult:
+        return StepResult(look_again=1.0, landed=True)
 
-    def read(turn: Turn) -> Ended:
+    def read(turn: TimeSlice) -> StepResult:
         told.append(turn.news)
         return IDLE
 
@@ -79,8 +79,8 @@ def test_who_follows_a_landing_has_a_turn_when_something_landed() -> None:
 def test_what_lands_while_a_unit_reads_gives_it_another_turn_but_not_after_a_failure() -> None:
     machine = Machine()
 
-    def land(_turn: Turn) -> Ended:
-        return Ended(look_again=100.0, landed=True)
+    def land(_turn: TimeSlice) -> StepResult:
+        return StepResult(look_again=100.0, landed=True)
 
     landing = machine.add(machine.unit("land", land, lambda _: 1.0))
     crew = replace(machine.crew(), follows=(landing,))

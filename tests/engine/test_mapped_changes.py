@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from polynya.engine.evolution import evolution_of
+from polynya.engine.evolution import schema_changes_of
 from polynya.lake.table.state import SourceColumns
 from tests.lake.copy.batches import dataset, mapped, read
 
@@ -31,6 +31,6 @@ def test_a_column_that_an_expression_reads_neither_goes_nor_moves(
     before = dict.fromkeys(("a", "b"), "bigint")
     columns = SourceColumns({"x": "bigint", "b": "bigint"}, declared=["a", "b"], source=before)
 
-    changes = evolution_of(found, one, columns, {}).changes
+    changes = schema_changes_of(found, one, columns, {}).changes
 
     assert [(c.kind, c.column, c.policy) for c in changes] == [change]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.commands.reload import reload
+from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.engine.commands.replay import replay
-from polynya.engine.inventory import Entry
+from polynya.engine.inventory import ProjectTable
 from polynya.model.errors import ConfigError
 from tests.lab.lab import Feed, Lab, drop, put
 
@@ -97,7 +97,7 @@ def test_what_a_type_cannot_hold_is_set_aside_and_read_again(lab: Lab) -> None:
     assert [row[1:] for row in orders.rejected()] == [(1, "mapping"), (2, "mapping")]
 
     orders.configure(columns=[*ORDERS[:1], {"name": "code", "expression": "to_int(code)"}])
-    result = replay(lab.context("never"), Entry(orders.task, orders.dataset, None), None)
+    result = replay(lab.context("never"), ProjectTable(orders.task, orders.dataset, None), None)
     orders.apply()
 
     assert (result.records, result.copied, result.quarantined) == (2, 2, 0)
@@ -176,10 +176,9 @@ def test_a_reload_reads_the_load_through_the_mapping(lab: Lab) -> None:
     name = lines.land(order(1, 0, "A", "X"), file="load-1.json")
     done = reload(
         lab.context("never"),
-        lines.task,
-        lines.dataset,
-        mode="compare_and_apply_with_deleted_rows",
-        files=name,
+        ReloadRequest(
+            lines.task, lines.dataset, mode="compare_and_apply_with_deleted_rows", files=name
+        ),
     )
 
     assert done is not None

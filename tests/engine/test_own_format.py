@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.commands.reload import reload
+from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.engine.commands.replay import replay
 from polynya.engine.inventory import inventory
 from polynya.engine.ledger import ledger_dataset
@@ -221,7 +221,7 @@ def test_a_later_run_goes_on_where_the_last_one_stopped(lab: Lab) -> None:
     assert users.current("id", "name") == [(1, "Anna")]
     assert users.totals() == {"in": 2, "out": 2, "filtered": 0, "quarantined": 0}
     with pytest.raises(OperationError, match="redo files hold changes only"):
-        reload(lab.context(), service.task, users.dataset, mode=DELETING)
+        reload(lab.context(), ReloadRequest(service.task, users.dataset, mode=DELETING))
 
 
 TASK = """\

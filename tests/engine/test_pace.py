@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.engine.policy import Pace, WaitingFacts, decide_copy
-from polynya.engine.unit import Turn
+from polynya.engine.policy import CopyPace, WaitingFacts, decide_copy
+from polynya.engine.unit import TimeSlice
 from polynya.formats.batch import FilePart, FileProgress
 from polynya.formats.files import Discovery
 from polynya.model.config.settings import BatchSettings
 
 BATCH = BatchSettings(max_bytes=1000, freshness=timedelta(seconds=5))
-GOES_ON = Turn(at_once=False)
+GOES_ON = TimeSlice(at_once=False)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def found(*paths: str) -> Discovery:
 
 
 def test_records_that_trickle_share_commits_and_one_after_a_pause_does_not_wait() -> None:
-    pace, copies = Pace(BATCH), []
+    pace, copies = CopyPace(BATCH), []
 
     for second in [0, 1, 2, 3, 4, 5, 6, 7, 60]:
         landed = found(f"{second}")
@@ -58,7 +58,7 @@ def test_records_that_trickle_share_commits_and_one_after_a_pause_does_not_wait(
 
 
 def test_what_a_limit_left_is_copied_at_once() -> None:
-    pace = Pace(BATCH)
+    pace = CopyPace(BATCH)
     pace.copied(found("a", "b"), {"a": FileProgress(10, 5, complete=False)}, 0.0)
     rest = pace.decide(found("a", "b"), GOES_ON, 0.1)
     pace.copied(found("a"), {"a": FileProgress(10, 9, complete=True)}, 0.2)
@@ -68,7 +68,7 @@ def test_what_a_limit_left_is_copied_at_once() -> None:
 
 
 def test_a_single_run_never_waits() -> None:
-    pace = Pace(BATCH)
+    pace = CopyPace(BATCH)
     pace.copied(found("a"), {"a": FileProgress(10, 1, complete=True)}, 0.0)
 
-    assert pace.decide(found("b"), Turn(at_once=True), 0.1).copy
+    assert pace.decide(found("b"), TimeSlice(at_once=True), 0.1).copy

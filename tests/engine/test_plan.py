@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.engine.commands.plan import Facts, StoredRows, plan_dataset
+from polynya.engine.commands.plan import DatasetFacts, StoredSize, plan_dataset
 from polynya.lake.table.state import Books, CopyState, Membership, SourceColumns
 from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset, recorded
 from polynya.model.config.evolution import SchemaEvolution
@@ -48,7 +48,7 @@ def written(dataset: ResolvedDataset = USERS, **more) -> CopyState:
 
 
 def changes(dataset: ResolvedDataset, copy: CopyState | None, **facts):
-    return plan_dataset(Facts(dataset, copy, **facts)).changes
+    return plan_dataset(DatasetFacts(dataset, copy, **facts)).changes
 
 
 def kinds(dataset: ResolvedDataset, copy: CopyState | None, **facts):
@@ -90,7 +90,7 @@ def test_history_begins_when_it_is_switched_on():
 
 
 def test_history_that_is_switched_off_takes_its_view_and_its_versions():
-    plan = plan_dataset(Facts(USERS, written(with_settings(USERS, history=True))))
+    plan = plan_dataset(DatasetFacts(USERS, written(with_settings(USERS, history=True))))
 
     assert [(one.kind, one.destructive) for one in plan.changes] == [
         ("history_off", True),
@@ -144,7 +144,7 @@ def test_a_changed_mode_of_deletes_says_what_becomes_of_deleted_records(before, 
 
 
 def test_views_of_another_name_take_the_place_of_the_old_ones():
-    plan = plan_dataset(Facts(with_settings(USERS, changes_view="users_log"), written()))
+    plan = plan_dataset(DatasetFacts(with_settings(USERS, changes_view="users_log"), written()))
 
     assert [one.what for one in plan.changes] == [
         "new views: shop.users_log",
@@ -242,7 +242,7 @@ def test_a_declared_type_that_a_table_cannot_reach_promises_nothing() -> None:
 def test_a_declared_type_that_takes_a_rewrite_says_how_much_is_written() -> None:
     before = written()
     now = with_settings(USERS, columns={"city": parse_type("bigint"), "seq": parse_type("int")})
-    stored = StoredRows(rows=1200, size_bytes=7 * 2**19, files=7)
+    stored = StoredSize(rows=1200, size_bytes=7 * 2**19, files=7)
 
     (change,) = (one for one in changes(now, before, stored=stored) if one.kind != "setting")
 

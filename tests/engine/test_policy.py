@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.engine.policy import PendingFacts, decide, wait_for_apply
-from polynya.engine.unit import Turn
+from polynya.engine.unit import TimeSlice
 from polynya.model.config.settings import ApplyPolicy
 
 POLICY = ApplyPolicy.model_validate(
@@ -82,7 +82,7 @@ def test_an_age_that_is_unknown_is_no_reason() -> None:
 
 
 def test_an_apply_is_long_by_its_changes_rather_than_by_the_table_that_they_change() -> None:
-    turn, mebibyte = Turn(long=False), 2**20
+    turn, mebibyte = TimeSlice(long=False), 2**20
     few_on_many = replace(FEW, size_bytes=mebibyte // 10, current_bytes=200 * mebibyte)
     many_on_few = replace(FEW, size_bytes=4 * mebibyte, current_bytes=10 * mebibyte)
 

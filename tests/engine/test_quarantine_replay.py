@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from polynya.engine.commands.replay import ReplayResult, replay
-from polynya.engine.inventory import Entry
+from polynya.engine.inventory import ProjectTable
 from tests.lab.lab import Feed, Lab, drop, put
 
 
 def replayed(users: Feed, identifiers: list[str] | None = None) -> ReplayResult:
     """`polynya quarantine replay`."""
-    entry = Entry(users.task, users.dataset, None)
+    entry = ProjectTable(users.task, users.dataset, None)
     return replay(users.lab.context("never"), entry, identifiers)
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from polynya.engine.scheduler import (
     LONG_STEPS,
-    LONGEST_PATIENCE,
-    LONGEST_PAUSE,
+    LONGEST_PAUSE_SECONDS,
+    LONGEST_WAIT_SECONDS,
     POLL_SECONDS,
     THREADS,
-    Queue,
+    UnitQueue,
 )
-from polynya.engine.unit import IDLE, OVER, Ended, Turn, Unit
+from polynya.engine.unit import IDLE, OVER, StepResult, TimeSlice, Unit
 from polynya.model.errors import OperationError, SuspendedError, TaskStoppedError
 from tests.engine.machine import Machine, failing, load, nothing, ten_minutes
 
@@ -33,7 +33,7 @@ def test_a_unit_looks_again_when_the_poll_is_over() -> None:
 
 def test_a_unit_that_waits_for_more_data_is_asked_again_when_it_said() -> None:
     machine = Machine()
-    machine.add(machine.unit("users", lambda _turn: Ended(look_again=0.5)))
+    machine.add(machine.unit("users", lambda _turn: StepResult(look_again=0.5)))
 
     machine.run(until=1.0)
 
@@ -83,7 +83,7 @@ def test_a_unit_that_fails_waits_longer_each_time_and_the_others_go_on() -> None
 
     turns = machine.turns_of("broken")
     pauses = [round(b - a, 1) for a, b in itertools.pairwise(turns)]
-    assert pauses == [4.1, 8.1, 16.1, 32.1, 64.1, 128.1, 256.1, LONGEST_PAUSE + 0.1]
+    assert pauses == [4.1, 8.1, 16.1, 32.1, 64.1, 128.1, 256.1, LONGEST_PAUSE_SECONDS + 0.1]
     assert machine.longest_wait("good") < 2.2
 
 
@@ -100,7 +100,7 @@ def test_after_a_success_the_pauses_are_short_again() -> None:
 
 def test_a_suspended_dataset_is_looked_at_as_ever() -> None:
     machine = Machine()
-    machine.add(machine.unit("users", lambda _turn: Ended(refused=HELD)))
+    machine.add(machine.unit("users", lambda _turn: StepResult(refused=HELD)))
 
     machine.run(until=100.0)
 
@@ -111,7 +111,7 @@ def test_a_policy_ends_the_units_of_its_task_and_no_other() -> None:
     machine = Machine()
     steps: list[str] = []
 
-    def slow(_turn: Turn) -> Ended:
+    def slow(_turn: TimeSlice) -> StepResult:
         steps.append("slow")
         return IDLE
 
@@ -147,7 +147,7 @@ def test_once_a_unit_works_until_nothing_is_left_or_it_fails() -> None:
     machine = Machine()
     left = [True, True, False]
     machine.add(
-        machine.unit("users", lambda _turn: Ended(more=left.pop(0))),
+        machine.unit("users", lambda _turn: StepResult(more=left.pop(0))),
         machine.unit("broken", failing(BROKEN)),
         crew=machine.crew(goes_on=False),
     )
@@ -163,7 +163,7 @@ def test_units_that_are_found_have_turns_of_their_own() -> None:
     for goes_on, turns in ((True, 10), (False, 1)):
         machine = Machine()
         table = machine.unit("table", nothing)
-        finder = machine.unit("task", lambda _turn, table=table: Ended(found=(table,)))
+        finder = machine.unit("task", lambda _turn, table=table: StepResult(found=(table,)))
         machine.add(finder, crew=machine.crew(goes_on=goes_on))
 
         machine.run(until=20.0)
@@ -176,7 +176,9 @@ def test_a_unit_that_is_over_has_another_turn_when_it_is_found_again() -> None:
     apply = machine.unit("apply", lambda _turn: OVER, cost=lambda _turn: 5.0)
     finds = [True, True, False, False, True]
     machine.add(
-        machine.unit("copy", lambda _turn: Ended(found=(apply,) if finds and finds.pop(0) else ()))
+        machine.unit(
+            "copy", lambda _turn: StepResult(found=(apply,) if finds and finds.pop(0) else ())
+        )
     )
 
     machine.run(until=20.0)
@@ -187,9 +189,9 @@ def test_a_unit_that_is_over_has_another_turn_when_it_is_found_again() -> None:
 
 
 def test_what_a_look_finds_is_copied_at_once_unless_it_keeps_failing() -> None:
-    machine = Machine(Queue(poll_seconds=60.0))
+    machine = Machine(UnitQueue(poll_seconds=60.0))
     good, broken = machine.unit("good", nothing), machine.unit("broken", failing(BROKEN))
-    looks = machine.unit("task", lambda _turn: Ended(look_again=5.0, found=(good, broken)))
+    looks = machine.unit("task", lambda _turn: StepResult(look_again=5.0, found=(good, broken)))
     machine.add(looks)
 
     machine.run(until=30.0)
@@ -198,11 +200,11 @@ def test_what_a_look_finds_is_copied_at_once_unless_it_keeps_failing() -> None:
     assert len(machine.turns_of("broken")) == 1
 
 
-def ten_seconds(_turn: Turn) -> float:
+def ten_seconds(_turn: TimeSlice) -> float:
     return 10.0
 
 
-def leisurely(name: str, step: Callable[[Turn], Ended] = lambda _turn: OVER) -> Unit:
+def leisurely(name: str, step: Callable[[TimeSlice], StepResult] = lambda _turn: OVER) -> Unit:
     """A unit that has time."""
     return Unit(name, "task", step, has_time=True)
 
@@ -223,7 +225,7 @@ def test_one_that_has_time_works_at_a_time_and_leaves_threads_to_others() -> Non
     machine = Machine()
     at_work: list[float] = []
 
-    def tidy(turn: Turn) -> Ended:
+    def tidy(turn: TimeSlice) -> StepResult:
         assert turn.long
         at_work.append(machine.now)
         return OVER
@@ -249,11 +251,11 @@ def test_who_has_time_waits_no_longer_than_a_minute() -> None:
     machine.run(130)
 
     assert len(machine.turns_of("tidy")) == 1
-    assert LONGEST_PATIENCE <= machine.turns_of("tidy")[0] < LONGEST_PATIENCE + 1
+    assert LONGEST_WAIT_SECONDS <= machine.turns_of("tidy")[0] < LONGEST_WAIT_SECONDS + 1
 
 
 def test_who_has_time_is_wanted_as_soon_as_another_one_waits() -> None:
-    queue, crew = Queue(), Machine().crew()
+    queue, crew = UnitQueue(), Machine().crew()
     queue.add(crew, [leisurely("tidy")], 0.0)
     assert queue.take(0.0) is not None
     assert not queue.is_wanted(10.0)

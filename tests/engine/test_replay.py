@@ -8,7 +8,7 @@ import pytest
 
 from polynya.engine.commands.replay import replay
 from polynya.engine.context import EngineContext
-from polynya.engine.inventory import Entry
+from polynya.engine.inventory import ProjectTable
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError
@@ -29,6 +29,6 @@ def test_records_of_full_extracts_are_not_replayed() -> None:
     context = EngineContext(spark=cast("SparkSession", None), landing=MemoryObjectStore({}))
 
     with pytest.raises(OperationError) as refused:
-        replay(context, Entry(task, resolved(task, task.datasets[0]), None), None)
+        replay(context, ProjectTable(task, resolved(task, task.datasets[0]), None), None)
 
     assert refused.value.code == "POLYNYA-QUA-002"

@@ -12,7 +12,7 @@ import pytest
 
 from polynya.engine.commands.replay import replay
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.inventory import Entry
+from polynya.engine.inventory import ProjectTable
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.read.verify import verify
@@ -95,7 +95,7 @@ def test_a_declared_type_is_reached_by_a_rewrite(lab: Lab, applier: Applier) -> 
     assert seen(orders) == before
     assert is_clean(orders)
     # What was quarantined for the old type is read again.
-    replay(lab.context(), Entry(orders.task, orders.dataset, None), None)
+    replay(lab.context(), ProjectTable(orders.task, orders.dataset, None), None)
     assert not orders.rejected()
     orders.apply()
     assert (5, Decimal("10.50")) in orders.current("id", "price")

@@ -11,7 +11,7 @@ import pytest
 
 from bench.step import counted_calls, engine_counts
 from polynya.engine.runner import units
-from polynya.engine.unit import Turn, Unit
+from polynya.engine.unit import TimeSlice, Unit
 from polynya.lake.spark.api import SparkSession
 from polynya.observe import trace
 from polynya.store.data_files import LocalFiles
@@ -24,7 +24,7 @@ ENTRY_BYTES = 2000
 def brought_up(unit: Unit) -> int:
     """Let a unit work until nothing is left; the number of its steps."""
     for steps in range(1, 10):
-        ended = unit.step(Turn())
+        ended = unit.step(TimeSlice())
         assert ended.trouble is None
         if not ended.more:
             return steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.engine.scheduler import in_threads
+from polynya.engine.scheduler import run_in_threads
 from polynya.model.errors import FencedError, OperationError
 
 
@@ -22,7 +22,7 @@ def test_the_first_error_is_raised_when_all_are_done() -> None:
             raise first if number == 1 else OperationError("X", "broken too")
 
     with pytest.raises(OperationError) as failed:
-        in_threads(work, [0, 1, 2, 3])
+        run_in_threads(work, [0, 1, 2, 3])
 
     assert failed.value is first
     assert sorted(done) == [0, 1, 2, 3]
@@ -34,6 +34,6 @@ def test_of_tables_with_newer_owners_the_highest_epoch_is_told() -> None:
     errors += [FencedError("POLYNYA-LAKE-060", "taken", epoch=number) for number in (5, 9, 7)]
 
     with pytest.raises(FencedError) as failed:
-        in_threads(raised, errors)
+        run_in_threads(raised, errors)
 
     assert failed.value.epoch == 9

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polynya.engine.commands.errands import configure
-from polynya.engine.commands.plan_project import Plan, plan_project
+from polynya.engine.commands.plan_project import ProjectPlan, plan_project
+from polynya.engine.commands.rebuild import configure
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.task import StorageTask
 from polynya.model.loader import load_project
 from tests.lab.lab import Lab
 
 
-def plan(lab: Lab, *tasks: StorageTask) -> Plan:
+def plan(lab: Lab, *tasks: StorageTask) -> ProjectPlan:
     """The plan of a project with these tasks; other tests' tables are none of its business."""
     project = replace(load_project(lab.project), tasks=tasks)
     catalog = python_catalog(project.target) if has_tables(project.target) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from polynya.engine.commands.reload import ReloadResult, reload
+from polynya.engine.commands.reload import ReloadRequest, ReloadResult, reload
 from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, units
 from polynya.engine.tasks.streams import LandingTask
@@ -73,9 +73,15 @@ class StreamedTable:
     def reload(self, mode: Any = DELETING, **how: Any) -> ReloadResult:
         """As `polynya reload --from source`."""
         done = reload(
-            self.context(), self.task, self.look.dataset, mode=mode, source=self.source,
-            **{"from_source": True, **how},
-        )  # fmt: skip
+            self.context(),
+            ReloadRequest(
+                self.task,
+                self.look.dataset,
+                mode=mode,
+                source=self.source,
+                **{"from_source": True, **how},
+            ),
+        )
         assert done is not None
         return done
 

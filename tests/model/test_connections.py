@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.engine.tasks.capture_process import Secrets, access_to
+from polynya.engine.tasks.capture_process import CaptureSecrets, access_to
 from polynya.model.config.capture import FromEnvironment
 from polynya.model.errors import ConfigErrors, OperationError
 from polynya.model.loader import load_project
@@ -57,7 +57,7 @@ def test_certificates_of_the_machine_are_where_it_keeps_secrets(tmp_path, monkey
     secrets = tmp_path / "secrets"
     monkeypatch.setenv("POLYNYA_SECRETS", str(secrets))
     inside = connections_of(tmp_path / "a", SHOP + "tls: {ca: certs/ca.pem}\n")["shop"]
-    opened = Secrets("shop", {"SHOP_PW": "x"}, vault())
+    opened = CaptureSecrets("shop", {"SHOP_PW": "x"}, vault())
 
     assert access_to(inside, "shop", opened).ca == str(secrets / "certs" / "ca.pem")
     for number, place in enumerate(("/etc/passwd", "../key.pem", "connections/../../key.pem")):
@@ -77,7 +77,7 @@ def test_certificates_beside_the_connections_travel_with_the_project(tmp_path):
     shop = load_project(folder, environment={}, base=tmp_path).connections["shop"]
 
     assert shop.tls.ca == str(folder / "connections" / "rds.pem")
-    opened = Secrets("shop", {"SHOP_PW": "x"}, vault())
+    opened = CaptureSecrets("shop", {"SHOP_PW": "x"}, vault())
     assert access_to(shop, "shop", opened).ca == str(folder / "connections" / "rds.pem")
 
 

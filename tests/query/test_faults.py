@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from polynya.engine import answers
-from polynya.engine.answers import Answers, Engine
+from polynya.engine.answers import Answers, QueryEngine
 from polynya.lake.read.query import Statement
 from polynya.lake.spark.api import SparkSession
 from polynya.model.errors import OperationError
@@ -45,6 +45,6 @@ def test_only_a_fault_is_told(
     project = load_project(write_project(tmp_path_factory.mktemp("project"), project=PROJECT))
     monkeypatch.setattr(answers, "answer_embedded", _failing(error))
     with caplog.at_level(logging.WARNING), pytest.raises(OperationError, match="Spark") as refused:
-        Answers(project, _no_spark, engine=Engine.EMBEDDED).answer(Statement("SELECT 1"))
+        Answers(project, _no_spark, engine=QueryEngine.EMBEDDED).answer(Statement("SELECT 1"))
     assert refused.value.code == "POLYNYA-QRY-002"
     assert [one.getMessage() for one in caplog.records] == told

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from polynya.engine.commands.errands import rebuild
+from polynya.engine.commands.rebuild import rebuild
 from polynya.lake.read.query import run_query
 from polynya.lake.read.verify import verify
 from polynya.lake.table.state import Suspension

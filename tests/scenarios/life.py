@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.engine.commands.errands import rebuild
-from polynya.engine.commands.reload import reload
+from polynya.engine.commands.rebuild import rebuild
+from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.lake.read.verify import verify
 from polynya.model.config.dataset import ReloadMode
 from tests.lab.lab import EPOCH, Feed, Lab
@@ -139,7 +139,10 @@ class Life:
             state = self.feed.table().state.copy
             if state.reloads == before or state.reloading is not None:
                 context = self.lab.context(**self.feed.applier)
-                assert reload(context, self.feed.task, self.feed.dataset, mode=mode) is not None
+                assert (
+                    reload(context, ReloadRequest(self.feed.task, self.feed.dataset, mode=mode))
+                    is not None
+                )
 
         self._until_done(once)
         self.world.reload(mode, rows, at)

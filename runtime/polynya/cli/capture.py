@@ -237,9 +237,9 @@ def test(name: str, /, *, context: Context) -> int:
             suggest(name, known) if known else "add a file to `connections/`",
         )
     # Start-up time: drivers of databases.
-    from polynya.engine.commands.capture_requests import findings_of
+    from polynya.engine.commands.capture_requests import capture_findings
 
-    findings = findings_of(project, name)
+    findings = capture_findings(project, name)
     for one in findings:
         data = {"connection": name, "ok": one.ok, "what": one.what, "fix": one.fix}
         fix = f"\n      fix: {one.fix}" if one.fix else ""

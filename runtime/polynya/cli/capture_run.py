@@ -10,8 +10,8 @@ from polynya.cli.context import CommandContext
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.run import RunReport
 from polynya.cli.stopping import Stopping, stop_with_parent
-from polynya.engine.tasks.alone import Captures
-from polynya.engine.tasks.unit import supervisor_of
+from polynya.engine.tasks.capture import supervisor_of
+from polynya.engine.tasks.captures_alone import Captures
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.loader import LoadedProject
 from polynya.observe.events import Event, RunStarted

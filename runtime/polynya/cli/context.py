@@ -27,7 +27,7 @@ from polynya.store.clock import SystemClock
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-    from polynya.engine.inventory import Entry
+    from polynya.engine.inventory import ProjectTable
 
 
 def voice(output: JsonOutput) -> Callable[[Event], None]:
@@ -105,7 +105,7 @@ def _chosen(tasks: Sequence[T], patterns: Sequence[str]) -> list[T]:
     ]
 
 
-def dataset_table(project: LoadedProject, name: str) -> tuple[Entry, Table]:
+def dataset_table(project: LoadedProject, name: str) -> tuple[ProjectTable, Table]:
     """The dataset that is called `schema.name`, and its internal table as it is now. Needs no JVM.
 
     Raises:

@@ -139,9 +139,9 @@ def _engine(project: LoadedProject) -> Check:
 
 def _connection(project: LoadedProject, name: str) -> Check:
     # Start-up time: drivers of databases.
-    from polynya.engine.commands.capture_requests import findings_of
+    from polynya.engine.commands.capture_requests import capture_findings
 
-    found = findings_of(project, name)
+    found = capture_findings(project, name)
     wrong = [one for one in found if not one.ok]
     if wrong:
         detail = f"{len(wrong)} of {len(found)} are wrong; the first: {wrong[0].what}"

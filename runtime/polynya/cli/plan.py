@@ -18,7 +18,7 @@ from polynya.model.task_tests import load_tests
 
 if TYPE_CHECKING:
     from polynya.engine.commands.plan import DatasetPlan
-    from polynya.engine.commands.plan_project import Plan
+    from polynya.engine.commands.plan_project import ProjectPlan
 
 
 def validate(*, context: Context) -> int:
@@ -111,7 +111,7 @@ def plan(*, context: Context) -> int:
     return ExitCode.CHANGES if found.has_changes else ExitCode.OK
 
 
-def make_plan(context: CommandContext) -> tuple[LoadedProject, Plan]:
+def make_plan(context: CommandContext) -> tuple[LoadedProject, ProjectPlan]:
     """The project and its plan. Raises ConfigErrors for a project with any error."""
     # Start-up time: PyIceberg.
     from polynya.engine.commands.plan_project import plan_project
@@ -137,7 +137,7 @@ def _pushed(context: CommandContext, project: LoadedProject) -> LoadedProject | 
         return None
 
 
-def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> None:
+def show_plan(context: CommandContext, project: LoadedProject, found: ProjectPlan) -> None:
     """Say a plan: a tree, or a JSON line for each dataset and one for the whole."""
     tree = Tree(f"target {project.target.name}")
     for planned in found.datasets:
@@ -207,7 +207,7 @@ def migrate(*, yes: bool = False, context: Context) -> int:
         return ExitCode.OK
     # Start-up time: pyspark.
     from polynya.engine.collaborators import start_engine
-    from polynya.engine.commands.errands import configure
+    from polynya.engine.commands.rebuild import configure
 
     with context.starting(project):
         engine = start_engine(project, sink=context.output.event)

@@ -30,7 +30,7 @@ from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
 from polynya.observe.events import counted
 
 if TYPE_CHECKING:
-    from polynya.engine.commands.preview_fold import DatasetPreview, SeenColumn, SeenMessages
+    from polynya.engine.commands.preview_fold import DatasetPreview, PreviewColumn, PreviewMessages
     from polynya.lake.copy.values import Session
 
 
@@ -97,7 +97,7 @@ def _facts(one: DatasetPreview, width: int) -> Iterator[str]:
         yield from _wrapped(note, width, _INDENT, f"{'note':<9}")
 
 
-def _messages(one: DatasetPreview, read: SeenMessages) -> Iterator[tuple[str, str]]:
+def _messages(one: DatasetPreview, read: PreviewMessages) -> Iterator[tuple[str, str]]:
     more = f"; {counted(read.behind, read.unit[:-1])} behind" if read.behind else ""
     yield "task", f"{one.task}, lands {read.source}, content {read.content}"
     yield "messages", f"{read.count:,} read of {', '.join(read.streams)}{more}"
@@ -126,7 +126,7 @@ def _counts(one: DatasetPreview) -> str:
     return text + (f"; left out: {', '.join(left_out)}" if left_out else "")
 
 
-def _columns(columns: Sequence[SeenColumn], width: int) -> Iterator[str]:
+def _columns(columns: Sequence[PreviewColumn], width: int) -> Iterator[str]:
     rows = []
     for one in columns:
         origin = _ORIGINS[one.origin]

@@ -16,7 +16,7 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import Format, as_table, write_csv, write_parquet
 from polynya.cli.options import as_typed, usage_error
-from polynya.engine.answers import Engine
+from polynya.engine.answers import QueryEngine
 from polynya.model.errors import PolynyaError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def query(
     file: Path | None = None,
     output: Annotated[Format | None, Parameter(name=["--output", "-o"])] = None,
     limit: Annotated[int | None, Parameter(name="--limit")] = None,
-    engine: Engine = Engine.AUTO,
+    engine: QueryEngine = QueryEngine.AUTO,
     context: Context,
 ) -> int:
     """Answer SQL over the views.

@@ -98,7 +98,7 @@ def reload(
     # Start-up time: pyspark, pyarrow.
     from polynya.cli.context import select_storage
     from polynya.engine.collaborators import start_engine
-    from polynya.engine.commands.reload import abandon_begun
+    from polynya.engine.commands.reload import ReloadRequest, abandon_begun
     from polynya.engine.commands.reload import reload as reload_dataset
     from polynya.engine.inventory import inventory
     from polynya.formats.registry import format_of
@@ -127,14 +127,16 @@ def reload(
         name = wanted.relations.current
         result = reload_dataset(
             engine,
-            chosen,
-            wanted,
-            mode=mode,
-            files=files,
-            as_of=began,
-            accept_incomplete=accept_incomplete,
-            from_source=from_ == "source",
-            capture=_capture_of(project, chosen),
+            ReloadRequest(
+                chosen,
+                wanted,
+                mode=mode,
+                files=files,
+                as_of=began,
+                accept_incomplete=accept_incomplete,
+                from_source=from_ == "source",
+                capture=_capture_of(project, chosen),
+            ),
         )
         if result is None:
             return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK

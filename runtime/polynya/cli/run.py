@@ -32,7 +32,7 @@ from polynya.store.clock import SystemClock
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from polynya.engine.runner import Outcome
+    from polynya.engine.runner import RunOutcome
 
 
 #: Datasets of the table at the end; the log of a run has all of them.
@@ -312,7 +312,7 @@ def _no_unit(unit: str) -> OperationError:
     )
 
 
-def _tell_failures(context: CommandContext, outcome: Outcome, *, told: bool) -> None:
+def _tell_failures(context: CommandContext, outcome: RunOutcome, *, told: bool) -> None:
     """The errors that the run ends with; `told`: people saw them when they happened."""
     for failure in outcome.failures.values():
         if context.output.is_json or not told:
@@ -323,7 +323,7 @@ def _tell_failures(context: CommandContext, outcome: Outcome, *, told: bool) -> 
 
 
 def _tell_end(
-    context: CommandContext, report: RunReport, outcome: Outcome, *, units: int, seconds: float
+    context: CommandContext, report: RunReport, outcome: RunOutcome, *, units: int, seconds: float
 ) -> None:
     table = report.table(outcome.failures)
     if table is not None:

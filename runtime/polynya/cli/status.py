@@ -24,20 +24,20 @@ from polynya.store.places import store_at
 if TYPE_CHECKING:
     from polynya.capture.source import Lag
     from polynya.engine.commands.capture_requests import CaptureStatus
-    from polynya.engine.inventory import Entry
-    from polynya.engine.maintenance_choice import CameTrue, Verdict
-    from polynya.engine.maintenance_status import Care
+    from polynya.engine.inventory import ProjectTable
+    from polynya.engine.maintenance_choice import ActionReview, ActionVerdict
+    from polynya.engine.maintenance_status import MaintenanceStatus
     from polynya.lake.read.inspect import DatasetStatus
     from polynya.streams.landed_status import StreamStatus
 
 
-def verdict_line(one: Verdict) -> str:
+def verdict_line(one: ActionVerdict) -> str:
     """What is thought of one action."""
     mark = "now" if one.taken else "not now"
     return f"  {one.action:<30}{mark:<9}{one.reason}"
 
 
-def came_true_line(one: CameTrue) -> str:
+def came_true_line(one: ActionReview) -> str:
     """What an action cost and gained when it was last taken, beside what was expected."""
     sides = [
         f"{what} {ratio:.2f} of what was expected"
@@ -48,7 +48,7 @@ def came_true_line(one: CameTrue) -> str:
     return f"  {one.action:<30}{'last':<9}{', '.join(sides) or 'nothing was expected'}{part}"
 
 
-def health_line(care: Care) -> str:
+def health_line(care: MaintenanceStatus) -> str:
     """The shape of a table."""
     one = care.health
     parts = [
@@ -68,7 +68,7 @@ def health_line(care: Care) -> str:
     return f"{one.score} of 100: {', '.join(part for part in parts if part)}"
 
 
-def upkeep_line(care: Care, now: datetime) -> str | None:
+def upkeep_line(care: MaintenanceStatus, now: datetime) -> str | None:
     """What was done last about the shape of a table, and what comes next."""
     parts = []
     if care.last is not None:
@@ -82,7 +82,7 @@ def upkeep_line(care: Care, now: datetime) -> str | None:
     return "; ".join(parts) or None
 
 
-def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator[Entry]:
+def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator[ProjectTable]:
     """Tables by name or glob, with or without their schema; all without any.
 
     Raises ConfigError for a name that no dataset has.
@@ -105,7 +105,7 @@ def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator
             yield entry
 
 
-def _is_called(entry: Entry, pattern: str) -> bool:
+def _is_called(entry: ProjectTable, pattern: str) -> bool:
     names = (entry.name, entry.dataset.relations.view, entry.dataset.name)
     return any(fnmatchcase(name, pattern) for name in names)
 
@@ -298,7 +298,7 @@ def status(
 
 def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> None:
     # Start-up time: PyIceberg.
-    from polynya.engine.maintenance_status import care_of
+    from polynya.engine.maintenance_status import maintenance_status
     from polynya.lake.read.inspect import status as status_of
 
     project = context.load(tolerant=True)
@@ -317,7 +317,7 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
             continue
         _show_direct(context, entry, now)
         one = status_of(entry.table, entry.dataset, now)
-        care = care_of(entry.table, entry.dataset, now)
+        care = maintenance_status(entry.table, entry.dataset, now)
         waits = wait_for_apply(_pending(one), entry.task.apply)
         context.output.result(
             "dataset.status",
@@ -346,7 +346,7 @@ def _pending(one: DatasetStatus) -> PendingFacts:
 def block(
     one: DatasetStatus,
     now: datetime,
-    care: Care | None = None,
+    care: MaintenanceStatus | None = None,
     *,
     positions: bool = False,
     cluster: str | None = None,
@@ -447,7 +447,7 @@ def _show_streams(
     return tuple(left)
 
 
-def _show_direct(context: CommandContext, entry: Entry, now: datetime) -> None:
+def _show_direct(context: CommandContext, entry: ProjectTable, now: datetime) -> None:
     """Show how far a table has read its stream by itself."""
     if not isinstance(entry.task, DirectTask) or entry.table is None:
         return

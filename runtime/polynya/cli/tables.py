@@ -15,8 +15,8 @@ from polynya.model.errors import ConfigError, PolynyaError
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
-    from polynya.engine.commands.errands import RebuildResult
-    from polynya.engine.inventory import Entry
+    from polynya.engine.commands.rebuild import RebuildResult
+    from polynya.engine.inventory import ProjectTable
     from polynya.lake.warehouse.adopt import Adopted
 
 
@@ -102,7 +102,7 @@ def suspend(
     return ExitCode.OK
 
 
-def _entry(context: CommandContext, task: str, dataset: str) -> Entry:
+def _entry(context: CommandContext, task: str, dataset: str) -> ProjectTable:
     """The table of a dataset; a usage error when there is none."""
     # Start-up time: PyIceberg.
     from polynya.engine.inventory import inventory
@@ -141,7 +141,7 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
     # Start-up time: pyspark.
     from polynya.cli.context import select_storage
     from polynya.engine.collaborators import start_engine
-    from polynya.engine.commands.errands import rebuild as rebuild_dataset
+    from polynya.engine.commands.rebuild import rebuild as rebuild_dataset
     from polynya.engine.inventory import inventory
     from polynya.lake.spark.catalog import python_catalog
 
@@ -277,15 +277,15 @@ def maintain(
     return _run(context, entries, action) if entries else ExitCode.OK
 
 
-def _explain(context: CommandContext, entry: Entry) -> None:
-    from polynya.engine.maintenance_choice import came_true
-    from polynya.engine.maintenance_status import care_of
+def _explain(context: CommandContext, entry: ProjectTable) -> None:
+    from polynya.engine.maintenance_choice import review_actions
+    from polynya.engine.maintenance_status import maintenance_status
 
     assert entry.table is not None
     now = SystemClock().now()
-    care = care_of(entry.table, entry.dataset, now)
+    care = maintenance_status(entry.table, entry.dataset, now)
     lines = [verdict_line(one) for one in care.choice.verdicts]
-    lines += [came_true_line(one) for one in came_true(care.record)]
+    lines += [came_true_line(one) for one in review_actions(care.record)]
     data = {
         "dataset": entry.name,
         **care.as_json(),
@@ -306,7 +306,9 @@ def _explain(context: CommandContext, entry: Entry) -> None:
     context.output.result("maintenance.plan", data, "\n".join([head, *lines]))
 
 
-def _run(context: CommandContext, entries: list[Entry], actions: tuple[ActionName, ...]) -> int:
+def _run(
+    context: CommandContext, entries: list[ProjectTable], actions: tuple[ActionName, ...]
+) -> int:
     # Start-up time: pyspark.
     from polynya.engine.collaborators import start_engine
     from polynya.engine.maintenance import maintain as maintain_dataset

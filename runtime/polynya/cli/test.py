@@ -19,14 +19,14 @@ from polynya.cli.output import Output
 from polynya.model.documents.problems import suggest
 from polynya.model.errors import ConfigErrors
 from polynya.model.task_tests import LoadedTest, load_tests
-from polynya.testing.rows import Difference, Row
-from polynya.testing.runner import Comparison, Verdict
+from polynya.testing.rows import Row, RowDifference
+from polynya.testing.runner import RelationComparison, TaskTestResult
 
 #: Differences of one relation in text output.
 MOST_SHOWN = 20
 
 
-def tell(output: Output, verdict: Verdict) -> None:
+def tell(output: Output, verdict: TaskTestResult) -> None:
     """Say how a test went: one JSON line, or a line and what differs."""
     test = verdict.test
     seconds = round(verdict.seconds, 1)
@@ -45,7 +45,7 @@ def tell(output: Output, verdict: Verdict) -> None:
     output.result("test", data, "\n".join([head, *_lines(verdict)]))
 
 
-def _as_dict(verdict: Verdict, one: Comparison) -> dict[str, object]:
+def _as_dict(verdict: TaskTestResult, one: RelationComparison) -> dict[str, object]:
     return {
         "relation": one.relation,
         "ok": one.ok,
@@ -64,7 +64,7 @@ def _as_dict(verdict: Verdict, one: Comparison) -> dict[str, object]:
     }
 
 
-def _lines(verdict: Verdict) -> Iterator[str]:
+def _lines(verdict: TaskTestResult) -> Iterator[str]:
     if verdict.ok:
         return
     yield f"  --> {verdict.test.where()}"
@@ -76,7 +76,7 @@ def _lines(verdict: Verdict) -> Iterator[str]:
             yield from _comparison(verdict, one)
 
 
-def _comparison(verdict: Verdict, one: Comparison) -> Iterator[str]:
+def _comparison(verdict: TaskTestResult, one: RelationComparison) -> Iterator[str]:
     yield f"  {one.relation} ({one.rows} row{'' if one.rows == 1 else 's'}):"
     yield from (f"    {problem}" for problem in one.problems)
     for difference in one.differences[:MOST_SHOWN]:
@@ -85,7 +85,9 @@ def _comparison(verdict: Verdict, one: Comparison) -> Iterator[str]:
         yield f"    and {len(one.differences) - MOST_SHOWN} more"
 
 
-def _difference(verdict: Verdict, one: Comparison, difference: Difference) -> Iterator[str]:
+def _difference(
+    verdict: TaskTestResult, one: RelationComparison, difference: RowDifference
+) -> Iterator[str]:
     where = _where(verdict, one, difference)
     expected, found = difference.expected, difference.found
     if expected is None:
@@ -100,7 +102,9 @@ def _difference(verdict: Verdict, one: Comparison, difference: Difference) -> It
             yield f"      {name}: expected {_json(expected[name])}, found {_json(found.get(name))}"
 
 
-def _where(verdict: Verdict, one: Comparison, difference: Difference) -> str | None:
+def _where(
+    verdict: TaskTestResult, one: RelationComparison, difference: RowDifference
+) -> str | None:
     if difference.number is None:
         return None
     return verdict.test.where("expect", one.relation, difference.number)
@@ -145,7 +149,7 @@ def run_tests(
     from polynya.testing.runner import run_test, unmet_columns
 
     started = time.monotonic()
-    verdicts: list[Verdict] = []
+    verdicts: list[TaskTestResult] = []
     with tempfile.TemporaryDirectory(prefix="polynya-test-", ignore_cleanup_errors=True) as folder:
         spark = start_spark(throwaway(project, Path(folder)))
         for one in chosen:

@@ -20,7 +20,7 @@ from polynya.cluster.control.wishes import Asked, Settled
 from polynya.cluster.membership import Right, Rights, Where
 from polynya.cluster.messages import ErrandEnded, Observed, RoundEnded, Run, RunEnded, Workers
 from polynya.cluster.unit import JobKey
-from polynya.engine.backlog import Backlog, Waiting
+from polynya.engine.backlog import Backlog, BacklogSize
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
 from polynya.model.project import Task
 from polynya.observe import cluster
@@ -390,7 +390,7 @@ class Job:
         if isinstance(event, TableHealth):
             self.looks[event.subject] = event
 
-    def waiting(self, now: float) -> Waiting:
+    def waiting(self, now: float) -> BacklogSize:
         """What waits for it, as far as it looked; `now` in monotonic seconds.
 
         The backlog of a suspended job is not work for anybody, but it gets older.

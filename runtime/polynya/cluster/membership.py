@@ -21,7 +21,7 @@ from polynya.cluster.coordination.standing import Decided, Deed, NodeSeen, Seen,
 from polynya.cluster.gossip.messages import Picture, Report, UnitHeard
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
 from polynya.cluster.unit import JobKey
-from polynya.engine.backlog import Waiting
+from polynya.engine.backlog import BacklogSize
 from polynya.engine.scheduler import THREADS
 from polynya.observe import cluster as events
 from polynya.observe.events import Event, EventSink
@@ -274,7 +274,7 @@ class Shown(Protocol):
         """Why it is in that state."""
         ...
 
-    def waiting(self, now: float) -> Waiting:
+    def waiting(self, now: float) -> BacklogSize:
         """What waits for it."""
         ...
 

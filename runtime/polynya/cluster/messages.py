@@ -12,7 +12,7 @@ from polynya.cluster.coordination.standing import Standing
 from polynya.cluster.gossip.messages import Picture
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.errand import Errand
+from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.errors import PolynyaError
 from polynya.model.project import Task
 from polynya.observe.events import Event
@@ -156,7 +156,9 @@ class Workers(Protocol):
         """
         ...
 
-    def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> Run:
+    def send(
+        self, job: JobKey, task: Task, run: int, errand: UnitCommand, epoch: int | None
+    ) -> Run:
         """Do once what is asked of a unit, under a grant; nothing else of the job runs meanwhile.
 
         An ErrandEnded says how that went, then RunEnded comes in any case. Only this comes when it

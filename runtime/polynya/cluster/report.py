@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from polynya.cluster.configuration import UNNAMED, InForce
 from polynya.cluster.jobs import Job
-from polynya.engine.backlog import ELSEWHERE_SECONDS, Taken, Waiting
+from polynya.engine.backlog import REMOTE_WORK_SECONDS, BacklogSize, StreamTotals
 from polynya.engine.scheduler import THREADS
 from polynya.model.errors import PolynyaError
 from polynya.observe.maintenance import HealthSummary, combine, summarise
@@ -56,8 +56,8 @@ class Facts:
     unread: PolynyaError | None
     unused: Sequence[PolynyaError]
     jobs: Sequence[Job]
-    backlogs: Sequence[Waiting]
-    streams: Sequence[Mapping[str, Taken]]
+    backlogs: Sequence[BacklogSize]
+    streams: Sequence[Mapping[str, StreamTotals]]
     sharing: Mapping[str, Any] | None = None
     busy_seconds: float = 0.0
 
@@ -97,7 +97,7 @@ def is_healthy(report: Mapping[str, Any]) -> bool:
     return fine and not nobodys and not configuration["errors"] and configuration["unread"] is None
 
 
-def total(backlogs: Iterable[Waiting]) -> Waiting:
+def total(backlogs: Iterable[BacklogSize]) -> BacklogSize:
     """The backlog of several jobs; `THREADS` of them work at the same time.
 
     For work that a service does, only files and bytes are added: it takes none of this node's time,
@@ -106,7 +106,7 @@ def total(backlogs: Iterable[Waiting]) -> Waiting:
     waiting = list(backlogs)
     found = [one for one in waiting if one.files]
     here = [one for one in found if not one.elsewhere]
-    return Waiting(
+    return BacklogSize(
         files=sum(one.files for one in found),
         size_bytes=sum(one.size_bytes for one in found),
         seconds=sum(one.seconds for one in here) / min(THREADS, len(here) or 1),
@@ -173,7 +173,7 @@ def _tasks(facts: Facts) -> dict[str, Any]:
     return found
 
 
-def _rounded(waiting: Waiting) -> dict[str, Any]:
+def _rounded(waiting: BacklogSize) -> dict[str, Any]:
     return {
         "files": waiting.files,
         "bytes": waiting.size_bytes,
@@ -322,7 +322,7 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
 def _node_seconds(backlog: Mapping[str, Any]) -> float:
     """The work of this node; while a service works for it, enough that a group keeps a node."""
     seconds = float(backlog["seconds"])
-    return max(seconds, ELSEWHERE_SECONDS) if backlog["keeps_node"] else seconds
+    return max(seconds, REMOTE_WORK_SECONDS) if backlog["keeps_node"] else seconds
 
 
 def _seconds(name: str, value: float) -> Metric:

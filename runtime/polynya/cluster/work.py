@@ -16,12 +16,12 @@ from typing_extensions import override
 from polynya.cluster.messages import ErrandEnded, Inbox, Observed, RoundEnded, RunEnded, Workers
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.errand import Errand, carry_out
+from polynya.engine.commands.unit_command import UnitCommand, carry_out
 from polynya.engine.context import EngineContext
 from polynya.engine.errors import as_polynya
 from polynya.engine.runner import units
-from polynya.engine.scheduler import Crew, Rounds
-from polynya.engine.unit import OVER, TOO_LONG, Ended, Turn, Unit
+from polynya.engine.scheduler import Scheduler, TaskGroup
+from polynya.engine.unit import OVER, TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.lake.spark.session import is_alive
 from polynya.lake.table.fence import epoch_found
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
@@ -52,7 +52,7 @@ class JobRun:
         """Ask it to end after the steps that are running; returns at once."""
         self.stopping.set()
 
-    def start(self, rounds: Rounds, work: Units, landing: list[Crew]) -> None:
+    def start(self, rounds: Scheduler, work: Units, landing: list[TaskGroup]) -> None:
         """Begin: its units have their turns from now on.
 
         `landing` are the jobs of the process that land something. This one is among them while it
@@ -63,7 +63,7 @@ class JobRun:
         except BaseException as failure:  # noqa: BLE001 - the edge of the job
             self._inbox.put(RunEnded(self._job, self._run, as_polynya(failure)))
             return
-        crew = Crew(self._context, goes_on=True, report=self._report)
+        crew = TaskGroup(self._context, goes_on=True, report=self._report)
         crew.gone = partial(self._gone, crew, landing)
         if any(unit.follows for unit in found):
             crew.follows = landing
@@ -71,7 +71,7 @@ class JobRun:
             landing.append(crew)
         rounds.add(crew, found)
 
-    def _report(self, unit: Unit, ended: Ended) -> None:
+    def _report(self, unit: Unit, ended: StepResult) -> None:
         if ended.failure is not None and self._is_ended_by(unit, ended.failure):
             # Of tables with a newer owner that with the highest epoch: one new grant is enough.
             failures = [one for one in (self._error, ended.failure) if one is not None]
@@ -92,7 +92,7 @@ class JobRun:
             return True
         return not self._context.is_alive()
 
-    def _gone(self, crew: Crew, landing: list[Crew]) -> None:
+    def _gone(self, crew: TaskGroup, landing: list[TaskGroup]) -> None:
         if crew in landing:
             landing.remove(crew)
         self._inbox.put(RunEnded(self._job, self._run, self._error))
@@ -104,8 +104,8 @@ class EngineWorkers(Workers):
     def __init__(self, engine: EngineContext, inbox: Inbox) -> None:
         self._engine = engine
         self._inbox = inbox
-        self._rounds = Rounds(engine.clock)
-        self._landing: list[Crew] = []
+        self._rounds = Scheduler(engine.clock)
+        self._landing: list[TaskGroup] = []
         self._rounds.start()
 
     @override
@@ -130,12 +130,14 @@ class EngineWorkers(Workers):
         started.start(self._rounds, own, self._landing)
         return started
 
-    def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> JobRun:
+    def send(
+        self, job: JobKey, task: Task, run: int, errand: UnitCommand, epoch: int | None
+    ) -> JobRun:
         """Do once what is asked of a unit; see `Workers`."""
         started = JobRun(job, run, self._inbox, replace(self._engine, epoch=epoch))
 
         def once(context: EngineContext) -> Sequence[Unit]:
-            def step(turn: Turn) -> Ended:
+            def step(turn: TimeSlice) -> StepResult:
                 if not turn.long:
                     return TOO_LONG
                 done, text = _carried_out(context, task, job, errand)
@@ -158,7 +160,7 @@ class EngineWorkers(Workers):
 
 
 def _carried_out(
-    context: EngineContext, task: Task, job: JobKey, errand: Errand
+    context: EngineContext, task: Task, job: JobKey, errand: UnitCommand
 ) -> tuple[bool, str | None]:
     """Whether it was done, and what or why not; no text when it was stopped.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from polynya.lake.spark.api import SparkSession
 
 
-class Engine(StrEnum):
+class QueryEngine(StrEnum):
     """What answers statements; `auto` lets Spark answer what the embedded engine cannot."""
 
     AUTO = "auto"
@@ -203,7 +203,7 @@ class Answers:
         project: LoadedProject,
         start: Callable[[], SparkSession],
         *,
-        engine: Engine = Engine.AUTO,
+        engine: QueryEngine = QueryEngine.AUTO,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.project = project
@@ -231,11 +231,11 @@ class Answers:
             PolynyaError: the warehouse cannot be used, or Spark does not start.
         """
         refuse_writing(statement)
-        if self._engine is not Engine.SPARK:
+        if self._engine is not QueryEngine.SPARK:
             reason = self._reason_or_answer(statement, limit)
             if isinstance(reason, Answer):
                 return reason
-            if self._engine is Engine.EMBEDDED:
+            if self._engine is QueryEngine.EMBEDDED:
                 raise unanswered(
                     statement,
                     f"the embedded engine leaves it to Spark: {reason}",

@@ -33,18 +33,18 @@ from polynya.model.formats import rules_of
 from polynya.model.project import Task
 
 #: Speed of a dataset that was not measured yet, in bytes per second.
-FIRST_GUESS: Final = 1_000_000.0
+ASSUMED_BYTES_PER_SECOND: Final = 1_000_000.0
 #: Assumed size of a record before the first one of a stream has landed, in bytes.
-_FIRST_RECORD_BYTES: Final = 1000.0
+_ASSUMED_RECORD_BYTES: Final = 1000.0
 #: Weight of what was measured before, each time something is added to it.
-_FADING: Final = 0.8
+_WEIGHT_OF_EARLIER: Final = 0.8
 #: What a node has to do in any case while a service works for it, in seconds. More than a group may
 #: have when its last node is ended, less than for two nodes, and far from what adds one.
-ELSEWHERE_SECONDS: Final = 90.0
+REMOTE_WORK_SECONDS: Final = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class BacklogSize:
     """What waits. `seconds` is the work in it, `oldest_seconds` how long the oldest file waits.
 
     A file waits from the moment at which it was first seen. It counts whole until it is read whole.
@@ -64,12 +64,12 @@ class Waiting:
     def node_seconds(self) -> float:
         """What of the work is a node's: all of it, or to follow the service that does it."""
         if self.elsewhere:
-            return ELSEWHERE_SECONDS if self.keeps_node else 0.0
+            return REMOTE_WORK_SECONDS if self.keeps_node else 0.0
         return self.seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class StreamTotals:
     """What was taken of a stream since the job began: messages, and their bytes.
 
     `behind_seconds` is the age of what the source has beyond that, 0 when it has nothing.
@@ -91,7 +91,7 @@ class _Subject:
 
     def rate(self) -> float:
         if self.done_bytes <= 0 or self.busy_seconds <= 0:
-            return FIRST_GUESS
+            return ASSUMED_BYTES_PER_SECOND
         return self.done_bytes / self.busy_seconds
 
 
@@ -108,7 +108,7 @@ class _Stream:
     done_records: float = 0.0
     done_bytes: float = 0.0
     busy_seconds: float = 0.0
-    taken: Taken = field(default_factory=Taken)
+    taken: StreamTotals = field(default_factory=StreamTotals)
 
     def behind_seconds(self, now: float) -> float:
         if not self.records:
@@ -116,15 +116,15 @@ class _Stream:
         told = self.since if self.unread_since is None else self.unread_since
         return max(now - told, 0.0)
 
-    def waiting(self, now: float) -> Waiting:
+    def waiting(self, now: float) -> BacklogSize:
         if not self.records:
-            return Waiting()
+            return BacklogSize()
         known = self.done_records > 0 and self.done_bytes > 0
-        record = self.done_bytes / self.done_records if known else _FIRST_RECORD_BYTES
+        record = self.done_bytes / self.done_records if known else _ASSUMED_RECORD_BYTES
         measured = self.done_bytes > 0 and self.busy_seconds > 0
-        rate = self.done_bytes / self.busy_seconds if measured else FIRST_GUESS
+        rate = self.done_bytes / self.busy_seconds if measured else ASSUMED_BYTES_PER_SECOND
         size = self.records * record
-        return Waiting(1, int(size), size / rate, max(now - self.since, 0.0))
+        return BacklogSize(1, int(size), size / rate, max(now - self.since, 0.0))
 
 
 class Backlog:
@@ -149,8 +149,10 @@ class Backlog:
             }
             if before.files:
                 gone = sum(size for path, (size, _) in before.files.items() if path not in files)
-                before.done_bytes = _FADING * before.done_bytes + gone
-                before.busy_seconds = _FADING * before.busy_seconds + now - before.looked_at
+                before.done_bytes = _WEIGHT_OF_EARLIER * before.done_bytes + gone
+                before.busy_seconds = (
+                    _WEIGHT_OF_EARLIER * before.busy_seconds + now - before.looked_at
+                )
             before.files, before.looked_at = files, now
 
     def beyond(
@@ -172,13 +174,13 @@ class Backlog:
         """Learn from a batch that was landed how large records are, and how fast it goes."""
         with self._lock:
             stream = self._streams.setdefault(subject, _Stream())
-            stream.done_records = _FADING * stream.done_records + records
-            stream.done_bytes = _FADING * stream.done_bytes + size_bytes
-            stream.busy_seconds = _FADING * stream.busy_seconds + seconds
+            stream.done_records = _WEIGHT_OF_EARLIER * stream.done_records + records
+            stream.done_bytes = _WEIGHT_OF_EARLIER * stream.done_bytes + size_bytes
+            stream.busy_seconds = _WEIGHT_OF_EARLIER * stream.busy_seconds + seconds
             taken = stream.taken
-            stream.taken = Taken(taken.records + records, taken.size_bytes + size_bytes)
+            stream.taken = StreamTotals(taken.records + records, taken.size_bytes + size_bytes)
 
-    def streams(self, now: float) -> dict[str, Taken]:
+    def streams(self, now: float) -> dict[str, StreamTotals]:
         """What was taken of each stream, and how old what is beyond it is by now."""
         with self._lock:
             return {
@@ -200,7 +202,7 @@ class Backlog:
                 return None
             return sum(size for size, _ in one.files.values()) / one.rate()
 
-    def waiting(self, now: float) -> Waiting:
+    def waiting(self, now: float) -> BacklogSize:
         """What waits in all datasets and streams together."""
         with self._lock:
             found = [(one.files.values(), one.rate()) for one in self._subjects.values()]
@@ -208,7 +210,7 @@ class Backlog:
         sizes = [sum(size for size, _ in files) for files, _ in found]
         since = [moment for files, _ in found for _, moment in files]
         ages = [max(now - min(since), 0.0)] if since else []
-        return Waiting(
+        return BacklogSize(
             files=len(since) + sum(one.files for one in streams),
             size_bytes=sum(sizes) + sum(one.size_bytes for one in streams),
             seconds=sum(size / rate for size, (_, rate) in zip(sizes, found, strict=True))
@@ -229,14 +231,14 @@ _READ_STREAMS: Final = frozenset({"stream", "debezium"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class LandedReader:
     """A table, `schema.view`, and the number of the first landed batch that it has not copied."""
 
     name: str
     next_unread: int
 
 
-def first_unread_of(readers: Sequence[Reader] | None) -> int | None:
+def first_unread_of(readers: Sequence[LandedReader] | None) -> int | None:
     """The first landed batch that some table has not copied; None: there is none to wait for.
 
     Where the readers are unknown, nothing counts as copied.
@@ -246,7 +248,7 @@ def first_unread_of(readers: Sequence[Reader] | None) -> int | None:
     return min((one.next_unread for one in readers), default=None)
 
 
-def late_of(readers: Sequence[Reader] | None, number: int) -> tuple[str, ...]:
+def tables_without(readers: Sequence[LandedReader] | None, number: int) -> tuple[str, ...]:
     """The tables that have not copied a landed batch; none where nobody knows them."""
     return tuple(one.name for one in readers or () if one.next_unread <= number)
 
@@ -273,7 +275,7 @@ class LandedReaders:
         parent = folder.rpartition("/")[0]
         return next((one for one in self._landings if one.place == parent and not one.direct), None)
 
-    def of(self, folder: str) -> tuple[Reader, ...] | None:
+    def of(self, folder: str) -> tuple[LandedReader, ...] | None:
         """The tables that read a folder; None where they are unknown now."""
         tasks, look = self._tasks, self._state_of
         if tasks is None or look is None:
@@ -285,7 +287,7 @@ class LandedReaders:
             return None
 
 
-def state_in(spark: SparkSession) -> StateOf:
+def copy_state_reader(spark: SparkSession) -> StateOf:
     """Reads the states of tables in the catalog of a session, without taking them over."""
 
     def state_of(dataset: ResolvedDataset) -> CopyState | None:
@@ -296,7 +298,7 @@ def state_in(spark: SparkSession) -> StateOf:
     return state_of
 
 
-def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[Reader]:
+def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedReader]:
     if task.landing.format not in _READ_STREAMS or isinstance(task, DirectTask):
         return
     if rules_of(task.landing.format).finds_tables:
@@ -307,7 +309,7 @@ def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[Reader]:
             yield _reader(dataset.relations.current, look(dataset), folder)
 
 
-def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[Reader]:
+def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedReader]:
     """The position of the whole task, and of each table without which the files were read on.
 
     One that was refused is given a table later, which begins with the first batch that is left.
@@ -318,7 +320,7 @@ def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[Reader
     ledger = look(ledger_dataset(task))
     yield _reader(f"the tables of {task.name}", ledger, folder)
     known = Membership() if ledger is None else ledger.membership
-    yield from (Reader(source, 1) for source in known.refused)
+    yield from (LandedReader(source, 1) for source in known.refused)
     for dataset in named_datasets(task, known.members).values():
         state = look(dataset)
         if state is not None and state.position.behind:
@@ -329,6 +331,6 @@ def _is_read(folder: str, root: str, glob: str) -> bool:
     return bool(glob_pattern(glob).fullmatch(relative_to(root, f"{folder}/{batch_name(1)}")))
 
 
-def _reader(name: str, state: CopyState | None, folder: str) -> Reader:
+def _reader(name: str, state: CopyState | None, folder: str) -> LandedReader:
     files = {} if state is None else state.position.files
-    return Reader(name, next_unread(files, folder))
+    return LandedReader(name, next_unread(files, folder))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from polynya.engine import session
-from polynya.engine.backlog import LandedReaders, state_in
+from polynya.engine.backlog import LandedReaders, copy_state_reader
 from polynya.engine.context import EngineContext
 from polynya.engine.policy import ApplyMode
 from polynya.formats.begun import Begun
@@ -45,7 +45,7 @@ def start_engine(
         make_folder(target.warehouse)
         refuse_unwritable(target.warehouse)
     spark = session.start_spark(project, long_lived=long_lived)
-    landed_readers = LandedReaders(state_in(spark))
+    landed_readers = LandedReaders(copy_state_reader(spark))
     # A file that cannot be read may hold an unknown table.
     landed_readers.know(None if project.errors else project.works)
     return EngineContext(

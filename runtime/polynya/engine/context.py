@@ -1,9 +1,9 @@
 """The context that all tasks of a process share: session, landing zone, clock, speeds, switches.
 
-`Truce` is the takeover backoff, for a table that another process took over. That process may be a
-short command (`resume`, `replay`, `reload`, `rebuild`), after which the run must continue, or a
-second run of the same task. A commit of the former owner is refused in any case; the backoff only
-keeps two processes from taking the table from each other again and again.
+`TakeoverBackoff` is for a table that another process took over. That process may be a short command
+(`resume`, `replay`, `reload`, `rebuild`), after which the run must continue, or a second run of the
+same task. A commit of the former owner is refused in any case; the backoff only keeps two processes
+from taking the table from each other again and again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from polynya.engine.backlog import Backlog, LandedReaders
-from polynya.engine.maintenance_choice import Used
-from polynya.engine.policy import ApplyMode, Speeds
+from polynya.engine.maintenance_choice import BudgetUsed
+from polynya.engine.policy import ApplyMode, StepSpeeds
 from polynya.formats.begun import Begun
 from polynya.formats.loads import LoadLimits
 from polynya.lake.apply.apply import Applier
@@ -36,22 +36,22 @@ from polynya.transform.named_columns import UnknownColumn
 #: A table is taken back when the other process has not committed for this many seconds.
 QUIET_SECONDS = 60.0
 #: The same while a reload is under way: comparing a large table takes its time.
-QUIET_SECONDS_OF_A_RELOAD = 900.0
+RELOAD_QUIET_SECONDS = 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Sighting:
+class _LostTable:
     """The newest snapshot of a table, and the monotonic time in seconds at which it was new."""
 
     snapshot: int | None
     at: float
 
 
-class Truce:
+class TakeoverBackoff:
     """The tables that other processes took over, by name. Times in monotonic seconds."""
 
     def __init__(self) -> None:
-        self._lost: dict[str, _Sighting] = {}
+        self._lost: dict[str, _LostTable] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -62,7 +62,7 @@ class Truce:
         """Remember that the table of a refused step is somebody else's, if it is."""
         if isinstance(error, StaleStepError):
             return
-        self._lost.setdefault(str(error.where), _Sighting(None, now))
+        self._lost.setdefault(str(error.where), _LostTable(None, now))
 
     def wait_for_quiet(self, table: DatasetTable, now: float) -> None:
         """Raise ConflictError as long as the process that took a table over goes on with it."""
@@ -71,10 +71,10 @@ class Truce:
         if seen is None:
             return
         if seen.snapshot != state.snapshot:
-            seen = self._lost[name] = _Sighting(state.snapshot, now)
+            seen = self._lost[name] = _LostTable(state.snapshot, now)
         quiet = QUIET_SECONDS
         if state.copy.reloading is not None:
-            quiet = QUIET_SECONDS_OF_A_RELOAD
+            quiet = RELOAD_QUIET_SECONDS
         if now - seen.at < quiet:
             raise ConflictError(
                 "POLYNYA-LAKE-002",
@@ -127,12 +127,12 @@ class EngineContext:
     epoch: int | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     said: dict[str, str] = field(default_factory=dict)
-    truce: Truce = field(default_factory=Truce)
+    truce: TakeoverBackoff = field(default_factory=TakeoverBackoff)
     mirror: Callable[[ResolvedDataset, Shape], list[str]] | None = None
     backlog: Backlog = field(default_factory=Backlog)
     loads: LoadLimits = field(default_factory=LoadLimits)
-    apply_speeds: Speeds = field(default_factory=Speeds)
-    upkeep: Used = field(default_factory=Used)
+    apply_speeds: StepSpeeds = field(default_factory=StepSpeeds)
+    upkeep: BudgetUsed = field(default_factory=BudgetUsed)
     upkeep_seconds: float | None = None
     readers: Readers = tuple
     at_unknown: Callable[[Sequence[UnknownColumn]], None] | None = None

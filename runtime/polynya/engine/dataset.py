@@ -15,12 +15,18 @@ from operator import attrgetter
 from typing import TypeAlias
 
 from polynya.engine.context import EngineContext
-from polynya.engine.evolution import evolved, out_of_reach, refuse_unknown, sighting_of, suspension
+from polynya.engine.evolution import (
+    apply_schema_changes,
+    batch_columns,
+    refuse_unknown_columns,
+    suspension,
+    types_that_need_a_rewrite,
+)
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.pending import apply_decision, pending_facts
 from polynya.engine.policy import PendingFacts
-from polynya.engine.scheduler import in_threads
-from polynya.engine.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
+from polynya.engine.scheduler import run_in_threads
+from polynya.engine.unit import AGAIN_SOON, IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files import Discovery
@@ -132,7 +138,9 @@ class WorkingDataset:
         """Whether the files of its task were read without it."""
         return self.table.state.copy.position.behind
 
-    def bring_up(self, policy: ApplyPolicy, turn: Turn, copy_next: Callable[[], Ended]) -> Ended:
+    def bring_up(
+        self, policy: ApplyPolicy, turn: TimeSlice, copy_next: Callable[[], StepResult]
+    ) -> StepResult:
         """Take one step: copy what has landed or, when all is copied, apply what is worth it.
 
         A dataset that is suspended, or that `copy_next` suspends, is still applied as far as it was
@@ -140,20 +148,20 @@ class WorkingDataset:
         """
         return self.apply_after(self.copied(copy_next), policy, turn)
 
-    def copied(self, copy_next: Callable[[], Ended]) -> Ended:
+    def copied(self, copy_next: Callable[[], StepResult]) -> StepResult:
         """How a copy of landed files ended; a suspension, or a running apply, may prevent it."""
         if self.table.is_awaited:
-            return LOOK_SOON
+            return AGAIN_SOON
         try:
             refuse_suspended(self.table)
             return copy_next()
         except SuspendedError as error:
-            return Ended(refused=error)
+            return StepResult(refused=error)
         except BeingAppliedError:
             # What was read is read again then, and not before.
-            return LOOK_SOON
+            return AGAIN_SOON
 
-    def apply_after(self, ended: Ended, policy: ApplyPolicy, turn: Turn) -> Ended:
+    def apply_after(self, ended: StepResult, policy: ApplyPolicy, turn: TimeSlice) -> StepResult:
         """Apply if it is worth it when all is copied; `ended` is how copying ended."""
         if ended.more:
             return ended
@@ -226,7 +234,7 @@ class WorkingDataset:
         with self.table.changing, self.views_following():
             refuse_suspended(self.table)
             enter(self.table)
-            batch = self.evolved(batch)
+            batch = self.apply_schema_changes(batch)
             lost = missing(self.table.state.copy.position, batch)
             result = copy_batch(
                 self.table,
@@ -253,17 +261,17 @@ class WorkingDataset:
             return batch
         return mapped_batch(batch, self.reading, self._before, lambda: self.context.spark)
 
-    def evolved(self, batch: DatasetBatch) -> DatasetBatch:
+    def apply_schema_changes(self, batch: DatasetBatch) -> DatasetBatch:
         """Apply the schema changes of a batch to the dataset; returns the batch in the new shape.
 
         Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be
         copied, and ConfigError when the settings name a column that no record has had.
         """
-        refuse_unknown(self.context, self.table, sighting_of(batch, self.table.dataset))
-        batch, reshapes = evolved(self.context, self.table, batch)
+        refuse_unknown_columns(self.context, self.table, batch_columns(batch, self.table.dataset))
+        batch, reshapes = apply_schema_changes(self.context, self.table, batch)
         if reshapes:
             self.publish()
-        self.retype(out_of_reach(self.columns, batch.schema))
+        self.retype(types_that_need_a_rewrite(self.columns, batch.schema))
         return batch
 
     def retype(self, types: Mapping[str, DataType]) -> None:
@@ -289,7 +297,7 @@ class WorkingDataset:
         change = SchemaChange("new_dataset", source, "suspend")
         suspend(self.table, suspension(change, source, self.context.clock.now()))
 
-    def apply_if_worth_it(self, policy: ApplyPolicy, turn: Turn) -> Ended:
+    def apply_if_worth_it(self, policy: ApplyPolicy, turn: TimeSlice) -> StepResult:
         """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
         decision = apply_decision(self.context, self.table, policy)
         if not decision.apply:
@@ -298,7 +306,7 @@ class WorkingDataset:
         if turn.must_wait_for(facts.work_bytes):
             return TOO_LONG
         self.tell_applied(self._apply_timed(facts, decision.reason))
-        return LOOK_SOON
+        return AGAIN_SOON
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
         """Apply, and report meanwhile how long that takes as far as it is known."""
@@ -408,7 +416,7 @@ class WorkingDataset:
 Attempt: TypeAlias = Callable[[str, Callable[[], None]], object]
 
 
-def _without_more_ado(_source: str, work: Callable[[], None]) -> None:
+def _always(_source: str, work: Callable[[], None]) -> None:
     work()
 
 
@@ -434,7 +442,7 @@ class OpenTables:
                     # To open it again would take it from the apply that is at work.
                     with one.table.changing:
                         one.table.reload()
-                elif name in self._doubted or _is_looked_at_again(one):
+                elif name in self._doubted or _must_be_reopened(one):
                     self._open[name] = self._opened(one.table.dataset)
             self._doubted = frozenset()
             yield
@@ -468,7 +476,7 @@ class OpenTables:
         self,
         routes: Mapping[str, ResolvedDataset],
         suspended: Collection[str] = (),
-        attempt: Attempt = _without_more_ado,
+        attempt: Attempt = _always,
     ) -> list[WorkingDataset]:
         """Open the tables of source tables that are new, and return them.
 
@@ -480,7 +488,7 @@ class OpenTables:
             attempt(source, lambda: self._met(routes[source], suspends=source in suspended))
 
         new = sorted(set(routes) - set(self.by_source))
-        in_threads(opened, new)
+        run_in_threads(opened, new)
         found = self.by_source
         return [found[source] for source in new if source in found]
 
@@ -533,5 +541,5 @@ class OpenTables:
         return one
 
 
-def _is_looked_at_again(one: WorkingDataset) -> bool:
+def _must_be_reopened(one: WorkingDataset) -> bool:
     return one.table.distrusted or (one.is_suspended and not one.table.is_applied)

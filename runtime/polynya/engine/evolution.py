@@ -30,13 +30,13 @@ from polynya.transform.mapping import columns_read
 from polynya.transform.named_columns import UnknownColumn, unknown_columns
 
 #: What `polynya dataset resume --accept ignore` lets the next batch lack.
-CAUSE: Final = "unknown_column"
+UNKNOWN_COLUMN_KIND: Final = "unknown_column"
 #: Columns of the records that a message lists.
-_MOST_LISTED: Final = 20
+_MOST_COLUMNS_LISTED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class BatchColumns:
     """The columns that a batch really has.
 
     `of_load`: they are those of a full load, and events may have more. `whole`: columns that are
@@ -49,7 +49,7 @@ class Sighting:
     whole: bool = True
 
 
-def sighting_of(batch: DatasetBatch, dataset: ResolvedDataset) -> Sighting:
+def batch_columns(batch: DatasetBatch, dataset: ResolvedDataset) -> BatchColumns:
     """What a batch shows of its columns."""
     met = batch.met
     if met is None:
@@ -58,7 +58,7 @@ def sighting_of(batch: DatasetBatch, dataset: ResolvedDataset) -> Sighting:
     captured = rules_of(dataset.landing.format).finds_tables
     # Without a schema a capture shows all columns only where it says a whole row.
     whole = not captured or batch.declared is not None or _has(batch, "I", "L")
-    return Sighting(met, list(batch.files), of_load=of_load, whole=whole)
+    return BatchColumns(met, list(batch.files), of_load=of_load, whole=whole)
 
 
 def _has(batch: DatasetBatch, *operations: str) -> bool:
@@ -67,8 +67,8 @@ def _has(batch: DatasetBatch, *operations: str) -> bool:
     return bool(pc.any(said, min_count=0).as_py())
 
 
-def unknown_in(
-    dataset: ResolvedDataset, copy: CopyState, sighting: Sighting
+def find_unknown_columns(
+    dataset: ResolvedDataset, copy: CopyState, sighting: BatchColumns
 ) -> tuple[list[UnknownColumn], list[UnknownColumn]]:
     """Columns that the settings name and neither the table nor a batch has.
 
@@ -82,22 +82,24 @@ def unknown_in(
     known = {*columns.schema, *columns.of_source}
     met = {*sighting.met, *(known - set(dataset.events.columns))}
     unknown = unknown_columns(dataset, met, accepted=columns.named or (), of_load=sighting.of_load)
-    stops = sighting.whole and CAUSE not in copy.decisions.accepted
+    stops = sighting.whole and UNKNOWN_COLUMN_KIND not in copy.decisions.accepted
     stopping = [one for one in unknown if one.stops and stops]
     return stopping, [one for one in unknown if one not in stopping]
 
 
-def refuse_unknown(context: EngineContext, table: DatasetTable, sighting: Sighting) -> None:
+def refuse_unknown_columns(
+    context: EngineContext, table: DatasetTable, sighting: BatchColumns
+) -> None:
     """Raise when the settings name a column that neither the table nor a batch has.
 
     Raises ConfigError, or SuspendedError where other tables share the files.
     """
     dataset = table.dataset
-    stopping, others = unknown_in(dataset, table.state.copy, sighting)
+    stopping, others = find_unknown_columns(dataset, table.state.copy, sighting)
     if stopping and context.at_unknown is not None:
         context.at_unknown(stopping)
     elif stopping:
-        raise _refused(context, table, sighting, stopping)
+        raise _unknown_columns_error(context, table, sighting, stopping)
     for one in others:
         _report_unknown(context, dataset.relations.current, one)
 
@@ -109,58 +111,59 @@ def _report_unknown(context: EngineContext, subject: str, one: UnknownColumn) ->
         )
 
 
-def _refused(
+def _unknown_columns_error(
     context: EngineContext,
     table: DatasetTable,
-    sighting: Sighting,
+    sighting: BatchColumns,
     unknown: list[UnknownColumn],
 ) -> PolynyaError:
     dataset = table.dataset
     if not rules_of(dataset.landing.format).shares_files:
-        return refusal(dataset, sighting, unknown)
+        return unknown_columns_refusal(dataset, sighting, unknown)
     reason = (
-        f"{_named(unknown)}, which no record has; {_ways_out(unknown)}; {_listed(sighting.met)}"
+        f"{_names(unknown)}, which no record has; {_fixes(unknown)}; "
+        f"{_columns_in_words(sighting.met)}"
     )
     now = context.clock.now().isoformat()
-    return suspend(table, Suspension(CAUSE, reason, _where(sighting), now))
+    return suspend(table, Suspension(UNKNOWN_COLUMN_KIND, reason, _where(sighting), now))
 
 
-def refusal(
-    dataset: ResolvedDataset, sighting: Sighting, unknown: Iterable[UnknownColumn]
+def unknown_columns_refusal(
+    dataset: ResolvedDataset, sighting: BatchColumns, unknown: Iterable[UnknownColumn]
 ) -> ConfigError:
     """The error for settings that name columns that no record has had."""
     unknown = list(unknown)
     return ConfigError(
         "POLYNYA-CFG-030",
-        f"{dataset.relations.current}: {_named(unknown)}, which no record has",
+        f"{dataset.relations.current}: {_names(unknown)}, which no record has",
         where=_where(sighting),
-        why=_listed(sighting.met),
+        why=_columns_in_words(sighting.met),
         state="nothing of this batch was copied; its files stay where they are",
-        fix=_ways_out(unknown),
+        fix=_fixes(unknown),
     )
 
 
-def _where(sighting: Sighting) -> str:
+def _where(sighting: BatchColumns) -> str:
     return ", ".join(list(sighting.files)[:3])
 
 
-def _named(unknown: Iterable[UnknownColumn]) -> str:
+def _names(unknown: Iterable[UnknownColumn]) -> str:
     return " and ".join(f"`{one.setting}` names `{one.column}`" for one in unknown)
 
 
-def _ways_out(unknown: Iterable[UnknownColumn]) -> str:
-    return f"{_instead(unknown)}name a column that comes later under `optional_columns`"
+def _fixes(unknown: Iterable[UnknownColumn]) -> str:
+    return f"{_suggestions(unknown)}name a column that comes later under `optional_columns`"
 
 
-def _instead(unknown: Iterable[UnknownColumn]) -> str:
+def _suggestions(unknown: Iterable[UnknownColumn]) -> str:
     """Did you mean, where there is something similar."""
     meant = list(dict.fromkeys(f"`{one.meant}`" for one in unknown if one.meant is not None))
     return f"did you mean {' and '.join(meant)}? " if meant else ""
 
 
-def _listed(met: Collection[str]) -> str:
+def _columns_in_words(met: Collection[str]) -> str:
     """The columns that there are."""
-    listed = sorted(met)[:_MOST_LISTED]
+    listed = sorted(met)[:_MOST_COLUMNS_LISTED]
     more = f" and {len(met) - len(listed)} more" if len(met) > len(listed) else ""
     return f"columns of the records: {', '.join(listed)}{more}"
 
@@ -198,7 +201,7 @@ class Evolution:
         return [c for c in self.changes if c.kind == kind and c.policy == "apply"]
 
 
-def evolved(
+def apply_schema_changes(
     context: EngineContext, table: DatasetTable, batch: DatasetBatch
 ) -> tuple[DatasetBatch, bool]:
     """Apply the schema changes of a batch to its dataset.
@@ -207,11 +210,11 @@ def evolved(
     Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied,
     and BeingAppliedError when it has to wait for the end of an apply.
     """
-    found = evolution_of(batch, table.reading, table.state.copy.columns, table.known_schema())
+    found = schema_changes_of(batch, table.reading, table.state.copy.columns, table.known_schema())
     if found.drops:
         found = _without_drops_in_use(table, found)
     if found.halt is not None:
-        raise _halted(table, batch, found.halt, context.clock.now())
+        raise _policy_error(table, batch, found.halt, context.clock.now())
     if any(change.policy != "ignore" for change in found.changes):
         table.refuse_beside_apply()
     _report_evolution(context, table.dataset.relations.current, found)
@@ -220,7 +223,7 @@ def evolved(
     return found.batch_after(batch), bool(found.renames or found.drops)
 
 
-def evolution_of(
+def schema_changes_of(
     batch: DatasetBatch,
     reading: ResolvedDataset,
     columns: SourceColumns,
@@ -249,7 +252,9 @@ def evolution_of(
             policies=policies,
             changes=found,
         )
-        found = _without_renamed_key([_of_mapped(change, batch, mapping) for change in found])
+        found = _without_renamed_key(
+            [_policy_for_mapped(change, batch, mapping) for change in found]
+        )
     if truncates(batch):
         view = reading.relations.view
         found.append(SchemaChange("truncate", view, policies.policy("truncate")))
@@ -267,7 +272,9 @@ def _without_renamed_key(found: list[SchemaChange]) -> list[SchemaChange]:
     ]
 
 
-def _of_mapped(change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping) -> SchemaChange:
+def _policy_for_mapped(
+    change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping
+) -> SchemaChange:
     """A column that the table does not have as it is in the source cannot go, or be renamed, there.
 
     An expression would see NULL from then on; an operator has to name the new column.
@@ -287,7 +294,7 @@ def _of_mapped(change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping
     return change
 
 
-def out_of_reach(
+def types_that_need_a_rewrite(
     before: Mapping[str, DataType], after: Mapping[str, DataType]
 ) -> dict[str, DataType]:
     """Columns with the types that they get although a table cannot give them in place."""
@@ -314,7 +321,7 @@ def suspension(change: SchemaChange, where: str, now: datetime) -> Suspension:
     return Suspension(change.kind, str(change), where, now.isoformat())
 
 
-def _halted(
+def _policy_error(
     table: DatasetTable, batch: DatasetBatch, change: SchemaChange, now: datetime
 ) -> OperationError:
     where = ", ".join(list(batch.files)[:3])

@@ -18,7 +18,7 @@ from polynya.model.loader import LoadedProject
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProjectTable:
     """One internal table of a project, `table` None before its first run."""
 
     task: StorageTask
@@ -36,7 +36,7 @@ def inventory(
     project: LoadedProject,
     catalog: Tables | None,
     wanted: Callable[[ResolvedDataset], bool] = lambda _: True,
-) -> Iterator[Entry]:
+) -> Iterator[ProjectTable]:
     """The tables of all tasks whose datasets are wanted; None is a catalog without tables.
 
     They come task by task, and only these are looked up. Needs no JVM.
@@ -46,17 +46,17 @@ def inventory(
             for declared in task.datasets:
                 dataset = resolved(task, declared)
                 if wanted(dataset):
-                    yield Entry(task, dataset, _load(catalog, dataset))
+                    yield ProjectTable(task, dataset, _load(catalog, dataset))
             continue
         ledger = ledger_dataset(task)
         table = _load(catalog, ledger)
         if wanted(ledger):
-            yield Entry(task, ledger, table, is_ledger=True)
+            yield ProjectTable(task, ledger, table, is_ledger=True)
         if table is not None:
             members = inspect.states(table)[0].membership.members
             for dataset in named_datasets(task, members).values():
                 if wanted(dataset):
-                    yield Entry(task, dataset, _load(catalog, dataset))
+                    yield ProjectTable(task, dataset, _load(catalog, dataset))
 
 
 def _load(catalog: Tables | None, dataset: ResolvedDataset) -> Table | None:

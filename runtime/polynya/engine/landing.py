@@ -1,6 +1,6 @@
 """The landing zone of one task: the files of its tables, listed once and read.
 
-`SharedLook` lists one folder for all datasets of a task. If 500 datasets each listed the whole
+`SharedListing` lists one folder for all datasets of a task. If 500 datasets each listed the whole
 folder every two seconds, they would do nothing else. A folder that nobody empties also takes longer
 to list each day: one request to S3 per thousand files, one system call per file. So where a whole
 listing is slow, most listings cover only the end of each dataset's names.
@@ -15,9 +15,9 @@ from typing import Final, Protocol
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.loading import Loading
-from polynya.engine.policy import Pace
-from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn
+from polynya.engine.loading import LargeLoads
+from polynya.engine.policy import CopyPace
+from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.formats.base import ReadBatch, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.files import Discovery, Landed, before_file
@@ -40,8 +40,8 @@ class TaskLanding:
         self._context = context
         self._path = task.landing.path
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
-        self._loading = Loading(loads_of(task), context.loads)
-        self.pace = Pace(task.batch)
+        self._loading = LargeLoads(loads_of(task), context.loads)
+        self.pace = CopyPace(task.batch)
 
     @span("look")
     def files(self) -> list[ObjectInfo]:
@@ -64,10 +64,10 @@ class TaskLanding:
     def copy_next(
         self,
         table: WorkingDataset,
-        turn: Turn,
+        turn: TimeSlice,
         landed: Callable[[], Iterable[ObjectInfo]],
         live: Callable[[], Collection[str]],
-    ) -> Ended:
+    ) -> StepResult:
         """Copy the next batch of a table that has files of its own, unless it should wait for more.
 
         `landed` are files that may be the table's, `live` the paths of all files that exist.
@@ -83,7 +83,7 @@ class TaskLanding:
             return IDLE
         decision = self.pace.decide(found, turn, self._context.clock.monotonic())
         if not decision.copy:
-            return Ended(look_again=decision.wait)
+            return StepResult(look_again=decision.wait)
         if turn.must_wait_for(found.size_bytes):
             return TOO_LONG
         began = self._context.clock.monotonic()
@@ -165,25 +165,25 @@ class TaskLanding:
 
 
 #: A list that is younger, in seconds, is taken by the next dataset too...
-_FRESH_SECONDS: Final = 1.0
+_REUSED_SECONDS: Final = 1.0
 #: ...or this young, by one for which something has landed.
-_NEWS_SECONDS: Final = 0.1
+_REUSED_SECONDS_AFTER_LANDING: Final = 0.1
 #: Longest time between two whole listings, in seconds. They find a file whose name is not at the
 #: end, and one that changed long after it was read.
-WHOLE_SECONDS: Final = 60.0
+WHOLE_LISTING_SECONDS: Final = 60.0
 #: A whole listing that takes less time, in seconds, is made each time...
-_CHEAP_SECONDS: Final = 0.02
+_CHEAP_LISTING_SECONDS: Final = 0.02
 #: ...and so is one when listing the ends takes more than this part of its time. A single slow one
-#: may have waited for something else, so the fastest of `_TRIES` counts.
-_WORTH: Final = 0.5
-_TRIES: Final = 3
+#: may have waited for something else, so the fastest of `_END_LISTING_TRIES` counts.
+_WORTHWHILE_SHARE: Final = 0.5
+_END_LISTING_TRIES: Final = 3
 #: Files at the end that are listed again, because they may still grow.
-_END: Final = 20
+_RELISTED_FILES: Final = 20
 #: After a new file was found before the end, everything is listed each time, for these seconds.
 _DOUBT_SECONDS: Final = 3600.0
 
 
-class Zone(Protocol):
+class LandingZone(Protocol):
     """Where files land."""
 
     def files(self) -> list[ObjectInfo]:
@@ -196,7 +196,7 @@ class Zone(Protocol):
 
 
 @dataclass(slots=True)
-class _Known:
+class _ListingState:
     """The newest list, when all was listed last, and what that showed of the names.
 
     `judged_at` is when the time of the ends was forgotten, so that they get another chance;
@@ -211,7 +211,7 @@ class _Known:
     ends_seconds: list[float] = field(default_factory=list)
 
 
-class SharedLook:
+class SharedListing:
     """The newest list of files.
 
     It only ever gets newer: a position that forgot a file because it left never sees it again.
@@ -219,19 +219,19 @@ class SharedLook:
     of what lands is at its end.
     """
 
-    def __init__(self, zone: Zone, clock: Clock, starts: Collection[str]) -> None:
+    def __init__(self, zone: LandingZone, clock: Clock, starts: Collection[str]) -> None:
         self._zone = zone
         self._clock = clock
         self._starts = outermost(starts)
         self._lock = threading.Lock()
-        self._known = _Known()
+        self._known = _ListingState()
         self._at: float | None = None
 
-    def files(self, turn: Turn) -> Landed:
+    def files(self, turn: TimeSlice) -> Landed:
         """All that has landed; a moment ago unless the turn is to copy all at once."""
         with self._lock:
             now = self._clock.monotonic()
-            fresh = _NEWS_SECONDS if turn.news else _FRESH_SECONDS
+            fresh = _REUSED_SECONDS_AFTER_LANDING if turn.news else _REUSED_SECONDS
             if turn.at_once or self._at is None or now - self._at >= fresh:
                 if turn.at_once or self._is_whole_due(now):
                     self._list_whole(now)
@@ -247,14 +247,14 @@ class SharedLook:
 
     def _is_whole_due(self, now: float) -> bool:
         known = self._known
-        if known.whole_at is None or now - known.whole_at >= WHOLE_SECONDS:
+        if known.whole_at is None or now - known.whole_at >= WHOLE_LISTING_SECONDS:
             return True
         if known.doubted_at is not None and now - known.doubted_at < _DOUBT_SECONDS:
             return True
-        if known.whole_seconds < _CHEAP_SECONDS:
+        if known.whole_seconds < _CHEAP_LISTING_SECONDS:
             return True
-        slow = known.whole_seconds * _WORTH
-        return len(known.ends_seconds) >= _TRIES and min(known.ends_seconds) > slow
+        slow = known.whole_seconds * _WORTHWHILE_SHARE
+        return len(known.ends_seconds) >= _END_LISTING_TRIES and min(known.ends_seconds) > slow
 
     def _list_whole(self, now: float) -> None:
         known, found = self._known, Landed(self._zone.files())
@@ -263,13 +263,13 @@ class SharedLook:
         if known.whole_at is not None and comes_between(found, known.files.paths, ends):
             known.doubted_at = now
         known.files, known.whole_at = found, now
-        if known.judged_at is None or now - known.judged_at >= WHOLE_SECONDS:
+        if known.judged_at is None or now - known.judged_at >= WHOLE_LISTING_SECONDS:
             known.judged_at = now
             known.ends_seconds.clear()
 
     def _list_ends(self, now: float) -> None:
         files = self._known.files
-        ends = {start: _path(files.below(start), _END) for start in self._starts}
+        ends = {start: _path(files.below(start), _RELISTED_FILES) for start in self._starts}
         self._known.files = files.with_ends(
             (start, end, self._zone.beginning(start, end)) for start, end in ends.items()
         )

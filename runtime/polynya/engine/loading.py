@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.evolution import Sighting, out_of_reach, refuse_unknown
+from polynya.engine.evolution import BatchColumns, refuse_unknown_columns, types_that_need_a_rewrite
 from polynya.formats.base import ReadRequest
 from polynya.formats.begun import Begun
 from polynya.formats.files import Discovery, before_file
@@ -33,9 +33,9 @@ from polynya.observe.events import StepProgress
 #: How often the columns may turn out to be others than was assumed.
 _MOST_ATTEMPTS: Final = 5
 #: How many files of a load are noted while they are looked at.
-_MOST_NOTED: Final = 1_000
+_MOST_FILES_NOTED: Final = 1_000
 #: What Spark says of a task whose process has ended.
-_DIED: Final = ("Python worker exited unexpectedly", "ExecutorLostFailure")
+_DEAD_TASK_MESSAGES: Final = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def decide_load(found: Discovery, target: DatasetTable, limits: LoadLimits) -> L
     return LoadDecision(reason is None, reason or f"a first full load of {size} bytes", is_large)
 
 
-class Loading:
+class LargeLoads:
     """Loads the files of one task."""
 
     def __init__(self, loads: LoadFormat | None, limits: LoadLimits) -> None:
@@ -104,19 +104,19 @@ class Loading:
             request = _from_scratch(request)
         damaged: dict[str, str] = {}
         places = self._places.get(table.name, {})
-        with table.context.begun.loading(part.path for part in request.files[:_MOST_NOTED]):
+        with table.context.begun.loading(part.path for part in request.files[:_MOST_FILES_NOTED]):
             plan = self._loads.plan(request, self._limits, damaged, places)
         for _ in range(_MOST_ATTEMPTS):
             if isinstance(plan, str):
                 return self._in_batches(table, plan)
             if not plan.splits:
                 return self._in_batches(table, "no record can be read")
-            sighting = Sighting(plan.met, list(plan.progress), of_load=True)
-            refuse_unknown(table.context, table.table, sighting)
+            sighting = BatchColumns(plan.met, list(plan.progress), of_load=True)
+            refuse_unknown_columns(table.context, table.table, sighting)
             if table.progress:
-                table.retype(out_of_reach(table.columns, plan.schema))
-            tell = _telling(table, found, plan)
-            with _noted(table.context.begun, plan):
+                table.retype(types_that_need_a_rewrite(table.columns, plan.schema))
+            tell = _progress_reporter(table, found, plan)
+            with _noting_files(table.context.begun, plan):
                 staged = stage_load(table.table, plan, now=now, tell=tell)
             following = self._judged(plan, staged, request, damaged, places)
             if following is None:
@@ -198,13 +198,13 @@ class Loading:
 
 
 @contextmanager
-def _noted(begun: Begun, plan: LoadPlan) -> Iterator[None]:
+def _noting_files(begun: Begun, plan: LoadPlan) -> Iterator[None]:
     """Note which files tasks read, and count a load whose tasks died."""
     try:
         with begun.loading(plan.progress):
             yield
     except Exception as error:
-        if any(sign in str(error) for sign in _DIED):
+        if any(sign in str(error) for sign in _DEAD_TASK_MESSAGES):
             begun.load_in_vain(plan.progress)
         raise
 
@@ -215,7 +215,7 @@ def _from_scratch(request: ReadRequest) -> ReadRequest:
     return replace(request, tables={known.source: replace(known, schema={})})
 
 
-def _telling(table: WorkingDataset, found: Discovery, plan: LoadPlan) -> TellSoFar:
+def _progress_reporter(table: WorkingDataset, found: Discovery, plan: LoadPlan) -> TellSoFar:
     """Says how far the tasks of a plan are, and how long they and all after them will take."""
     clock = table.context.clock
     began = clock.monotonic()

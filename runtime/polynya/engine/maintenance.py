@@ -1,9 +1,9 @@
 """Maintenance of one dataset: choose the next action, carry it out, give way to other work.
 
-`maintain` serves the command. In a run, `MaintenanceBeside` is a unit of its own with low priority.
+`maintain` serves the command. In a run, `MaintenanceUnit` is a unit of its own with low priority.
 The unit that copies reports for free when there may be something to do. The scheduler then gives
 maintenance a time slice when no copy and no apply wants one. Maintenance gives it back as soon as
-one does, or some seconds later if earlier actions were cut short (`Patience`). A failure of
+one does, or some seconds later if earlier actions were cut short (`YieldDelay`). A failure of
 maintenance never stops data.
 """
 
@@ -17,8 +17,15 @@ from typing import Final
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.errors import as_polynya
-from polynya.engine.maintenance_choice import Choice, Left, Verdict, choose, spent, worth
-from polynya.engine.unit import OVER, Ended, Turn, Unit
+from polynya.engine.maintenance_choice import (
+    ActionVerdict,
+    BudgetLeft,
+    MaintenanceChoice,
+    choose,
+    cost_of_seconds,
+    worth,
+)
+from polynya.engine.unit import OVER, StepResult, TimeSlice, Unit
 from polynya.lake.maintenance.actions import BUILT, Call
 from polynya.lake.maintenance.base import Limits, Outcome
 from polynya.lake.maintenance.health import (
@@ -40,15 +47,15 @@ from polynya.observe.trace import span
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenAction:
     """An action that was taken: why, what it did, and how that compares with what was expected."""
 
-    verdict: Verdict
+    verdict: ActionVerdict
     outcome: Outcome
     done: Done
 
 
-def looked(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
+def table_facts_now(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
     """The facts of a table now.
 
     A table without a write since its layout changed gets the new layout first: only metadata.
@@ -64,9 +71,9 @@ def looked(table: WorkingDataset, *, committed_beside: bool = False) -> TableFac
     )
 
 
-def chosen(
-    table: WorkingDataset, facts: TableFacts, left: Left, settings: Maintenance | None = None
-) -> Choice:
+def choose_for(
+    table: WorkingDataset, facts: TableFacts, left: BudgetLeft, settings: Maintenance | None = None
+) -> MaintenanceChoice:
     """What to do about a table, by its own settings unless others are given."""
     dataset = table.table.dataset
     return choose(
@@ -79,14 +86,16 @@ def chosen(
 
 
 @span("maintain")
-def act(table: WorkingDataset, verdict: Verdict, facts: TableFacts, limits: Limits) -> Taken:
+def take_action(
+    table: WorkingDataset, verdict: ActionVerdict, facts: TableFacts, limits: Limits
+) -> TakenAction:
     """Take an action, write down what it did, and say so.
 
     Raises what the action raises, and ConflictError when another process has the table.
     """
     enter(table.table)
     outcome = BUILT[verdict.action](Call(table.table, limits, table.context.readers))
-    after = looked(table, committed_beside=outcome.commits > 0)
+    after = table_facts_now(table, committed_beside=outcome.commits > 0)
     expected = verdict.worth
     gain = 0 if expected is None else int(expected.gain)
     done = Done.of(
@@ -101,13 +110,13 @@ def act(table: WorkingDataset, verdict: Verdict, facts: TableFacts, limits: Limi
     # What is wasted from now on, at the same rate of reading.
     same_rates = replace(after, reads=facts.reads, applies=facts.applies, commits=facts.commits)
     wasted = _wasted(verdict.action, same_rates, table)
-    done = replace(done, gain=gain - int(wasted), cost=spent(outcome.seconds))
+    done = replace(done, gain=gain - int(wasted), cost=cost_of_seconds(outcome.seconds))
     remember(table.table, after.record.with_done(verdict.action, done))
-    _tell(table, verdict, done)
-    return Taken(verdict, outcome, done)
+    _report_action(table, verdict, done)
+    return TakenAction(verdict, outcome, done)
 
 
-def tell_health(table: WorkingDataset, facts: TableFacts, choice: Choice) -> None:
+def report_health(table: WorkingDataset, facts: TableFacts, choice: MaintenanceChoice) -> None:
     """Say how good the shape of a table is, and what comes next."""
     one, comes = health_of(facts, rule_of(table.table.dataset)), choice.next
     last = facts.record.newest
@@ -138,7 +147,7 @@ def _wasted(action: ActionName, facts: TableFacts, table: WorkingDataset) -> flo
     return next((one.gain for one in found if one.action == action), 0.0)
 
 
-def _tell(table: WorkingDataset, verdict: Verdict, done: Done) -> None:
+def _report_action(table: WorkingDataset, verdict: ActionVerdict, done: Done) -> None:
     table.tell(
         MaintenanceDone(
             subject=table.name,
@@ -161,12 +170,12 @@ def _tell(table: WorkingDataset, verdict: Verdict, done: Done) -> None:
 
 
 #: Actions of one call: each should leave less to do than there was.
-_MOST: Final = 20
+_MOST_ACTIONS: Final = 20
 
 
 def maintain(
     context: EngineContext, dataset: ResolvedDataset, actions: Sequence[ActionName]
-) -> Iterator[Taken]:
+) -> Iterator[TakenAction]:
     """Take actions; without a name those that pay, until none does.
 
     The budget of runs does not apply. Settings that switch maintenance off do not apply to a manual
@@ -177,29 +186,29 @@ def maintain(
     table = WorkingDataset.existing(context, dataset)
     _refuse_reload(table)
     for action in actions:
-        facts = looked(table)
-        verdict = _asked(action, facts, table)
-        yield act(table, verdict, facts, _limits(context))
+        facts = table_facts_now(table)
+        verdict = _requested(action, facts, table)
+        yield take_action(table, verdict, facts, _limits(context))
     if actions:
         return
     switched_on = dataset.maintenance.model_copy(update={"enabled": True})
-    for _ in range(_MOST):
-        facts = looked(table)
-        taken = chosen(table, facts, Left(), switched_on).taken
+    for _ in range(_MOST_ACTIONS):
+        facts = table_facts_now(table)
+        taken = choose_for(table, facts, BudgetLeft(), switched_on).taken
         if taken is None or context.stop.is_set():
             return
-        yield act(table, taken, facts, _limits(context))
+        yield take_action(table, taken, facts, _limits(context))
 
 
 def _limits(context: EngineContext) -> Limits:
     return Limits(context.clock.now(), give_way=context.stop.is_set)
 
 
-def _asked(action: ActionName, facts: TableFacts, table: WorkingDataset) -> Verdict:
+def _requested(action: ActionName, facts: TableFacts, table: WorkingDataset) -> ActionVerdict:
     dataset = table.table.dataset
     known = worth(facts, dataset.maintenance, rule_of(dataset))
     one = next((one for one in known if one.action == action), None)
-    return Verdict(action, taken=True, reason="asked for", worth=one)
+    return ActionVerdict(action, taken=True, reason="asked for", worth=one)
 
 
 def _refuse_reload(table: WorkingDataset) -> None:
@@ -215,13 +224,13 @@ def _refuse_reload(table: WorkingDataset) -> None:
 
 
 #: After it gave way once, in seconds; twice as long after each further time...
-FIRST_SECONDS: Final = 1.0
+FIRST_DELAY_SECONDS: Final = 1.0
 #: ...and never longer: what waits has the other threads meanwhile.
-MOST_SECONDS: Final = 16.0
+LONGEST_DELAY_SECONDS: Final = 16.0
 
 
 @dataclass(slots=True)
-class Patience:
+class YieldDelay:
     """How long maintenance of one table works although others wait; grows when it gives way.
 
     On a machine that always has something to copy, an action that gives way at once would never
@@ -232,19 +241,21 @@ class Patience:
 
     def ended(self, *, whole: bool) -> None:
         """Take note of how an action ended: whole, or because others waited."""
-        self.seconds = 0.0 if whole else min(MOST_SECONDS, 2 * self.seconds or FIRST_SECONDS)
+        self.seconds = (
+            0.0 if whole else min(LONGEST_DELAY_SECONDS, 2 * self.seconds or FIRST_DELAY_SECONDS)
+        )
 
 
 #: How often a table that changes is examined, in seconds.
-LOOK_SECONDS: Final = 30.0
+EXAMINATION_INTERVAL_SECONDS: Final = 30.0
 #: Longest maintenance of one dataset in a run that a user waits for, in seconds.
-ONCE_SECONDS: Final = 5.0
+LONGEST_ACTION_SECONDS: Final = 5.0
 #: Pause after a failure: the first, in seconds; later ones grow to an hour.
-_FIRST_PAUSE: Final = 60.0
-_LONGEST_PAUSE: Final = 3600.0
+_FIRST_PAUSE_SECONDS: Final = 60.0
+_LONGEST_PAUSE_SECONDS: Final = 3600.0
 
 
-class MaintenanceBeside:
+class MaintenanceUnit:
     """The maintenance of one dataset of a task. Times in monotonic seconds."""
 
     def __init__(self, dataset: ResolvedDataset) -> None:
@@ -256,9 +267,9 @@ class MaintenanceBeside:
         self._not_before = 0.0
         self._again_at: float | None = None
         self._pause = 0.0
-        self._patience = Patience()
+        self._patience = YieldDelay()
 
-    def after(self, table: WorkingDataset, ended: Ended) -> Ended:
+    def after(self, table: WorkingDataset, ended: StepResult) -> StepResult:
         """How a turn ends of the unit that copies: with maintenance asked for if there may be any.
 
         A table that did not change and has nothing to expire costs no look.
@@ -276,7 +287,7 @@ class MaintenanceBeside:
             return False
         return snapshot != self._seen or (self._again_at is not None and now >= self._again_at)
 
-    def _step(self, turn: Turn) -> Ended:
+    def _step(self, turn: TimeSlice) -> StepResult:
         """Look, choose, and take one action."""
         table = self._table
         if table is None or table.table.distrusted:
@@ -292,33 +303,40 @@ class MaintenanceBeside:
             return self._act(table, verdict, facts, turn)
         except Exception as error:  # noqa: BLE001 - maintenance ends no run
             ended = self._failed(table, verdict.action, error)
-            _read_again(table)
+            _reload_state(table)
             return ended
 
-    def _look(self, table: WorkingDataset, turn: Turn) -> tuple[Verdict, TableFacts] | None:
+    def _look(
+        self, table: WorkingDataset, turn: TimeSlice
+    ) -> tuple[ActionVerdict, TableFacts] | None:
         """The action to take now, with the facts that it was chosen by."""
         context = table.context
         now = context.clock.monotonic()
-        self._seen, self._not_before = table.table.state.snapshot, now + LOOK_SECONDS
-        facts = looked(table)
+        self._seen, self._not_before = (
+            table.table.state.snapshot,
+            now + EXAMINATION_INTERVAL_SECONDS,
+        )
+        facts = table_facts_now(table)
         budget = table.table.dataset.maintenance.budget
         left = context.upkeep.left(budget, now, cheap_only=turn.at_once)
         if turn.at_once and context.upkeep_seconds is not None:
             rest = context.upkeep_seconds - context.upkeep.seconds
             left = replace(left, cheap_only=False).within(rest)
-        choice = chosen(table, facts, left)
-        tell_health(table, facts, choice)
+        choice = choose_for(table, facts, left)
+        report_health(table, facts, choice)
         self._again_at = None
         if choice.look_at is not None:
             wait = max(choice.look_at - facts.at, timedelta()).total_seconds()
             self._again_at = now + wait
         return None if choice.taken is None else (choice.taken, facts)
 
-    def _act(self, table: WorkingDataset, verdict: Verdict, facts: TableFacts, turn: Turn) -> Ended:
+    def _act(
+        self, table: WorkingDataset, verdict: ActionVerdict, facts: TableFacts, turn: TimeSlice
+    ) -> StepResult:
         context = table.context
         began = context.clock.monotonic()
         budget = table.table.dataset.maintenance.budget
-        submitted, longest = context.upkeep_seconds, ONCE_SECONDS
+        submitted, longest = context.upkeep_seconds, LONGEST_ACTION_SECONDS
         if submitted is not None:
             longest = submitted - context.upkeep.seconds
 
@@ -330,7 +348,7 @@ class MaintenanceBeside:
 
         left = context.upkeep.left(budget, began).written_bytes
         limits = Limits(context.clock.now(), budget_bytes=left, give_way=give_way)
-        outcome = act(table, verdict, facts, limits).outcome
+        outcome = take_action(table, verdict, facts, limits).outcome
         ended = context.clock.monotonic()
         context.upkeep.took(outcome.written_bytes, ended - began, ended)
         self._pause = 0.0
@@ -340,16 +358,16 @@ class MaintenanceBeside:
         if not outcome.whole:
             self._seen = None
         # Nobody asks for another turn in a run that ends.
-        return Ended(more=True) if turn.at_once and submitted is not None else OVER
+        return StepResult(more=True) if turn.at_once and submitted is not None else OVER
 
-    def _failed(self, table: WorkingDataset, action: str, error: Exception) -> Ended:
+    def _failed(self, table: WorkingDataset, action: str, error: Exception) -> StepResult:
         """Say so once, and leave the table alone for a while.
 
         Only a newer owner ends more than this: a job with a grant.
         """
         context, failure = table.context, as_polynya(error)
         now = context.clock.monotonic()
-        self._pause = min(_LONGEST_PAUSE, 2 * self._pause or _FIRST_PAUSE)
+        self._pause = min(_LONGEST_PAUSE_SECONDS, 2 * self._pause or _FIRST_PAUSE_SECONDS)
         self._not_before = now + self._pause
         self._seen = None
         if isinstance(failure, ConflictError):
@@ -360,7 +378,7 @@ class MaintenanceBeside:
         return replace(OVER, failure=failure) if is_fenced else OVER
 
 
-def _read_again(table: WorkingDataset) -> None:
+def _reload_state(table: WorkingDataset) -> None:
     """What is known of a table may no longer be so. An apply that is at work keeps it."""
     try:
         with table.table.changing:

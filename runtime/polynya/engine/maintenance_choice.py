@@ -35,9 +35,9 @@ from polynya.observe.events import counted
 #: What an action costs besides its bytes: planning, a commit or two.
 FIXED_BYTES: Final = 64 * 2**20
 #: Writing a byte takes as long as reading this many.
-WRITING: Final = 3.0
+WRITE_COST: Final = 3.0
 #: Storing a byte for an hour costs as much as reading this part of it (S3 and EC2, list prices).
-STORING: Final = 0.2
+STORAGE_COST_PER_HOUR: Final = 0.2
 #: Bytes of a snapshot in the metadata file, which each commit reads and writes.
 SNAPSHOT_BYTES: Final = 1300
 #: To expire a snapshot its manifests are read.
@@ -45,12 +45,12 @@ EXPIRING_BYTES: Final = 64 * 2**10
 #: Reading one more manifest.
 MANIFEST_BYTES: Final = 64 * 2**10
 #: Part of a read that a planner saves when it knows how many values a column has.
-PLANNING: Final = 0.05
+PLANNING_SHARE: Final = 0.05
 #: Planners err by little over fewer rows.
-LEAST_ROWS: Final = 1_000_000
+LEAST_ROWS_FOR_STATISTICS: Final = 1_000_000
 #: Part of the files that a read skips after a change of the layout, on average: one query in four
 #: filters by its columns, and then reads half of them.
-PRUNED: Final = 1 / 8
+PRUNED_SHARE: Final = 1 / 8
 #: Rows that are too old are looked for after this share of their retention, at least so long.
 RETENTION_SHARE: Final = 1 / 30
 LEAST_RETENTION: Final = timedelta(hours=1)
@@ -59,7 +59,7 @@ USUAL_DELETES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class ActionWorth:
     """What one action would gain for what it costs, in bytes; the gain is per hour.
 
     Attributes:
@@ -81,7 +81,7 @@ class Worth:
     due_at: datetime | None = None
 
 
-def worth(facts: TableFacts, settings: Maintenance, rule: Rule) -> list[Worth]:
+def worth(facts: TableFacts, settings: Maintenance, rule: Rule) -> list[ActionWorth]:
     """What every action is worth that has something to do."""
     found = [
         _rewriting(facts, rule),
@@ -97,14 +97,14 @@ def worth(facts: TableFacts, settings: Maintenance, rule: Rule) -> list[Worth]:
     return [one for one in found if one is not None]
 
 
-def _used(facts: TableFacts) -> float:
+def _reads_per_hour(facts: TableFacts) -> float:
     """How often in an hour somebody reads the table."""
     return facts.reads + facts.applies
 
 
-def _rewriting(facts: TableFacts, rule: Rule) -> Worth | None:
+def _rewriting(facts: TableFacts, rule: Rule) -> ActionWorth | None:
     """Small files are joined, and deleted rows left out."""
-    joined = [one for part in facts.files.values() for one in _joins(part, rule)]
+    joined = [one for part in facts.files.values() for one in _possible_joins(part, rule)]
     best = max(joined, key=lambda one: _cost_of_reading(*one), default=None)
     parts = facts.rewritable
     # No rows: nobody had to look at single files, and few are deleted.
@@ -119,16 +119,16 @@ def _rewriting(facts: TableFacts, rule: Rule) -> Worth | None:
         saved += int(dead * parts.size_bytes) + facts.delete_files * OPEN_BYTES
         written = max(written, parts.size_bytes)
         said.append(f"{dead:.0%} of the rows are deleted")
-    return Worth(
+    return ActionWorth(
         "rewrite_data_files",
         ", ".join(said),
-        gain=saved * _used(facts),
-        cost=FIXED_BYTES + (1 + WRITING) * written,
+        gain=saved * _reads_per_hour(facts),
+        cost=FIXED_BYTES + (1 + WRITE_COST) * written,
         written=written,
     )
 
 
-def _layout(facts: TableFacts) -> Worth | None:
+def _layout(facts: TableFacts) -> ActionWorth | None:
     """Files get the partitions and the order that the user asks for by now.
 
     Nobody notes when a layout was changed. So the waiting begins when all files had theirs the last
@@ -137,19 +137,19 @@ def _layout(facts: TableFacts) -> Worth | None:
     outdated = facts.rewritable
     if not outdated.outdated:
         return None
-    return Worth(
+    return ActionWorth(
         "rewrite_layout",
         f"{counted(outdated.outdated, 'file')} of another layout, "
         f"{outdated.outdated_bytes / 2**20:,.1f} MiB",
         # An apply finds rows by their key.
-        gain=PRUNED * outdated.outdated_bytes * facts.reads,
-        cost=FIXED_BYTES + (1 + WRITING) * outdated.outdated_bytes,
+        gain=PRUNED_SHARE * outdated.outdated_bytes * facts.reads,
+        cost=FIXED_BYTES + (1 + WRITE_COST) * outdated.outdated_bytes,
         written=outdated.outdated_bytes,
         since=facts.record.began,
     )
 
 
-def _joins(part: FilesFacts, rule: Rule) -> Iterator[tuple[int, int]]:
+def _possible_joins(part: FilesFacts, rule: Rule) -> Iterator[tuple[int, int]]:
     """Files that are saved and bytes that are written, for each number of smallest files joined.
 
     As many as `plan` of a rewrite lets join. The best of them is the worth, so that a file more
@@ -163,10 +163,10 @@ def _joins(part: FilesFacts, rule: Rule) -> Iterator[tuple[int, int]]:
 
 
 def _cost_of_reading(files: int, size: int) -> float:
-    return files * OPEN_BYTES / (FIXED_BYTES + (1 + WRITING) * size)
+    return files * OPEN_BYTES / (FIXED_BYTES + (1 + WRITE_COST) * size)
 
 
-def _delete_files(facts: TableFacts) -> Worth | None:
+def _delete_files(facts: TableFacts) -> ActionWorth | None:
     """Many files of deletes become few, but for those that the last run left."""
     last = facts.record.last.get("rewrite_position_delete_files")
     left = last.delete_files if last is not None and last.whole else 0
@@ -175,42 +175,42 @@ def _delete_files(facts: TableFacts) -> Worth | None:
         return None
     # A position is a path and a number, and paths repeat.
     written = 16 * facts.deleted_rows
-    return Worth(
+    return ActionWorth(
         "rewrite_position_delete_files",
         f"{counted(facts.delete_files, 'file')} of deletes to open",
-        gain=fewer * OPEN_BYTES * _used(facts),
-        cost=FIXED_BYTES + facts.delete_files * OPEN_BYTES + (1 + WRITING) * written,
+        gain=fewer * OPEN_BYTES * _reads_per_hour(facts),
+        cost=FIXED_BYTES + facts.delete_files * OPEN_BYTES + (1 + WRITE_COST) * written,
         written=written,
     )
 
 
-def _manifests(facts: TableFacts) -> Worth | None:
+def _manifests(facts: TableFacts) -> ActionWorth | None:
     """Every reader and every commit reads all manifests. Those of data files can be joined."""
     fewer = facts.data_manifests - USUAL_MANIFESTS
     if fewer <= 0:
         return None
     size = facts.data_manifests * MANIFEST_BYTES
-    return Worth(
+    return ActionWorth(
         "rewrite_manifests",
         f"{counted(facts.data_manifests, 'manifest')} of data files to read",
-        gain=fewer * MANIFEST_BYTES * (_used(facts) + facts.commits),
-        cost=FIXED_BYTES + (1 + WRITING) * size,
+        gain=fewer * MANIFEST_BYTES * (_reads_per_hour(facts) + facts.commits),
+        cost=FIXED_BYTES + (1 + WRITE_COST) * size,
         written=size,
     )
 
 
-def _expiring(facts: TableFacts, settings: Maintenance) -> Worth | None:
+def _expiring(facts: TableFacts, settings: Maintenance) -> ActionWorth | None:
     """Each commit writes all snapshots again, and what only they have is stored."""
     if not facts.expirable:
         return None
     age = settings.snapshot_expiry.age
     since = facts.expirable_since
-    metadata = facts.expirable * SNAPSHOT_BYTES * (1 + WRITING) * facts.commits
-    return Worth(
+    metadata = facts.expirable * SNAPSHOT_BYTES * (1 + WRITE_COST) * facts.commits
+    return ActionWorth(
         "expire_snapshots",
         f"{counted(facts.expirable, 'snapshot')} to expire, which hold "
         f"{facts.expirable_bytes / 2**20:,.1f} MiB",
-        gain=metadata + STORING * facts.expirable_bytes,
+        gain=metadata + STORAGE_COST_PER_HOUR * facts.expirable_bytes,
         cost=FIXED_BYTES + facts.expirable * EXPIRING_BYTES,
         since=since,
         # What expires must be gone within hours, also where no reader gains by it.
@@ -218,7 +218,7 @@ def _expiring(facts: TableFacts, settings: Maintenance) -> Worth | None:
     )
 
 
-def _orphans(facts: TableFacts, settings: Maintenance) -> Worth | None:
+def _orphans(facts: TableFacts, settings: Maintenance) -> ActionWorth | None:
     """Files of killed processes: nobody knows of them before somebody looks."""
     last, every = facts.record.last.get("remove_orphan_files"), settings.orphan_files.every
     # A table of few snapshots may have had no reason yet for any other action.
@@ -230,7 +230,7 @@ def _orphans(facts: TableFacts, settings: Maintenance) -> Worth | None:
         quiet = facts.written_at + settings.orphan_files.older_than < last.at
         if quiet:
             return None
-    return Worth(
+    return ActionWorth(
         "remove_orphan_files",
         "a look for files that no snapshot has",
         gain=0.0,
@@ -240,14 +240,14 @@ def _orphans(facts: TableFacts, settings: Maintenance) -> Worth | None:
     )
 
 
-def _old_rows(facts: TableFacts) -> Worth | None:
+def _old_rows(facts: TableFacts) -> ActionWorth | None:
     """Rows are to be gone when they are older than their retention, whether that pays or not."""
     if facts.retention is None or not facts.rows:
         return None
     last, oldest = facts.record.last.get("expire_rows"), facts.oldest
     wait = max(RETENTION_SHARE * facts.retention, LEAST_RETENTION)
     begins = last.at if last is not None else oldest
-    return Worth(
+    return ActionWorth(
         "expire_rows",
         "a look for rows that are too old",
         gain=0.0,
@@ -257,7 +257,7 @@ def _old_rows(facts: TableFacts) -> Worth | None:
     )
 
 
-def _old_events(facts: TableFacts) -> Worth | None:
+def _old_events(facts: TableFacts) -> ActionWorth | None:
     """Kept events must go when they are too old, also without an apply that removes them.
 
     They go by whole files, which hold those of a share of their time.
@@ -268,7 +268,7 @@ def _old_events(facts: TableFacts) -> Worth | None:
     due = facts.oldest_event + facts.events_kept + wait
     if last is not None:
         due = max(due, last.at + max(wait, LEAST_RETENTION))
-    return Worth(
+    return ActionWorth(
         "expire_changes",
         f"applied events since {facts.oldest_event:%Y-%m-%d %H:%M} UTC are kept",
         gain=0.0,
@@ -278,14 +278,14 @@ def _old_events(facts: TableFacts) -> Worth | None:
     )
 
 
-def _statistics(facts: TableFacts) -> Worth | None:
+def _statistics(facts: TableFacts) -> ActionWorth | None:
     """Statistics are of one snapshot: they are worth a scan where a large table rests."""
-    if facts.has_statistics or facts.rows < LEAST_ROWS:
+    if facts.has_statistics or facts.rows < LEAST_ROWS_FOR_STATISTICS:
         return None
-    return Worth(
+    return ActionWorth(
         "compute_statistics",
         f"{counted(facts.rows, 'row')} without numbers of distinct values",
-        gain=PLANNING * facts.size_bytes * facts.reads,
+        gain=PLANNING_SHARE * facts.size_bytes * facts.reads,
         cost=FIXED_BYTES + facts.size_bytes,
         since=facts.written_at,
     )
@@ -296,15 +296,15 @@ LONGEST_WAIT: Final = timedelta(days=7)
 #: What a run that ends takes at most: what it costs, in bytes read.
 CHEAP_BYTES: Final = 256 * 2**20
 #: An action that did nothing is not tried again for so long: the rule was wrong about it...
-PAUSE: Final = timedelta(minutes=15)
+PAUSE_AFTER_NOTHING: Final = timedelta(minutes=15)
 #: ...or something was in its way.
-SHORT_PAUSE: Final = timedelta(minutes=1)
+PAUSE_AFTER_OBSTACLE: Final = timedelta(minutes=1)
 #: Those that write group by group.
 _IN_GROUPS: Final = frozenset[ActionName]({"rewrite_data_files", "rewrite_layout"})
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class BudgetLeft:
     """What is left of the budget: bytes to write and seconds to work, None for no limit.
 
     `cheap_only`: the run ends when all is done, and waits for no action that takes long.
@@ -314,14 +314,14 @@ class Left:
     seconds: float | None = None
     cheap_only: bool = False
 
-    def within(self, seconds: float) -> Left:
+    def within(self, seconds: float) -> BudgetLeft:
         """The same with at most so many seconds left."""
         known = seconds if self.seconds is None else min(self.seconds, seconds)
         return replace(self, seconds=known)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ActionVerdict:
     """What is thought of one action. `score` is 1 when it pays.
 
     `reason` says why it is taken, or why not now; `at` when it is to be thought of again, None:
@@ -332,19 +332,19 @@ class Verdict:
     taken: bool
     reason: str
     score: float = 0.0
-    worth: Worth | None = None
+    worth: ActionWorth | None = None
     at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MaintenanceChoice:
     """The action to take now, None for none, and what is thought of each."""
 
-    taken: Verdict | None
-    verdicts: tuple[Verdict, ...]
+    taken: ActionVerdict | None
+    verdicts: tuple[ActionVerdict, ...]
 
     @property
-    def next(self) -> Verdict | None:
+    def next(self) -> ActionVerdict | None:
         """The action that comes next: the one taken, else the first to be thought of again."""
         if self.taken is not None:
             return self.taken
@@ -363,7 +363,7 @@ class _Terms:
 
     settings: Maintenance
     rule: Rule
-    left: Left
+    left: BudgetLeft
 
 
 def choose(
@@ -371,9 +371,9 @@ def choose(
     settings: Maintenance,
     *,
     rule: Rule,
-    left: Left = Left(),
+    left: BudgetLeft = BudgetLeft(),
     built: frozenset[ActionName] = frozenset(ACTIONS),
-) -> Choice:
+) -> MaintenanceChoice:
     """Choose the action with the highest score that pays and that the budget allows."""
     terms = _Terms(settings, rule, left)
     known = {one.action: one for one in worth(facts, settings, rule)}
@@ -382,41 +382,47 @@ def choose(
     ]
     paying = [one for one in verdicts if one.taken]
     best = max(paying, key=lambda one: one.score, default=None)
-    return Choice(best, tuple(_after(one, best, facts.at) for one in verdicts))
+    return MaintenanceChoice(best, tuple(_deferred(one, best, facts.at) for one in verdicts))
 
 
-def _verdict(action: ActionName, one: Worth | None, facts: TableFacts, terms: _Terms) -> Verdict:
+def _verdict(
+    action: ActionName, one: ActionWorth | None, facts: TableFacts, terms: _Terms
+) -> ActionVerdict:
     """What is thought of an action by itself."""
     if not terms.settings.allows(action):
-        return Verdict(action, taken=False, reason="it is switched off")
+        return ActionVerdict(action, taken=False, reason="it is switched off")
     if one is None:
-        return Verdict(action, taken=False, reason="there is nothing to do")
+        return ActionVerdict(action, taken=False, reason="there is nothing to do")
     score, pays_at = _score(one, facts)
-    if (paused := _paused(action, facts)) is not None:
+    if (paused := _paused_until(action, facts)) is not None:
         last = facts.record.last[action]
         reason = f"{one.what}; at {last.at:%H:%M} UTC it did nothing: {last.why}"
-        return Verdict(action, taken=False, reason=reason, score=score, worth=one, at=paused)
+        return ActionVerdict(action, taken=False, reason=reason, score=score, worth=one, at=paused)
     if score < 1:
-        reason = f"{one.what}: {_waiting(pays_at, facts.at)}"
-        return Verdict(action, taken=False, reason=reason, score=score, worth=one, at=pays_at)
-    if (why := _over(one, terms)) is not None:
-        at = None if terms.left.cheap_only else facts.at + PAUSE
+        reason = f"{one.what}: {_reason_to_wait(pays_at, facts.at)}"
+        return ActionVerdict(action, taken=False, reason=reason, score=score, worth=one, at=pays_at)
+    if (why := _budget_refusal(one, terms)) is not None:
+        at = None if terms.left.cheap_only else facts.at + PAUSE_AFTER_NOTHING
         reason = f"{one.what}: {why}"
-        return Verdict(action, taken=False, reason=reason, score=score, worth=one, at=at)
-    return Verdict(action, taken=True, reason=_paying(one, facts.at), score=score, worth=one)
+        return ActionVerdict(action, taken=False, reason=reason, score=score, worth=one, at=at)
+    return ActionVerdict(
+        action, taken=True, reason=_reason_to_act(one, facts.at), score=score, worth=one
+    )
 
 
-def _after(one: Verdict, best: Verdict | None, now: datetime) -> Verdict:
+def _deferred(one: ActionVerdict, best: ActionVerdict | None, now: datetime) -> ActionVerdict:
     """A verdict on an action other than the chosen one: one action at a time."""
     if best is None or one is best or not one.taken:
         return one
     reason = f"{one.reason}; {best.action} comes first"
-    return Verdict(one.action, taken=False, reason=reason, score=one.score, worth=one.worth, at=now)
+    return ActionVerdict(
+        one.action, taken=False, reason=reason, score=one.score, worth=one.worth, at=now
+    )
 
 
-def _score(one: Worth, facts: TableFacts) -> tuple[float, datetime | None]:
+def _score(one: ActionWorth, facts: TableFacts) -> tuple[float, datetime | None]:
     """How well an action pays, and when it will; 1 or more when it pays now."""
-    waited = _waited(one, facts)
+    waited = _time_waited(one, facts)
     score = one.gain * (waited / timedelta(hours=1)) / 2 / one.cost
     at = facts.at if score >= 1 else None
     if at is None and one.gain > 0:
@@ -430,7 +436,7 @@ def _score(one: Worth, facts: TableFacts) -> tuple[float, datetime | None]:
     return score, at
 
 
-def _waited(one: Worth, facts: TableFacts) -> timedelta:
+def _time_waited(one: ActionWorth, facts: TableFacts) -> timedelta:
     """For how long the waste has piled up: since the action was last taken to its end."""
     last = facts.record.last.get(one.action)
     begins = [one.since, last.at if last is not None and last.whole else None]
@@ -440,16 +446,16 @@ def _waited(one: Worth, facts: TableFacts) -> timedelta:
     return min(max(facts.at - since, timedelta()), LONGEST_WAIT)
 
 
-def _paused(action: ActionName, facts: TableFacts) -> datetime | None:
+def _paused_until(action: ActionName, facts: TableFacts) -> datetime | None:
     """Until when an action waits that did nothing the last time."""
     last = facts.record.last.get(action)
     if last is None or last.files_removed or last.freed_bytes or last.written_bytes:
         return None
-    until = last.at + (PAUSE if last.whole else SHORT_PAUSE)
+    until = last.at + (PAUSE_AFTER_NOTHING if last.whole else PAUSE_AFTER_OBSTACLE)
     return until if until > facts.at else None
 
 
-def _over(one: Worth, terms: _Terms) -> str | None:
+def _budget_refusal(one: ActionWorth, terms: _Terms) -> str | None:
     """Why the budget does not allow an action; None where it does."""
     left = terms.left
     if left.cheap_only and one.cost > CHEAP_BYTES:
@@ -466,24 +472,24 @@ def _over(one: Worth, terms: _Terms) -> str | None:
     return None
 
 
-def _paying(one: Worth, now: datetime) -> str:
+def _reason_to_act(one: ActionWorth, now: datetime) -> str:
     if one.due_at is not None and one.due_at <= now:
         return f"{one.what}: due since {one.due_at:%Y-%m-%d %H:%M} UTC"
     return f"{one.what}: saves {one.gain / 2**20:,.1f} MiB an hour for {one.cost / 2**20:,.1f} MiB"
 
 
-def _waiting(at: datetime | None, now: datetime) -> str:
+def _reason_to_wait(at: datetime | None, now: datetime) -> str:
     if at is None:
         return "it does not pay as long as nothing changes"
     minutes = max(1, round((at - now) / timedelta(minutes=1)))
     return f"it pays in {minutes:,} minute{'' if minutes == 1 else 's'} if nothing changes"
 
 
-_HOUR: Final = 3600.0
+_HOUR_SECONDS: Final = 3600.0
 
 
 @dataclass(slots=True)
-class Used:
+class BudgetUsed:
     """What all actions of this process wrote and took. Told and asked by its threads.
 
     `now` is in monotonic seconds.
@@ -504,16 +510,18 @@ class Used:
             self._entries.append((now, written_bytes, seconds))
             self._seconds += seconds
 
-    def left(self, budget: MaintenanceBudget, now: float, *, cheap_only: bool = False) -> Left:
+    def left(
+        self, budget: MaintenanceBudget, now: float, *, cheap_only: bool = False
+    ) -> BudgetLeft:
         """What is left of a budget."""
         with self._lock:
-            while self._entries and self._entries[0][0] <= now - _HOUR:
+            while self._entries and self._entries[0][0] <= now - _HOUR_SECONDS:
                 self._entries.popleft()
             written = sum(size for _, size, _ in self._entries)
             seconds = sum(took for _, _, took in self._entries)
-        return Left(
+        return BudgetLeft(
             written_bytes=max(0, budget.bytes_per_hour - written),
-            seconds=budget.share * _HOUR - seconds,
+            seconds=budget.share * _HOUR_SECONDS - seconds,
             cheap_only=cheap_only,
         )
 
@@ -524,13 +532,13 @@ class Used:
 READ_BYTES_PER_SECOND: Final = 128 * 2**20
 
 
-def spent(seconds: float) -> int:
+def cost_of_seconds(seconds: float) -> int:
     """The cost of an action that took so long, in bytes."""
     return int(seconds * READ_BYTES_PER_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
-class CameTrue:
+class ActionReview:
     """What was expected of an action when it was last taken, and what came true.
 
     Costs in bytes, gains in bytes per hour. The ratios are what came true by what was expected,
@@ -570,14 +578,14 @@ class CameTrue:
         }
 
 
-def came_true(record: Record) -> list[CameTrue]:
+def review_actions(record: Record) -> list[ActionReview]:
     """Of each action that was taken, the last one first."""
     newest_first = sorted(record.last.items(), key=lambda one: one[1].at, reverse=True)
-    return [_of(action, done) for action, done in newest_first]
+    return [_review(action, done) for action, done in newest_first]
 
 
-def _of(action: ActionName, done: Done) -> CameTrue:
-    return CameTrue(
+def _review(action: ActionName, done: Done) -> ActionReview:
+    return ActionReview(
         action,
         done.at,
         done.whole,

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyiceberg.table import Table
 
-from polynya.engine.maintenance_choice import Choice, came_true, choose
+from polynya.engine.maintenance_choice import MaintenanceChoice, choose, review_actions
 from polynya.lake.iceberg.wanted import Wanted
 from polynya.lake.maintenance.health import (
     BUILT_NAMES,
@@ -36,11 +36,11 @@ from polynya.model.config.maintenance import ActionName
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
+class MaintenanceStatus:
     """See the module."""
 
     health: Health
-    choice: Choice
+    choice: MaintenanceChoice
     record: Record
 
     @property
@@ -54,7 +54,7 @@ class Care:
         return {
             "health": _plain(asdict(self.health)),
             "last_action": None if last is None else {"action": last[0], **_plain(asdict(last[1]))},
-            "came_true": [one.as_json() for one in came_true(self.record)],
+            "came_true": [one.as_json() for one in review_actions(self.record)],
             "next_action": None
             if comes is None
             else {
@@ -67,7 +67,7 @@ class Care:
         }
 
 
-def care_of(table: Table, dataset: ResolvedDataset, now: datetime) -> Care:
+def maintenance_status(table: Table, dataset: ResolvedDataset, now: datetime) -> MaintenanceStatus:
     """What is known of a table, by its newest metadata."""
     text = table.metadata.model_dump_json(by_alias=True)
     rule, settings = rule_of(dataset), dataset.maintenance
@@ -95,7 +95,7 @@ def care_of(table: Table, dataset: ResolvedDataset, now: datetime) -> Care:
             facts, files={one: files_facts(one, sizes[one], rule, wanted) for one in each}
         )
     choice = choose(facts, settings, rule=rule, built=BUILT_NAMES)
-    return Care(health_of(facts, rule), choice, facts.record)
+    return MaintenanceStatus(health_of(facts, rule), choice, facts.record)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
 
-from polynya.engine.unit import Turn
+from polynya.engine.unit import TimeSlice
 from polynya.formats.batch import FileProgress
 from polynya.formats.files import Discovery
 from polynya.model.config.settings import ApplyPolicy, BatchSettings
 
 
 @dataclass(slots=True)
-class Speeds:
+class StepSpeeds:
     """Seconds for a byte of the last step of each dataset. A dataset has one step at a time."""
 
     _seconds_a_byte: dict[str, float] = field(default_factory=dict)
@@ -40,9 +40,9 @@ class Speeds:
 
 #: Landed text is so many times as large as the pending changes that it becomes. An apply folds and
 #: writes each of them.
-_LANDED_OF_PENDING: Final = 4
+_LANDED_BYTES_PER_PENDING_BYTE: Final = 4
 #: Of Current an apply reads the keys, and what matched.
-_STORED_OF_READ: Final = 16
+_STORED_BYTES_PER_READ_BYTE: Final = 16
 
 ApplyMode = Literal["policy", "always", "never"]
 
@@ -64,7 +64,10 @@ class PendingFacts:
     @property
     def work_bytes(self) -> int:
         """Landed bytes that a copy takes in about the time that the apply takes."""
-        return self.size_bytes * _LANDED_OF_PENDING + self.current_bytes // _STORED_OF_READ
+        return (
+            self.size_bytes * _LANDED_BYTES_PER_PENDING_BYTE
+            + self.current_bytes // _STORED_BYTES_PER_READ_BYTE
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ def decide_copy(facts: WaitingFacts, batch: BatchSettings) -> CopyDecision:
     )
 
 
-class Pace:
+class CopyPace:
     """When a unit last copied, and whether that left something. Times in monotonic seconds."""
 
     def __init__(self, batch: BatchSettings) -> None:
@@ -191,7 +194,7 @@ class Pace:
         self._copied_at: float | None = None
         self._left_over = False
 
-    def decide(self, found: Discovery, turn: Turn, now: float) -> CopyDecision:
+    def decide(self, found: Discovery, turn: TimeSlice, now: float) -> CopyDecision:
         """Whether to copy now what was found."""
         if turn.at_once:
             return CopyDecision(copy=True, reason="asked to copy all at once")

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from polynya.engine.context import EngineContext
-from polynya.engine.landing import SharedLook, TaskLanding
-from polynya.engine.scheduler import POLL_SECONDS, Crew, Rounds
-from polynya.engine.tasks.direct import DirectDataset
-from polynya.engine.tasks.shared_files import CaptureTask
+from polynya.engine.landing import SharedListing, TaskLanding
+from polynya.engine.scheduler import POLL_SECONDS, Scheduler, TaskGroup
+from polynya.engine.tasks.capture import capture_unit
+from polynya.engine.tasks.direct import DirectUnit
+from polynya.engine.tasks.shared_files import SharedFilesTask
 from polynya.engine.tasks.storage import DeclaredDataset, ExtractsDataset, FolderTask
 from polynya.engine.tasks.streams import LandingTask
-from polynya.engine.tasks.unit import capture_unit
-from polynya.engine.unit import Ended, Unit
+from polynya.engine.unit import StepResult, Unit
 from polynya.formats.files import start_of
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
@@ -25,13 +25,13 @@ from polynya.model.project import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run went: the errors, by unit; `waiting`: for what may pass by itself."""
 
     failures: dict[str, PolynyaError] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
 
-    def take(self, unit: Unit, ended: Ended) -> None:
+    def take(self, unit: Unit, ended: StepResult) -> None:
         """Take note of how a round of a unit ended."""
         self.waiting.discard(unit.name)
         if ended.trouble is None:
@@ -41,10 +41,10 @@ class Outcome:
         if unit.lands and ended.failure is None and ended.trouble.retryable:
             self.waiting.add(unit.name)
 
-    def without_waiting(self) -> Outcome:
+    def without_waiting(self) -> RunOutcome:
         """What is left when somebody has ended the run: a capture that waited has not failed."""
         left = {name: one for name, one in self.failures.items() if name not in self.waiting}
-        return Outcome(left)
+        return RunOutcome(left)
 
 
 def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
@@ -60,12 +60,12 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             continue
         if isinstance(task, DirectTask):
             for one in (resolved(task, declared) for declared in task.datasets):
-                whole = DirectDataset(context, task, one)
+                whole = DirectUnit(context, task, one)
                 found.append(Unit(one.relations.current, task.name, whole.step))
             continue
         rules = rules_of(task.landing.format)
         if rules.finds_tables:
-            kind = CaptureTask if rules.shares_files else FolderTask
+            kind = SharedFilesTask if rules.shares_files else FolderTask
             # What a capture lands are events of Debezium.
             follows = task.landing.format == "debezium"
             found.append(Unit(task.name, task.name, kind(context, task).step, follows=follows))
@@ -73,7 +73,7 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             datasets = [resolved(task, one) for one in task.datasets]
             looked_at = [one for one in datasets if one.landing.extracts is None]
             starts = [start for one in looked_at for start in _starts(one)]
-            look = SharedLook(TaskLanding(context, task), context.clock, starts)
+            look = SharedListing(TaskLanding(context, task), context.clock, starts)
             found += [_declared(context, task, one, look) for one in datasets]
     return found
 
@@ -86,7 +86,7 @@ def _starts(dataset: ResolvedDataset) -> list[str]:
 
 
 def _declared(
-    context: EngineContext, task: StorageTask, dataset: ResolvedDataset, look: SharedLook
+    context: EngineContext, task: StorageTask, dataset: ResolvedDataset, look: SharedListing
 ) -> Unit:
     name = dataset.relations.current
     if dataset.landing.extracts is not None:
@@ -96,38 +96,41 @@ def _declared(
     return Unit(name, task.name, step, follows=task.landing.format == "stream")
 
 
-def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
+def run_once(context: EngineContext, work: Sequence[Unit]) -> RunOutcome:
     """Land what the streams hold, process all that has landed, and return."""
-    return _run(context, work, Rounds(context.clock), goes_on=False)
+    return _run(context, work, Scheduler(context.clock), goes_on=False)
 
 
 def run_until_stopped(
     context: EngineContext, work: Sequence[Unit], *, poll_seconds: float = POLL_SECONDS
-) -> Outcome:
+) -> RunOutcome:
     """Process what lands until `context.stop` is set.
 
-    A unit that failed is retried with a growing pause. One whose table another process took over is
-    retried when that process has been silent for a while (`Truce`). A policy may end a whole task.
+    A unit that failed is retried with a growing pause. A unit whose table another process took over
+    is retried when that process has been silent for a while (`TakeoverBackoff`). A policy may end a
+    whole task.
     """
-    rounds = Rounds(context.clock, poll_seconds=poll_seconds)
+    rounds = Scheduler(context.clock, poll_seconds=poll_seconds)
     return _run(context, work, rounds, goes_on=True)
 
 
-def _run(context: EngineContext, work: Sequence[Unit], rounds: Rounds, *, goes_on: bool) -> Outcome:
-    outcome = Outcome()
+def _run(
+    context: EngineContext, work: Sequence[Unit], rounds: Scheduler, *, goes_on: bool
+) -> RunOutcome:
+    outcome = RunOutcome()
 
-    def report(unit: Unit, ended: Ended) -> None:
+    def report(unit: Unit, ended: StepResult) -> None:
         outcome.take(unit, ended)
         if isinstance(ended.failure, FencedError) and context.epoch is not None:
             # Another node has the work; the process that granted the epoch finds out which.
             context.stop.set()
 
-    landing: list[Crew] = []
+    landing: list[TaskGroup] = []
     # Those that land first: others follow them.
     for task in {unit.task: None for unit in sorted(work, key=lambda unit: not unit.lands)}:
         own = [unit for unit in work if unit.task == task]
         follows = any(unit.follows for unit in own)
-        crew = Crew(context, goes_on, report, follows=tuple(landing) if follows else ())
+        crew = TaskGroup(context, goes_on, report, follows=tuple(landing) if follows else ())
         if any(unit.lands for unit in own):
             landing.append(crew)
         rounds.add(crew, own)

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from polynya.engine.context import EngineContext
 from polynya.engine.errors import as_polynya
-from polynya.engine.unit import TOO_LONG, Ended, Turn, Unit
+from polynya.engine.unit import TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.lake.table.fence import epoch_found
 from polynya.model.errors import (
     ConflictError,
@@ -41,7 +41,7 @@ R = TypeVar("R")
 THREADS = 4
 
 
-def in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def run_in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Do the work for each item, several at a time; an error is raised when all are done.
 
     Of several errors it raises that of the table with the highest epoch, so that one new grant is
@@ -83,21 +83,21 @@ class BusyMeter:
 #: Pause between two looks at the landing zone when nothing was found.
 POLL_SECONDS: Final = 2.0
 #: Longest pause, in seconds, before a unit that keeps failing is tried again.
-LONGEST_PAUSE: Final = 300.0
+LONGEST_PAUSE_SECONDS: Final = 300.0
 #: Long steps at a time: one thread is left for short ones.
 LONG_STEPS: Final = THREADS - 1
 #: A low-priority unit gets a turn after waiting for this many seconds, although others wait...
-LONGEST_PATIENCE: Final = 60.0
+LONGEST_WAIT_SECONDS: Final = 60.0
 #: ...and then it works for this many seconds before it gives way.
-LEAST_WORK: Final = 1.0
+LEAST_WORK_SECONDS: Final = 1.0
 #: A unit that found nothing, and follows working crews, looks again after this many seconds.
 FOLLOW_SECONDS: Final = 0.5
 #: A due unit counts as waiting for a thread if none has taken it after this many seconds.
-WAKING_SECONDS: Final = 0.05
+WAKE_UP_SECONDS: Final = 0.05
 
 
 @dataclass(eq=False, slots=True)
-class Crew:
+class TaskGroup:
     """Units that end together: those of a task.
 
     Attributes:
@@ -112,9 +112,9 @@ class Crew:
 
     context: EngineContext
     goes_on: bool
-    report: Callable[[Unit, Ended], None]
+    report: Callable[[Unit, StepResult], None]
     gone: Callable[[], None] = lambda: None
-    follows: Sequence[Crew] = ()
+    follows: Sequence[TaskGroup] = ()
     over: bool = False
     units: int = 0
 
@@ -130,7 +130,7 @@ class Crew:
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class QueueEntry:
     """A unit in the queue. Times in monotonic seconds.
 
     `due` is when it wants its turn, so that it has waited since then. `pause` is the seconds that
@@ -139,7 +139,7 @@ class Place:
     has landed since that began.
     """
 
-    crew: Crew
+    crew: TaskGroup
     unit: Unit
     due: float
     long: bool = False
@@ -150,7 +150,7 @@ class Place:
     news: bool = False
 
 
-class Line:
+class ReadyQueue:
     """Waiting places, the one that is due first in front. Adding one is cheap (a heap).
 
     A place that is added again leaves a stale entry behind, which no longer counts.
@@ -158,9 +158,9 @@ class Line:
 
     def __init__(self, numbers: Iterator[int]) -> None:
         self._numbers = numbers
-        self._entries: list[tuple[float, int, Place]] = []
+        self._entries: list[tuple[float, int, QueueEntry]] = []
 
-    def add(self, place: Place) -> None:
+    def add(self, place: QueueEntry) -> None:
         """Put a place where it belongs."""
         place.entry = next(self._numbers)
         heapq.heappush(self._entries, (place.due, place.entry, place))
@@ -175,40 +175,44 @@ class Line:
             heapq.heappop(self._entries)
         return math.inf
 
-    def take(self) -> Place:
+    def take(self) -> QueueEntry:
         """Remove the place in front; `due` must have shown just now that there is one."""
         place = heapq.heappop(self._entries)[2]
         place.entry = None
         return place
 
 
-class Queue:
+class UnitQueue:
     """The units that wait or work. `now` is always in monotonic seconds.
 
     The longest waiting unit goes first, and no unit runs twice at once. Units with a long next step
     have a line of their own, which waits while `LONG_STEPS` of them are running. Low-priority units
-    have one, too; they wait while any other unit is due, but no longer than `LONGEST_PATIENCE`.
+    have one, too; they wait while any other unit is due, but no longer than `LONGEST_WAIT_SECONDS`.
     """
 
     def __init__(self, poll_seconds: float = POLL_SECONDS) -> None:
         self._poll = poll_seconds
-        self._places: dict[Unit, Place] = {}
-        self._crews: dict[Crew, set[Unit]] = {}
+        self._places: dict[Unit, QueueEntry] = {}
+        self._crews: dict[TaskGroup, set[Unit]] = {}
         numbers = itertools.count()
-        self._short, self._long, self._idle = Line(numbers), Line(numbers), Line(numbers)
+        self._short, self._long, self._idle = (
+            ReadyQueue(numbers),
+            ReadyQueue(numbers),
+            ReadyQueue(numbers),
+        )
         self._long_steps = 0
         self._at_leisure = False
 
     def __bool__(self) -> bool:
         return bool(self._places)
 
-    def add(self, crew: Crew, units: Iterable[Unit], now: float) -> None:
+    def add(self, crew: TaskGroup, units: Iterable[Unit], now: float) -> None:
         """Take in units that are new; a known one that waits for its next round is due now."""
         met = self._crews.setdefault(crew, set())
         for unit in units:
             if unit not in met:
                 met.add(unit)
-                self._places[unit] = Place(crew, unit, now, long=unit.has_time)
+                self._places[unit] = QueueEntry(crew, unit, now, long=unit.has_time)
                 crew.units += 1
                 self._line_of(self._places[unit]).add(self._places[unit])
                 continue
@@ -216,7 +220,7 @@ class Queue:
             if place is not None and not place.pause and place.due > now:
                 self._move(place, now)
 
-    def take(self, now: float) -> tuple[Place, Turn] | None:
+    def take(self, now: float) -> tuple[QueueEntry, TimeSlice] | None:
         """The next unit, which is running from now on, and what it may do."""
         line = self._next(now)
         if line is None:
@@ -228,26 +232,26 @@ class Queue:
         crew = place.crew
         place.more_comes = not crew.goes_on and crew.more_comes
         news, place.news = place.news, False
-        turn = Turn(
+        turn = TimeSlice(
             long=place.long, at_once=not crew.goes_on, more_comes=place.more_comes, news=news
         )
         return place, turn
 
-    def _next(self, now: float) -> Line | None:
+    def _next(self, now: float) -> ReadyQueue | None:
         """The line whose first place is next, None when nobody is due that may be."""
         full = self._long_steps >= LONG_STEPS
         line = self._short if full else min(self._short, self._long, key=lambda one: one.due)
         idle = self._idle.due
         has_time = idle <= now and not full and not self._at_leisure
-        if has_time and (line.due > now or idle <= now - LONGEST_PATIENCE):
+        if has_time and (line.due > now or idle <= now - LONGEST_WAIT_SECONDS):
             return self._idle
         return line if line.due <= now else None
 
     def is_wanted(self, now: float) -> bool:
         """Whether a unit is waiting that may get the thread of a low-priority unit."""
-        return min(self._short.due, self._long.due) <= now - WAKING_SECONDS
+        return min(self._short.due, self._long.due) <= now - WAKE_UP_SECONDS
 
-    def ended(self, place: Place, ended: Ended, now: float) -> None:
+    def ended(self, place: QueueEntry, ended: StepResult, now: float) -> None:
         """A unit gave its turn back."""
         self.add(place.crew, ended.found, now)
         self._long_steps -= place.long
@@ -278,7 +282,7 @@ class Queue:
         elif not place.crew.units:
             self._wake(place.crew, now)
 
-    def _wake(self, landing: Crew, now: float) -> None:
+    def _wake(self, landing: TaskGroup, now: float) -> None:
         """Let followers of a crew that landed something or ended look now; failed ones wait."""
         for place in self._places.values():
             if place.unit.follows and landing in place.crew.follows and not place.pause:
@@ -286,7 +290,7 @@ class Queue:
                 if not place.running and place.due > now:
                     self._move(place, now)
 
-    def sweep(self) -> list[Crew]:
+    def sweep(self) -> list[TaskGroup]:
         """Drop idle units that must end; returns the crews without units."""
         if any(crew.ends for crew in self._crews):
             for place in list(self._places.values()):
@@ -302,19 +306,19 @@ class Queue:
         dues = (line.due for line in (self._short, self._long, self._idle))
         return min((due for due in dues if due > now), default=math.inf) - now
 
-    def _move(self, place: Place, due: float) -> None:
+    def _move(self, place: QueueEntry, due: float) -> None:
         """Let a place be due at a time."""
         place.due = due
         if not place.running:
             self._line_of(place).add(place)
 
-    def _line_of(self, place: Place) -> Line:
+    def _line_of(self, place: QueueEntry) -> ReadyQueue:
         """Where a place stands."""
         if place.unit.has_time:
             return self._idle
         return self._long if place.long else self._short
 
-    def _drop(self, place: Place) -> None:
+    def _drop(self, place: QueueEntry) -> None:
         """Remove a unit for good."""
         place.entry = None
         place.crew.units -= 1
@@ -323,23 +327,23 @@ class Queue:
 
 def longer_pause(before: float, poll_seconds: float = POLL_SECONDS) -> float:
     """Seconds to wait after one more failure; `before` is the pause before that, 0 for none."""
-    return min(LONGEST_PAUSE, 2 * (before or poll_seconds))
+    return min(LONGEST_PAUSE_SECONDS, 2 * (before or poll_seconds))
 
 
 log = logging.getLogger(__name__)
 
 #: How often an idle thread checks whether the run should stop, in seconds.
-_LOOK_SECONDS: Final = 0.2
+_STOP_CHECK_SECONDS: Final = 0.2
 #: A step that another engine's maintenance came between is taken again so often.
-_AGAIN: Final = 3
+_STALE_STEP_RETRIES: Final = 3
 
 
-class Rounds:
+class Scheduler:
     """The threads, and the queue of their work."""
 
     def __init__(self, clock: Clock, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._clock = clock
-        self._queue = Queue(poll_seconds)
+        self._queue = UnitQueue(poll_seconds)
         self._changed = threading.Condition()
         self._open = True
         self._broken: BaseException | None = None
@@ -351,7 +355,7 @@ class Rounds:
         """How long the threads have worked in total, all together."""
         return self._busy.seconds()
 
-    def add(self, crew: Crew, units: Sequence[Unit]) -> None:
+    def add(self, crew: TaskGroup, units: Sequence[Unit]) -> None:
         """Let the units have their turns from now on."""
         with self._changed:
             self._queue.add(crew, units, self._clock.monotonic())
@@ -408,14 +412,14 @@ class Rounds:
             self._busy.begin()
             try:
                 ended = _step(place.crew.context, place.unit, turn)
-                _tell(place, ended)
+                _report_result(place, ended)
             finally:
                 self._busy.end()
             with self._changed:
                 self._queue.ended(place, ended, self._clock.monotonic())
                 self._changed.notify_all()
 
-    def _take(self) -> tuple[Place, Turn] | None:
+    def _take(self) -> tuple[QueueEntry, TimeSlice] | None:
         """The next unit and its turn; None when there will be no more."""
         with self._changed:
             while True:
@@ -427,12 +431,12 @@ class Rounds:
                 if (taken := self._queue.take(now)) is not None:
                     place, turn = taken
                     return place, self._watching(turn, now) if place.unit.has_time else turn
-                self._changed.wait(min(_LOOK_SECONDS, self._queue.seconds_to_next(now)))
+                self._changed.wait(min(_STOP_CHECK_SECONDS, self._queue.seconds_to_next(now)))
 
-    def _watching(self, turn: Turn, began: float) -> Turn:
+    def _watching(self, turn: TimeSlice, began: float) -> TimeSlice:
         """The turn of a low-priority unit, which can ask whether another one waits."""
         # Who gets a turn although others wait has waited for long, and may do something in it.
-        least = LEAST_WORK if self._queue.is_wanted(began) else 0.0
+        least = LEAST_WORK_SECONDS if self._queue.is_wanted(began) else 0.0
 
         def is_wanted() -> bool:
             now = self._clock.monotonic()
@@ -442,23 +446,23 @@ class Rounds:
         return replace(turn, is_wanted=is_wanted)
 
 
-def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:
+def _step(context: EngineContext, unit: Unit, turn: TimeSlice) -> StepResult:
     try:
-        ended = _taken(unit, turn)
+        ended = _step_with_retries(unit, turn)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the edge of a unit
         if not context.is_alive():
             # No unit can take another step: the caller must start this process again.
             context.stop.set()
-        return Ended(failure=context.explained(as_polynya(error), in_tables=not unit.lands))
+        return StepResult(failure=context.explained(as_polynya(error), in_tables=not unit.lands))
     context.worked = context.worked or not unit.lands
     return ended
 
 
-def _taken(unit: Unit, turn: Turn) -> Ended:
+def _step_with_retries(unit: Unit, turn: TimeSlice) -> StepResult:
     """Take a step; if another engine committed in between, reopen the tables and repeat it."""
-    for _ in range(_AGAIN):
+    for _ in range(_STALE_STEP_RETRIES):
         try:
             with span("step", dataset=unit.name):
                 return unit.step(turn)
@@ -468,28 +472,28 @@ def _taken(unit: Unit, turn: Turn) -> Ended:
         return unit.step(turn)
 
 
-def _tell(place: Place, ended: Ended) -> None:
+def _report_result(place: QueueEntry, ended: StepResult) -> None:
     """Report how a turn went; a lasting failure only once, and again when it is over."""
     context, unit, failure = place.crew.context, place.unit, ended.trouble
     said = f"failed {unit.name}"
     if failure is None:
-        _tell_recovery(place, ended, said)
+        _report_recovery(place, ended, said)
     elif isinstance(failure, ConflictError):
         context.truce.lost(failure, context.clock.monotonic())
     if failure is not None and context.is_news(said, str(failure)):
-        context.sink(_told(place, failure))
+        context.sink(_failure_event(place, failure))
     if failure is not None or not ended.more:
         place.crew.report(unit, ended)
 
 
-def _told(place: Place, failure: PolynyaError) -> Event:
+def _failure_event(place: QueueEntry, failure: PolynyaError) -> Event:
     unit, epoch = place.unit, place.crew.context.epoch
     if epoch is not None and isinstance(failure, FencedError):
         return UnitFenced(subject=unit.name, epoch=epoch, error=failure)
     return UnitFailed(subject=unit.name, error=failure, goes_on=place.crew.goes_on)
 
 
-def _tell_recovery(place: Place, ended: Ended, said: str) -> None:
+def _report_recovery(place: QueueEntry, ended: StepResult, said: str) -> None:
     """Report that a failed unit works again. A step that was only announced does not show that."""
     context = place.crew.context
     if ended is not TOO_LONG and context.said.pop(said, None) is not None:

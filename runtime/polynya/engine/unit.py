@@ -14,7 +14,7 @@ from polynya.model.errors import PolynyaError
 
 #: A step that copies at least this many landed bytes, or an apply of as much work, is long: a
 #: second or two on two cores.
-LONG_BYTES: Final = 16 * 2**20
+LONG_STEP_BYTES: Final = 16 * 2**20
 
 
 def never() -> bool:
@@ -23,7 +23,7 @@ def never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TimeSlice:
     """What a unit may do in its turn.
 
     Attributes:
@@ -42,16 +42,16 @@ class Turn:
 
     def must_wait_for(self, size_bytes: int) -> bool:
         """Whether a step over so many bytes is for a later turn, one that may take long."""
-        return size_bytes >= LONG_BYTES and not self.long
+        return size_bytes >= LONG_STEP_BYTES and not self.long
 
     @property
-    def more(self) -> Ended:
+    def more(self) -> StepResult:
         """A step was taken and the unit wants to go on: what follows will be of the same kind."""
-        return Ended(more=True, long=self.long)
+        return StepResult(more=True, long=self.long)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class StepResult:
     """How a turn ended.
 
     Attributes:
@@ -74,7 +74,7 @@ class Ended:
     over: bool = False
     landed: bool = False
 
-    def finding(self, unit: Unit) -> Ended:
+    def finding(self, unit: Unit) -> StepResult:
         """The same, with one more unit that is ready."""
         return replace(self, found=(*self.found, unit))
 
@@ -85,14 +85,14 @@ class Ended:
 
 
 #: Nothing is left to do for now.
-IDLE: Final = Ended()
+IDLE: Final = StepResult()
 #: Nothing is left to do until another unit asks again.
-OVER: Final = Ended(over=True)
+OVER: Final = StepResult(over=True)
 #: Something was done that may have taken a while, and nothing is left: what landed meanwhile has
 #: waited already.
-LOOK_SOON: Final = Ended(look_again=1.0)
+AGAIN_SOON: Final = StepResult(look_again=1.0)
 #: Nothing was done: the next step takes long, and the turn was for a short one.
-TOO_LONG: Final = Ended(more=True, long=True)
+TOO_LONG: Final = StepResult(more=True, long=True)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -106,7 +106,7 @@ class Unit:
 
     name: str
     task: str
-    step: Callable[[Turn], Ended]
+    step: Callable[[TimeSlice], StepResult]
     has_time: bool = False
     lands: bool = False
     follows: bool = False

@@ -17,7 +17,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RowDifference:
     """One row that is not as expected.
 
     `number` is the place of the expected row in its list, None for a row that nobody expected;
@@ -33,7 +33,7 @@ class Difference:
 
 def differences(
     expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str] = ()
-) -> list[Difference]:
+) -> list[RowDifference]:
     """Compare rows whatever their order; only the columns that an expected row names count.
 
     As many rows as possible are matched. What is left is put side by side where `keys` agree, or
@@ -47,13 +47,13 @@ def differences(
         row = expected[number]
         index = _nearest(row, found, spare, keys)
         if index is None:
-            result.append(Difference("missing", row, number=number))
+            result.append(RowDifference("missing", row, number=number))
             continue
         spare.remove(index)
         there = _texts(found[index])
         differing = tuple(name for name, text in _texts(row).items() if there.get(name) != text)
-        result.append(Difference("different", row, found[index], number, differing))
-    return [*result, *(Difference("unexpected", found=found[index]) for index in spare)]
+        result.append(RowDifference("different", row, found[index], number, differing))
+    return [*result, *(RowDifference("unexpected", found=found[index]) for index in spare)]
 
 
 def as_column(value: Any, kind: pa.DataType) -> Any:

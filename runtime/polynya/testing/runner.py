@@ -44,7 +44,7 @@ from polynya.model.types import DataType
 from polynya.store.object_store import LocalObjectStore
 from polynya.streams.landing import ByHand, Message
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
-from polynya.testing.rows import Difference, Row, as_column, differences
+from polynya.testing.rows import Row, RowDifference, as_column, differences
 from polynya.transform.named_columns import UnknownColumn
 
 
@@ -204,12 +204,12 @@ def _unusable(test: LoadedTest, number: int, why: str) -> ConfigError:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RelationComparison:
     """One relation as expected against what it holds; `problems` are columns that do not exist."""
 
     relation: str
     rows: int
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[RowDifference, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -219,7 +219,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TaskTestResult:
     """How a test went. `error` says why its task could not do its work; `keys` are its records'.
 
     `unmet` are columns that settings name and no record of the test has.
@@ -228,7 +228,7 @@ class Verdict:
     test: LoadedTest
     seconds: float
     keys: tuple[str, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[RelationComparison, ...] = ()
     error: PolynyaError | None = None
     unmet: frozenset[UnknownColumn] = frozenset()
 
@@ -238,7 +238,7 @@ class Verdict:
         return self.error is None and all(one.ok for one in self.comparisons)
 
 
-def run_test(spark: SparkSession, test: LoadedTest, project: Path) -> Verdict:
+def run_test(spark: SparkSession, test: LoadedTest, project: Path) -> TaskTestResult:
     """Run one test in a schema of its own.
 
     `project` is the folder that its `folder` batches are in.
@@ -250,10 +250,10 @@ def run_test(spark: SparkSession, test: LoadedTest, project: Path) -> Verdict:
     try:
         _run(spark, test, task, project, unmet.update)
     except PolynyaError as error:
-        return Verdict(test, time.monotonic() - started, error=error)
+        return TaskTestResult(test, time.monotonic() - started, error=error)
     keys, comparisons = _compared(spark, test, task, dataset)
     seconds = time.monotonic() - started
-    return Verdict(test, seconds, keys, comparisons, unmet=frozenset(unmet))
+    return TaskTestResult(test, seconds, keys, comparisons, unmet=frozenset(unmet))
 
 
 def _isolated(test: LoadedTest) -> StorageTask:
@@ -292,7 +292,7 @@ def _run(
 
 def _compared(
     spark: SparkSession, test: LoadedTest, task: StorageTask, dataset: ResolvedDataset
-) -> tuple[tuple[str, ...], tuple[Comparison, ...]]:
+) -> tuple[tuple[str, ...], tuple[RelationComparison, ...]]:
     """Keys of the dataset, and each expected relation against what it holds."""
     table = _internal_table(spark, dataset)
     comparisons = []
@@ -357,27 +357,27 @@ def _quarantined(spark: SparkSession, *tables: DatasetTable | None) -> pa.Table 
 
 def _comparison(
     relation: str, expected: Sequence[Row], found: pa.Table | None, keys: Sequence[str]
-) -> Comparison:
+) -> RelationComparison:
     if found is None:
-        return Comparison(relation, 0, tuple(differences(expected, [])))
+        return RelationComparison(relation, 0, tuple(differences(expected, [])))
     types = {member.name: member.type for member in found.schema}
     unknown = sorted({name for row in expected for name in row if name not in types})
     if unknown:
         problems = [
             f"there is no column {shown(name)}; {suggest(name, list(types))}" for name in unknown
         ]
-        return Comparison(relation, found.num_rows, problems=tuple(problems))
+        return RelationComparison(relation, found.num_rows, problems=tuple(problems))
     wanted = [{name: as_column(v, types[name]) for name, v in row.items()} for row in expected]
     rows = [{name: to_json(v, types[name]) for name, v in row.items()} for row in found.to_pylist()]
-    return Comparison(relation, found.num_rows, tuple(differences(wanted, rows, keys)))
+    return RelationComparison(relation, found.num_rows, tuple(differences(wanted, rows, keys)))
 
 
-def unmet_columns(verdicts: Sequence[Verdict]) -> Iterator[ConfigError]:
+def unmet_columns(verdicts: Sequence[TaskTestResult]) -> Iterator[ConfigError]:
     """What no test of a dataset could show; `verdicts` are those of all its tests.
 
     One test may well leave a column out, to show what happens without it.
     """
-    tests: dict[tuple[str, str], list[Verdict]] = {}
+    tests: dict[tuple[str, str], list[TaskTestResult]] = {}
     for one in verdicts:
         if one.error is None:
             tests.setdefault((one.test.task.name, one.test.dataset.name), []).append(one)

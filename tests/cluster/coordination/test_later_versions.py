@@ -41,7 +41,7 @@ from polynya.cluster.network.relay import Queue
 from polynya.cluster.network.sign_of_life import Me as MyAgent
 from polynya.cluster.network.sign_of_life import SignOfLife
 from polynya.cluster.unit import JobKey
-from polynya.engine.commands.errand import Errand
+from polynya.engine.commands.unit_command import UnitCommand
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
@@ -109,7 +109,7 @@ def asked(wish: Callable[[Wishes], object]) -> Callable[[Register, FakeClock], o
 
 def settled(register: Register, clock: FakeClock) -> None:
     wishes = UnitWishes(register, "n1", clock)
-    errand = Asked("1f", Errand("reload"), "kim", AT)
+    errand = Asked("1f", UnitCommand("reload"), "kim", AT)
     wishes.settle(Settled(X, errand, done=True, text="3 rows", epoch=4))
     wishes()
 

@@ -11,7 +11,7 @@ from polynya.cluster.submit.following import SeenBacklog, SubmittedRun
 from polynya.cluster.submit.processes import Submission
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.unread import Unread
+from polynya.engine.commands.unread import UnreadFiles
 from polynya.model.errors import DependencyError
 from polynya.store.clock import SystemClock
 from polynya.store.jobs import Label, Order, RunSeen, RunState
@@ -85,7 +85,7 @@ class Following:
         epoch: int | None = 5,
         owner: str = "n1:1:a",
         landed: Callable[[], str] | None = None,
-        unread: Callable[[], Unread] | None = None,
+        unread: Callable[[], UnreadFiles] | None = None,
         away: bool = True,
     ) -> None:
         self.clock, self.inbox, self.backlog = Time(), SimpleQueue[Any](), Backlog()

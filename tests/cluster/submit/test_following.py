@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from polynya.engine.backlog import Waiting
-from polynya.engine.commands.unread import Unread
+from polynya.engine.backlog import BacklogSize
+from polynya.engine.commands.unread import UnreadFiles
 from polynya.formats.batch import FilePart
 from polynya.model.errors import DependencyError, FencedError, OperationError
 from polynya.store.jobs import RunState, exit_code_in, label_in
@@ -226,10 +226,10 @@ def test_what_waits_for_a_service_is_seen_and_keeps_a_node_until_it_is_read() ->
     job.clock.at += 100.0
     job.turns()
     # All is read, and the run has still to apply it.
-    assert job.backlog.waiting(job.clock.at) == Waiting(elsewhere=True, keeps_node=True)
+    assert job.backlog.waiting(job.clock.at) == BacklogSize(elsewhere=True, keeps_node=True)
     runs.ends("r1", RunState.SUCCEEDED)
     job.turns()
-    assert job.backlog.waiting(job.clock.at) == Waiting(elsewhere=True)
+    assert job.backlog.waiting(job.clock.at) == BacklogSize(elsewhere=True)
 
 
 def test_what_lands_between_two_runs_waits_for_the_next_one() -> None:
@@ -287,17 +287,17 @@ def test_a_process_beside_the_agent_does_work_of_this_node() -> None:
 
     job.turns()
 
-    assert job.backlog.waiting(job.clock.at) == Waiting(1, 2_000_000, 2.0, 0.0)
+    assert job.backlog.waiting(job.clock.at) == BacklogSize(1, 2_000_000, 2.0, 0.0)
 
 
 def test_what_cannot_be_looked_at_ends_nothing() -> None:
-    def broken() -> Unread:
+    def broken() -> UnreadFiles:
         raise OSError("no such bucket")
 
     job = Following(FakeRuns(), unread=broken)
 
     assert job.turns() == 15.0
-    assert job.backlog.waiting(job.clock.at) == Waiting(elsewhere=True, keeps_node=True)
+    assert job.backlog.waiting(job.clock.at) == BacklogSize(elsewhere=True, keeps_node=True)
 
 
 def test_a_job_that_ends_works_nowhere() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from polynya.capture.landing.position import Position, StreamPosition, TableProgress
 from polynya.capture.source import Chunk
-from polynya.engine.commands.captures import state_of
+from polynya.engine.commands.captures import captured_table_state
 from polynya.model.config.capture import CaptureLanding
 
 
@@ -40,14 +40,14 @@ LOADED = TableProgress("loaded", rows=5, ended=7)
 def test_a_table_is_in_one_state(
     progress: TableProgress, copied: int | None, expected: str
 ) -> None:
-    assert state_of(progress, a_task(), copied) == expected
+    assert captured_table_state(progress, a_task(), copied) == expected
 
 
 def test_a_table_without_changes_is_loaded_and_never_running() -> None:
     task = a_task(update_method="reload", schedule="@daily")
 
-    assert state_of(LOADED, task, 6) == "applying cached changes"
-    assert state_of(LOADED, task, 7) == "loaded"
+    assert captured_table_state(LOADED, task, 6) == "applying cached changes"
+    assert captured_table_state(LOADED, task, 7) == "loaded"
 
 
 def test_changes_count_until_the_load_has_ended() -> None:

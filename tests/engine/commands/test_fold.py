@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from polynya.engine.commands.preview_fold import STORED, Event, current
+from polynya.engine.commands.preview_fold import STORED, PreviewEvent, current
 from tests.oracle.fold import DELETE, TRUNCATE, _acceptable, fold
 from tests.oracle.fold import Event as Told
 from tests.oracle.strategies import captured_events, native_events
@@ -19,13 +19,13 @@ def ranks(values: list[Any]) -> dict[Any, str]:
     return {value: f"{rank:04d}" for rank, value in enumerate(sorted(set(values)))}
 
 
-def as_events(told: list[Told]) -> list[Event]:
+def as_events(told: list[Told]) -> list[PreviewEvent]:
     """Events of the oracle as those of a preview; columns that are not sent are there as NULL."""
     places = ranks([one.sequence for one in told])
     positions = ranks([one.position for one in told if one.position is not None])
     names = {name for one in told for name in {*one.values, *one.unsent}}
     return [
-        Event(
+        PreviewEvent(
             key=repr(one.key),
             place=places[one.sequence],
             operation=_LETTERS.get(one.op, "U"),
@@ -54,14 +54,14 @@ def test_the_rows_are_those_of_the_reference_fold(drawn: list[Told]) -> None:
 
 
 def test_what_only_the_table_knows_is_not_made_up() -> None:
-    part = Event("1", "01", "U", {"a": 1, "b": None}, unsent=frozenset({"b"}))
+    part = PreviewEvent("1", "01", "U", {"a": 1, "b": None}, unsent=frozenset({"b"}))
 
     assert current([part], is_new=False).states["1"].values == {"a": 1, "b": STORED}
     assert current([part], is_new=True).states["1"].values == {"a": 1, "b": None}
 
 
 def test_two_events_at_one_place_are_counted_where_they_differ() -> None:
-    one, other = Event("1", "01", "U", {"a": 1}), Event("1", "01", "U", {"a": 2})
+    one, other = PreviewEvent("1", "01", "U", {"a": 1}), PreviewEvent("1", "01", "U", {"a": 2})
 
     assert current([one, one], is_new=True).ties == 0
     assert current([one, other], is_new=True).ties == 1

@@ -6,7 +6,7 @@ import pytest
 
 from polynya.engine.commands.preview import preview_of
 from polynya.engine.commands.preview_fold import DatasetPreview
-from polynya.engine.commands.preview_looks import Looking
+from polynya.engine.commands.preview_looks import PreviewReader
 from polynya.formats.batch import BatchLimits
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.errors import SuspendedError
@@ -16,7 +16,7 @@ from tests.lab.lab import Feed, Lab, drop, put
 
 
 def previewed(lab: Lab, feed: Feed) -> DatasetPreview:
-    looking = Looking(
+    looking = PreviewReader(
         LocalObjectStore(lab.landing),
         python_catalog(load_project(lab.project).target),
         BatchLimits(),

@@ -13,7 +13,7 @@ import pytest
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.worker.capture import Capture
 from polynya.engine.commands import reload_captured
-from polynya.engine.commands.reload import ReloadResult, reload
+from polynya.engine.commands.reload import ReloadRequest, ReloadResult, reload
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.connection import Connection
 from polynya.model.config.dataset import ReloadMode
@@ -72,7 +72,9 @@ class Shop:
             ),
         )  # fmt: skip
         users = self.tables["users"].dataset
-        return reload(self.lab.context(), self.tables.task, users, mode=mode, capture=capture)
+        return reload(
+            self.lab.context(), ReloadRequest(self.tables.task, users, mode=mode, capture=capture)
+        )
 
     def current(self) -> list[tuple[Any, ...]]:
         return self.tables["users"].current("id", "v")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.commands.reload import ReloadResult, abandon_begun, reload
+from polynya.engine.commands.reload import ReloadRequest, ReloadResult, abandon_begun, reload
 from polynya.formats.landed import batch_name
 from polynya.model.config.dataset import DELETING, KEEPING
 from polynya.model.errors import OperationError
@@ -36,7 +36,9 @@ def landed_table(lab: Lab) -> LandedTable:
 
 
 def reloaded(facts: LandedTable, mode: Any = DELETING, **how: Any) -> ReloadResult:
-    done = reload(facts.lab.context(), facts.task, facts.look.dataset, mode=mode, **how)
+    done = reload(
+        facts.lab.context(), ReloadRequest(facts.task, facts.look.dataset, mode=mode, **how)
+    )
     assert done is not None
     return done
 

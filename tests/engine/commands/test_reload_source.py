@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.commands.reload import abandon_begun, reload
+from polynya.engine.commands.reload import ReloadRequest, abandon_begun, reload
 from polynya.model.config.dataset import KEEPING
 from polynya.model.errors import OperationError
 from tests.engine.tasks.direct_table import MERGED, PowerCut, killed, message
@@ -233,13 +233,21 @@ def test_a_landing_that_does_not_say_where_it_began_is_refused(lab: Lab) -> None
     facts.take({"id": 1, "name": "a", "gone": False})
     context = lab.context()
     with pytest.raises(OperationError, match="no landing of this project") as unknown:
-        reload(context, facts.task, facts.look.dataset, mode=KEEPING, from_source=True)
+        reload(
+            context, ReloadRequest(facts.task, facts.look.dataset, mode=KEEPING, from_source=True)
+        )
     context.landed_readers.know([facts.task, facts.landing])
     with pytest.raises(OperationError, match="an older version landed") as refused:
         reload(
-            context, facts.task, facts.look.dataset, mode=KEEPING, from_source=True,
-            source=FakeKafka("clicks"),
-        )  # fmt: skip
+            context,
+            ReloadRequest(
+                facts.task,
+                facts.look.dataset,
+                mode=KEEPING,
+                from_source=True,
+                source=FakeKafka("clicks"),
+            ),
+        )
 
     assert unknown.value.code == refused.value.code == "POLYNYA-STR-070"
 

@@ -8,7 +8,7 @@ import pytest
 
 from polynya.capture.landing.log import CaptureLog
 from polynya.engine.commands import compare
-from polynya.engine.commands.compare import Waiting
+from polynya.engine.commands.compare import CopyWaiter
 from polynya.formats.debezium.captured import CaptureHeader
 from polynya.model.errors import OperationError
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -46,7 +46,7 @@ class Landing(FakeClock):
 def wait(clock, monkeypatch, patience=60.0, **more):
     # Whether tables have copied what has landed is shown with real ones, in tests/e2e/capture.
     monkeypatch.setattr(compare, "inventory", lambda *_: [])
-    Waiting(None, clock.log, {"shop"}, lambda: None, clock, patience=patience, **more).wait(
+    CopyWaiter(None, clock.log, {"shop"}, lambda: None, clock, patience=patience, **more).wait(
         Moment()
     )
 

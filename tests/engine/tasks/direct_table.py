@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.commands.reload import ReloadResult, reload
+from polynya.engine.commands.reload import ReloadRequest, ReloadResult, reload
 from polynya.engine.commands.replay import ReplayResult, replay
-from polynya.engine.inventory import Entry
+from polynya.engine.inventory import ProjectTable
 from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once
-from polynya.engine.tasks.direct import DirectDataset
-from polynya.engine.unit import Turn, Unit
+from polynya.engine.tasks.direct import DirectUnit
+from polynya.engine.unit import TimeSlice, Unit
 from polynya.lake.table import dataset as committing
 from polynya.model.config.dataset import DELETING
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
@@ -97,7 +97,7 @@ class DirectTable:
     def unit(self, apply: ApplyMode = "never") -> Unit:
         """The unit of a new process."""
         context, dataset = self.lab.context(apply), self.look.dataset
-        whole = DirectDataset(context, self.task, dataset, self.source)
+        whole = DirectUnit(context, self.task, dataset, self.source)
         return Unit(dataset.relations.current, self.task.name, whole.step)
 
     def run(self, apply: ApplyMode = "never") -> None:
@@ -112,19 +112,21 @@ class DirectTable:
     def work(self) -> None:
         """The steps of a process that may be killed at any of them."""
         unit = self.unit()
-        while unit.step(Turn()).more:
+        while unit.step(TimeSlice()).more:
             pass
 
     def reload(self, mode: Any = DELETING, **how: Any) -> ReloadResult:
         """As `polynya reload`."""
         context, dataset = self.lab.context(), self.look.dataset
-        done = reload(context, self.task, dataset, mode=mode, source=self.source, **how)
+        done = reload(
+            context, ReloadRequest(self.task, dataset, mode=mode, source=self.source, **how)
+        )
         assert done is not None
         return done
 
     def replay(self) -> ReplayResult:
         """As `polynya quarantine replay --all`."""
-        entry = Entry(self.task, self.look.dataset, None)
+        entry = ProjectTable(self.task, self.look.dataset, None)
         return replay(self.lab.context(), entry, None)
 
     @property

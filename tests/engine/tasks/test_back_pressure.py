@@ -6,11 +6,11 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from polynya.engine.landing import SharedLook, TaskLanding
+from polynya.engine.landing import SharedListing, TaskLanding
 from polynya.engine.runner import run_once, units
-from polynya.engine.tasks.direct import DirectDataset
+from polynya.engine.tasks.direct import DirectUnit
 from polynya.engine.tasks.storage import DeclaredDataset
-from polynya.engine.unit import Turn
+from polynya.engine.unit import TimeSlice
 from polynya.observe.engine import BatchCopied, DatasetApplied
 from polynya.observe.events import CopyWaiting, Event
 from polynya.observe.streams import StreamWaiting
@@ -37,7 +37,7 @@ def test_copies_wait_while_the_apply_cannot_follow_and_go_on_then(lab: Lab) -> N
     users.apply(record(0))
     users.land(*(record(key) for key in range(1, 9)))
     context = lab.context("policy")
-    look = SharedLook(TaskLanding(context, users.task), context.clock, ())
+    look = SharedListing(TaskLanding(context, users.task), context.clock, ())
     unit = DeclaredDataset(context, users.task, users.dataset, look)
     lab.events.clear()
 
@@ -52,7 +52,7 @@ def test_copies_wait_while_the_apply_cannot_follow_and_go_on_then(lab: Lab) -> N
     [waiting] = told(lab, CopyWaiting)
     assert waiting.reason == "4 pending rows are 2 times 2"
     [applies] = [one for one in ends[-1].found if one.name.endswith("(apply)")]
-    applies.step(Turn())
+    applies.step(TimeSlice())
     assert [step().more for _ in range(5)] == [True] * 4 + [False]
     assert users.current("id") == [(key,) for key in range(9)]
 
@@ -84,7 +84,7 @@ def test_a_table_that_reads_its_stream_waits_too(lab: Lab) -> None:
     facts.transform["apply"] = APPLY
     facts.partition.add(*[message(number) for number in range(6)])
     context = lab.context("policy")
-    whole = DirectDataset(context, facts.task, facts.look.dataset, facts.source)
+    whole = DirectUnit(context, facts.task, facts.look.dataset, facts.source)
 
     for _ in range(8):
         whole.step(GOES_ON)

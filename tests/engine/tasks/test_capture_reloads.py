@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polynya.capture.wire import Wish
-from polynya.engine.tasks.supervisor import ASKED_SECONDS, Reloads
+from polynya.engine.tasks.capture_supervisor import REQUEST_CHECK_SECONDS, ReloadSchedule
 from polynya.model.config.schedule import parse_cron, parse_recurrence
 from polynya.testing.fakes import FakeClock
 from tests.engine.tasks.test_capture_supervisor import (
@@ -21,14 +21,14 @@ def test_a_reload_waits_for_its_moment_and_for_the_next_one():
     last = clock.now().replace(hour=0, minute=10)
     zone = Zone(
         clock=clock,
-        reloads=Reloads(parse_cron("30 * * * *"), lambda: last),
+        reloads=ReloadSchedule(parse_cron("30 * * * *"), lambda: last),
         coming=[FakeProcess([[LANDED]], ends=0) for _ in range(2)],
     )
     clock.sleep((last - clock.now()).total_seconds())
 
-    clock.sleep(20 * 60 - ASKED_SECONDS / 2)
-    assert zone.look().wait == ASKED_SECONDS / 2
-    clock.sleep(ASKED_SECONDS / 2)
+    clock.sleep(20 * 60 - REQUEST_CHECK_SECONDS / 2)
+    assert zone.look().wait == REQUEST_CHECK_SECONDS / 2
+    clock.sleep(REQUEST_CHECK_SECONDS / 2)
     assert zone.look().landed
     assert zone.modes == ["reload"]
     clock.sleep(60 * 60 - 1)
@@ -38,12 +38,12 @@ def test_a_reload_waits_for_its_moment_and_for_the_next_one():
 def test_after_the_last_moment_of_a_rule_only_what_is_asked_for_is_loaded():
     over = parse_recurrence("FREQ=DAILY;UNTIL=20010101T000000Z")
     zone = Zone(
-        reloads=Reloads(over, lambda: zone.clock.now()),
+        reloads=ReloadSchedule(over, lambda: zone.clock.now()),
         coming=[FakeProcess([[TABLES]], ends=0)],
     )
-    assert zone.look().wait == ASKED_SECONDS
+    assert zone.look().wait == REQUEST_CHECK_SECONDS
     zone.asking.ask(Wish((), reload=True), "a")
-    zone.clock.sleep(ASKED_SECONDS)
+    zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
 
     assert zone.modes == ["reload"]
@@ -51,7 +51,7 @@ def test_after_the_last_moment_of_a_rule_only_what_is_asked_for_is_loaded():
 
 def test_what_was_never_loaded_is_loaded_at_once():
     zone = Zone(
-        reloads=Reloads(parse_cron("@daily"), lambda: None),
+        reloads=ReloadSchedule(parse_cron("@daily"), lambda: None),
         coming=[FakeProcess([[LANDED]], ends=0)],
     )
 
@@ -60,7 +60,7 @@ def test_what_was_never_loaded_is_loaded_at_once():
 
 def test_a_reload_that_failed_is_tried_again_after_a_pause_and_not_at_the_next_moment():
     zone = Zone(
-        reloads=Reloads(parse_cron("@daily"), lambda: None),
+        reloads=ReloadSchedule(parse_cron("@daily"), lambda: None),
         coming=[FakeProcess([[failed(REFUSED)]], ends=4), FakeProcess([[LANDED]], ends=0)],
     )
 
@@ -71,7 +71,7 @@ def test_a_reload_that_failed_is_tried_again_after_a_pause_and_not_at_the_next_m
 
 def test_a_run_that_ends_reloads_whatever_the_time_is():
     zone = Zone(
-        reloads=Reloads(parse_cron("@daily"), lambda: zone.clock.now()),
+        reloads=ReloadSchedule(parse_cron("@daily"), lambda: zone.clock.now()),
         coming=[FakeProcess([[LANDED]], ends=0)],
     )
 
@@ -81,12 +81,12 @@ def test_a_run_that_ends_reloads_whatever_the_time_is():
 
 def test_a_reload_that_is_asked_for_does_not_wait_for_its_moment():
     zone = Zone(
-        reloads=Reloads(parse_cron("@daily"), lambda: zone.clock.now()),
+        reloads=ReloadSchedule(parse_cron("@daily"), lambda: zone.clock.now()),
         coming=[FakeProcess([[TABLES]], ends=0)],
     )
-    assert zone.look().wait == ASKED_SECONDS
+    assert zone.look().wait == REQUEST_CHECK_SECONDS
     zone.asking.ask(Wish((), reload=True), "a")
-    zone.clock.sleep(ASKED_SECONDS)
+    zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
 
     assert zone.modes == ["reload"]

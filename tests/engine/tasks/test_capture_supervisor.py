@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from polynya.capture.wire import Asking, Wish, error_fields
-from polynya.engine.tasks.supervisor import ASKED_SECONDS, EXPIRY_SECONDS, Reloads, Supervisor
+from polynya.engine.tasks.capture_supervisor import (
+    EXPIRY_CHECK_SECONDS,
+    REQUEST_CHECK_SECONDS,
+    CaptureSupervisor,
+    ReloadSchedule,
+)
 from polynya.model.config.capture import EnvironmentErrors
 from polynya.model.errors import DependencyError, OperationError, TaskStoppedError
 from polynya.observe.capture import (
@@ -71,12 +76,12 @@ class Zone:
     started: list[FakeProcess] = field(default_factory=list)
     modes: list[str] = field(default_factory=list)
     wishes: list[Any] = field(default_factory=list)
-    reloads: Reloads | None = None
+    reloads: ReloadSchedule | None = None
     expired: list[int] = field(default_factory=list)
 
     def __post_init__(self):
         self.asking = Asking(self.store, "shop_db")
-        self.supervisor = Supervisor(
+        self.supervisor = CaptureSupervisor(
             "shop_db", self.policy, self.launch, self.asking,
             clock=self.clock, sink=self.events.append, reloads=self.reloads,
             expire=lambda _: self.expired.pop() if self.expired else 0,
@@ -192,11 +197,11 @@ def test_a_person_holds_a_capture_and_lets_it_go_on():
     zone.look()
     assert not zone.started[0].ended
 
-    zone.clock.sleep(ASKED_SECONDS)
+    zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
     assert zone.started[0].ended
     zone.asking.release()
-    zone.clock.sleep(ASKED_SECONDS)
+    zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
 
     assert len(zone.started) == 2
@@ -217,7 +222,7 @@ def test_requests_that_wait_are_what_a_process_begins_with():
     zone.look()
     assert zone.asking.look().wishes
     for _ in range(3):
-        zone.clock.sleep(ASKED_SECONDS)
+        zone.clock.sleep(REQUEST_CHECK_SECONDS)
         zone.look()
 
     assert zone.wishes == [[(("public.orders",), True)]]
@@ -230,7 +235,7 @@ def test_a_process_at_work_is_told_of_a_request_once():
     zone.look()
     zone.asking.ask(Wish((), reload=False), "a")
     for _ in range(3):
-        zone.clock.sleep(ASKED_SECONDS)
+        zone.clock.sleep(REQUEST_CHECK_SECONDS)
         zone.look()
 
     assert zone.started[0].asked == [((), False)]
@@ -253,7 +258,7 @@ def test_batches_that_are_too_old_are_removed_now_and_then():
     zone.look()
     assert [event.files for event in zone.told(CaptureExpired)] == [2]
 
-    zone.clock.sleep(EXPIRY_SECONDS)
+    zone.clock.sleep(EXPIRY_CHECK_SECONDS)
     zone.look()
     assert [event.files for event in zone.told(CaptureExpired)] == [2, 3]
 

@@ -11,9 +11,9 @@ import pytest
 from polynya.capture.wire import Asking, error_fields
 from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, run_until_stopped
-from polynya.engine.tasks.capture_process import Secrets, worker_settings
-from polynya.engine.tasks.supervisor import Supervisor
-from polynya.engine.tasks.unit import DatabaseLanding
+from polynya.engine.tasks.capture import CaptureUnit
+from polynya.engine.tasks.capture_process import CaptureSecrets, worker_settings
+from polynya.engine.tasks.capture_supervisor import CaptureSupervisor
 from polynya.engine.unit import IDLE, Unit
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.capture import EnvironmentErrors
@@ -63,7 +63,7 @@ def vault():
 
 
 def test_the_process_is_told_the_settings_with_their_secrets(tmp_path):
-    secrets = Secrets("shop_db", {"SHOP_PW": "hunter2", "PEPPER": "black"}, vault())
+    secrets = CaptureSecrets("shop_db", {"SHOP_PW": "hunter2", "PEPPER": "black"}, vault())
 
     told = worker_settings(task(), target(tmp_path), "once", secrets)
 
@@ -81,7 +81,7 @@ def test_the_process_is_told_the_settings_with_their_secrets(tmp_path):
 
 
 def test_a_secret_that_is_not_there_is_named_and_not_guessed(tmp_path):
-    nothing = Secrets("shop_db", {}, vault())
+    nothing = CaptureSecrets("shop_db", {}, vault())
     with pytest.raises(OperationError, match="SHOP_PW is not set"):
         worker_settings(task(), target(tmp_path), "once", nothing)
 
@@ -102,7 +102,7 @@ class Run:
             landing=MemoryObjectStore(),
             sink=self.events.append,
         )
-        supervisor = Supervisor(
+        supervisor = CaptureSupervisor(
             "shop_db",
             EnvironmentErrors(),
             self.launch,
@@ -110,7 +110,7 @@ class Run:
             clock=self.context.clock,
             sink=self.context.sink,
         )
-        landing = DatabaseLanding(self.context, supervisor)
+        landing = CaptureUnit(self.context, supervisor)
         self.units = [
             Unit("reader", "reader", self.read, follows=True),
             Unit("shop_db", "shop_db", landing.step, lands=True),

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.engine.unit import Turn
+from polynya.engine.unit import TimeSlice
 from polynya.model.config.dataset import KEEPING
 from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.observe.streams import StreamIgnored, StreamLost
@@ -153,7 +153,7 @@ def test_a_batch_comes_at_each_interval_and_at_once_while_more_is_there(lab: Lab
     landing = {"interval": "10s", "batch": {"max_records": 2}}
     facts = DirectTable(lab, landing=landing, transform=dict(APPEND))
     facts.partition.add(*(message(number) for number in range(3)))
-    unit, goes_on = facts.unit(), Turn(at_once=False)
+    unit, goes_on = facts.unit(), TimeSlice(at_once=False)
 
     assert unit.step(goes_on).more
     assert unit.step(goes_on).look_again == 10

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.backlog import LandedReaders, Reader
+from polynya.engine.backlog import LandedReader, LandedReaders
 from polynya.formats.batch import FileProgress
 from polynya.formats.landed import batch_name
 from polynya.lake.table.state import CopyState, Membership, Position
@@ -123,7 +123,10 @@ def test_a_task_whose_tables_share_files_has_its_own_position_and_that_of_tables
     readers = LandedReaders(lambda one: states.get(one.relations.current))
     readers.know([tables])
 
-    assert readers.of("in/clicks") == (Reader("the tables of shop", 6), Reader("web.a", 3))
+    assert readers.of("in/clicks") == (
+        LandedReader("the tables of shop", 6),
+        LandedReader("web.a", 3),
+    )
     assert readers.of("elsewhere/clicks") == ()
 
 

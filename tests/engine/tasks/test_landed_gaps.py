@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from polynya.engine.backlog import LandedReaders, Reader, state_in
+from polynya.engine.backlog import LandedReader, LandedReaders, copy_state_reader
 from polynya.formats.landed import batch_name
 from polynya.observe.streams import StreamLost
 from tests.formats.stream.streams import landed
@@ -29,13 +29,13 @@ def land(table: Feed, number: int, first: int, *keys: int) -> None:
 
 def test_batches_that_were_gone_are_told_counted_and_shown(lab: Lab) -> None:
     table = table_of_a_stream(lab)
-    readers = LandedReaders(state_in(lab.spark))
+    readers = LandedReaders(copy_state_reader(lab.spark))
     readers.know([table.task])
     folder = f"{lab.schema}/clicks"
     land(table, 1, 0, 1, 2)
-    assert readers.of(folder) == (Reader(table.view, 1),)
+    assert readers.of(folder) == (LandedReader(table.view, 1),)
     table.run()
-    assert readers.of(folder) == (Reader(table.view, 2),)
+    assert readers.of(folder) == (LandedReader(table.view, 2),)
     (table.folder / batch_name(1)).unlink()
     # The second and third held five messages, and nobody copied them.
     land(table, 4, 7, 8)

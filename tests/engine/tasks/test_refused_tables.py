@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.backlog import LandedReaders, Reader
+from polynya.engine.backlog import LandedReader, LandedReaders
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.tasks.shared_files import RefusedTables
 from polynya.lake.table.state import CopyState, Membership
@@ -190,4 +190,4 @@ def test_landed_batches_stay_for_a_table_that_was_refused(lab: Lab) -> None:
     readers = LandedReaders(lambda one: state if one.relations.current == ledger else None)
     readers.know([task])
 
-    assert Reader("a.Bad Name", 1) in (readers.of(folder) or ())
+    assert LandedReader("a.Bad Name", 1) in (readers.of(folder) or ())

@@ -16,7 +16,7 @@ from polynya.engine.backlog import LandedReaders
 from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once
 from polynya.engine.tasks.streams import LandingTask
-from polynya.engine.unit import Turn, Unit
+from polynya.engine.unit import TimeSlice, Unit
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.state import CopyState
 from polynya.model.config.stream_landing import StreamingLanding
@@ -28,7 +28,7 @@ from polynya.streams.landing import LandedLog, landed_tables
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from tests.streams.kafka.fake import FakeKafka
 
-GOES_ON = Turn(at_once=False)
+GOES_ON = TimeSlice(at_once=False)
 
 
 class PowerCut(BaseException):

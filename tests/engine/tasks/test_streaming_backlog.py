@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from polynya.engine.tasks.direct import DirectDataset
-from polynya.engine.unit import Turn
+from polynya.engine.tasks.direct import DirectUnit
+from polynya.engine.unit import TimeSlice
 from tests.engine.tasks.direct_table import DirectTable, message
 from tests.engine.tasks.test_direct import APPEND
 from tests.engine.tasks.test_streaming import GOES_ON, FakeKafka, Zone
@@ -70,10 +70,10 @@ def test_a_table_that_reads_its_stream_has_that_backlog_too(lab: Lab) -> None:
     facts = DirectTable(lab, landing={"batch": {"max_records": 3}}, transform=APPEND)
     facts.partition.add(*[message(number) for number in range(8)])
     context = lab.context("never")
-    whole = DirectDataset(context, facts.task, facts.look.dataset, facts.source)
+    whole = DirectUnit(context, facts.task, facts.look.dataset, facts.source)
     seen = []
 
-    while whole.step(Turn(at_once=True)).more:
+    while whole.step(TimeSlice(at_once=True)).more:
         seen.append(context.backlog.waiting(lab.clock.monotonic()))
 
     assert [(one.files, one.size_bytes > 0) for one in seen] == [(1, True), (1, True), (0, False)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from polynya.engine.commands.errands import rebuild
+from polynya.engine.commands.rebuild import rebuild
 from polynya.lake.read.verify import verify
 from polynya.lake.table import shaping
 from polynya.model.formats import FormatRules, rules_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.commands.errands import RebuildResult, rebuild
-from polynya.engine.commands.reload import reload
+from polynya.engine.commands.rebuild import RebuildResult, rebuild
+from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.lake.apply.folding import differences
 from polynya.lake.apply.run import Run
 from polynya.lake.read.verify import verify
@@ -228,12 +228,15 @@ def test_a_reload_is_kept_as_events(users: Feed) -> None:
     users.land({"id": 1, "name": "Ann"}, {"id": 7, "name": "Gus"}, file="load/1.json")
 
     context = lab.context()
-    reload(context, users.task, users.dataset, mode="compare_and_apply_with_deleted_rows")
+    reload(
+        context,
+        ReloadRequest(users.task, users.dataset, mode="compare_and_apply_with_deleted_rows"),
+    )
     kept = users.stored("retained", "id", "hdr__operation")
     assert {(1, "u"), (2, "d"), (3, "d"), (5, "d"), (7, "i")} < set(kept)
     assert broken(users) == []
 
-    reload(context, users.task, users.dataset, mode="drop_and_create")
+    reload(context, ReloadRequest(users.task, users.dataset, mode="drop_and_create"))
     assert users.stored("retained", "id", "hdr__operation") == [(1, "L"), (7, "L")]
     assert broken(users) == []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.commands.errands import rebuild
+from polynya.engine.commands.rebuild import rebuild
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.read.verify import FOLD_RULES, Verdict, verify

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.commands.reload import ReloadResult, abandon_begun, reload
+from polynya.engine.commands.reload import ReloadRequest, ReloadResult, abandon_begun, reload
 from polynya.lake.copy import reload as steps
 from polynya.model.config.dataset import ReloadMode
 from polynya.model.errors import OperationError
@@ -49,10 +49,7 @@ def again(
     """Reload, as `polynya reload` does."""
     result = reload(
         users.lab.context(**parts),
-        users.task,
-        users.dataset,
-        mode=mode,
-        accept_incomplete=accept_incomplete,
+        ReloadRequest(users.task, users.dataset, mode=mode, accept_incomplete=accept_incomplete),
     )
     assert result is not None
     return result
@@ -164,7 +161,7 @@ def test_a_killed_reload_goes_on_where_it_stood(lab: Lab) -> None:
 
     killed.sink = stop
 
-    assert reload(killed, users.task, users.dataset, mode=COMPARE) is None
+    assert reload(killed, ReloadRequest(users.task, users.dataset, mode=COMPARE)) is None
     untouched = users.current("id", "name")
     result = again(users)
 
@@ -271,7 +268,7 @@ def test_a_file_that_changes_while_it_is_loaded_is_an_error(lab: Lab) -> None:
     context.sink = rewrite
 
     with pytest.raises(OperationError, match="changed or left while") as failed:
-        reload(context, users.task, users.dataset, mode=COMPARE)
+        reload(context, ReloadRequest(users.task, users.dataset, mode=COMPARE))
 
     assert failed.value.code == "POLYNYA-LAKE-016"
     assert users.current("id", "name") == [(1, "Ann"), (2, "Ben"), (3, "Cid")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.engine.commands.reload import reload
+from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.model.config.dataset import DELETING
 from tests.lab.lab import Feed, Lab
 
@@ -30,7 +30,7 @@ def test_the_last_commit_writes_what_differs(lab: Lab, rows: int) -> None:
     lab.events.clear()
     land(users, rows, mark="!")
 
-    result = reload(lab.context(), users.task, users.dataset, mode=DELETING)
+    result = reload(lab.context(), ReloadRequest(users.task, users.dataset, mode=DELETING))
 
     assert result is not None
     differing = rows // CHANGED

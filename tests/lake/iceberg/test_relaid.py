@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.maintenance import MaintenanceBeside
-from polynya.engine.unit import IDLE, Turn
+from polynya.engine.maintenance import MaintenanceUnit
+from polynya.engine.unit import IDLE, TimeSlice
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.maintenance.health import Record, remember
 from polynya.lake.read.verify import verify
@@ -46,13 +46,13 @@ class Maintained:
     def __init__(self, orders: Feed) -> None:
         self.orders = orders
         self.table = WorkingDataset.existing(orders.lab.context(), orders.dataset)
-        self.beside = MaintenanceBeside(orders.dataset)
+        self.beside = MaintenanceUnit(orders.dataset)
 
     def rewrites(self) -> list[MaintenanceDone]:
         """Give it turns until nothing pays; what it did to data files."""
         self.orders.lab.events.clear()
         while self.beside.after(self.table, IDLE).found:
-            self.beside.unit.step(Turn(at_once=False))
+            self.beside.unit.step(TimeSlice(at_once=False))
             self.orders.lab.clock.sleep(1)
         done = [one for one in self.orders.lab.events if isinstance(one, MaintenanceDone)]
         return [one for one in done if one.action.startswith("rewrite_")]

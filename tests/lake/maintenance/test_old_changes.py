@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.maintenance import MaintenanceBeside, maintain
-from polynya.engine.unit import IDLE, Turn
+from polynya.engine.maintenance import MaintenanceUnit, maintain
+from polynya.engine.unit import IDLE, TimeSlice
 from polynya.lake.maintenance import retention
 from polynya.lake.maintenance.base import Limits
 from polynya.lake.maintenance.retention import expire_changes
@@ -38,9 +38,9 @@ def tables(users: Feed) -> Any:
 def test_old_events_go_with_their_files_while_nothing_comes(users: Feed) -> None:
     before = tables(users)
     table = WorkingDataset.existing(users.lab.context(), users.dataset)
-    beside = MaintenanceBeside(users.dataset)
+    beside = MaintenanceUnit(users.dataset)
     while beside.after(table, IDLE).found:
-        beside.unit.step(Turn(at_once=False))
+        beside.unit.step(TimeSlice(at_once=False))
 
     done = [one for one in users.lab.events if isinstance(one, MaintenanceDone)]
     (expired,) = [one for one in done if one.action == "expire_changes"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from polynya.engine.runner import units
-from polynya.engine.unit import Turn
+from polynya.engine.unit import TimeSlice
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.table import IcebergTable
@@ -57,9 +57,9 @@ def test_procedures_between_our_steps_change_nothing(lab: Lab) -> None:
     (unit,) = units(lab.context("always"), [users.task])
 
     def work() -> None:
-        ended = unit.step(Turn())
+        ended = unit.step(TimeSlice())
         while ended.more:
-            ended = unit.step(Turn())
+            ended = unit.step(TimeSlice())
         assert ended.trouble is None
 
     users.land(*(put(key, 1, name="first") for key in range(8)))

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from polynya.engine.commands.plan import Facts, plan_dataset
+from polynya.engine.commands.plan import DatasetFacts, plan_dataset
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import deletes
@@ -128,9 +128,9 @@ def test_a_table_does_not_go_back(users: Feed) -> None:
     assert len(users.current("id")) == 11
 
 
-def facts(users: Feed) -> Facts:
+def facts(users: Feed) -> DatasetFacts:
     """What a plan looks at."""
-    return Facts(users.dataset, users.table().state.copy)
+    return DatasetFacts(users.dataset, users.table().state.copy)
 
 
 def test_a_vector_that_forgets_what_was_deleted_would_be_seen(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from polynya.engine.backlog import ELSEWHERE_SECONDS
+from polynya.engine.backlog import REMOTE_WORK_SECONDS
 from polynya_constructs.cluster.strategies import STRATEGIES, Signal
 from tests.aws import aws_clients
 from tests.stacks.house_rules import Template
@@ -92,8 +92,8 @@ def test_to_wait_for_a_service_keeps_one_node_and_adds_none() -> None:
     grow = [step.threshold for step in steps if step.signal is Signal.BACKLOG_PER_NODE]
     targets = [one.tracking.target_seconds for one in STRATEGIES.values() if one.tracking]
 
-    assert max(idle) < ELSEWHERE_SECONDS < 2 * min(idle)
-    assert min([*targets, *grow]) >= ELSEWHERE_SECONDS
+    assert max(idle) < REMOTE_WORK_SECONDS < 2 * min(idle)
+    assert min([*targets, *grow]) >= REMOTE_WORK_SECONDS
 
 
 def test_an_empty_cluster_has_figures_while_its_first_node_boots(

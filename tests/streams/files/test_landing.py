@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from polynya.engine.context import EngineContext
-from polynya.engine.runner import Outcome, run_once, units
+from polynya.engine.runner import RunOutcome, run_once, units
 from polynya.engine.tasks.streams import LandingTask
 from polynya.engine.unit import Unit
 from polynya.formats.landed import batch_name, opened_batch
@@ -51,7 +51,7 @@ class Zone:
             }
         )
 
-    def run(self, kill: Callable[[Any], Any] = lambda store: store, **more: Any) -> Outcome:
+    def run(self, kill: Callable[[Any], Any] = lambda store: store, **more: Any) -> RunOutcome:
         task, clock = self.task(**more), FakeClock(NOW)
         landing = cast("ObjectStore", kill(self.landing))
         context = EngineContext(cast("SparkSession", None), landing, clock, sink=self.events.append)

@@ -20,7 +20,7 @@ import pytest
 from pyarrow import parquet
 
 from polynya.engine.context import EngineContext
-from polynya.engine.runner import Outcome, run_once, run_until_stopped, units
+from polynya.engine.runner import RunOutcome, run_once, run_until_stopped, units
 from polynya.formats.landed import StreamFooter
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.loader import load_project
@@ -69,7 +69,7 @@ class Zone:
     broker: Broker
     events: list[Event] = field(default_factory=list)
 
-    def run(self, *topics: str, **settings: Any) -> Outcome:
+    def run(self, *topics: str, **settings: Any) -> RunOutcome:
         context, task = self._task(topics, settings)
         return run_once(context, units(context, [task]))
 

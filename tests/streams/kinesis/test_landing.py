@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from polynya.engine.context import EngineContext
-from polynya.engine.runner import Outcome, run_once
+from polynya.engine.runner import RunOutcome, run_once
 from polynya.engine.tasks.streams import LandingTask
 from polynya.engine.unit import Unit
 from polynya.formats.landed import opened_batch
@@ -57,7 +57,7 @@ class Zone:
             }
         )
 
-    def run(self, kill: Kill = lambda store: store) -> Outcome:
+    def run(self, kill: Kill = lambda store: store) -> RunOutcome:
         """As `polynya run --once`, in a process of its own."""
         task = self.task
         landing = cast("ObjectStore", kill(self.landing))

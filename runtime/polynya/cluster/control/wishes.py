@@ -26,7 +26,7 @@ from polynya.cluster.coordination.documents import Document, TaskWish, UnitOutco
 from polynya.cluster.coordination.standing import Standing
 from polynya.cluster.coordination.store import STORE_ERRORS, Found, Register
 from polynya.cluster.unit import JobKey
-from polynya.engine.commands.errand import Errand, ErrandKind
+from polynya.engine.commands.unit_command import UnitCommand, UnitCommandType
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ReloadMode
 from polynya.model.errors import ConflictError, OperationError, PolynyaError
@@ -243,7 +243,7 @@ class Asked:
     """A wish that this version can carry out. `wish` is its nonce."""
 
     wish: str
-    errand: Errand
+    errand: UnitCommand
     by: str
     since: datetime
     reason: str = ""
@@ -392,11 +392,11 @@ class UnitWishes:
 
 def _understood(wish: UnitWish) -> Asked | None:
     """A wish as an errand; None for one that another version has to carry out."""
-    mode = wish.mode or Errand("reload").mode
-    if wish.kind not in get_args(ErrandKind) or mode not in get_args(ReloadMode):
+    mode = wish.mode or UnitCommand("reload").mode
+    if wish.kind not in get_args(UnitCommandType) or mode not in get_args(ReloadMode):
         return None
-    errand = Errand(
-        cast("ErrandKind", wish.kind),
+    errand = UnitCommand(
+        cast("UnitCommandType", wish.kind),
         wish.dataset,
         cast("ReloadMode", mode),
         wish.files,

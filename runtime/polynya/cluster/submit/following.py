@@ -16,7 +16,7 @@ from typing import Final
 from polynya.cluster.messages import Inbox, Observed, RoundEnded, RunEnded
 from polynya.cluster.submit.processes import IDLE_SECONDS, Submission
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.unread import Unread
+from polynya.engine.commands.unread import UnreadFiles
 from polynya.engine.errors import as_polynya
 from polynya.model.errors import DependencyError, FencedError, OperationError, PolynyaError
 from polynya.observe.cluster import JobRunCancelled, JobRunEnded, JobRunStarted, JobRunTrouble
@@ -54,7 +54,7 @@ class SeenBacklog:
             self._due = now + _EVERY
             self._look(self._submission.unread, active=active)
 
-    def _look(self, unread: Callable[[], Unread], *, active: bool) -> None:
+    def _look(self, unread: Callable[[], UnreadFiles], *, active: bool) -> None:
         began = self._clock.monotonic()
         try:
             found = unread()

@@ -16,7 +16,7 @@ from typing import Final
 from typing_extensions import override
 
 from polynya.cluster.unit import JobKey
-from polynya.engine.commands.unread import Unread
+from polynya.engine.commands.unread import UnreadFiles
 from polynya.model.errors import DependencyError
 from polynya.store.jobs import JobRuns, Label, Order, RunSeen, RunState
 from polynya.store.node_folders import own
@@ -56,7 +56,7 @@ class Submission:
     every_seconds: float
     look_seconds: float
     landed: Callable[[], str] | None = None
-    unread: Callable[[], Unread] | None = None
+    unread: Callable[[], UnreadFiles] | None = None
     away: bool = False
 
     def label(self, ordinal: int) -> Label:

@@ -16,8 +16,8 @@ from polynya.cluster.submit.following import SeenBacklog, SubmittedRun
 from polynya.cluster.submit.processes import ProcessRuns, Submission, arguments_of
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.errand import Errand
-from polynya.engine.commands.unread import Unread, unread_files
+from polynya.engine.commands.unit_command import UnitCommand
+from polynya.engine.commands.unread import UnreadFiles, unread_files
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.engines import EmrServerlessEngine, Engine, Submitted, cluster_of
@@ -131,7 +131,9 @@ class RoutedWorkers(Workers):
         return started
 
     @override
-    def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> Run:
+    def send(
+        self, job: JobKey, task: Task, run: int, errand: UnitCommand, epoch: int | None
+    ) -> Run:
         """What is asked is done here, whatever engine the task has."""
         return self._here.send(job, task, run, errand, epoch)
 
@@ -216,7 +218,7 @@ def _refuse_unreachable(
 
 def _unread_of(
     target: ResolvedTarget, task: StorageTask, job: JobKey
-) -> Callable[[], Unread] | None:
+) -> Callable[[], UnreadFiles] | None:
     """The function that finds unread files of a job; None for a table that reads its stream."""
     if isinstance(task, DirectTask):
         return None

@@ -12,8 +12,13 @@ from polynya.capture.landing.log import CaptureLog
 from polynya.capture.landing.position import Position, unloaded
 from polynya.capture.source import Access, Database, Finding, Lag, SourceTable, open_database
 from polynya.capture.wire import Asking
-from polynya.engine.commands.captures import WORST_FIRST, State, copied_batches, state_of
-from polynya.engine.tasks.capture_process import Secrets, access_of, access_to
+from polynya.engine.commands.captures import (
+    WORST_FIRST,
+    CapturedTableState,
+    captured_table_state,
+    copied_batches,
+)
+from polynya.engine.tasks.capture_process import CaptureSecrets, access_of, access_to
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.connection import Connection
 from polynya.model.errors import PolynyaError
@@ -37,15 +42,15 @@ def database_of(task: ConnectedCapture) -> Iterator[Database]:
         database.close()
 
 
-def secrets_of(task: ConnectedCapture) -> Secrets:
+def secrets_of(task: ConnectedCapture) -> CaptureSecrets:
     """What opens the secrets of a capture in this process."""
-    return Secrets(task.name, os.environ, vault())
+    return CaptureSecrets(task.name, os.environ, vault())
 
 
 @contextmanager
 def database_at(connection: Connection, name: str) -> Iterator[Database]:
     """The database that a connection leads to, without a task. Raises as `database_of`."""
-    database = open_database(access_to(connection, name, Secrets(name, os.environ, vault())))
+    database = open_database(access_to(connection, name, CaptureSecrets(name, os.environ, vault())))
     try:
         yield database
     finally:
@@ -63,7 +68,7 @@ class TableStatus:
     """
 
     table: str
-    state: State
+    state: CapturedTableState
     rows: int
     cached_changes: int = 0
     why: str | None = None
@@ -111,7 +116,7 @@ def capture_status(
     position = Position.of(newest.position)
     copied = copied_batches(project, task, log)
     tables = tuple(
-        TableStatus(name, state_of(one, task, copied), one.rows, one.changes, one.why)
+        TableStatus(name, captured_table_state(one, task, copied), one.rows, one.changes, one.why)
         for name, one in sorted(position.tables.items())
     )
     due = None
@@ -137,7 +142,7 @@ def captured_tables(task: ConnectedCapture) -> tuple[SourceTable, ...]:
         return database.tables(task.tables.include, task.tables.exclude)
 
 
-def findings_of(project: LoadedProject, name: str) -> list[Finding]:
+def capture_findings(project: LoadedProject, name: str) -> list[Finding]:
     """What speaks for and against capturing by a connection, each thing once. Raises PolynyaError.
 
     They are about what the tasks need that use it: publication and slot of those that follow

@@ -16,11 +16,11 @@ from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 
-State: TypeAlias = Literal[
+CapturedTableState: TypeAlias = Literal[
     "queued", "loading", "caching changes", "applying cached changes", "running", "loaded", "error"
 ]
 #: As what a capture is that has tables in several: the first of these that one is in.
-WORST_FIRST: Final[tuple[State, ...]] = (
+WORST_FIRST: Final[tuple[CapturedTableState, ...]] = (
     "error", "queued", "loading", "caching changes", "applying cached changes", "running", "loaded"
 )  # fmt: skip
 
@@ -34,7 +34,9 @@ def readers_of(project: LoadedProject, capture: CaptureLanding) -> list[StorageT
     ]
 
 
-def state_of(one: TableProgress, capture: CaptureLanding, copied: int | None) -> State:
+def captured_table_state(
+    one: TableProgress, capture: CaptureLanding, copied: int | None
+) -> CapturedTableState:
     """The state of a table.
 
     Args:

@@ -15,7 +15,7 @@ from polynya.capture.landing.position import Position
 from polynya.capture.source import Database, SourceTable
 from polynya.engine.answers import Answers, stream_embedded
 from polynya.engine.commands.captures import readers_of
-from polynya.engine.inventory import Entry, inventory
+from polynya.engine.inventory import ProjectTable, inventory
 from polynya.lake.read import inspect
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.query import Statement
@@ -76,14 +76,14 @@ def subject_of(
         return not_compared("its rows leave by their age")
     if dataset.kept.mode == "append_only" and table.key:
         return not_compared("it is append-only: the view has every event, not the newest rows")
-    if _of(capture.load.filter, table.name) is not None:
+    if _condition_for(capture.load.filter, table.name) is not None:
         return not_compared("only a part of it was loaded (`load.filter`)")
     return Subject(
         table.name,
         view,
         table.key,
         masked=frozenset(_masked(capture, table.name)),
-        where=_of(capture.rows, table.name),
+        where=_condition_for(capture.rows, table.name),
     )
 
 
@@ -97,7 +97,7 @@ def without_view(tables: Iterable[SourceTable], sources: Iterable[str]) -> list[
     ]
 
 
-def _of(conditions: Mapping[str, str], table: str) -> str | None:
+def _condition_for(conditions: Mapping[str, str], table: str) -> str | None:
     return next((text for name, text in conditions.items() if matches(name, table)), None)
 
 
@@ -113,7 +113,7 @@ def _masked(capture: CaptureLanding, table: str) -> list[str]:
 class CurrentView:
     """See `polynya.capture.compare.compare.CurrentTable`."""
 
-    def __init__(self, entry: Entry, answers: Answers) -> None:
+    def __init__(self, entry: ProjectTable, answers: Answers) -> None:
         self._entry, self._answers = entry, answers
 
     def columns(self) -> Mapping[str, DataType]:
@@ -144,11 +144,11 @@ class CurrentView:
 
 
 #: Seconds between two looks, at first and after a while: each lists the landed batches.
-_PAUSE, _LONG_PAUSE = 0.5, 2.0
-_A_WHILE: Final = 10.0
+_POLL_SECONDS, _LATER_POLL_SECONDS = 0.5, 2.0
+_FAST_POLLING_SECONDS: Final = 10.0
 
 
-class Waiting:
+class CopyWaiter:
     """Looks how far a capture has landed, and how far its storage tasks have copied that."""
 
     def __init__(
@@ -181,7 +181,9 @@ class Waiting:
             waited = self._clock.monotonic() - began
             if waited >= self._patience:
                 raise self._late(moment, landed=number is not None)
-            self._clock.sleep(_PAUSE if waited < _A_WHILE else _LONG_PAUSE)
+            self._clock.sleep(
+                _POLL_SECONDS if waited < _FAST_POLLING_SECONDS else _LATER_POLL_SECONDS
+            )
 
     def _landed(self, moment: Moment) -> int | None:
         """The number of a batch with which everything has landed; None: not yet."""
@@ -254,8 +256,10 @@ def compare_capture(
     tasks = {task.name for task in readers_of(project, capture)}
     newest = log.newest()
     if newest is None or not tasks or not has_tables(project.target):
-        raise _nothing(capture, "nothing has landed" if newest is None else "there are no tables")
-    wait = Waiting(
+        raise _nothing_to_compare(
+            capture, "nothing has landed" if newest is None else "there are no tables"
+        )
+    wait = CopyWaiter(
         project, log, tasks, lambda: python_catalog(project.target), clock, patience=patience,
         follows=capture.update_method == "cdc",
     ).wait  # fmt: skip
@@ -276,9 +280,9 @@ def compare_capture(
         yield from without_view(tables, entries)
 
 
-def _entries(project: LoadedProject, tasks: set[str]) -> dict[str, list[Entry]]:
+def _entries(project: LoadedProject, tasks: set[str]) -> dict[str, list[ProjectTable]]:
     """Datasets by the name of their table at the source."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[ProjectTable]] = {}
     for entry in inventory(project, python_catalog(project.target)):
         source = entry.dataset.landing.source
         if entry.task.name in tasks and entry.table is not None and source is not None:
@@ -293,7 +297,7 @@ def _position(log: CaptureLog) -> Position:
 
 
 def _subject(
-    capture: CaptureLanding, table: SourceTable, entry: Entry, position: Position
+    capture: CaptureLanding, table: SourceTable, entry: ProjectTable, position: Position
 ) -> Subject | NotCompared:
     assert entry.table is not None, "datasets without a table were left out"
     copied = inspect.states(entry.table)[0]
@@ -307,7 +311,7 @@ def _subject(
     )
 
 
-def _nothing(capture: CaptureLanding, why: str) -> OperationError:
+def _nothing_to_compare(capture: CaptureLanding, why: str) -> OperationError:
     return OperationError(
         "POLYNYA-GTW-092",
         f"there is nothing to compare: {why}",

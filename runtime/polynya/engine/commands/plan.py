@@ -36,7 +36,7 @@ Action: TypeAlias = Literal["apply", "run", "decide", "nobody"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlannedChange:
     """One consequence. `kind` is a stable name, `what` differs, `means` says it for the data.
 
     `destructive`: something that can be queried now will be gone.
@@ -58,7 +58,7 @@ _LAYOUT_MEANS: Final = {
 }
 
 
-def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
     """The changes that the settings of the layout bring."""
     after = recorded(dataset, {}, has_rows=False)
     for name in LAYOUT:
@@ -68,10 +68,10 @@ def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change
         what = f"{name}: {_layout_text(before)} → {_layout_text(now)}"
         why = _refusal(dataset, copy, name)
         if why is None:
-            yield Change("layout", what, _LAYOUT_MEANS[name], "apply")
+            yield PlannedChange("layout", what, _LAYOUT_MEANS[name], "apply")
         else:
             means = f"refused (POLYNYA-CFG-042): {why}; name another column or transform"
-            yield Change("layout", what, means, "decide")
+            yield PlannedChange("layout", what, means, "decide")
 
 
 def _refusal(dataset: ResolvedDataset, copy: CopyState, name: str) -> str | None:
@@ -94,7 +94,7 @@ def _layout_text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRows:
+class StoredSize:
     """The rows of a table in its files, with those that are deleted and not yet removed."""
 
     rows: int
@@ -102,7 +102,7 @@ class StoredRows:
     files: int
 
 
-def rewritten(dataset: ResolvedDataset, copy: CopyState) -> dict[str, DataType]:
+def columns_to_rewrite(dataset: ResolvedDataset, copy: CopyState) -> dict[str, DataType]:
     """Columns that get their declared type only by writing every row again."""
     fixed = {*copy.columns.keys, *dataset.events.sequence_by, *dataset.events.except_columns}
     return {
@@ -113,17 +113,17 @@ def rewritten(dataset: ResolvedDataset, copy: CopyState) -> dict[str, DataType]:
 
 
 def type_changes(
-    dataset: ResolvedDataset, copy: CopyState, stored: StoredRows | None
-) -> Iterator[Change]:
+    dataset: ResolvedDataset, copy: CopyState, stored: StoredSize | None
+) -> Iterator[PlannedChange]:
     """Declared types that the columns of the table do not have, and cannot get in place."""
-    again = rewritten(dataset, copy)
+    again = columns_to_rewrite(dataset, copy)
     recorded: Mapping[str, str] = copy.settings.get("columns", {})
     for name, (known, declared) in _declared(dataset, copy).items():
         what = f"columns: {name} is {known}, {declared} is declared"
         if name in again:
-            yield Change("type_rewritten", what, _rewrite(declared, stored), "apply")
+            yield PlannedChange("type_rewritten", what, _rewrite(declared, stored), "apply")
         elif widen(known, declared) is None and recorded.get(name) != str(declared):
-            yield Change(
+            yield PlannedChange(
                 "type_out_of_reach",
                 what,
                 f"a table cannot change {known} to {declared}: {name} stays {known}, and values "
@@ -142,7 +142,7 @@ def _declared(dataset: ResolvedDataset, copy: CopyState) -> dict[str, tuple[Data
     }
 
 
-def _rewrite(declared: DataType, stored: StoredRows | None) -> str:
+def _rewrite(declared: DataType, stored: StoredSize | None) -> str:
     much = "every row"
     if stored is not None:
         rows, files = counted(stored.rows, "row"), counted(stored.files, "file")
@@ -155,7 +155,7 @@ def _rewrite(declared: DataType, stored: StoredRows | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DatasetFacts:
     """One configured dataset and its table: `copy` is None before there is one.
 
     `included` is false for a table that `include` and `exclude` leave out by now. `tasks` are the
@@ -167,7 +167,7 @@ class Facts:
     copy: CopyState | None
     included: bool = True
     tasks: frozenset[str] = frozenset()
-    stored: StoredRows | None = None
+    stored: StoredSize | None = None
 
     @property
     def has_rows(self) -> bool:
@@ -181,7 +181,7 @@ class DatasetPlan:
 
     name: str
     task: str
-    changes: tuple[Change, ...]
+    changes: tuple[PlannedChange, ...]
     stale_views: tuple[str, ...] = ()
 
 
@@ -216,7 +216,7 @@ _ORDER: Final = (
 )
 
 
-def plan_dataset(facts: Facts) -> DatasetPlan:
+def plan_dataset(facts: DatasetFacts) -> DatasetPlan:
     """Decide what the configuration does to one dataset."""
     dataset, copy = facts.dataset, facts.copy
     name = dataset.relations.current
@@ -240,15 +240,17 @@ def plan_dataset(facts: Facts) -> DatasetPlan:
     return DatasetPlan(name, dataset.task, tuple(changes), views.gone)
 
 
-def _new(dataset: ResolvedDataset) -> Change:
+def _new(dataset: ResolvedDataset) -> PlannedChange:
     what = f"new dataset: {dataset.relations.internal}"
-    return Change("new_dataset", what, "the next run copies all that has landed for it", "apply")
+    return PlannedChange(
+        "new_dataset", what, "the next run copies all that has landed for it", "apply"
+    )
 
 
-def _task(facts: Facts, copy: CopyState) -> Iterator[Change]:
+def _task(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
     dataset = facts.dataset
     if not facts.included:
-        yield Change(
+        yield PlannedChange(
             "excluded",
             f"the source table {dataset.landing.source} is left out",
             "its tables and views stay as they are; nothing is copied to them",
@@ -258,20 +260,22 @@ def _task(facts: Facts, copy: CopyState) -> Iterator[Change]:
         return
     what = f"filled by the task {copy.membership.task} until now, by {dataset.task} from now on"
     if copy.membership.task in facts.tasks:
-        yield Change(
+        yield PlannedChange(
             "task",
             what,
             "refused (POLYNYA-LAKE-009): both tasks are there; give one a `prefix` or a `schema`",
             "decide",
         )
     else:
-        yield Change("task", what, "the task was renamed; its tables go on under it", "apply")
+        yield PlannedChange(
+            "task", what, "the task was renamed; its tables go on under it", "apply"
+        )
 
 
-def _keys(facts: Facts, copy: CopyState) -> Iterator[Change]:
+def _keys(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
     before, now = copy.columns.keys, list(facts.dataset.events.keys)
     if facts.has_rows and now and before != now:
-        yield Change(
+        yield PlannedChange(
             "keys",
             f"keys: {_setting_text(before)} → {_setting_text(now)}",
             "refused (POLYNYA-LAKE-010): versions are matched by the keys that the table was made "
@@ -280,14 +284,14 @@ def _keys(facts: Facts, copy: CopyState) -> Iterator[Change]:
         )
 
 
-def _lasting(facts: Facts, copy: CopyState) -> Iterator[Change]:
+def _lasting(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
     after = recorded(facts.dataset, {}, has_rows=False)
     for name in contradicted(facts.dataset, copy.settings) if facts.has_rows else ():
         what = f"{name}: {_setting_text(copy.settings[name])} → {_setting_text(after[name])}"
-        yield Change("full_reload", what, _ORDER, "decide")
+        yield PlannedChange("full_reload", what, _ORDER, "decide")
 
 
-def _format(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+def _format(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
     before, now = format_before(copy.settings), dataset.kept.format_version
     if before == now:
         return
@@ -295,29 +299,31 @@ def _format(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
     if now > before:
         means = "the table is upgraded, its files stay; from then on only readers that know "
         means += "the format can read it"
-        yield Change("format_version", what, means, "apply")
+        yield PlannedChange("format_version", what, means, "apply")
     else:
         means = "refused (POLYNYA-LAKE-022): a table does not go back; set the old one again, or "
         means += "give the dataset a new `name`, which builds a new table from what has landed"
-        yield Change("format_version", what, means, "decide")
+        yield PlannedChange("format_version", what, means, "decide")
 
 
-def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
     if "except_columns" not in copy.settings:
         return
     before, now = set(copy.settings["except_columns"]), set(dataset.events.except_columns)
     known = set(copy.columns.schema)
     if gone := sorted((now - before) & known):
         means = "the views lose it, later rows hold NULL in it; what is stored stays stored"
-        yield Change(
+        yield PlannedChange(
             "columns_excluded", f"excluded: {', '.join(gone)}", means, "apply", destructive=True
         )
     if back := sorted((before - now) & known):
         means = "the views show it; rows that were copied without it hold NULL"
-        yield Change("columns_included", f"no longer excluded: {', '.join(back)}", means, "apply")
+        yield PlannedChange(
+            "columns_included", f"no longer excluded: {', '.join(back)}", means, "apply"
+        )
 
 
-def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
     before = copy.settings.get("history")
     if before is None or before == dataset.kept.history:
         return
@@ -325,13 +331,15 @@ def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
         means = "versions are kept from now on; those before the last apply are not there"
         if dataset.kept.changes_retention is not None:
             means += ", until `polynya rebuild` makes them from the events that are kept"
-        yield Change("history_on", "history: false → true", means, "apply")
+        yield PlannedChange("history_on", "history: false → true", means, "apply")
     else:
         means = "applies stop keeping versions, and remove those that are there when they are old"
-        yield Change("history_off", "history: true → false", means, "apply", destructive=True)
+        yield PlannedChange(
+            "history_off", "history: true → false", means, "apply", destructive=True
+        )
 
 
-def _deletes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+def _deletes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
     before, now = copy.settings.get("delete_mode"), dataset.kept.delete_mode
     if before is None or before == now or dataset.kept.mode == "append_only":
         return
@@ -343,13 +351,13 @@ def _deletes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
         )
         if dataset.kept.history:
             means += "; History has all of them"
-        yield Change("deletes_soft", what, means, "apply")
+        yield PlannedChange("deletes_soft", what, means, "apply")
     else:
         means = (
             "records that are deleted from now on leave Current, and it no longer shows those that "
             "were deleted before"
         )
-        yield Change("deletes_hard", what, means, "apply", destructive=True)
+        yield PlannedChange("deletes_hard", what, means, "apply", destructive=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,16 +366,18 @@ class _Views:
     changed: tuple[str, ...]
     gone: tuple[str, ...]
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[PlannedChange]:
         if self.made:
-            yield Change("views", f"new views: {', '.join(self.made)}", "metadata only", "apply")
+            yield PlannedChange(
+                "views", f"new views: {', '.join(self.made)}", "metadata only", "apply"
+            )
         if self.changed:
             what = f"views recreated: {', '.join(self.changed)}"
-            yield Change("views", what, "metadata only", "apply")
+            yield PlannedChange("views", what, "metadata only", "apply")
         if self.gone:
             what = f"views dropped: {', '.join(self.gone)}"
             means = "queries that name them fail; the rows stay in the internal table"
-            yield Change("views", what, means, "apply", destructive=True)
+            yield PlannedChange("views", what, means, "apply", destructive=True)
 
 
 def _views(dataset: ResolvedDataset, copy: CopyState) -> _Views:
@@ -393,7 +403,7 @@ def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
     return {f"{dataset.relations.schema}.{name}": text for name, text in sql.items()}
 
 
-def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
     after = recorded(dataset, {}, has_rows=False)
     # Tables of versions without mappings remember none.
     remembered = {"mapping": [], "nested": "keep", "where": None} | copy.settings
@@ -406,7 +416,7 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
                 continue
             what = f"{name}: {_setting_text(remembered[name])} → {_setting_text(after[name])}"
             forgets = (name, after[name] is None) in _FORGETTING
-            yield Change("setting", what, _SETTING_MEANS[name], "run", destructive=forgets)
+            yield PlannedChange("setting", what, _SETTING_MEANS[name], "run", destructive=forgets)
 
 
 def _are_all_rewritten(dataset: ResolvedDataset, copy: CopyState) -> bool:
@@ -414,10 +424,10 @@ def _are_all_rewritten(dataset: ResolvedDataset, copy: CopyState) -> bool:
     before: Mapping[str, str] = copy.settings["columns"]
     after = {name: str(kind) for name, kind in dataset.events.columns.items()}
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
-    return changed <= rewritten(dataset, copy).keys()
+    return changed <= columns_to_rewrite(dataset, copy).keys()
 
 
-def _unknown(facts: Facts, copy: CopyState) -> Iterator[Change]:
+def _unknown(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
     """Columns that settings name since the last records, and that none of these had."""
     dataset = facts.dataset
     if not facts.has_rows or copy.columns.named is None:
@@ -426,7 +436,7 @@ def _unknown(facts: Facts, copy: CopyState) -> Iterator[Change]:
     for one in unknown_columns(dataset, met, accepted=copy.columns.named):
         if one.stops and not _was_named(dataset, copy, one):
             guess = f"; did you mean `{one.meant}`?" if one.meant else ""
-            yield Change(
+            yield PlannedChange(
                 "unknown_column",
                 f"`{one.setting}` names `{one.column}`, which the table does not have{guess}",
                 "refused (POLYNYA-CFG-030) unless the next records have it: correct it, or name it "

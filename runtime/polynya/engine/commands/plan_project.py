@@ -9,14 +9,14 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from polynya.engine.commands.plan import (
-    Change,
+    DatasetFacts,
     DatasetPlan,
-    Facts,
-    StoredRows,
+    PlannedChange,
+    StoredSize,
+    columns_to_rewrite,
     plan_dataset,
-    rewritten,
 )
-from polynya.engine.inventory import Entry, inventory
+from polynya.engine.inventory import ProjectTable, inventory
 from polynya.engine.ledger import ledger_dataset
 from polynya.lake.read import inspect
 from polynya.lake.table.state import CopyState
@@ -89,12 +89,12 @@ _INTERNAL = "_internal"
 class PlannedDataset:
     """A dataset, its table if there is one, and its plan."""
 
-    entry: Entry
+    entry: ProjectTable
     plan: DatasetPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ProjectPlan:
     """What a project's configuration does to its tables; datasets without changes are left out.
 
     `undiscovered` are tasks that find their tables and have not run yet; `unconfigured` are tables
@@ -108,7 +108,7 @@ class Plan:
     landings: tuple[str, ...] = ()
     moved: tuple[MovedTask, ...] = ()
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[PlannedChange]:
         """All changes of all configured datasets."""
         for one in self.datasets:
             yield from one.plan.changes
@@ -122,7 +122,7 @@ class Plan:
 
 def plan_project(
     project: LoadedProject, catalog: Catalog | None, pushed: LoadedProject | None = None
-) -> Plan:
+) -> ProjectPlan:
     """Compare a project with its tables, and with what was pushed of it, if anything was.
 
     `catalog` None: nothing was ever run.
@@ -141,7 +141,7 @@ def plan_project(
         for entry in entries
         if not entry.is_ledger
     ]
-    return Plan(
+    return ProjectPlan(
         tuple(one for one in planned if one.plan.changes),
         tuple(task.name for task in undiscovered),
         tuple(_unconfigured(one) for one in orphans if one.internal not in taken),
@@ -150,15 +150,15 @@ def plan_project(
     )
 
 
-def _facts(entry: Entry, tasks: frozenset[str]) -> Facts:
+def _facts(entry: ProjectTable, tasks: frozenset[str]) -> DatasetFacts:
     source = entry.dataset.landing.source
     discovered = rules_of(entry.task.landing.format).finds_tables and source is not None
     copy = _copy_state(entry.table) if entry.table is not None else None
     stored = None
-    if entry.table is not None and copy is not None and rewritten(entry.dataset, copy):
+    if entry.table is not None and copy is not None and columns_to_rewrite(entry.dataset, copy):
         # Only then: it reads all manifests of the table.
-        stored = StoredRows(*inspect.stored_rows(entry.table))
-    return Facts(
+        stored = StoredSize(*inspect.stored_rows(entry.table))
+    return DatasetFacts(
         dataset=entry.dataset,
         copy=copy,
         included=not discovered or included(entry.task, source or ""),
@@ -202,7 +202,7 @@ def _of_renamed(
     orphans: Sequence[_Orphan],
     tasks: frozenset[str],
     catalog: Catalog,
-) -> Iterator[Entry]:
+) -> Iterator[ProjectTable]:
     """Tables that a task which is gone had found, where a new task would find them again.
 
     The ledger of the old task lists them.
@@ -219,12 +219,12 @@ def _of_renamed(
         }
         for dataset in datasets_of_sources(task, members)[0].values():
             if dataset.relations.internal in names:
-                yield Entry(task, dataset, inspect.load(catalog, dataset))
+                yield ProjectTable(task, dataset, inspect.load(catalog, dataset))
 
 
 def _unconfigured(orphan: _Orphan) -> DatasetPlan:
     task = orphan.copy.membership.task or "unknown"
-    change = Change(
+    change = PlannedChange(
         "unconfigured",
         f"the task {task} no longer fills it",
         "it stays as it is, with its views; nothing is copied to it",

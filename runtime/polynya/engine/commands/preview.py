@@ -12,17 +12,23 @@ from polynya.engine.commands.preview_fold import (
     DatasetPreview,
     LandedRow,
     Origin,
-    Refused,
-    SeenColumn,
-    SeenRow,
-    State,
+    PreviewColumn,
+    PreviewRow,
+    RecordState,
+    RejectedRecord,
     current,
     landed_rows,
     operations,
     refusals,
 )
-from polynya.engine.commands.preview_looks import Known, Look
-from polynya.engine.evolution import Evolution, evolution_of, refusal, sighting_of, unknown_in
+from polynya.engine.commands.preview_looks import NextRecords, PreviewTable
+from polynya.engine.evolution import (
+    Evolution,
+    batch_columns,
+    find_unknown_columns,
+    schema_changes_of,
+    unknown_columns_refusal,
+)
 from polynya.formats.batch import WHOLE_FILE, DatasetBatch
 from polynya.lake.copy.mapping import mapped_batch
 from polynya.lake.copy.values import Session
@@ -36,7 +42,7 @@ from polynya.transform.named_columns import UnknownColumn
 _DELETED: Final = "hdr__deleted"
 
 
-def preview_of(look: Look, session: Session, limit: int) -> DatasetPreview:
+def preview_of(look: NextRecords, session: Session, limit: int) -> DatasetPreview:
     """Say what a look showed; of its records, rows and refusals the first `limit`.
 
     `session` is asked for where conditions or mapped columns take SQL.
@@ -63,14 +69,14 @@ def preview_of(look: Look, session: Session, limit: int) -> DatasetPreview:
 class _Previewing:
     """One batch of a dataset on its way into the view."""
 
-    def __init__(self, look: Look, landed: DatasetBatch, limit: int) -> None:
+    def __init__(self, look: NextRecords, landed: DatasetBatch, limit: int) -> None:
         self._look = look
-        self._known: Known = look.known
+        self._known: PreviewTable = look.known
         self._dataset = look.known.dataset
         self._limit = limit
-        self._sighting = sighting_of(landed, self._dataset)
+        self._sighting = batch_columns(landed, self._dataset)
         self._before = self._known.before.table
-        self._evolution: Evolution = evolution_of(
+        self._evolution: Evolution = schema_changes_of(
             landed, self._dataset, self._known.copy.columns, self._before
         )
         self._batch = self._evolution.batch_after(landed)
@@ -86,7 +92,7 @@ class _Previewing:
         good = list(landed_rows(batch, called, bad))
         rows, ties = self._live(good)
         refused = [*_rejected(batch), *_refused(batch, bad)]
-        stopping, others = unknown_in(self._dataset, self._known.copy, self._sighting)
+        stopping, others = find_unknown_columns(self._dataset, self._known.copy, self._sighting)
         order = self._dataset.events.sequence_by
         return replace(
             seen,
@@ -102,7 +108,9 @@ class _Previewing:
             excluded=tuple(name for name in batch.schema if name not in self._data),
             changes=self._evolution.changes,
             halted=seen.halted or self._halted(refused),
-            unknown=refusal(self._dataset, self._sighting, stopping) if stopping else None,
+            unknown=unknown_columns_refusal(self._dataset, self._sighting, stopping)
+            if stopping
+            else None,
             records=tuple(one.record(self._keys, order) for one in good[:limit]),
             rows=tuple(rows[:limit]),
             row_count=len(rows),
@@ -115,7 +123,7 @@ class _Previewing:
         progress = self._batch.files.values()
         return len(progress) < self._look.waiting or not all(one.complete for one in progress)
 
-    def _halted(self, refused: Sequence[Refused]) -> str | None:
+    def _halted(self, refused: Sequence[RejectedRecord]) -> str | None:
         change, policy = self._evolution.halt, self._dataset.policies.on_bad_record
         if change is not None:
             return f"{change}: policy `{policy_in_words(change.policy)}`"
@@ -123,7 +131,7 @@ class _Previewing:
             return f"a record is refused ({refused[0].rule}): `on_bad_record: {policy}`"
         return None
 
-    def _columns(self) -> Iterator[SeenColumn]:
+    def _columns(self) -> Iterator[PreviewColumn]:
         declared, schema = self._dataset.events.columns, self._typed_by_source()
         for name, kind in self._data.items():
             before = self._before.get(name)
@@ -133,7 +141,7 @@ class _Previewing:
             if origin == "inferred" and name in self._dataset.mapping.names:
                 origin = "expression"
             was = None if before is None or before == kind else str(before)
-            yield SeenColumn(name, str(kind), origin, name in self._keys, was)
+            yield PreviewColumn(name, str(kind), origin, name in self._keys, was)
 
     def _typed_by_source(self) -> Sequence[str]:
         """Columns that have a type in the files; a header line only names them."""
@@ -142,12 +150,12 @@ class _Previewing:
         )
         return () if only_named else self._batch.declared or ()
 
-    def _live(self, good: Sequence[LandedRow]) -> tuple[list[SeenRow], int]:
+    def _live(self, good: Sequence[LandedRow]) -> tuple[list[PreviewRow], int]:
         """Rows of the Current view, and how often two events hold one place."""
         data = tuple(self._data)
         if not self._keys:
             kept = [one.values for one in good if one.operation not in {"D", "T"}]
-            return [SeenRow({name: row.get(name) for name in data}) for row in kept], 0
+            return [PreviewRow({name: row.get(name) for name in data}) for row in kept], 0
         ignored = ignored_nulls(self._dataset)
         events = [one.event(self._keys, data, ignored) for one in good]
         found = current(events, is_new=self._known.is_new)
@@ -160,13 +168,13 @@ class _Previewing:
         ]
         return rows, found.ties
 
-    def _row(self, key: Mapping[str, object], state: State, *, soft: bool) -> SeenRow:
+    def _row(self, key: Mapping[str, object], state: RecordState, *, soft: bool) -> PreviewRow:
         values = {name: key.get(name, state.values.get(name)) for name in self._data}
         stored = tuple(name for name, value in values.items() if value is STORED)
         shown = {name: None if value is STORED else value for name, value in values.items()}
         if soft:
             shown[_DELETED] = not state.alive
-        return SeenRow(shown, stored)
+        return PreviewRow(shown, stored)
 
 
 def _origin(
@@ -181,16 +189,16 @@ def _origin(
     return "schema" if in_schema else "inferred"
 
 
-def _rejected(batch: DatasetBatch) -> Iterator[Refused]:
+def _rejected(batch: DatasetBatch) -> Iterator[RejectedRecord]:
     for one in batch.rejected:
         number = None if one.offset == WHOLE_FILE else one.offset + 1
-        yield Refused(one.file, number, one.rule, one.error)
+        yield RejectedRecord(one.file, number, one.rule, one.error)
 
 
-def _refused(batch: DatasetBatch, bad: Mapping[int, tuple[str, str]]) -> Iterator[Refused]:
+def _refused(batch: DatasetBatch, bad: Mapping[int, tuple[str, str]]) -> Iterator[RejectedRecord]:
     files, offsets = batch.rows.column("__file"), batch.rows.column("__offset")
     for index, (rule, error) in bad.items():
-        yield Refused(files[index].as_py(), offsets[index].as_py() + 1, rule, error)
+        yield RejectedRecord(files[index].as_py(), offsets[index].as_py() + 1, rule, error)
 
 
 def _warning(one: UnknownColumn) -> str:

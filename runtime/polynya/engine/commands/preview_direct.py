@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from polynya.engine.commands.preview_looks import Known, Look
-from polynya.engine.commands.preview_messages import Opens, lost_in_words, with_little
+from polynya.engine.commands.preview_looks import NextRecords, PreviewTable
+from polynya.engine.commands.preview_messages import OpenSource, lost_in_words, with_small_batches
 from polynya.model.config.stream_landing import DirectTask
 from polynya.streams.direct import DirectReader, streams_of
 
 
-def direct_look(task: DirectTask, known: Known, opens: Opens, limit: int, now: datetime) -> Look:
+def direct_records(
+    task: DirectTask, known: PreviewTable, opens: OpenSource, limit: int, now: datetime
+) -> NextRecords:
     """Read what comes after the position of the table, or where it would begin.
 
     `limit` is how many records shall be shown. Raises what sources and decoders raise, and
@@ -18,8 +20,8 @@ def direct_look(task: DirectTask, known: Known, opens: Opens, limit: int, now: d
     """
     if known.copy.reloading is not None:
         note = "a reload is under way, and the stream is left to it"
-        return Look(task, known, None, notes=(note,))
-    few = task.model_copy(update={"reads": with_little(task.reads, limit)})
+        return NextRecords(task, known, None, notes=(note,))
+    few = task.model_copy(update={"reads": with_small_batches(task.reads, limit)})
     source = opens(few.reads)
     reader = DirectReader(few, source)
     position = known.copy.position.stream
@@ -31,7 +33,7 @@ def direct_look(task: DirectTask, known: Known, opens: Opens, limit: int, now: d
     wanted = reader.decide(found.taken, position, once=True)
     notes += lost_in_words(wanted.next.lost)
     if not wanted.next.records:
-        return Look(task, known, None, notes=tuple(notes))
+        return NextRecords(task, known, None, notes=tuple(notes))
     read = reader.read(wanted, known.table, now)
     behind = f"{read.behind:,} more messages are behind these" if read.behind else ""
-    return Look(task, known, read.batch, 1, notes=(*notes, *filter(None, (behind,))))
+    return NextRecords(task, known, read.batch, 1, notes=(*notes, *filter(None, (behind,))))

@@ -28,7 +28,7 @@ Origin: TypeAlias = Literal["declared", "table", "schema", "inferred", "expressi
 
 
 @dataclass(frozen=True, slots=True)
-class SeenColumn:
+class PreviewColumn:
     """A column of the table. `was` is its type in the table where that changes."""
 
     name: str
@@ -39,7 +39,7 @@ class SeenColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenRecord:
+class PreviewRecord:
     """A record as an event; `number` counts from 1 in its file."""
 
     file: str
@@ -50,7 +50,7 @@ class SeenRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenRow:
+class PreviewRow:
     """A row of the live view. `stored` names columns that keep what the table holds."""
 
     values: Mapping[str, Any]
@@ -58,7 +58,7 @@ class SeenRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedRecord:
     """A record that would go to quarantine; `number` is None for a whole file."""
 
     file: str
@@ -68,7 +68,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenMessages:
+class PreviewMessages:
     """Messages of a source that the next landed batch would hold.
 
     `count` were read of `streams`; `content` is what they are taken for. `behind` them is so much
@@ -119,18 +119,18 @@ class DatasetPreview:
     filtered: Mapping[str, int] | None = None
     keys: tuple[str, ...] = ()
     sequence_by: tuple[str, ...] = ()
-    columns: tuple[SeenColumn, ...] = ()
+    columns: tuple[PreviewColumn, ...] = ()
     excluded: tuple[str, ...] = ()
     changes: tuple[SchemaChange, ...] = ()
     halted: str | None = None
     unknown: ConfigError | None = None
-    records: tuple[SeenRecord, ...] = ()
-    rows: tuple[SeenRow, ...] = ()
+    records: tuple[PreviewRecord, ...] = ()
+    rows: tuple[PreviewRow, ...] = ()
     row_count: int = 0
     quarantined: Mapping[str, int] | None = None
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RejectedRecord, ...] = ()
     notes: tuple[str, ...] = ()
-    messages: SeenMessages | None = None
+    messages: PreviewMessages | None = None
 
     @property
     def is_refused(self) -> bool:
@@ -143,18 +143,18 @@ Key: TypeAlias = str
 Values: TypeAlias = Mapping[str, Any]
 
 
-class Stored:
+class StoredValue:
     """The value that the table holds."""
 
     def __repr__(self) -> str:
         return "(stored)"
 
 
-STORED: Final = Stored()
+STORED: Final = StoredValue()
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PreviewEvent:
     """One change. `place` sorts as the events do; `operation` is L, I, U, D or T.
 
     `unsent` are columns that the source did not send; `old_key` is the key of the record whose
@@ -176,7 +176,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RecordState:
     """A record after some events; `values` of a deleted one are those that it had."""
 
     values: Values
@@ -184,24 +184,24 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
+class CurrentRecords:
     """The records that the events touch, and how many places are held by events that differ."""
 
-    states: Mapping[Key, State]
+    states: Mapping[Key, RecordState]
     ties: int
 
 
-def current(events: Sequence[Event], *, is_new: bool) -> Current:
+def current(events: Sequence[PreviewEvent], *, is_new: bool) -> CurrentRecords:
     """Fold events; `is_new`: there is no table, so that nothing is stored of any record."""
-    by_key: dict[Key, list[Event]] = {}
-    truncates: dict[str, Event] = {}
+    by_key: dict[Key, list[PreviewEvent]] = {}
+    truncates: dict[str, PreviewEvent] = {}
     for event in events:
         if event.operation == "T":
             truncates[event.place] = event
         else:
             by_key.setdefault(event.key, []).append(event)
     ties = 0
-    chains: dict[Key, list[Event]] = {}
+    chains: dict[Key, list[PreviewEvent]] = {}
     for key, own in by_key.items():
         chain, tied = _collapsed(own)
         ties += tied
@@ -209,12 +209,12 @@ def current(events: Sequence[Event], *, is_new: bool) -> Current:
         chain += [one for place, one in truncates.items() if place not in taken]
         chains[key] = sorted(chain, key=lambda event: event.place)
     folding = _Folding(chains, is_new=is_new)
-    return Current({key: folding.state(key, None, frozenset()) for key in chains}, ties)
+    return CurrentRecords({key: folding.state(key, None, frozenset()) for key in chains}, ties)
 
 
-def _collapsed(own: Sequence[Event]) -> tuple[list[Event], int]:
+def _collapsed(own: Sequence[PreviewEvent]) -> tuple[list[PreviewEvent], int]:
     """One event a place: a delete wins, else the later position, else the one that came last."""
-    places: dict[str, list[Event]] = {}
+    places: dict[str, list[PreviewEvent]] = {}
     for event in own:
         places.setdefault(event.place, []).append(event)
     ties, kept = 0, []
@@ -231,30 +231,30 @@ def _collapsed(own: Sequence[Event]) -> tuple[list[Event], int]:
 class _Folding:
     """States of records; a change of key asks for that of another record."""
 
-    def __init__(self, chains: Mapping[Key, Sequence[Event]], *, is_new: bool) -> None:
+    def __init__(self, chains: Mapping[Key, Sequence[PreviewEvent]], *, is_new: bool) -> None:
         self._chains = chains
         self._is_new = is_new
 
-    def state(self, key: Key, upto: str | None, asking: frozenset[tuple[Key, str]]) -> State:
+    def state(self, key: Key, upto: str | None, asking: frozenset[tuple[Key, str]]) -> RecordState:
         """A record after its events, as far as they are not later than `upto`."""
-        state: State | None = None
+        state: RecordState | None = None
         for event in self._chains.get(key, ()):
             if upto is not None and event.place > upto:
                 break
             if event.operation == "T":
-                state = State(state.values if state else {}, alive=False)
+                state = RecordState(state.values if state else {}, alive=False)
             elif event.is_delete:
-                state = State(state.values if state else self._nothing(event), alive=False)
+                state = RecordState(state.values if state else self._nothing(event), alive=False)
             else:
-                state = State(self._complete(event, state, asking), alive=True)
-        return state or State({}, alive=False)
+                state = RecordState(self._complete(event, state, asking), alive=True)
+        return state or RecordState({}, alive=False)
 
-    def _nothing(self, event: Event) -> Values:
+    def _nothing(self, event: PreviewEvent) -> Values:
         """What a record without events here held."""
         return {} if self._is_new else dict.fromkeys(event.values, STORED)
 
     def _complete(
-        self, event: Event, before: State | None, asking: frozenset[tuple[Key, str]]
+        self, event: PreviewEvent, before: RecordState | None, asking: frozenset[tuple[Key, str]]
     ) -> Values:
         """The values of an event, with those that it did not send."""
         if not event.unsent:
@@ -272,7 +272,7 @@ class _Folding:
 
 
 #: The name of an event's position where no column holds it.
-PLACE: Final = "change_identifier"
+POSITION_NAME: Final = "change_identifier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,9 @@ class LandedRow:
         """The values of the key columns."""
         return tuple(self.values.get(name) for name in keys)
 
-    def event(self, keys: Sequence[str], data: Collection[str], ignored: Collection[str]) -> Event:
+    def event(
+        self, keys: Sequence[str], data: Collection[str], ignored: Collection[str]
+    ) -> PreviewEvent:
         """The row as a change of its record.
 
         `data` are the columns of the table, `ignored` those that an update leaves out as NULL, or
@@ -296,7 +298,7 @@ class LandedRow:
         old = self.values.get("__old")
         moved = old is not None and bool(self.values["__unsent"])
         old_key = repr(tuple(old.get(name) for name in keys)) if old is not None else None
-        return Event(
+        return PreviewEvent(
             key=repr(self.key(keys)),
             place=str(self.values["__ci"]) + (self.values["__tail"] or ""),
             operation=self.operation,
@@ -314,15 +316,15 @@ class LandedRow:
             unsent |= {name for name in named if name in values and values[name] is None}
         return frozenset(unsent)
 
-    def record(self, keys: Sequence[str], sequence_by: Sequence[str]) -> SeenRecord:
+    def record(self, keys: Sequence[str], sequence_by: Sequence[str]) -> PreviewRecord:
         """The row as a record that somebody looks for in its file."""
         place = str(self.values["__ci"] or "").lstrip("0")
         order = {name: self.values.get(name) for name in sequence_by}
-        return SeenRecord(
+        return PreviewRecord(
             file=str(self.values["__file"]),
             number=int(self.values["__offset"]) + 1,
             operation=self.operation,
-            sequence=order or {PLACE: place or "0"},
+            sequence=order or {POSITION_NAME: place or "0"},
             key=dict(zip(keys, self.key(keys), strict=True)),
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyiceberg.catalog import Catalog
 
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.tasks.storage import NewSources, policy_of_new
+from polynya.engine.tasks.storage import NewSources, policy_for_new
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.extracts import landed_extracts
@@ -28,11 +28,11 @@ from polynya.model.formats import rules_of
 from polynya.store.object_store import ObjectInfo, ObjectStore
 
 #: Whether a dataset is part of the preview.
-Wanted = Callable[[StorageTask, ResolvedDataset], bool]
+IsWanted = Callable[[StorageTask, ResolvedDataset], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PreviewTable:
     """A dataset as its next batch is read, and the states of its table if it has one."""
 
     dataset: ResolvedDataset
@@ -61,14 +61,14 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class NextRecords:
     """The next records of one dataset.
 
     `waiting` counts the files that are there to be read. `is_rest`: they belong to no dataset.
     """
 
     task: StorageTask
-    known: Known
+    known: PreviewTable
     batch: DatasetBatch | None
     waiting: int = 0
     load: bool = False
@@ -77,7 +77,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class PreviewReader:
     """Where landed files and tables are, and how many records are read.
 
     `catalog` None: there are no tables. `only` are files that are looked at instead of what has
@@ -87,10 +87,10 @@ class Looking:
     landing: ObjectStore
     catalog: Catalog | None
     limits: BatchLimits
-    wanted: Wanted
+    wanted: IsWanted
     only: tuple[ObjectInfo, ...] = ()
 
-    def looks(self, task: StorageTask) -> Iterator[Look]:
+    def looks(self, task: StorageTask) -> Iterator[NextRecords]:
         """The datasets of a task, each with what is next. Raises what reading the state raises."""
         rules = rules_of(task.landing.format)
         landed = self.only or list(self.landing.list(task.landing.path))
@@ -104,18 +104,20 @@ class Looking:
                 if self.wanted(task, dataset):
                     yield self._declared(task, self.known(dataset), landed)
 
-    def known(self, dataset: ResolvedDataset) -> Known:
+    def known(self, dataset: ResolvedDataset) -> PreviewTable:
         """What is known of a dataset."""
         table = None if self.catalog is None else inspect.load(self.catalog, dataset)
         if table is None:
-            return Known(dataset)
+            return PreviewTable(dataset)
         copy, apply = inspect.states(table)
-        found = Known(in_force(dataset, copy), copy, apply, is_new=False)
+        found = PreviewTable(in_force(dataset, copy), copy, apply, is_new=False)
         if not self.only:
             return found
         return replace(found, copy=replace(copy, position=replace(copy.position, files={})))
 
-    def _declared(self, task: StorageTask, known: Known, landed: Sequence[ObjectInfo]) -> Look:
+    def _declared(
+        self, task: StorageTask, known: PreviewTable, landed: Sequence[ObjectInfo]
+    ) -> NextRecords:
         extracts = known.dataset.landing.extracts
         if self.only:
             return self._read(task, known, self._given(task, known))
@@ -125,7 +127,7 @@ class Looking:
         files = self._without_reload(task, known, landed, notes)
         return self._read(task, known, self._unread(task, known, files), notes)
 
-    def _given(self, task: StorageTask, known: Known) -> Discovery:
+    def _given(self, task: StorageTask, known: PreviewTable) -> Discovery:
         """The files that were given, also where no glob names them."""
         found = self._unread(task, known, self.only)
         if found.files:
@@ -134,8 +136,12 @@ class Looking:
         return Discovery(parts, (), load=known.dataset.landing.extracts is not None)
 
     def _extract(
-        self, task: StorageTask, known: Known, settings: Extracts, landed: Sequence[ObjectInfo]
-    ) -> Look:
+        self,
+        task: StorageTask,
+        known: PreviewTable,
+        settings: Extracts,
+        landed: Sequence[ObjectInfo],
+    ) -> NextRecords:
         """The next full extract."""
         position = known.copy.position
         found = landed_extracts(
@@ -143,17 +149,19 @@ class Looking:
         )
         notes = [f"{name} waits for {settings.marker}" for name in found.waiting]
         if not found.due:
-            return Look(task, known, None, notes=tuple(notes))
+            return NextRecords(task, known, None, notes=tuple(notes))
         due = found.due[0]
         notes.append(f"full extract {due.name}: a run compares it with what the table holds")
         parts = tuple(FilePart.of(info) for info in due.files)
         return self._read(task, known, Discovery(parts, (), load=True), notes)
 
-    def _unread(self, task: StorageTask, known: Known, files: Iterable[ObjectInfo]) -> Discovery:
+    def _unread(
+        self, task: StorageTask, known: PreviewTable, files: Iterable[ObjectInfo]
+    ) -> Discovery:
         return format_of(task).unread(files, known.copy.position.files, known.dataset)
 
     def _without_reload(
-        self, task: StorageTask, known: Known, landed: Sequence[ObjectInfo], notes: list[str]
+        self, task: StorageTask, known: PreviewTable, landed: Sequence[ObjectInfo], notes: list[str]
     ) -> Sequence[ObjectInfo]:
         """Files that are not those of a reload which is under way."""
         reloading = None if self.only else known.copy.reloading
@@ -168,25 +176,25 @@ class Looking:
         return [info for info in landed if info.path not in theirs]
 
     def _read(
-        self, task: StorageTask, known: Known, found: Discovery, notes: Iterable[str] = ()
-    ) -> Look:
+        self, task: StorageTask, known: PreviewTable, found: Discovery, notes: Iterable[str] = ()
+    ) -> NextRecords:
         """Read the next batch of a dataset with files of its own."""
         said = [*notes, *(f"{one.path} changed after it was copied" for one in found.changed)]
         if not found.files:
-            return Look(task, known, None, notes=tuple(said))
+            return NextRecords(task, known, None, notes=tuple(said))
         table = known.table
         request = ReadRequest(
             self.landing, found.files, {table.source: table}, self.limits, load=found.load
         )
         batch = format_of(task).read(request).one
-        return Look(task, known, batch, len(found.files), found.load, tuple(said))
+        return NextRecords(task, known, batch, len(found.files), found.load, tuple(said))
 
-    def _in_folders(self, task: StorageTask, landed: Sequence[ObjectInfo]) -> Iterator[Look]:
+    def _in_folders(self, task: StorageTask, landed: Sequence[ObjectInfo]) -> Iterator[NextRecords]:
         """The tables that have folders."""
         ledger = self.known(ledger_dataset(task))
         folders = format_of(task).tables(landed)
         members = ledger.copy.membership.members
-        new = policy_of_new(task, members, folders.tables)
+        new = policy_for_new(task, members, folders.tables)
         wanted = {*members, *folders.tables} - new.ignored
         routes, errors = datasets_of_sources(task, wanted, known=members)
         for source, dataset in routes.items():
@@ -201,7 +209,7 @@ class Looking:
         rest = unrouted(folders, ledger.copy.position.files)
         yield from _rest(task, ledger, rest, map(str, errors), len(rest.files))
 
-    def _shared(self, task: StorageTask, landed: Sequence[ObjectInfo]) -> Iterator[Look]:
+    def _shared(self, task: StorageTask, landed: Sequence[ObjectInfo]) -> Iterator[NextRecords]:
         """The tables that one read of shared files finds."""
         ledger = self.known(ledger_dataset(task))
         membership = ledger.copy.membership
@@ -210,19 +218,21 @@ class Looking:
         found = self._unread(task, ledger, landed)
         if not found.files:
             yield from (
-                Look(task, one, None) for one in tables.values() if self.wanted(task, one.dataset)
+                NextRecords(task, one, None)
+                for one in tables.values()
+                if self.wanted(task, one.dataset)
             )
             return
         known = {source: one.table for source, one in tables.items()}
         read = format_of(task).read(ReadRequest(self.landing, found.files, known, self.limits))
-        new = policy_of_new(task, tables if membership.settled else (), read.datasets)
+        new = policy_for_new(task, tables if membership.settled else (), read.datasets)
         routes, errors = datasets_of_sources(task, {*tables, *read.datasets}, known=tables)
         for source, batch in read.datasets.items():
             dataset = routes.get(source)
             if dataset is None or not self.wanted(task, dataset):
                 continue
             one = tables.get(source) or self.known(dataset)
-            yield Look(task, one, batch, len(found.files), notes=tuple(_news(source, new)))
+            yield NextRecords(task, one, batch, len(found.files), notes=tuple(_news(source, new)))
         assert read.unrouted is not None, "what has no table is accounted for"
         yield from _rest(task, ledger, read.unrouted, map(str, errors), len(found.files))
 
@@ -234,9 +244,13 @@ def _news(source: str, new: NewSources) -> Iterator[str]:
 
 
 def _rest(
-    task: StorageTask, ledger: Known, batch: DatasetBatch, errors: Iterable[str], waiting: int
-) -> Iterator[Look]:
+    task: StorageTask,
+    ledger: PreviewTable,
+    batch: DatasetBatch,
+    errors: Iterable[str],
+    waiting: int,
+) -> Iterator[NextRecords]:
     """What belongs to no table, if there is any."""
     notes = tuple(errors)
     if batch.rejected or batch.rows_filtered or batch.counters or notes:
-        yield Look(task, ledger, batch, waiting, notes=notes, is_rest=True)
+        yield NextRecords(task, ledger, batch, waiting, notes=notes, is_rest=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from polynya.engine.commands.preview import preview_of
-from polynya.engine.commands.preview_fold import DatasetPreview, SeenMessages
-from polynya.engine.commands.preview_looks import Known, Look
+from polynya.engine.commands.preview_fold import DatasetPreview, PreviewMessages
+from polynya.engine.commands.preview_looks import NextRecords, PreviewTable
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, FilePart
 from polynya.formats.landed import Lost
@@ -27,15 +27,15 @@ from polynya.streams.registry import source_of
 from polynya.streams.source import BEHIND_UNITS, Source
 
 #: Most messages and bytes of them that are read.
-_RECORDS: Final = 1_000
-_BYTES: Final = 16 * 1024 * 1024
+_MOST_RECORDS: Final = 1_000
+_MOST_BYTES: Final = 16 * 1024 * 1024
 
 
 #: Opens the source of a landing.
-Opens: TypeAlias = Callable[[StreamingLanding], Source]
+OpenSource: TypeAlias = Callable[[StreamingLanding], Source]
 
 
-def opening(session: Session, access: AwsAccess, clock: Clock) -> Opens:
+def source_opener(session: Session, access: AwsAccess, clock: Clock) -> OpenSource:
     """Opens the sources of landings; `session` is asked for where one is read by Spark."""
 
     def opened(task: StreamingLanding) -> Source:
@@ -64,9 +64,9 @@ class Sources:
 
     def previews(self, task: StreamingLanding) -> Iterator[DatasetPreview | PolynyaError]:
         """Preview the landed tables of a landing; an error where one cannot be read."""
-        few = with_little(task, self.limit)
+        few = with_small_batches(task, self.limit)
         try:
-            source = opening(self.session, self.access, self.clock)(few)
+            source = source_opener(self.session, self.access, self.clock)(few)
             found = source.find()
             if found.refused is not None:
                 yield found.refused
@@ -84,7 +84,7 @@ class Sources:
         seen = preview_of(_look(task, read, self.folder), self.session, self.limit)
         content = task.content.type
         unit = BEHIND_UNITS[source.kind]
-        messages = SeenMessages(source.kind, content, streams, read.messages, read.behind, unit)
+        messages = PreviewMessages(source.kind, content, streams, read.messages, read.behind, unit)
         return replace(
             seen,
             dataset=f"{task.name}/{table}",
@@ -99,12 +99,12 @@ def lost_in_words(lost: Iterable[Lost]) -> list[str]:
     return [f"{one.at}: {one.begin} to {one.end} is lost ({one.why})" for one in lost]
 
 
-def with_little(task: StreamingLanding, limit: int) -> StreamingLanding:
+def with_small_batches(task: StreamingLanding, limit: int) -> StreamingLanding:
     """The task with little to read, and nothing to delete in its source."""
     batch = task.batch.model_copy(
         update={
-            "max_records": min(task.batch.max_records, max(_RECORDS, limit)),
-            "max_bytes": min(task.batch.max_bytes, _BYTES),
+            "max_records": min(task.batch.max_records, max(_MOST_RECORDS, limit)),
+            "max_bytes": min(task.batch.max_bytes, _MOST_BYTES),
         }
     )
     changed: dict[str, Any] = {"batch": batch}
@@ -114,17 +114,17 @@ def with_little(task: StreamingLanding, limit: int) -> StreamingLanding:
     return task.model_copy(update=changed)
 
 
-def _look(task: StreamingLanding, read: Sample, folder: Path) -> Look:
+def _look(task: StreamingLanding, read: Sample, folder: Path) -> NextRecords:
     """The messages as records that a table would append."""
     reading = _reading(task)
-    known = Known(resolved(reading, reading.datasets[0]))
+    known = PreviewTable(resolved(reading, reading.datasets[0]))
     if not read.messages:
-        return Look(reading, known, None)
+        return NextRecords(reading, known, None)
     store = LocalObjectStore(folder)
     store.put_if_absent(read.path, read.data)
     table, parts = known.table, [FilePart(read.path, len(read.data))]
     request = ReadRequest(store, parts, {table.source: table}, BatchLimits())
-    return Look(reading, known, format_of(reading).read(request).one, len(parts))
+    return NextRecords(reading, known, format_of(reading).read(request).one, len(parts))
 
 
 def _reading(task: StreamingLanding) -> StorageTask:

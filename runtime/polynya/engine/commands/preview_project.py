@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from polynya.engine.commands.preview import preview_of
-from polynya.engine.commands.preview_direct import direct_look
+from polynya.engine.commands.preview_direct import direct_records
 from polynya.engine.commands.preview_fold import DatasetPreview
-from polynya.engine.commands.preview_looks import Looking, Wanted
-from polynya.engine.commands.preview_messages import Opens, opening
-from polynya.engine.commands.preview_reads import Reader, as_landed
+from polynya.engine.commands.preview_looks import IsWanted, PreviewReader
+from polynya.engine.commands.preview_messages import OpenSource, source_opener
+from polynya.engine.commands.preview_reads import FileConsumer, preview_file
 from polynya.formats.batch import BatchLimits
 from polynya.lake.copy.values import Session
 from polynya.lake.spark.catalog import has_tables, python_catalog
@@ -27,18 +27,18 @@ from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.store.places import store_at
 
 #: Records that are read of a dataset, unless more are to be shown: they settle the types.
-READ: Final = 10_000
+RECORDS_READ: Final = 10_000
 
 
 def previews(
     project: LoadedProject,
-    wanted: Wanted,
+    wanted: IsWanted,
     session: Session,
     *,
     limit: int,
     file: Path | None = None,
     may_read: Callable[[StorageTask], bool] = lambda _: True,
-    opens: Opens | None = None,
+    opens: OpenSource | None = None,
 ) -> Iterator[DatasetPreview | PolynyaError]:
     """Preview the wanted datasets of all tasks, task by task; an error where one cannot be read.
 
@@ -51,10 +51,10 @@ def previews(
     """
     target = project.target
     catalog = python_catalog(target) if has_tables(target) else None
-    looking = Looking(landing_zone(project), catalog, BatchLimits(), wanted)
+    looking = PreviewReader(landing_zone(project), catalog, BatchLimits(), wanted)
     tasks = project.tasks
     if file is not None:
-        landed = as_landed(_readers(project, wanted, may_read), file, target.landing)
+        landed = preview_file(_readers(project, wanted, may_read), file, target.landing)
         chosen = landed.reader.dataset
         looking = replace(looking, landing=landed.store, only=landed.files)
         if chosen is not None:
@@ -64,7 +64,7 @@ def previews(
         if isinstance(task, DirectTask):
             yield from _direct(looking, task, opens or _opening(project, session), session, limit)
             continue
-        most = min(task.batch.max_rows, max(READ, limit))
+        most = min(task.batch.max_rows, max(RECORDS_READ, limit))
         limits = BatchLimits(most, task.batch.max_bytes)
         try:
             for look in replace(looking, limits=limits).looks(task):
@@ -74,21 +74,21 @@ def previews(
 
 
 def _direct(
-    looking: Looking, task: DirectTask, opens: Opens, session: Session, limit: int
+    looking: PreviewReader, task: DirectTask, opens: OpenSource, session: Session, limit: int
 ) -> Iterator[DatasetPreview | PolynyaError]:
     """Preview a table that reads its stream itself."""
     for dataset in (resolved(task, one) for one in task.datasets):
         if not looking.wanted(task, dataset):
             continue
         try:
-            look = direct_look(task, looking.known(dataset), opens, limit, SystemClock().now())
+            look = direct_records(task, looking.known(dataset), opens, limit, SystemClock().now())
             yield preview_of(look, session, limit)
         except PolynyaError as error:
             yield error
 
 
-def _opening(project: LoadedProject, session: Session) -> Opens:
-    return opening(session, project.target.aws, SystemClock())
+def _opening(project: LoadedProject, session: Session) -> OpenSource:
+    return source_opener(session, project.target.aws, SystemClock())
 
 
 def landing_zone(project: LoadedProject) -> ObjectStore:
@@ -101,16 +101,16 @@ def landing_zone(project: LoadedProject) -> ObjectStore:
 
 
 def _readers(
-    project: LoadedProject, wanted: Wanted, may_read: Callable[[StorageTask], bool]
-) -> list[Reader]:
+    project: LoadedProject, wanted: IsWanted, may_read: Callable[[StorageTask], bool]
+) -> list[FileConsumer]:
     """Who may read a file: declared datasets, and tasks that find their tables."""
     found = []
     for task in project.tasks:
         if isinstance(task, DirectTask):
             continue
         if rules_of(task.landing.format).finds_tables:
-            found += [Reader(task)] if may_read(task) else []
+            found += [FileConsumer(task)] if may_read(task) else []
         else:
             datasets = (resolved(task, one) for one in task.datasets)
-            found += [Reader(task, one) for one in datasets if wanted(task, one)]
+            found += [FileConsumer(task, one) for one in datasets if wanted(task, one)]
     return found

@@ -23,7 +23,7 @@ _COMPANION: Final = ".dfm"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FileConsumer:
     """What a file may be for: a declared dataset, or a task that finds its tables (None)."""
 
     task: StorageTask
@@ -46,16 +46,16 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class PreviewFile:
     """A file as it would lie in a landing zone, with the task that reads it there."""
 
-    reader: Reader
+    reader: FileConsumer
     task: StorageTask
     store: LocalObjectStore
     files: tuple[ObjectInfo, ...]
 
 
-def as_landed(readers: Sequence[Reader], file: Path, landing: Location) -> Landed:
+def preview_file(readers: Sequence[FileConsumer], file: Path, landing: Location) -> PreviewFile:
     """Find the dataset that reads a file, and the path that the file would have.
 
     Raises ConfigError when there is no such file, nothing reads it, or several datasets may.
@@ -70,11 +70,11 @@ def as_landed(readers: Sequence[Reader], file: Path, landing: Location) -> Lande
         reader = _one_of(taking or readers, file)
         if reader in taking:
             store = LocalObjectStore(landing)
-            return Landed(reader, reader.task, store, _with_companion(store, path))
+            return PreviewFile(reader, reader.task, store, _with_companion(store, path))
     return _elsewhere(_one_of(readers, file), path)
 
 
-def _one_of(readers: Sequence[Reader], file: Path) -> Reader:
+def _one_of(readers: Sequence[FileConsumer], file: Path) -> FileConsumer:
     if len(readers) == 1:
         return readers[0]
     if not readers:
@@ -88,7 +88,7 @@ def _one_of(readers: Sequence[Reader], file: Path) -> Reader:
     )
 
 
-def _elsewhere(reader: Reader, path: Path) -> Landed:
+def _elsewhere(reader: FileConsumer, path: Path) -> PreviewFile:
     """A file outside of the landing zone: the folders above it take the place of the task's."""
     finds_tables = rules_of(reader.task.landing.format).finds_tables
     shares = rules_of(reader.task.landing.format).shares_files
@@ -103,7 +103,7 @@ def _elsewhere(reader: Reader, path: Path) -> Landed:
         files = _with_companion(store, path)
         folders = format_of(task).tables(files)
         if depth == 0 or folders.tables or folders.waiting:
-            return Landed(reader, task, store, files)
+            return PreviewFile(reader, task, store, files)
     raise _unusable(path, "the folders above it name no source table that the task takes")
 
 

@@ -12,17 +12,54 @@ from polynya.engine.commands.reload_sources import DirectLoad, LandedLoad
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.landing import TaskLanding
-from polynya.engine.tasks.loads import Load, gather, load_of, refuse_nothing, take_in
+from polynya.engine.tasks.loads import (
+    FullLoad,
+    finish_reload,
+    gather,
+    landed_full_load,
+    refuse_no_files,
+)
 from polynya.lake.copy import reload as lake
 from polynya.lake.table.ownership import refuse_direct
 from polynya.model.config.connected import ConnectedCapture
-from polynya.model.config.dataset import KEEPING, ReloadMode, ResolvedDataset
+from polynya.model.config.dataset import KEEPING, Incomplete, ReloadMode, ResolvedDataset
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import OperationError
 from polynya.model.formats import rules_of
 from polynya.model.headers import Partition
 from polynya.streams.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadRequest:
+    """What to reload, and from where.
+
+    Attributes:
+        task: the task of the dataset.
+        dataset: the dataset to reload.
+        mode: what becomes of rows that the load does not contain.
+        files: glob below the landing path; all matching files are read, also those that were read
+            before. Default: the dataset's full load (`landed_full_load`).
+        as_of: when the load began, for formats that order by time (`Format.place_of_load`); later
+            changes win over it.
+        accept_incomplete: accept a load with quarantined records (see `lake.reload.finish`).
+        from_source: read a landed stream at its source, as far as it had landed. A stream that
+            never landed is always read at its source.
+        source: the source of that stream; default: as its settings say.
+        capture: the capture that lands the task's files, if the project has it; its database is the
+            load.
+    """
+
+    task: StorageTask
+    dataset: ResolvedDataset
+    mode: ReloadMode
+    files: str | None = None
+    as_of: datetime | None = None
+    accept_incomplete: bool = False
+    from_source: bool = False
+    source: Source | None = None
+    capture: ConnectedCapture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,87 +74,40 @@ class ReloadResult:
     seconds: float
 
 
-def reload(
-    context: EngineContext,
-    task: StorageTask,
-    dataset: ResolvedDataset,
-    *,
-    mode: ReloadMode,
-    files: str | None = None,
-    as_of: datetime | None = None,
-    accept_incomplete: bool = False,
-    from_source: bool = False,
-    source: Source | None = None,
-    capture: ConnectedCapture | None = None,
-) -> ReloadResult | None:
-    """Reload a dataset; continues where a killed reload stood. None when it was stopped.
+def reload(context: EngineContext, request: ReloadRequest) -> ReloadResult | None:
+    """Reload a dataset, or continue a reload that was killed. None when it was stopped.
 
-    `files` is a glob below the landing path, by default the dataset's full load (`load_of`): all of
-    them are read, also those that were read before. `as_of` is when the load began, for formats
-    whose order shows the time (`Format.place_of_load`): later changes stay as they are.
-    `from_source`: a stream that has landed is read at its source, as far as it had landed; those
-    that never landed always are. `source` is that one, by default what their settings say.
-    `capture` is what lands the task's files, if the project has it: its database is the load.
-
-    Raises OperationError, and leaves Current as it is: no file is there, a file changed while it
-    was read, the source has deleted records that the table read, or the load is not whole and that
-    is not accepted (see `lake.reload.finish`).
+    Raises OperationError, and leaves Current as it is: there are no files, a file changed while it
+    was read, the source has deleted records that the table read, or the load is incomplete and that
+    is not accepted.
     """
-    with ExitStack() as opened:
-        return _reloaded(
-            context, task, dataset, mode=mode, files=files, as_of=as_of, source=source,
-            from_source=from_source,
-            accept_incomplete=accept_incomplete, capture=capture, opened=opened,
-        )  # fmt: skip
-
-
-def _reloaded(
-    context: EngineContext,
-    task: StorageTask,
-    dataset: ResolvedDataset,
-    *,
-    mode: ReloadMode,
-    files: str | None,
-    as_of: datetime | None,
-    accept_incomplete: bool,
-    from_source: bool,
-    source: Source | None,
-    capture: ConnectedCapture | None,
-    opened: ExitStack,
-) -> ReloadResult | None:
     started = context.clock.monotonic()
-    working = WorkingDataset.open(context, dataset)
+    working = WorkingDataset.open(context, request.dataset)
     table = working.table
-    landing = TaskLanding(context, task)
-    if table.state.copy.reloading is not None:
-        # A reload goes on with the files that it began with.
-        files = files or table.state.copy.reloading.glob
-    load: _FilesLoad | DirectLoad | LandedLoad | CapturedLoad
-    if isinstance(task, DirectTask):
-        load = DirectLoad(context, working, task, mode, source)
-    elif capture is not None:
-        load = CapturedLoad(context, working, task, capture, mode=mode)
-        opened.callback(load.close)
-    elif from_source or _is_of_source(working):
-        load = LandedLoad(context, working, task, mode, source)
-    else:
-        load = _FilesLoad(working, load_of(working, landing, files or _of_all(dataset, mode)))
-    table.take_over()
-    load.refuse(files)
-    is_new = table.state.copy.reloading is None
-    if is_new and table.table.files(Partition.CHANGES, table.state.snapshot):
-        working.apply("a reload begins")
-    if isinstance(load, CapturedLoad):
-        place = load.place
-    else:
-        place = None if as_of is None else landing.format.place_of_load(as_of, dataset)
-    until = load.until if isinstance(load, LandedLoad) else None
-    lake.begin(table, mode, now=as_of or context.clock.now(), place=place, glob=files, until=until)
-    load.gather()
-    if context.stop.is_set():
-        return None
-    gathered = lake.under_way(table)
-    applied = take_in(working, incomplete="accept" if accept_incomplete else "refuse")
+    begun = table.state.copy.reloading
+    # A reload continues with the files that it began with.
+    files = request.files or (None if begun is None else begun.glob)
+    with ExitStack() as opened:
+        load = _load_of(context, working, request, files, opened)
+        table.take_over()
+        load.refuse(files)
+        is_new = table.state.copy.reloading is None
+        if is_new and table.table.files(Partition.CHANGES, table.state.snapshot):
+            working.apply("a reload begins")
+        lake.begin(
+            table,
+            request.mode,
+            now=request.as_of or context.clock.now(),
+            place=_position_of(load, request, context),
+            glob=files,
+            until=load.until if isinstance(load, LandedLoad) else None,
+        )
+        load.gather()
+        if context.stop.is_set():
+            return None
+        gathered = lake.under_way(table)
+        incomplete: Incomplete = "accept" if request.accept_incomplete else "refuse"
+        applied = finish_reload(working, incomplete=incomplete)
     seconds = round(context.clock.monotonic() - started, 3)
     working.tell_applied(applied)
     figures = applied.figures
@@ -131,13 +121,48 @@ def _reloaded(
     )
 
 
-def _is_of_source(working: WorkingDataset) -> bool:
-    """Whether a reload has begun that reads landed batches at their source: it goes on there."""
+def _load_of(
+    context: EngineContext,
+    working: WorkingDataset,
+    request: ReloadRequest,
+    files: str | None,
+    opened: ExitStack,
+) -> _FilesLoad | DirectLoad | LandedLoad | CapturedLoad:
+    """Where the load comes from; `opened` closes what it opens."""
+    task, mode = request.task, request.mode
+    if isinstance(task, DirectTask):
+        return DirectLoad(context, working, task, mode, request.source)
+    if request.capture is not None:
+        captured = CapturedLoad(context, working, task, request.capture, mode=mode)
+        opened.callback(captured.close)
+        return captured
+    if request.from_source or _continues_at_source(working):
+        return LandedLoad(context, working, task, mode, request.source)
+    glob = files or _all_batches(request.dataset, mode)
+    return _FilesLoad(working, landed_full_load(working, TaskLanding(context, task), glob))
+
+
+def _position_of(
+    load: _FilesLoad | DirectLoad | LandedLoad | CapturedLoad,
+    request: ReloadRequest,
+    context: EngineContext,
+) -> str | None:
+    """The position of the load in the order of events; None where the format defines it."""
+    if isinstance(load, CapturedLoad):
+        return load.place
+    if request.as_of is None:
+        return None
+    landing = TaskLanding(context, request.task)
+    return landing.format.place_of_load(request.as_of, request.dataset)
+
+
+def _continues_at_source(working: WorkingDataset) -> bool:
+    """Whether a reload that reads landed batches at their source is under way."""
     return working.reloading is not None and working.reloading.until is not None
 
 
-def _of_all(dataset: ResolvedDataset, mode: ReloadMode) -> str | None:
-    """All batches of a stream, also where the first are gone: nothing is deleted for that then."""
+def _all_batches(dataset: ResolvedDataset, mode: ReloadMode) -> str | None:
+    """All batches of a stream, even if the first are gone, when a missing row deletes nothing."""
     keeps = mode == KEEPING and rules_of(dataset.landing.format).in_order
     return dataset.landing.glob if keeps else None
 
@@ -147,13 +172,13 @@ class _FilesLoad:
     """A load that is in files; see `DirectLoad`."""
 
     working: WorkingDataset
-    load: Load
+    load: FullLoad
 
     def refuse(self, files: str | None) -> None:
         """Raise OperationError when there is nothing to reload from."""
         refuse_direct(self.working.table)
         if self.working.reloading is None:
-            refuse_nothing(self.load, self.working.table.dataset, files)
+            refuse_no_files(self.load, self.working.table.dataset, files)
 
     def gather(self) -> None:
         """Gather all of it, or until asked to stop. Raises OperationError when a file changed."""

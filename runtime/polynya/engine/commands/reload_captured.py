@@ -16,7 +16,7 @@ from polynya.capture.worker.masks import TableMasks
 from polynya.engine.commands.capture_requests import database_of, secrets_of
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.tasks.capture_process import limit_of, masks_of
+from polynya.engine.tasks.capture_process import lob_limit, masks_of
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.registry import format_of
@@ -77,7 +77,7 @@ class CapturedLoad:
         view = self._view_of(database, tuple(tables.values()))
         self._opened.callback(view.close)
         given = masks_of(self._capture, secrets_of(self._capture))
-        masks = TableMasks.of(given, tables, limit_of(self._capture))
+        masks = TableMasks.of(given, tables, lob_limit(self._capture))
         self._view = tables[name], view, masks
 
     @property
@@ -141,7 +141,7 @@ class CapturedLoad:
         complete = False
         while not complete:
             batch, part, complete = self._read(store, part)
-            batch = self._working.evolved(self._working.mapped(batch))
+            batch = self._working.apply_schema_changes(self._working.mapped(batch))
             with self._working.views_following():
                 result = lake.load(self._working.table, batch, now=now)
             self._working.tell(

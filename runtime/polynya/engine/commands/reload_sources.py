@@ -12,7 +12,7 @@ from typing import Final
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.tasks.loads import gather_stream
+from polynya.engine.tasks.loads import gather_from_stream
 from polynya.formats.files import nothing_to_reload, start_of
 from polynya.formats.landed import StreamFooter
 from polynya.lake.copy.reload import pairs_of_places
@@ -29,7 +29,7 @@ from polynya.streams.registry import source_of
 from polynya.streams.source import InOrder, Position, Source
 from polynya.transform.landed_only import landed_only
 
-UNMOVED: Final = "what was loaded is kept beside Current, which is as before"
+NOTHING_MOVED: Final = "what was loaded is kept beside Current, which is as before"
 
 
 class DirectLoad:
@@ -61,7 +61,7 @@ class DirectLoad:
             )
         source = self._task.reads.source.files
         if source is not None and source.delete_after_load and self._mode != KEEPING:
-            raise overtaken(self._working, "files are deleted once they were read")
+            raise source_lost_records(self._working, "files are deleted once they were read")
         self._wanted()
 
     def gather(self) -> None:
@@ -70,7 +70,7 @@ class DirectLoad:
         Raises as `refuse`, SuspendedError or TaskStoppedError when a policy says that a batch may
         not be taken, and OperationError when the newest row of a record is undecidable.
         """
-        gather_stream(self._working, self._reader, self._wanted, self._source.kind)
+        gather_from_stream(self._working, self._reader, self._wanted, self._source.kind)
         if not self._context.stop.is_set() and self._streams is not None:
             refuse_disorder(self._working, self._source.order_of(self._streams))
 
@@ -102,7 +102,9 @@ def refuse_lost(working: WorkingDataset, wanted: Wanted, mode: ReloadMode) -> No
     """Raise OperationError for what the source has no more, where that would be deleted."""
     if wanted.next.lost and mode != KEEPING:
         first = wanted.next.lost[0]
-        raise overtaken(working, f"{first.at} from {first.begin or 'its begin'} on ({first.why})")
+        raise source_lost_records(
+            working, f"{first.at} from {first.begin or 'its begin'} on ({first.why})"
+        )
 
 
 def refuse_disorder(working: WorkingDataset, in_order: InOrder) -> None:
@@ -114,13 +116,13 @@ def refuse_disorder(working: WorkingDataset, in_order: InOrder) -> None:
                 f"records of {working.name} have messages in {one} and in {other}: "
                 "nobody can tell which of these came first",
                 where=f"task {working.table.dataset.task}",
-                state=UNMOVED,
+                state=NOTHING_MOVED,
                 fix="give the load up with `--abandon`. Name a column with the order as "
                 "`sequence_by`, or reload from landed batches where there are some",
             )
 
 
-def overtaken(working: WorkingDataset, what: str) -> OperationError:
+def source_lost_records(working: WorkingDataset, what: str) -> OperationError:
     """The error of a reload whose source has deleted something."""
     return OperationError(
         "POLYNYA-STR-066",
@@ -188,7 +190,7 @@ class LandedLoad:
         Raises as `refuse`, and OperationError when it is not what had landed: another number of
         messages, or rows of one record whose newest one is undecidable.
         """
-        gather_stream(self._working, self._reader, self._wanted, self._source.kind)
+        gather_from_stream(self._working, self._reader, self._wanted, self._source.kind)
         if not self._context.stop.is_set():
             self._refuse_other_count()
             refuse_disorder(self._working, self._source.order_of(self._again.streams))
@@ -222,7 +224,7 @@ class LandedLoad:
             f"and {landed:,} had landed",
             why="it is compacted, or has deleted some, or gives others than it did",
             where=f"task {self._task.name}",
-            state=UNMOVED,
+            state=NOTHING_MOVED,
             fix="`--abandon` it. `--mode compare_and_apply_without_deleted_rows` takes fewer "
             "messages and keeps the other records",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.inventory import Entry
+from polynya.engine.inventory import ProjectTable
 from polynya.formats.base import ReadBatch, RereadRequest
 from polynya.formats.batch import WHOLE_FILE, Rejected
 from polynya.formats.registry import format_of
@@ -30,7 +30,9 @@ class ReplayResult:
     files: tuple[str, ...]
 
 
-def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | None) -> ReplayResult:
+def replay(
+    context: EngineContext, entry: ProjectTable, identifiers: Sequence[str] | None
+) -> ReplayResult:
     """Read the chosen records of one table again (all without a choice); a commit a table."""
     if entry.dataset.landing.extracts is not None:
         raise _of_an_extract(entry.dataset)
@@ -76,14 +78,14 @@ def _of_an_extract(dataset: ResolvedDataset) -> OperationError:
     )
 
 
-def _groups(entry: Entry, files: set[str]) -> list[set[str]]:
+def _groups(entry: ProjectTable, files: set[str]) -> list[set[str]]:
     """The files whose records one batch can hold, in order."""
     if not files or entry.is_ledger:
         return [files] if files else []
     return format_of(entry.task).reread_groups(files, entry.dataset)
 
 
-def _reread(working: WorkingDataset, entry: Entry, records: Sequence[Rejected]) -> ReadBatch:
+def _reread(working: WorkingDataset, entry: ProjectTable, records: Sequence[Rejected]) -> ReadBatch:
     tables = {source: one.known for source, one in _tables_of(working, entry).items()}
     if not tables and not records:
         # Whole files of no table: the next run looks at them again.
@@ -92,7 +94,7 @@ def _reread(working: WorkingDataset, entry: Entry, records: Sequence[Rejected]) 
     return format_of(entry.task).reread(request)
 
 
-def _tables_of(working: WorkingDataset, entry: Entry) -> Mapping[str, WorkingDataset]:
+def _tables_of(working: WorkingDataset, entry: ProjectTable) -> Mapping[str, WorkingDataset]:
     """By source, the tables that the records of an entry may belong to."""
     if not entry.is_ledger:
         return {working.known.source: working}
@@ -105,7 +107,7 @@ def _tables_of(working: WorkingDataset, entry: Entry) -> Mapping[str, WorkingDat
 
 
 def _copied(
-    working: WorkingDataset, entry: Entry, batch: ReadBatch, replayed: Replayed
+    working: WorkingDataset, entry: ProjectTable, batch: ReadBatch, replayed: Replayed
 ) -> CopyResult:
     """Copy what was read: records of a shared file may belong to any dataset of the task.
 

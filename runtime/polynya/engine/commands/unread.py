@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.tasks.storage import policy_of_new
+from polynya.engine.tasks.storage import policy_for_new
 from polynya.formats.batch import FilePart, FileProgress
 from polynya.formats.extracts import landed_extracts
 from polynya.formats.registry import format_of
@@ -26,10 +26,10 @@ from polynya.store.object_store import ObjectInfo
 from polynya.store.places import store_at
 
 #: Unread files by dataset.
-Unread = Mapping[str, Sequence[FilePart]]
+UnreadFiles = Mapping[str, Sequence[FilePart]]
 
 
-def unread_files(target: ResolvedTarget, task: StorageTask, unit: str) -> Unread:
+def unread_files(target: ResolvedTarget, task: StorageTask, unit: str) -> UnreadFiles:
     """The unread files of each dataset of a unit: a declared dataset, or a task that finds them.
 
     As its own process would see them now. Raises what reading the landing zone or tables raises.
@@ -50,11 +50,13 @@ def unread_files(target: ResolvedTarget, task: StorageTask, unit: str) -> Unread
     return {unit: _of_dataset(task, dataset, landed, _state(catalog, dataset))}
 
 
-def _of_folders(task: StorageTask, landed: Sequence[ObjectInfo], catalog: Tables | None) -> Unread:
+def _of_folders(
+    task: StorageTask, landed: Sequence[ObjectInfo], catalog: Tables | None
+) -> UnreadFiles:
     """Of a task whose source tables have folders; those that wait for a decision are left out."""
     folders = format_of(task).tables(landed)
     members = _state(catalog, ledger_dataset(task)).membership.members
-    new = policy_of_new(task, members, folders.tables)
+    new = policy_for_new(task, members, folders.tables)
     taken = set(folders.tables) - new.ignored - new.suspended
     routes, _ = datasets_of_sources(task, taken, known=members)
     return {

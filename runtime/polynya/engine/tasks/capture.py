@@ -1,205 +1,134 @@
-"""The reports of a capture process as typed events, and expiry of its landed batches."""
+"""A capture as a unit of work: a process captures, and the unit only reads its messages."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from typing_extensions import override
 
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.wire import error_of
-from polynya.engine.tasks.capture_process import Said
-from polynya.model.errors import PolynyaError
-from polynya.observe.capture import (
-    CaptureLag,
-    CaptureLanded,
-    CaptureLoaded,
-    CaptureStreaming,
-    CaptureTable,
-    CaptureTableFailed,
+from polynya.capture.landing.position import Position, unloaded
+from polynya.capture.wire import Asking, Mode, Wish
+from polynya.engine.context import EngineContext
+from polynya.engine.tasks.capture_process import (
+    CaptureProcess,
+    CaptureSecrets,
+    WorkerProcess,
+    worker_settings,
 )
-from polynya.observe.events import Event, EventSink, StepEnded, StepProgress
+from polynya.engine.tasks.capture_supervisor import CaptureSupervisor, ReloadSchedule
+from polynya.engine.unit import StepResult, TimeSlice, Unit
+from polynya.lake.spark.cache import cache_root
+from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.target import ResolvedTarget
+from polynya.observe.events import EventSink
+from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
-from polynya.streams.landed_status import Batches, Numbered
+from polynya.store.vault import vault
+from polynya.streams.landed_status import Batches, Expiry, Numbered
 
-#: What the process calls a table that was given up, and what people do.
-_WORDS: Final = {"suspended": "error"}
+#: How long a step of a run that ends waits for messages of the process.
+_MESSAGE_WAIT_SECONDS: Final = 0.25
+#: Pause between two steps of a run that continues.
+_POLL_SECONDS: Final = 0.25
 
 
-@dataclass(slots=True)
-class Telling:
-    """Reports one capture. The messages come from another process, so any field may be missing.
+def capture_unit(context: EngineContext, task: ConnectedCapture) -> Unit:
+    """The unit of a capture."""
+    assert context.target is not None, "a capture is told where its landing zone is"
+    supervisor = supervisor_of(
+        task, context.target, context.landing, clock=context.clock, sink=context.sink
+    )
+    landing = CaptureUnit(context, supervisor)
+    return Unit(task.name, task.name, landing.step, lands=True)
 
-    Attributes:
-        failed: the error that ended the process, if it named one.
-        landed: something has landed since this was set to False.
-        works: the database answered since this was set to False.
-        begun: it has begun with what it was asked for since this was set to False.
-    """
 
-    task: str
-    sink: EventSink
-    failed: PolynyaError | None = None
-    landed: bool = False
-    works: bool = False
-    begun: bool = False
-    _states: dict[str, str] = field(default_factory=dict)
-    _before: dict[str, int] = field(default_factory=dict)
-    _loading: set[str] = field(default_factory=set)
-    _notes: tuple[str, ...] = ()
+class CaptureUnit:
+    """Captures a database as one unit. The process ends when the run stops."""
 
-    def take(self, said: Said) -> None:
-        """Report one message of the process; unknown ones are ignored."""
-        match said.get("type"):
-            case "tables":
-                self.begun = True
-                self._tables(said.get("tables"))
-            case "progress":
-                self._progress(said)
-            case "loaded":
-                self._loaded(said)
-            case "landed":
-                self._landed(said)
-            case "lag":
-                self._lag(said)
-            case "streaming":
-                self.works = True
-                self.sink(CaptureStreaming(subject=self.task, task=self.task))
-            case "table_failed":
-                self._table_failed(said)
-            case "failed":
-                self.failed = error_of(_mapping(said.get("error")))
+    def __init__(self, context: EngineContext, supervisor: CaptureSupervisor) -> None:
+        self._context, self._supervisor = context, supervisor
+        self._watched = False
 
-    def over(self) -> None:
-        """The process has ended: nothing is under way any more."""
-        for table in sorted(self._loading):
-            self._step_ended(table)
-        self._states.clear()
-
-    def _tables(self, tables: Any) -> None:
-        for name, facts in _mapping(tables).items():
-            state = _WORDS.get(said := str(_mapping(facts).get("state")), said)
-            self._before[name] = _count(_mapping(facts).get("rows"))
-            if self._states.get(name) != state:
-                self._states[name] = state
-                rows = _count(_mapping(facts).get("rows"))
-                self._tell(
-                    CaptureTable(subject=self._name(name), task=self.task, state=state, rows=rows)
-                )
-
-    def _progress(self, said: Said) -> None:
-        table = str(said.get("table"))
-        self._loading.add(table)
-        rows, size = _count(said.get("rows")), _count(said.get("bytes"))
-        seconds = _number(said.get("seconds")) or 0.0
-        rows_left = _left(_number(said.get("rows_estimate")), rows)
-        before = min(rows, self._before.get(table, 0))
-        now = rows - before
-        counted_rows = f"{rows:,} rows, " if rows_left is None else ""
-        left = rows_left * seconds / now if rows_left is not None and now else None
-        self._tell(
-            StepProgress(
-                subject=self._name(table),
-                task=self.task,
-                step="loading",
-                seconds=seconds,
-                rows=rows,
-                rows_before=before,
-                rows_left=None if rows_left is None else int(rows_left),
-                left_seconds=left,
-                detail=f"{counted_rows}{size / 2**20:,.1f} MiB",
-            )
+    def step(self, turn: TimeSlice) -> StepResult:
+        """Listen for a moment. In a run that ends the capture is over when it did all there is."""
+        self._end_with_the_run()
+        look = self._supervisor.look(
+            once=turn.at_once, patience=_MESSAGE_WAIT_SECONDS if turn.at_once else 0.0
         )
-
-    def _loaded(self, said: Said) -> None:
-        table = str(said.get("table"))
-        self.works = True
-        self._step_ended(table)
-        self._tell(
-            CaptureLoaded(
-                subject=self._name(table),
-                task=self.task,
-                rows=_count(said.get("rows")),
-                bytes=_count(said.get("bytes")),
-                seconds=_number(said.get("seconds")) or 0.0,
+        if turn.at_once:
+            return (
+                StepResult(landed=look.landed)
+                if look.done
+                else StepResult(more=True, landed=look.landed)
             )
-        )
+        if look.refused is not None:
+            return StepResult(refused=look.refused, landed=look.landed)
+        return StepResult(landed=look.landed, look_again=max(look.wait, _POLL_SECONDS))
 
-    def _landed(self, said: Said) -> None:
-        self.works = self.landed = True
-        self._tell(
-            CaptureLanded(
-                subject=self.task,
-                task=self.task,
-                number=_count(said.get("number")),
-                events=_count(said.get("events")),
-                bytes=_count(said.get("bytes")),
-                object_bytes=_count(said.get("object_bytes")),
-                seconds=_number(said.get("seconds")) or 0.0,
-            )
-        )
+    def _end_with_the_run(self) -> None:
+        """A unit has no last turn, so a thread of its own waits for the end."""
+        if self._watched:
+            return
+        self._watched = True
 
-    def _lag(self, said: Said) -> None:
-        notes = said.get("notes")
-        found = tuple(map(str, notes)) if isinstance(notes, list) else ()
-        size = _number(said.get("bytes"))
-        # A lasting state is reported once.
-        news = found if found != self._notes else ()
-        self._notes = found
-        self._tell(
-            CaptureLag(
-                subject=self.task,
-                task=self.task,
-                bytes=None if size is None else int(size),
-                seconds=_number(said.get("seconds")),
-                notes=news,
-            )
-        )
+        def wait() -> None:
+            self._context.stop.wait()
+            self._supervisor.close()
 
-    def _table_failed(self, said: Said) -> None:
-        table = str(said.get("table"))
-        self._step_ended(table)
-        error = error_of(_mapping(said.get("error")))
-        suspended, refused = bool(said.get("suspended")), bool(said.get("refused"))
-        self._tell(
-            CaptureTableFailed(
-                subject=self._name(table),
-                task=self.task,
-                error=error,
-                suspended=suspended,
-                refused=refused,
-            )
-        )
-
-    def _step_ended(self, table: str) -> None:
-        if table in self._loading:
-            self._loading.discard(table)
-            self._tell(StepEnded(subject=self._name(table), task=self.task))
-
-    def _name(self, table: str) -> str:
-        return f"{self.task}/{table}"
-
-    def _tell(self, event: Event) -> None:
-        self.sink(event)
+        threading.Thread(target=wait, name="capture-end", daemon=True).start()
 
 
-def _left(estimate: float | None, done: float) -> float | None:
-    """What is left of an estimate; None where the estimate was too low."""
-    return None if estimate is None or estimate < done else estimate - done
+def supervisor_of(
+    task: ConnectedCapture,
+    target: ResolvedTarget,
+    store: ObjectStore,
+    *,
+    clock: Clock,
+    sink: EventSink,
+) -> CaptureSupervisor:
+    """The supervisor of a task's capture; it has started nothing yet."""
+    reloads = None
+    if task.update_method == "reload" and task.schedule is not None:
+        reloads = ReloadSchedule(task.schedule, lambda: last_landed(store, task.place))
+    return CaptureSupervisor(
+        task.name,
+        task.errors.environment,
+        CaptureLauncher(task, target),
+        Asking(store, task.place),
+        clock=clock,
+        sink=sink,
+        reloads=reloads,
+        expire=_expiry(task, store),
+    )
 
 
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+@dataclass(frozen=True, slots=True)
+class CaptureLauncher:
+    """Starts the capture process of a task."""
+
+    task: ConnectedCapture
+    target: ResolvedTarget
+
+    def __call__(self, mode: Mode, wishes: Sequence[Wish]) -> CaptureProcess:
+        """Start it. Raises PolynyaError: a secret cannot be read, a process not started."""
+        secrets = CaptureSecrets(self.task.name, os.environ, vault())
+        settings = worker_settings(self.task, self.target, mode, secrets, wishes)
+        log_file = cache_root() / "log" / f"capture-{self.task.name}.log"
+        return WorkerProcess(settings, log_file)
 
 
-def _count(value: Any) -> int:
-    return int(_number(value) or 0)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _expiry(task: ConnectedCapture, store: ObjectStore) -> Callable[[datetime], int]:
+    keep = task.folder_retention.keep
+    if keep == "keep":
+        return lambda _: 0
+    expiry = Expiry(CapturedBatches(store, task.place), keep)
+    return lambda now: expiry.expire(now).batches
 
 
 class CapturedBatches(Batches):
@@ -228,3 +157,11 @@ class CapturedBatches(Batches):
     @override
     def delete(self, number: int) -> None:
         self._store.delete(self._log.path(number))
+
+
+def last_landed(store: ObjectStore, folder: str) -> datetime | None:
+    """When a capture had loaded everything; None: never, or a load did not come to its end."""
+    newest = CaptureLog(store, folder).newest()
+    if newest is None or unloaded(Position.of(newest.position)):
+        return None
+    return newest.written_at

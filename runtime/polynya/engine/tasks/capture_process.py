@@ -34,15 +34,15 @@ COMMAND: Final = (sys.executable, "-m", "polynya.capture.worker")
 #: What a process that is asked to end may take: it lands what it has.
 END_SECONDS: Final = 20.0
 #: An event is far smaller; what is longer is none.
-_LONGEST_LINE: Final = 8 * 2**20
+_LONGEST_MESSAGE_BYTES: Final = 8 * 2**20
 
-Said: TypeAlias = Mapping[str, Any]
+WorkerMessage: TypeAlias = Mapping[str, Any]
 
 
-class Process(Protocol):
+class CaptureProcess(Protocol):
     """What captures; `WorkerProcess` is the real one."""
 
-    def take(self, patience: float) -> list[Said]:
+    def take(self, patience: float) -> list[WorkerMessage]:
         """Its messages since the last call; waits some seconds for the first one."""
         ...
 
@@ -60,14 +60,14 @@ class Process(Protocol):
         ...
 
 
-class WorkerProcess(Process):
-    """See `Process`. It also ends when this process does, however that is: its input ends then."""
+class WorkerProcess(CaptureProcess):
+    """The real process. It also ends when this process ends for any reason: its input is closed."""
 
     def __init__(
         self, settings: WorkerSettings, log_file: Path, command: Sequence[str] | None = None
     ) -> None:
         """Start it. Raises DependencyError, POLYNYA-GTW-067, when that is not possible."""
-        self._said: list[Said] = []
+        self._said: list[WorkerMessage] = []
         self._changed = threading.Condition()
         self._heard_all = False
         try:
@@ -95,7 +95,7 @@ class WorkerProcess(Process):
         threading.Thread(target=self._listen, name=name, daemon=True).start()
 
     @override
-    def take(self, patience: float) -> list[Said]:
+    def take(self, patience: float) -> list[WorkerMessage]:
         with self._changed:
             self._changed.wait_for(lambda: self._said or self._heard_all, patience)
             said, self._said = self._said, []
@@ -136,8 +136,8 @@ class WorkerProcess(Process):
 
     def _listen(self) -> None:
         assert self._process.stdout is not None, "it was started with a pipe"
-        while line := self._process.stdout.readline(_LONGEST_LINE):
-            said = _event(line)
+        while line := self._process.stdout.readline(_LONGEST_MESSAGE_BYTES):
+            said = _message(line)
             if said is not None:
                 with self._changed:
                     self._said.append(said)
@@ -148,7 +148,7 @@ class WorkerProcess(Process):
             self._changed.notify_all()
 
 
-def _event(line: bytes) -> Said | None:
+def _message(line: bytes) -> WorkerMessage | None:
     """An event; None for a line that is none, such as what a library prints."""
     try:
         said = json.loads(line)
@@ -160,7 +160,7 @@ def _event(line: bytes) -> Said | None:
     return None
 
 
-class Secrets:
+class CaptureSecrets:
     """Opens the secrets of one task."""
 
     def __init__(self, task: str, environment: Mapping[str, str], vault: Vault) -> None:
@@ -203,18 +203,18 @@ class Secrets:
             ) from error
 
 
-def access_of(task: ConnectedCapture, secrets: Secrets) -> Access:
-    """How the database of a task is reached. Raises as `Secrets.text`."""
+def access_of(task: ConnectedCapture, secrets: CaptureSecrets) -> Access:
+    """How the database of a task is reached. Raises as `CaptureSecrets.text`."""
     access = access_to(task.database, task.name, secrets)
     rows = dict(task.rows)
     follows = task.update_method == "cdc"
     return replace(access, slot=task.slot, publication=task.publication, rows=rows, follows=follows)
 
 
-def access_to(connection: Connection, name: str, secrets: Secrets) -> Access:
+def access_to(connection: Connection, name: str, secrets: CaptureSecrets) -> Access:
     """How a connection is reached, under a name of a task or its own.
 
-    Raises as `Secrets.text`, and OperationError for certificates that are elsewhere.
+    Raises as `CaptureSecrets.text`, and OperationError for certificates that are elsewhere.
     """
     return Access(
         type=connection.type,
@@ -251,10 +251,10 @@ def worker_settings(
     task: ConnectedCapture,
     target: ResolvedTarget,
     mode: Mode,
-    secrets: Secrets,
+    secrets: CaptureSecrets,
     wishes: Sequence[Wish] = (),
 ) -> WorkerSettings:
-    """All settings that the process receives. Raises as `Secrets.text`."""
+    """All settings that the process receives. Raises as `CaptureSecrets.text`."""
     return WorkerSettings(
         task=task.name,
         mode=mode,
@@ -280,20 +280,20 @@ def worker_settings(
     )
 
 
-def masks_of(task: ConnectedCapture, secrets: Secrets) -> dict[str, dict[str, Any]]:
-    """Masks by table and column, with the keys of their hashes. Raises as `Secrets.text`."""
+def masks_of(task: ConnectedCapture, secrets: CaptureSecrets) -> dict[str, dict[str, Any]]:
+    """Masks by table and column, with the keys of their hashes. Raises as `CaptureSecrets.text`."""
     return {
         table: {column: _mask(mask, secrets) for column, mask in columns.items()}
         for table, columns in task.mask.items()
     }
 
 
-def limit_of(task: ConnectedCapture) -> Limit | None:
+def lob_limit(task: ConnectedCapture) -> Limit | None:
     """How long its values may be; None: as long as the database gives them."""
     return None if task.lobs is None else Limit(task.lobs.limit, task.lobs.then)
 
 
-def _mask(mask: MaskSetting, secrets: Secrets) -> Any:
+def _mask(mask: MaskSetting, secrets: CaptureSecrets) -> Any:
     if mask == "drop":
         return mask
     if mask.hash is not None:

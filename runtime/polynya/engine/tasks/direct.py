@@ -11,10 +11,15 @@ from typing import Final
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
-from polynya.engine.maintenance import MaintenanceBeside
-from polynya.engine.tasks.storage import AppliesBeside
-from polynya.engine.tasks.streams import LONG_RECORDS, STREAM_LOOK_SECONDS, ReadBatch, StreamBacklog
-from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn
+from polynya.engine.maintenance import MaintenanceUnit
+from polynya.engine.tasks.storage import ApplyUnit
+from polynya.engine.tasks.streams import (
+    LONG_STEP_RECORDS,
+    STREAM_LISTING_SECONDS,
+    StreamBacklog,
+    StreamBatch,
+)
+from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.lake.table.ownership import enter, refuse_landed
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.stream_landing import DirectTask
@@ -27,7 +32,7 @@ from polynya.streams.source import Source
 _NOTHING_FOUND: Final = FoundStreams(())
 
 
-class DirectDataset:
+class DirectUnit:
     """Brings one dataset up to date with its stream: a batch in each interval, more while behind.
 
     The interval is that of the landing, or `batch.freshness` where that is longer.
@@ -44,8 +49,8 @@ class DirectDataset:
         self._source = source or source_of(context.spark, task.reads, context.access, context.clock)
         self._reader = DirectReader(task, self._source)
         self._tables = OpenTables(context, task)
-        self._applies = AppliesBeside(task, dataset)
-        self._maintenance = MaintenanceBeside(dataset)
+        self._applies = ApplyUnit(task, dataset)
+        self._maintenance = MaintenanceUnit(dataset)
         name = f"{task.reads.name}/{task.reads_table}"
         self._backlog = StreamBacklog(context, task.reads, name)
         self._found = _NOTHING_FOUND
@@ -53,17 +58,17 @@ class DirectDataset:
         self._due: float | None = None
         self._interval = max(task.reads.interval, task.batch.freshness).total_seconds()
 
-    def step(self, turn: Turn) -> Ended:
+    def step(self, turn: TimeSlice) -> StepResult:
         """Copy the next batch; when all is copied apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             ended = self._applies.copied(table, turn, lambda: self._copy_next(table, turn))
             return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
 
-    def _copy_next(self, table: WorkingDataset, turn: Turn) -> Ended:
+    def _copy_next(self, table: WorkingDataset, turn: TimeSlice) -> StepResult:
         began = self._context.clock.monotonic()
         if not turn.at_once and self._due is not None and began < self._due:
-            return Ended(look_again=self._due - began, refused=self._found.refused)
+            return StepResult(look_again=self._due - began, refused=self._found.refused)
         refuse_landed(table.table)
         if table.reloading is not None:
             return self._left_to_reload(table)
@@ -81,7 +86,7 @@ class DirectDataset:
         self._backlog.decided(wanted.next.records, wanted.next.behind, began)
         if wanted.is_nothing:
             return self._wait(began, turn)
-        if wanted.next.records >= LONG_RECORDS and not turn.long:
+        if wanted.next.records >= LONG_STEP_RECORDS and not turn.long:
             return TOO_LONG
         read = self._copy(table, wanted, began)
         return turn.more if turn.at_once or read.behind else self._wait(began, turn)
@@ -91,7 +96,7 @@ class DirectDataset:
         table.copy(read.batch, began=began)
         now = self._context.clock.monotonic()
         self._backlog.done(
-            ReadBatch(read.records, read.size_bytes, read.end, read.behind), began, now
+            StreamBatch(read.records, read.size_bytes, read.end, read.behind), began, now
         )
         for lost in read.lost:
             table.tell(
@@ -104,7 +109,7 @@ class DirectDataset:
 
     def _look(self, table: WorkingDataset, now: float) -> None:
         """Look which streams there are, now and then."""
-        if self._looked_at is not None and now < self._looked_at + STREAM_LOOK_SECONDS:
+        if self._looked_at is not None and now < self._looked_at + STREAM_LISTING_SECONDS:
             return
         position = table.table.state.copy.position.stream
         self._found = streams_of(self._task, self._source, position)
@@ -114,15 +119,15 @@ class DirectDataset:
                 event = StreamIgnored(subject=table.name, task=self._task.name, stream=stream)
                 table.tell(event)
 
-    def _wait(self, began: float, turn: Turn) -> Ended:
+    def _wait(self, began: float, turn: TimeSlice) -> StepResult:
         """Nothing is left for now: the next batch is due an interval after this one began."""
         if turn.at_once:
-            return Ended(refused=self._found.refused)
+            return StepResult(refused=self._found.refused)
         self._due = began + self._interval
         left = max(0.0, self._due - self._context.clock.monotonic())
-        return Ended(look_again=left, refused=self._found.refused)
+        return StepResult(look_again=left, refused=self._found.refused)
 
-    def _left_to_reload(self, table: WorkingDataset) -> Ended:
+    def _left_to_reload(self, table: WorkingDataset) -> StepResult:
         """Only the reload reads on, which takes the position with it."""
         if self._context.is_news(f"{table.name} leaves a load", "direct"):
             table.tell(events.ReloadWaiting(subject=table.name, files=0))

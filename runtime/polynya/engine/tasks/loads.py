@@ -21,20 +21,20 @@ from polynya.observe.engine import ReloadLoaded
 from polynya.streams.direct import DirectReader, Wanted
 
 #: what was read so far, by path → what is to be read
-Find: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
+FindFiles: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
 #: the next batch of these files
-Read: TypeAlias = Callable[[Sequence[FilePart]], DatasetBatch]
+ReadParts: TypeAlias = Callable[[Sequence[FilePart]], DatasetBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class FullLoad:
     """The files of a load, and how they are read."""
 
-    find: Find
-    read: Read
+    find: FindFiles
+    read: ReadParts
 
 
-def gather(dataset: WorkingDataset, load: Load) -> str | None:
+def gather(dataset: WorkingDataset, load: FullLoad) -> str | None:
     """Gather until nothing is left, or until asked to stop.
 
     Returns the path of a file that changed, or left, after a part of it was read: what was gathered
@@ -56,7 +56,7 @@ def gather(dataset: WorkingDataset, load: Load) -> str | None:
     return None
 
 
-def gather_stream(
+def gather_from_stream(
     dataset: WorkingDataset,
     reader: DirectReader,
     wanted: Callable[[], Wanted],
@@ -78,7 +78,7 @@ def gather_stream(
 
 def _add(dataset: WorkingDataset, batch: DatasetBatch, *, files_left: int) -> None:
     """Add a batch to the gathered rows, and report it."""
-    mapped = dataset.evolved(dataset.mapped(batch))
+    mapped = dataset.apply_schema_changes(dataset.mapped(batch))
     with dataset.views_following():
         result = lake.load(dataset.table, mapped, now=dataset.context.clock.now())
     dataset.tell(
@@ -92,7 +92,7 @@ def _add(dataset: WorkingDataset, batch: DatasetBatch, *, files_left: int) -> No
     )
 
 
-def take_in(
+def finish_reload(
     dataset: WorkingDataset,
     *,
     incomplete: Incomplete,
@@ -110,7 +110,7 @@ def take_in(
     return applied
 
 
-def load_of(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> Load:
+def landed_full_load(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> FullLoad:
     """The full load of a dataset; `landing` is that of its task.
 
     `glob` names files below the landing path, by default those of `initial_load`, or whatever the
@@ -121,7 +121,7 @@ def load_of(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> 
     dataset, named = working.table.dataset, landing.format.full_load
     in_order = rules_of(dataset.landing.format).in_order
     named((), dataset, glob)  # refused at once, and not when the files are looked for
-    return Load(
+    return FullLoad(
         find=lambda done: unread(
             named(landing.files(), dataset, glob), done, may_grow=False, in_order=in_order
         ),
@@ -129,7 +129,7 @@ def load_of(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> 
     )
 
 
-def refuse_nothing(load: Load, dataset: ResolvedDataset, glob: str | None) -> None:
+def refuse_no_files(load: FullLoad, dataset: ResolvedDataset, glob: str | None) -> None:
     """Raise OperationError when no file of the load has landed."""
     if load.find({}).files:
         return

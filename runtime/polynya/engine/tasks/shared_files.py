@@ -23,10 +23,10 @@ from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
 from polynya.engine.errors import as_polynya
 from polynya.engine.landing import TaskLanding
-from polynya.engine.maintenance import MaintenanceBeside
-from polynya.engine.scheduler import in_threads, longer_pause
-from polynya.engine.tasks.storage import policy_of_new
-from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn
+from polynya.engine.maintenance import MaintenanceUnit
+from polynya.engine.scheduler import longer_pause, run_in_threads
+from polynya.engine.tasks.storage import policy_for_new
+from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.formats.base import ReadBatch
 from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
 from polynya.formats.files import before_file
@@ -48,7 +48,7 @@ from polynya.observe.streams import StreamLost
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _RefusedTable:
     """Why a table is refused, and until when; times in monotonic seconds."""
 
     error: PolynyaError
@@ -61,7 +61,7 @@ class RefusedTables:
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
-        self._found: dict[str, _Refusal] = {}
+        self._found: dict[str, _RefusedTable] = {}
 
     def attempt(self, source: str, work: Callable[[], None]) -> bool:
         """Do the work of one table, unless it was refused just now; returns whether it was done.
@@ -79,7 +79,7 @@ class RefusedTables:
             if told.retryable or isinstance(told, TaskStoppedError) or not self._context.is_alive():
                 raise
             pause = longer_pause(0.0 if before is None else before.pause)
-            self._found[source] = _Refusal(self._context.explained(told), now + pause, pause)
+            self._found[source] = _RefusedTable(self._context.explained(told), now + pause, pause)
             return False
         return True
 
@@ -105,7 +105,7 @@ class RefusedTables:
         return found[0] if found else None
 
 
-class CaptureTask:
+class SharedFilesTask:
     """Brings all datasets of one task up to date with its landed files."""
 
     def __init__(self, context: EngineContext, task: StorageTask) -> None:
@@ -115,14 +115,14 @@ class CaptureTask:
         self._tables = OpenTables(context, task)
         self._refused = RefusedTables(context)
         self._without: frozenset[str] = frozenset()
-        self._maintenance: dict[str, MaintenanceBeside] = {}
+        self._maintenance: dict[str, MaintenanceUnit] = {}
 
-    def step(self, turn: Turn) -> Ended:
+    def step(self, turn: TimeSlice) -> StepResult:
         """Copy the next batch of all datasets; when all is copied apply what is worth it."""
         with self._tables.in_use():
             return self._step(turn)
 
-    def _step(self, turn: Turn) -> Ended:
+    def _step(self, turn: TimeSlice) -> StepResult:
         ledger = self._tables.ledger
         routes, errors = self._routes(ledger.table.state.copy.membership)
         self._meet(routes)
@@ -140,7 +140,7 @@ class CaptureTask:
         if self._context.stop.is_set():
             return ended
         tables = self._tables.by_source.values()
-        applied = in_threads(lambda table: self._apply(table, turn), tables)
+        applied = run_in_threads(lambda table: self._apply(table, turn), tables)
         self._drop(one for one in list(self._tables.by_source) if not self._refused.accepts(one))
         if TOO_LONG in applied:
             return TOO_LONG
@@ -170,17 +170,17 @@ class CaptureTask:
         for source in sources:
             self._tables.drop(source)
 
-    def _maintained(self, ended: Ended) -> Ended:
+    def _maintained(self, ended: StepResult) -> StepResult:
         """The same, with the maintenance of each table that may have some."""
         for source, table in self._tables.by_source.items():
             known = self._maintenance
             beside = known.get(source) or known.setdefault(
-                source, MaintenanceBeside(table.table.dataset)
+                source, MaintenanceUnit(table.table.dataset)
             )
             ended = beside.after(table, ended)
         return ended
 
-    def _copy_next(self, ledger: WorkingDataset, turn: Turn) -> Ended:
+    def _copy_next(self, ledger: WorkingDataset, turn: TimeSlice) -> StepResult:
         """Copy the next batch of the shared files, unless it should wait for more."""
         landing, clock = self._landing, self._context.clock
         found = landing.unread(ledger, landing.files())
@@ -189,7 +189,7 @@ class CaptureTask:
             return IDLE
         decision = landing.pace.decide(found, turn, clock.monotonic())
         if not decision.copy:
-            return Ended(look_again=decision.wait)
+            return StepResult(look_again=decision.wait)
         if turn.must_wait_for(found.size_bytes):
             return TOO_LONG
         with ledger.copying(found):
@@ -214,7 +214,7 @@ class CaptureTask:
         before = self._tables.ledger.table.state.copy.membership
         known = {*before.members, *before.refused, *self._tables.by_source}
         known = known if before.settled else set()
-        new = policy_of_new(self._task, known, batch.datasets)
+        new = policy_for_new(self._task, known, batch.datasets)
         if new.ignored:
             self._without |= new.ignored
             batch = self._read(parts)
@@ -235,7 +235,7 @@ class CaptureTask:
 
             return self._refused.attempt(source, copy)
 
-        results = in_threads(copied, good)
+        results = run_in_threads(copied, good)
         failed = {source for source, done in zip(good, results, strict=True) if not done}
         assert batch.unrouted is not None, "what has no table is accounted for"
         done = self._tables.ledger.progress
@@ -251,7 +251,7 @@ class CaptureTask:
                 event = StreamLost.of_landing(self._task.name, folder, one)
                 self._context.sink(replace(event, task=self._task.name))
 
-    def _apply(self, table: WorkingDataset, turn: Turn) -> Ended:
+    def _apply(self, table: WorkingDataset, turn: TimeSlice) -> StepResult:
         """Apply one table, whose files were read for all of them."""
         ended = [IDLE]
 

@@ -1,6 +1,6 @@
 """Storage tasks: declared datasets, a folder per table, new tables, full extracts.
 
-The unit that copies asks for an apply (`AppliesBeside`), and the scheduler gives that unit a time
+The unit that copies asks for an apply (`ApplyUnit`), and the scheduler gives that unit a time
 slice like any other. Both hold the same open table, but each commits its own state, so neither
 undoes the other (docs/adr/0007-one-commit-per-step.md).
 
@@ -20,11 +20,11 @@ from dataclasses import dataclass
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
-from polynya.engine.landing import SharedLook, TaskLanding
-from polynya.engine.maintenance import MaintenanceBeside
+from polynya.engine.landing import SharedListing, TaskLanding
+from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.pending import apply_decision, why_copies_wait
-from polynya.engine.tasks.loads import Load, gather, take_in
-from polynya.engine.unit import IDLE, LOOK_SOON, OVER, TOO_LONG, Ended, Turn, Unit
+from polynya.engine.tasks.loads import FullLoad, finish_reload, gather
+from polynya.engine.unit import AGAIN_SOON, IDLE, OVER, TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.formats.batch import FilePart
 from polynya.formats.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
 from polynya.formats.files import Discovery, Folders, unread, unrouted
@@ -58,7 +58,7 @@ class NewSources:
         return self.names if self.policy == "suspend" else frozenset()
 
 
-def policy_of_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:
+def policy_for_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:
     """What to do with source tables that were not there before.
 
     The tables of the first run, and those that the task declares, are what was asked for.
@@ -83,7 +83,7 @@ def policy_of_new(task: StorageTask, known: Collection[str], sources: Iterable[s
     return NewSources(policy, frozenset(new))
 
 
-class AppliesBeside:
+class ApplyUnit:
     """The applies of one dataset of a task."""
 
     def __init__(self, task: StorageTask, dataset: ResolvedDataset) -> None:
@@ -91,7 +91,9 @@ class AppliesBeside:
         self._policy = task.apply
         self._table: WorkingDataset | None = None
 
-    def copied(self, table: WorkingDataset, turn: Turn, copy_next: Callable[[], Ended]) -> Ended:
+    def copied(
+        self, table: WorkingDataset, turn: TimeSlice, copy_next: Callable[[], StepResult]
+    ) -> StepResult:
         """Copy what is next, or wait where an apply cannot follow.
 
         The apply that copies wait for is asked for by `bring_up`. A run that ends when all is done
@@ -99,12 +101,12 @@ class AppliesBeside:
         """
         if why_copies_wait(table.context, table.table, self._policy) is not None:
             if not turn.at_once:
-                return LOOK_SOON
+                return AGAIN_SOON
             if table.apply_if_worth_it(self._policy, turn) is TOO_LONG:
                 return TOO_LONG
         return table.copied(copy_next)
 
-    def bring_up(self, table: WorkingDataset, turn: Turn, ended: Ended) -> Ended:
+    def bring_up(self, table: WorkingDataset, turn: TimeSlice, ended: StepResult) -> StepResult:
         """How a turn ends that copied all there was: with an apply that is worth it asked for.
 
         A run that ends when all is done applies in the same turn: nothing else is left to copy.
@@ -118,7 +120,7 @@ class AppliesBeside:
         self._table = table
         return ended.finding(self.unit)
 
-    def _step(self, turn: Turn) -> Ended:
+    def _step(self, turn: TimeSlice) -> StepResult:
         table = self._table
         if table is None or table.table.distrusted:
             return OVER
@@ -131,7 +133,7 @@ class AppliesBeside:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _FolderListing:
     """What the last look found.
 
     `sources` are the tables that are taken, `live` every file that exists.
@@ -151,19 +153,19 @@ class FolderTask:
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._units: dict[str, Unit] = {}
-        self._look: _Look | None = None
+        self._look: _FolderListing | None = None
 
-    def step(self, _turn: Turn) -> Ended:
+    def step(self, _turn: TimeSlice) -> StepResult:
         """Look which tables there are; each is brought up to date by a unit of its own."""
         with self._tables.in_use():
             return self._find()
 
-    def _find(self) -> Ended:
+    def _find(self) -> StepResult:
         ledger = self._tables.ledger
         landed = self._landing.files()
         folders, live = self._landing.format.tables(landed), {info.path for info in landed}
         members = ledger.table.state.copy.membership.members
-        new = policy_of_new(self._task, members, folders.tables)
+        new = policy_for_new(self._task, members, folders.tables)
         wanted = set(folders.tables) - new.ignored
         routes, errors = datasets_of_sources(self._task, [*members, *wanted], known=members)
         for source in sorted(new.suspended & set(routes)):
@@ -171,19 +173,19 @@ class FolderTask:
         # New tables are remembered before they hold data, and not before they were judged: one that
         # is remembered is not new.
         self._tables.remember(routes, unrouted(folders, ledger.progress), live)
-        self._look = _Look(folders, frozenset(routes), frozenset(live))
+        self._look = _FolderListing(folders, frozenset(routes), frozenset(live))
         for source in sorted(set(routes) - set(self._units)):
             table = FolderTable(self._context, self._task, routes[source], source, self._last_look)
             self._units[source] = Unit(
                 routes[source].relations.current, self._task.name, table.step
             )
-        return Ended(
+        return StepResult(
             found=tuple(self._units[source] for source in sorted(routes)),
             # The files of these tables stay where they are, unread.
             refused=ConfigErrors(errors) if errors else None,
         )
 
-    def _last_look(self) -> _Look:
+    def _last_look(self) -> _FolderListing:
         assert self._look is not None, "a table is found by a look"
         return self._look
 
@@ -197,7 +199,7 @@ class FolderTable:
         task: StorageTask,
         dataset: ResolvedDataset,
         source: str,
-        look: Callable[[], _Look],
+        look: Callable[[], _FolderListing],
     ) -> None:
         self._context = context
         self._dataset = dataset
@@ -205,10 +207,10 @@ class FolderTable:
         self._last_look = look
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
-        self._applies = AppliesBeside(task, dataset)
-        self._maintenance = MaintenanceBeside(dataset)
+        self._applies = ApplyUnit(task, dataset)
+        self._maintenance = MaintenanceUnit(dataset)
 
-    def step(self, turn: Turn) -> Ended:
+    def step(self, turn: TimeSlice) -> StepResult:
         """Copy the next batch; when all is copied apply if it is worth it."""
         look = self._last_look()
         if self._source not in look.sources:
@@ -235,16 +237,20 @@ class DeclaredDataset:
     """Brings one dataset up to date with its landed files."""
 
     def __init__(
-        self, context: EngineContext, task: StorageTask, dataset: ResolvedDataset, look: SharedLook
+        self,
+        context: EngineContext,
+        task: StorageTask,
+        dataset: ResolvedDataset,
+        look: SharedListing,
     ) -> None:
         self._dataset = dataset
         self._look = look
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
-        self._applies = AppliesBeside(task, dataset)
-        self._maintenance = MaintenanceBeside(dataset)
+        self._applies = ApplyUnit(task, dataset)
+        self._maintenance = MaintenanceUnit(dataset)
 
-    def step(self, turn: Turn) -> Ended:
+    def step(self, turn: TimeSlice) -> StepResult:
         """Copy the next batch, first full load first; when all is copied apply if it is worth it.
 
         While it is applied it is copied: an apply of a run that goes on is a unit of its own.
@@ -262,7 +268,7 @@ class DeclaredDataset:
             return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
 
 
-_HOLDING = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
+_DATA_PARTITIONS = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
 
 
 class ExtractsDataset:
@@ -281,16 +287,16 @@ class ExtractsDataset:
         self._settings = settings
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
-        self._maintenance = MaintenanceBeside(dataset)
+        self._maintenance = MaintenanceUnit(dataset)
 
-    def step(self, turn: Turn) -> Ended:
+    def step(self, turn: TimeSlice) -> StepResult:
         """Take in one extract whole and once; when there is no more apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             ended = table.bring_up(self._task.apply, turn, lambda: self._next(table, turn))
             return self._maintenance.after(table, ended)
 
-    def _next(self, table: WorkingDataset, turn: Turn) -> Ended:
+    def _next(self, table: WorkingDataset, turn: TimeSlice) -> StepResult:
         due = self._landed(table).due
         if turn.must_wait_for(sum(info.size for one in due for info in one.files)):
             return TOO_LONG
@@ -341,25 +347,25 @@ class ExtractsDataset:
         now = extract.time or self._context.clock.now()
         snapshot = table.table.state.snapshot
         mode: ReloadMode = DELETING if self._settings.absent == "delete" else KEEPING
-        if not any(table.table.table.files(one, snapshot) for one in _HOLDING):
+        if not any(table.table.table.files(one, snapshot) for one in _DATA_PARTITIONS):
             # The first full load: there is nothing to compare with.
             mode = "drop_and_create"
         return lake.begin(table.table, mode, now=now, extract=extract.name)
 
-    def _load(self, table: WorkingDataset, name: str) -> Load:
+    def _load(self, table: WorkingDataset, name: str) -> FullLoad:
         def files_of_extract() -> Extract:
             return next(
                 (one for one in self._landed(table).due if one.name == name),
                 Extract(name, None, ()),
             )
 
-        return Load(
+        return FullLoad(
             find=lambda done: unread(files_of_extract().files, done, may_grow=False),
             read=lambda files: self._landing.read(table, files, load=True),
         )
 
     def _finish(self, table: WorkingDataset, gathered: Reloading) -> None:
-        applied = take_in(
+        applied = finish_reload(
             table, incomplete=self._settings.incomplete, live_files=self._landing.paths()
         )
         table.tell(

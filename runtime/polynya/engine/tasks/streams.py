@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias, cast
 
-from polynya.engine.backlog import Reader, first_unread_of, late_of
+from polynya.engine.backlog import LandedReader, first_unread_of, tables_without
 from polynya.engine.context import EngineContext
-from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.formats.landed import batch_number
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.errors import PolynyaError
@@ -38,9 +38,9 @@ from polynya.streams.registry import source_of
 from polynya.streams.source import BEHIND_UNITS, Position, Source
 
 #: Seconds between two looks which landed batches are too old.
-EXPIRY_SECONDS: Final = 300.0
+EXPIRY_CHECK_SECONDS: Final = 300.0
 #: The tables that read a folder of landed batches; None where they are unknown.
-Readers: TypeAlias = Callable[[], tuple[Reader, ...] | None]
+Readers: TypeAlias = Callable[[], tuple[LandedReader, ...] | None]
 
 
 class LandedExpiry:
@@ -63,10 +63,10 @@ class LandedExpiry:
     def look(self, began: float) -> None:
         """Remove what may go, if it is time; `began` in monotonic seconds."""
         last = self._looked_at
-        if self._expiry is None or (last is not None and began < last + EXPIRY_SECONDS):
+        if self._expiry is None or (last is not None and began < last + EXPIRY_CHECK_SECONDS):
             return
         self._looked_at = began
-        found: list[tuple[Reader, ...] | None] = []
+        found: list[tuple[LandedReader, ...] | None] = []
 
         def first_unread() -> int | None:
             found.append(self._readers())
@@ -84,9 +84,9 @@ class LandedExpiry:
             )
         self._tell_kept(expired.kept, found[0] if found else ())
 
-    def _tell_kept(self, number: int | None, readers: tuple[Reader, ...] | None) -> None:
+    def _tell_kept(self, number: int | None, readers: tuple[LandedReader, ...] | None) -> None:
         """Say once that batches stay because somebody has not copied them."""
-        late = () if number is None else late_of(readers, number)
+        late = () if number is None else tables_without(readers, number)
         said = "nothing" if number is None else f"kept {' '.join(late)}"
         if self._context.is_news(f"{self._name} keeps", said) and number is not None:
             event = StreamKept(subject=self._name, task=self._task.name, number=number, tables=late)
@@ -94,7 +94,7 @@ class LandedExpiry:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBatch:
+class StreamBatch:
     """A batch that was read: its records and bytes, the position after it, and what is beyond."""
 
     records: int
@@ -119,7 +119,7 @@ class StreamBacklog:
         """So many records are read next, and `behind` are after them; `now` in seconds."""
         self._beyond(records, behind, now, None)
 
-    def done(self, read: ReadBatch, began: float, now: float) -> None:
+    def done(self, read: StreamBatch, began: float, now: float) -> None:
         """A batch was read, in the time from `began` to `now`, both monotonic."""
         self._batch_records = read.records
         self._backlog.landed(self._name, read.records, read.size_bytes, now - began)
@@ -132,11 +132,11 @@ class StreamBacklog:
 
 
 #: Seconds between two looks at what was copied while landing waits.
-ROOM_LOOK_SECONDS: Final = 5.0
+UNCOPIED_CHECK_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Uncopied:
+class UncopiedBytes:
     """Bytes of landed batches that some table has not copied, and the tables that lack the first.
 
     Where the tables are unknown, or none reads the stream, nothing is uncopied, so there is nothing
@@ -147,23 +147,25 @@ class Uncopied:
     tables: tuple[str, ...] = ()
 
 
-def uncopied(readers: tuple[Reader, ...] | None, batches: Iterable[ObjectInfo]) -> Uncopied:
+def uncopied(
+    readers: tuple[LandedReader, ...] | None, batches: Iterable[ObjectInfo]
+) -> UncopiedBytes:
     """What tables have not copied of the batches of a folder."""
     first = None if readers is None else first_unread_of(readers)
     if first is None:
-        return Uncopied()
+        return UncopiedBytes()
     size = sum(one.size for one in batches if (batch_number(one.path) or 0) >= first)
-    return Uncopied(size, late_of(readers, first))
+    return UncopiedBytes(size, tables_without(readers, first))
 
 
-def wait_for_copies(found: Uncopied, most: int) -> str | None:
+def why_landing_waits(found: UncopiedBytes, most: int) -> str | None:
     """Why landing waits, None when it goes on; sizes in bytes."""
     if found.size_bytes < most:
         return None
     return f"{found.size_bytes:,} landed bytes that they lack reached {most:,}"
 
 
-class LandedRoom:
+class LandingBackpressure:
     """Decides whether landing waits; asks the tables only when the limit may have been reached."""
 
     def __init__(
@@ -190,17 +192,17 @@ class LandedRoom:
         most, last = self._task.max_uncopied, self._looked_at
         if most == "any" or self._at_most < most:
             return False
-        if self._full and last is not None and now < last + ROOM_LOOK_SECONDS:
+        if self._full and last is not None and now < last + UNCOPIED_CHECK_SECONDS:
             return True
         self._looked_at = now
         batches = list(self._log.batches())
         self._at_most = sum(one.size for one in batches)
-        found = Uncopied()
+        found = UncopiedBytes()
         if self._at_most >= most:
             # Otherwise no table can lack so much, and none need be asked.
             found = uncopied(self._readers(), batches)
             self._at_most = found.size_bytes
-        why = wait_for_copies(found, most)
+        why = why_landing_waits(found, most)
         self._full = why is not None
         if self._context.is_news(f"{self._name} has room", "no" if why else "yes") and why:
             self._context.sink(
@@ -216,13 +218,13 @@ class LandedRoom:
 
 
 #: Seconds between two looks which streams there are.
-STREAM_LOOK_SECONDS: Final = 30.0
+STREAM_LISTING_SECONDS: Final = 30.0
 #: A step that reads at least this many records counts as long.
-LONG_RECORDS: Final = 50_000
+LONG_STEP_RECORDS: Final = 50_000
 
 
 @dataclass(slots=True)
-class _Seen:
+class _StreamsFound:
     """What a landing knows of its streams: those that it takes, and those that it ever took."""
 
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -242,18 +244,18 @@ class LandingTask:
     ) -> None:
         self._context, self._task = context, task
         self._source = source or source_of(context.spark, task, context.access, context.clock)
-        self._seen = _Seen()
+        self._seen = _StreamsFound()
         self._logs: dict[str, LandedLog] = {}
         self._units: dict[str, Unit] = {}
 
-    def step(self, turn: Turn) -> Ended:
+    def step(self, turn: TimeSlice) -> StepResult:
         """Look which streams there are; each table is landed by a unit of its own."""
         now, last = self._context.clock.monotonic(), self._seen.looked_at
-        if not turn.at_once and last is not None and now < last + STREAM_LOOK_SECONDS:
-            return Ended(refused=self._seen.refused)
+        if not turn.at_once and last is not None and now < last + STREAM_LISTING_SECONDS:
+            return StepResult(refused=self._seen.refused)
         self._find()
         self._seen.looked_at = now
-        return Ended(
+        return StepResult(
             found=tuple(self._units[table] for table in sorted(self._seen.tables)),
             refused=self._seen.refused,
         )
@@ -323,7 +325,7 @@ class LandingTask:
         lander, log = self._lander(table), self._log(table)
         return LandedTable(self._context, self._task, name, lander, log)
 
-    def _step(self, table: str, landed: LandedTable, turn: Turn) -> Ended:
+    def _step(self, table: str, landed: LandedTable, turn: TimeSlice) -> StepResult:
         return landed.step(self._seen.tables.get(table, ()), turn)
 
 
@@ -342,22 +344,22 @@ class LandedTable:
         self._lander = lander
         readers = partial(context.landed_readers.of, log.folder)
         self._expiry = LandedExpiry(context, task, name, log, readers)
-        self._room = LandedRoom(context, task, name, log, readers)
+        self._room = LandingBackpressure(context, task, name, log, readers)
         self._due: float | None = None
         self._backlog = StreamBacklog(context, task, name)
 
-    def step(self, streams: tuple[str, ...], turn: Turn) -> Ended:
+    def step(self, streams: tuple[str, ...], turn: TimeSlice) -> StepResult:
         """Land the next batch, when it is time."""
         began = self._context.clock.monotonic()
         if not turn.at_once and self._due is not None and began < self._due:
-            return Ended(look_again=self._due - began)
+            return StepResult(look_again=self._due - began)
         if not turn.at_once and self._room.is_full(began):
             return self._wait(began, turn)
         wanted = self._lander.decide(streams, once=turn.at_once)
         self._backlog.decided(wanted.records, wanted.behind, began)
         if wanted.is_nothing:
             return self._wait(began, turn)
-        if wanted.records >= LONG_RECORDS and not turn.long:
+        if wanted.records >= LONG_STEP_RECORDS and not turn.long:
             return TOO_LONG
         landed = self._lander.land(wanted, self._context.clock.now())
         if landed is None:
@@ -366,20 +368,20 @@ class LandedTable:
         put_at = self._context.clock.monotonic()
         counts = landed.footer.counts
         self._room.landed(landed.object_bytes)
-        read = ReadBatch(counts.records, counts.bytes, landed.footer.end, landed.behind)
+        read = StreamBatch(counts.records, counts.bytes, landed.footer.end, landed.behind)
         self._backlog.done(read, began, put_at)
         self._tell(landed, put_at - began)
         ended = turn.more if turn.at_once or landed.behind else self._wait(began, turn)
         return replace(ended, landed=True)
 
-    def _wait(self, began: float, turn: Turn) -> Ended:
+    def _wait(self, began: float, turn: TimeSlice) -> StepResult:
         """Nothing is left for now: the next batch is due an interval after this one began."""
         self._expiry.look(began)
         if turn.at_once:
             return IDLE
         interval = self._task.interval.total_seconds()
         self._due = began + interval
-        return Ended(look_again=max(0.0, self._due - self._context.clock.monotonic()))
+        return StepResult(look_again=max(0.0, self._due - self._context.clock.monotonic()))
 
     def _tell(self, landed: Landed, seconds: float) -> None:
         footer = landed.footer

@@ -13,7 +13,7 @@ import pytest
 from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, run_until_stopped, units
 from polynya.engine.scheduler import THREADS
-from polynya.engine.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.model.errors import OperationError, StaleStepError
 from polynya.observe.engine import BatchCopied
 from polynya.observe.events import Event
@@ -27,14 +27,14 @@ def test_a_short_step_has_its_turn_while_loads_occupy_every_other_thread() -> No
     context = EngineContext(spark, MemoryObjectStore())
     under_way, released = threading.Semaphore(0), threading.Event()
 
-    def load(turn: Turn) -> Ended:
+    def load(turn: TimeSlice) -> StepResult:
         if not turn.long:
             return TOO_LONG
         under_way.release()
         released.wait(20)
         return IDLE
 
-    def small(_turn: Turn) -> Ended:
+    def small(_turn: TimeSlice) -> StepResult:
         # Not before all loads that may be under way at once are.
         if all(under_way.acquire(timeout=20) for _ in range(THREADS - 1)):
             context.stop.set()
@@ -52,7 +52,7 @@ def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
     def closed(_event: Event) -> None:
         raise BrokenPipeError
 
-    def fail(_turn: Turn) -> Ended:
+    def fail(_turn: TimeSlice) -> StepResult:
         raise OperationError("X", "broken")
 
     spark: Any = None
@@ -67,7 +67,7 @@ def test_what_lands_says_itself_why_it_failed_and_makes_no_tables() -> None:
     context.cause_of = lambda failure: OperationError("GONE", f"behind {failure.code}")
     context.worked = True
 
-    def fail(_turn: Turn) -> Ended:
+    def fail(_turn: TimeSlice) -> StepResult:
         raise OperationError("A", "no rights")
 
     outcome = run_once(context, [Unit("shop_db", "shop_db", fail, lands=True)])
@@ -85,11 +85,11 @@ def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
     steps = iter([OperationError("A", "first"), None, OperationError("B", "then")])
     told: list[str] = []
 
-    def step(_turn: Turn) -> Ended:
+    def step(_turn: TimeSlice) -> StepResult:
         failure = next(steps)
         if failure is not None:
             raise failure
-        return Ended(more=True)
+        return StepResult(more=True)
 
     for _ in range(2):
         outcome = run_once(context, [Unit("users", "task", step)])
@@ -102,10 +102,10 @@ def test_a_run_ends_with_the_first_step_that_finds_spark_gone() -> None:
     spark: Any = None
     context = EngineContext(spark, MemoryObjectStore(), is_alive=lambda: False)
 
-    def step(_turn: Turn) -> Ended:
+    def step(_turn: TimeSlice) -> StepResult:
         raise ConnectionRefusedError(111, "Connection refused")
 
-    def idle(_turn: Turn) -> Ended:
+    def idle(_turn: TimeSlice) -> StepResult:
         return IDLE
 
     work = [Unit("users", "task", step), Unit("orders", "other", idle)]
@@ -121,9 +121,9 @@ def test_a_run_ends_with_the_first_step_that_finds_spark_gone() -> None:
 def test_a_step_that_another_engine_came_between_is_taken_again(stale: int, steps: int) -> None:
     spark: Any = None
     context = EngineContext(spark, MemoryObjectStore())
-    taken: list[Turn] = []
+    taken: list[TimeSlice] = []
 
-    def step(turn: Turn) -> Ended:
+    def step(turn: TimeSlice) -> StepResult:
         taken.append(turn)
         if len(taken) <= stale:
             raise StaleStepError("POLYNYA-LAKE-051", "rewritten", where="a.b")
@@ -138,7 +138,7 @@ def test_a_step_that_another_engine_came_between_is_taken_again(stale: int, step
 
 
 def test_an_interrupt_is_no_failure_of_the_unit_that_it_hits() -> None:
-    def interrupt(_turn: Turn) -> Ended:
+    def interrupt(_turn: TimeSlice) -> StepResult:
         raise KeyboardInterrupt
 
     spark: Any = None
@@ -153,13 +153,13 @@ def test_ctrl_c_ends_a_run_after_the_steps_that_are_under_way() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     steps: list[str] = []
 
-    def step(_turn: Turn) -> Ended:
+    def step(_turn: TimeSlice) -> StepResult:
         steps.append("begun")
         time.sleep(0.2)  # until the main thread waits
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.3)
         steps.append("ended")
-        return Ended(more=True)
+        return StepResult(more=True)
 
     spark: Any = None
     try:

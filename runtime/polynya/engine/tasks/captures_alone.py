@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from polynya.engine.errors import as_polynya
-from polynya.engine.tasks.supervisor import Supervisor
+from polynya.engine.tasks.capture_supervisor import CaptureSupervisor
 from polynya.model.errors import PolynyaError, TaskStoppedError
 from polynya.observe.engine import UnitFailed
 from polynya.observe.events import EventSink
 
 #: A capture waits so long for news of its process, in seconds.
-_PATIENCE: Final = 0.5
+_MESSAGE_WAIT_SECONDS: Final = 0.5
 #: Pauses after an error that an operator must fix: the first, and the longest, in seconds.
-_FIRST_PAUSE: Final = 5.0
-_LONGEST_PAUSE: Final = 300.0
+_FIRST_PAUSE_SECONDS: Final = 5.0
+_LONGEST_PAUSE_SECONDS: Final = 300.0
 
 
 @dataclass(slots=True)
 class Captures:
     """Several captures, each in a thread, until they are done or `stop` is set."""
 
-    supervisors: Mapping[str, Supervisor]
+    supervisors: Mapping[str, CaptureSupervisor]
     sink: EventSink
     stop: threading.Event
     failures: dict[str, PolynyaError] = field(default_factory=dict)
@@ -44,26 +44,26 @@ class Captures:
             _join(threads)
         return self.failures
 
-    def _capture(self, task: str, supervisor: Supervisor, once: bool) -> None:  # noqa: FBT001
+    def _capture(self, task: str, supervisor: CaptureSupervisor, once: bool) -> None:  # noqa: FBT001
         pause = 0.0
         try:
             while not self.stop.is_set():
                 try:
-                    look = supervisor.look(once=once, patience=_PATIENCE)
+                    look = supervisor.look(once=once, patience=_MESSAGE_WAIT_SECONDS)
                 except BaseException as error:  # noqa: BLE001 - the edge of a capture
                     failure = as_polynya(error)
                     self._tell(task, failure, goes_on=not once)
                     if once or isinstance(failure, TaskStoppedError):
                         self.failures[task] = failure
                         return
-                    pause = min(_LONGEST_PAUSE, 2 * pause or _FIRST_PAUSE)
+                    pause = min(_LONGEST_PAUSE_SECONDS, 2 * pause or _FIRST_PAUSE_SECONDS)
                     self.stop.wait(pause)
                     continue
                 pause = pause if look.refused else 0.0
                 if look.done and once:
                     return
                 if look.wait:
-                    self.stop.wait(min(look.wait, _PATIENCE))
+                    self.stop.wait(min(look.wait, _MESSAGE_WAIT_SECONDS))
         finally:
             supervisor.close()
 

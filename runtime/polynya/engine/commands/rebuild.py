@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from polynya.engine.commands.plan import rewritten
+from polynya.engine.commands.plan import columns_to_rewrite
 from polynya.engine.commands.plan_project import PlannedDataset
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
@@ -142,7 +142,7 @@ def configure(context: EngineContext, planned: PlannedDataset) -> bool:
     table = working.table
     table.take_over()
     # First: it may be refused, and then nothing must be changed.
-    working.retype(rewritten(dataset, table.state.copy))
+    working.retype(columns_to_rewrite(dataset, table.state.copy))
     before = table.state.copy
     settings = recorded(dataset, before.settings, has_rows=has_rows(table))
     following = replace(

@@ -9,10 +9,15 @@ import pytest
 
 from polynya.engine import maintenance_choice as choosing
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.maintenance import LOOK_SECONDS, MaintenanceBeside, Patience, maintain
-from polynya.engine.maintenance_choice import came_true, spent
+from polynya.engine.maintenance import (
+    EXAMINATION_INTERVAL_SECONDS,
+    MaintenanceUnit,
+    YieldDelay,
+    maintain,
+)
+from polynya.engine.maintenance_choice import cost_of_seconds, review_actions
 from polynya.engine.runner import run_once, units
-from polynya.engine.unit import IDLE, Turn
+from polynya.engine.unit import IDLE, TimeSlice
 from polynya.lake.maintenance import actions
 from polynya.lake.maintenance.health import PROPERTY, Record
 from polynya.model.headers import Partition
@@ -70,8 +75,8 @@ def test_a_run_that_ends_takes_one_action_and_results_stay(fed: Feed) -> None:
 
 def test_a_run_that_goes_on_takes_one_after_the_other_until_nothing_pays(fed: Feed) -> None:
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
-    beside = MaintenanceBeside(fed.dataset)
-    turn = Turn(at_once=False)
+    beside = MaintenanceUnit(fed.dataset)
+    turn = TimeSlice(at_once=False)
     while beside.after(table, IDLE).found:
         beside.unit.step(turn)
 
@@ -82,7 +87,7 @@ def test_a_run_that_goes_on_takes_one_after_the_other_until_nothing_pays(fed: Fe
     assert all(one.gain_bytes == one.expected_gain_bytes > 0 for one in told(fed, MaintenanceDone))
     assert fed.current("id", "name") == ROWS
     looks = len(told(fed, TableHealth))
-    fed.lab.clock.sleep(10 * LOOK_SECONDS)
+    fed.lab.clock.sleep(10 * EXAMINATION_INTERVAL_SECONDS)
     # Nothing changed and nothing expires: the table costs nothing.
     assert beside.after(table, IDLE) is IDLE
     assert len(told(fed, TableHealth)) == looks
@@ -117,9 +122,9 @@ def test_nothing_large_is_begun_when_there_is_no_time_for_it(
 
 def test_who_is_wanted_gives_way_before_anything_is_written(fed: Feed) -> None:
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
-    beside = MaintenanceBeside(fed.dataset)
+    beside = MaintenanceUnit(fed.dataset)
     beside.after(table, IDLE)
-    beside.unit.step(Turn(at_once=False, is_wanted=lambda: True))
+    beside.unit.step(TimeSlice(at_once=False, is_wanted=lambda: True))
 
     (done,) = told(fed, MaintenanceDone)
     assert not done.whole
@@ -129,10 +134,10 @@ def test_who_is_wanted_gives_way_before_anything_is_written(fed: Feed) -> None:
 
 def test_who_gave_way_works_on_for_a_while_the_next_time(fed: Feed) -> None:
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
-    beside = MaintenanceBeside(fed.dataset)
+    beside = MaintenanceUnit(fed.dataset)
     for _ in range(2):
         beside.after(table, IDLE)
-        beside.unit.step(Turn(at_once=False, is_wanted=lambda: True))
+        beside.unit.step(TimeSlice(at_once=False, is_wanted=lambda: True))
         fed.lab.clock.sleep(61)
 
     assert [one.whole for one in told(fed, MaintenanceDone)] == [False, True]
@@ -140,7 +145,7 @@ def test_who_gave_way_works_on_for_a_while_the_next_time(fed: Feed) -> None:
 
 
 def test_patience_grows_while_others_always_wait_and_ends_with_the_work() -> None:
-    patience, seconds = Patience(), []
+    patience, seconds = YieldDelay(), []
     for whole in (False, False, False, False, False, False, True):
         patience.ended(whole=whole)
         seconds.append(patience.seconds)
@@ -161,8 +166,8 @@ def test_what_is_switched_off_is_not_even_looked_at(fed: Feed) -> None:
     assert taken[0].verdict.action == "rewrite_data_files"
     # What it cost stands beside what was expected, here and in the table.
     done = taken[0].done
-    assert done.cost == spent(taken[0].outcome.seconds) > 0 < done.expected_cost
-    assert came_true(record(fed))[-1].cost == done.cost
+    assert done.cost == cost_of_seconds(taken[0].outcome.seconds) > 0 < done.expected_cost
+    assert review_actions(record(fed))[-1].cost == done.cost
     assert fed.current("id", "name") == ROWS
     (one,) = maintain(context, fed.dataset, ("remove_orphan_files",))
     assert one.verdict.reason == "asked for"

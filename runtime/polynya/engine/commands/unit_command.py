@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from polynya.engine.commands.errands import recreate
-from polynya.engine.commands.reload import ReloadResult, abandon_begun, reload
+from polynya.engine.commands.rebuild import recreate
+from polynya.engine.commands.reload import ReloadRequest, ReloadResult, abandon_begun, reload
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.ledger import ledger_dataset
@@ -21,17 +21,17 @@ from polynya.model.errors import OperationError
 from polynya.model.formats import rules_of
 from polynya.model.project import Task
 
-ErrandKind: TypeAlias = Literal["reload", "reload-from-source", "abandon", "recreate"]
+UnitCommandType: TypeAlias = Literal["reload", "reload-from-source", "abandon", "recreate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class UnitCommand:
     """What is asked. `dataset` names one of a unit that finds several, None: all of them.
 
     The others are those of a reload, see `reload`.
     """
 
-    kind: ErrandKind
+    kind: UnitCommandType
     dataset: str | None = None
     mode: ReloadMode = "compare_and_apply_with_deleted_rows"
     files: str | None = None
@@ -39,7 +39,7 @@ class Errand:
     accept_incomplete: bool = False
 
 
-def carry_out(context: EngineContext, task: Task, unit: str, errand: Errand) -> str | None:
+def carry_out(context: EngineContext, task: Task, unit: str, errand: UnitCommand) -> str | None:
     """Carry out a request for a unit, named as in `runner.units`; returns in words what was done.
 
     None when it was stopped before it was done. A repetition after that, or after a crash,
@@ -64,19 +64,24 @@ def carry_out(context: EngineContext, task: Task, unit: str, errand: Errand) -> 
 
 
 def _reloaded(
-    context: EngineContext, task: StorageTask, datasets: Sequence[ResolvedDataset], errand: Errand
+    context: EngineContext,
+    task: StorageTask,
+    datasets: Sequence[ResolvedDataset],
+    errand: UnitCommand,
 ) -> str | None:
     done = []
     for dataset in datasets:
         result = reload(
             context,
-            task,
-            dataset,
-            mode=errand.mode,
-            files=errand.files,
-            as_of=errand.as_of,
-            accept_incomplete=errand.accept_incomplete,
-            from_source=errand.kind == "reload-from-source",
+            ReloadRequest(
+                task,
+                dataset,
+                mode=errand.mode,
+                files=errand.files,
+                as_of=errand.as_of,
+                accept_incomplete=errand.accept_incomplete,
+                from_source=errand.kind == "reload-from-source",
+            ),
         )
         if result is None:
             return None
@@ -93,7 +98,7 @@ def _figures(result: ReloadResult) -> str:
 
 
 def _datasets(
-    context: EngineContext, task: StorageTask, unit: str, errand: Errand
+    context: EngineContext, task: StorageTask, unit: str, errand: UnitCommand
 ) -> list[ResolvedDataset]:
     if rules_of(task.landing.format).finds_tables:
         ledger = WorkingDataset.open(context, ledger_dataset(task)).table

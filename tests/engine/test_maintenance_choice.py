@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.engine.maintenance_choice import CHEAP_BYTES, WRITING, Choice, Left, choose
+from polynya.engine.maintenance_choice import (
+    CHEAP_BYTES,
+    WRITE_COST,
+    BudgetLeft,
+    MaintenanceChoice,
+    choose,
+)
 from polynya.lake.maintenance.health import Done, FilesFacts, Record, TableFacts
 from polynya.lake.maintenance.rewrite_plan import Rule
 from polynya.model.config.maintenance import ACTIONS, Maintenance
@@ -19,7 +25,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RULE = Rule()
 MEBIBYTE = 2**20
 HOUR = timedelta(hours=1)
-UNLIMITED = Left()
+UNLIMITED = BudgetLeft()
 
 
 def fed(**facts: Any) -> TableFacts:
@@ -43,20 +49,20 @@ def with_small(*sizes: int, **facts: Any) -> TableFacts:
     return fed(files={"current": files}, data_files=len(sizes), rows=files.rows, **facts)
 
 
-def chosen(facts: TableFacts, left: Left = UNLIMITED, **settings: Any) -> Choice:
+def chosen(facts: TableFacts, left: BudgetLeft = UNLIMITED, **settings: Any) -> MaintenanceChoice:
     return choose(facts, Maintenance.model_validate(settings), rule=RULE, left=left)
 
 
-def lookless(facts: TableFacts, left: Left = UNLIMITED) -> Choice:
+def lookless(facts: TableFacts, left: BudgetLeft = UNLIMITED) -> MaintenanceChoice:
     """What is chosen where nobody looks for orphans."""
     return chosen(facts, left, actions={"remove_orphan_files": False})
 
 
-def score(choice: Choice, action: str) -> float:
+def score(choice: MaintenanceChoice, action: str) -> float:
     return next(one.score for one in choice.verdicts if one.action == action)
 
 
-def reason(choice: Choice, action: str) -> str:
+def reason(choice: MaintenanceChoice, action: str) -> str:
     return next(one.reason for one in choice.verdicts if one.action == action)
 
 
@@ -186,9 +192,9 @@ def test_a_layout_of_a_table_that_nobody_reads_or_of_few_bytes_stays() -> None:
 def test_a_large_layout_is_given_a_part_at_a_time_and_not_by_a_run_that_ends() -> None:
     facts = outdated(2**20, record=Record(NOW - 90 * HOUR))
 
-    assert lookless(facts, Left(written_bytes=RULE.group_bytes)).taken is not None
-    assert lookless(facts, Left(written_bytes=RULE.group_bytes - 1)).taken is None
-    assert lookless(facts, Left(cheap_only=True)).taken is None
+    assert lookless(facts, BudgetLeft(written_bytes=RULE.group_bytes)).taken is not None
+    assert lookless(facts, BudgetLeft(written_bytes=RULE.group_bytes - 1)).taken is None
+    assert lookless(facts, BudgetLeft(cheap_only=True)).taken is None
 
 
 def test_small_files_are_joined_as_soon_as_without_another_layout() -> None:
@@ -217,7 +223,7 @@ def test_files_of_deletes_are_joined_when_they_are_many() -> None:
 
 
 def test_orphans_are_looked_for_once_a_day_while_there_may_be_any() -> None:
-    def looked(at: datetime, written_at: datetime) -> Choice:
+    def looked(at: datetime, written_at: datetime) -> MaintenanceChoice:
         done = Done(at, "there was none")
         return chosen(fed(written_at=written_at, record=Record(at, {"remove_orphan_files": done})))
 
@@ -254,7 +260,7 @@ def test_kept_events_go_a_while_after_they_are_old_where_no_apply_comes() -> Non
     keep = timedelta(days=20)
     idle = fed(events_kept=keep, commits=0.0, applies=0.0, reads=0.0, record=Record(NOW))
 
-    def at(days: float, **more: Any) -> Choice:
+    def at(days: float, **more: Any) -> MaintenanceChoice:
         return chosen(replace(idle, oldest_event=NOW - timedelta(days=days), **more))
 
     # A file may have the events of a twentieth of that time.
@@ -287,7 +293,7 @@ def test_one_that_did_nothing_waits_before_it_is_tried_again() -> None:
     done = Done(NOW - HOUR / 12, "an apply was at work", whole=False)
     nothing = replace(done, why="no files are worth writing again", whole=True)
 
-    def after(done: Done) -> Choice:
+    def after(done: Done) -> MaintenanceChoice:
         return chosen(replace(facts, record=Record(NOW, {"rewrite_data_files": done})))
 
     assert after(nothing).taken is None
@@ -299,20 +305,20 @@ def test_a_run_that_ends_takes_nothing_that_takes_long() -> None:
     large = with_small(*[40 * MEBIBYTE] * 60, oldest=NOW - 100 * HOUR)
 
     assert lookless(large).taken is not None
-    assert lookless(large, Left(cheap_only=True)).taken is None
+    assert lookless(large, BudgetLeft(cheap_only=True)).taken is None
 
 
 def test_what_is_left_of_a_time_is_never_more_than_of_the_budget() -> None:
-    assert Left(seconds=900.0).within(600.0).seconds == 600.0
-    assert Left(seconds=30.0).within(600.0).seconds == 30.0
-    assert Left(written_bytes=7).within(600.0) == Left(7, 600.0)
+    assert BudgetLeft(seconds=900.0).within(600.0).seconds == 600.0
+    assert BudgetLeft(seconds=30.0).within(600.0).seconds == 30.0
+    assert BudgetLeft(written_bytes=7).within(600.0) == BudgetLeft(7, 600.0)
 
 
 def test_a_large_table_is_written_again_a_part_at_a_time() -> None:
     large = with_small(*[40 * MEBIBYTE] * 6000, oldest=NOW - 100 * HOUR)
 
-    assert lookless(large, Left(written_bytes=RULE.group_bytes)).taken is not None
-    assert lookless(large, Left(written_bytes=RULE.group_bytes - 1)).taken is None
+    assert lookless(large, BudgetLeft(written_bytes=RULE.group_bytes)).taken is not None
+    assert lookless(large, BudgetLeft(written_bytes=RULE.group_bytes - 1)).taken is None
 
 
 @given(facts_of_tables)
@@ -342,7 +348,7 @@ def test_more_of_anything_else_never_lowers_a_score(facts: TableFacts, more: int
 def test_no_budget_is_ever_exceeded(
     facts: TableFacts, written: int, seconds: float, cheap: bool
 ) -> None:
-    taken = chosen(facts, Left(written, seconds, cheap_only=cheap)).taken
+    taken = chosen(facts, BudgetLeft(written, seconds, cheap_only=cheap)).taken
 
     if taken is not None:
         assert taken.worth is not None
@@ -351,7 +357,7 @@ def test_no_budget_is_ever_exceeded(
         in_groups = taken.action in {"rewrite_data_files", "rewrite_layout"}
         least = RULE.group_bytes if in_groups else taken.worth.written
         assert min(taken.worth.written, least) <= written
-        assert taken.worth.written * WRITING <= taken.worth.cost
+        assert taken.worth.written * WRITE_COST <= taken.worth.cost
 
 
 @given(facts_of_tables, st.sets(st.sampled_from(ACTIONS)))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from polynya.engine.landing import SharedLook
+from polynya.engine.landing import SharedListing
 from polynya.engine.runner import units
-from polynya.engine.unit import Turn
+from polynya.engine.unit import TimeSlice
 from polynya.formats.files import Landed
 from polynya.store.object_store import ObjectInfo
 from polynya.testing.fakes import FakeClock
 from tests.lab.lab import Lab, put
 
-GOES_ON, AT_ONCE = Turn(at_once=False), Turn(at_once=True)
+GOES_ON, AT_ONCE = TimeSlice(at_once=False), TimeSlice(at_once=True)
 
 
 class Zone:
@@ -45,7 +45,7 @@ class Looking:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.zone = Zone(self.clock, *numbered("a", 1500), *numbered("b", 1500), seconds=0.1)
-        self.look = SharedLook(self.zone, self.clock, ["a/", "b/", "a/late/"])
+        self.look = SharedListing(self.zone, self.clock, ["a/", "b/", "a/late/"])
         self.look.files(GOES_ON)
         self.zone.lists.clear()
 
@@ -57,7 +57,7 @@ class Looking:
 def test_a_young_list_serves_the_next_dataset_and_a_single_run_lists_each_time() -> None:
     clock = FakeClock()
     zone = Zone(clock, "a")
-    look = SharedLook(zone, clock, [""])
+    look = SharedListing(zone, clock, [""])
     first = look.files(GOES_ON)
     zone.sizes["b"] = 1
     clock.advance(timedelta(seconds=0.9))
@@ -166,7 +166,7 @@ def test_after_an_apply_a_dataset_is_looked_at_sooner_than_after_a_poll(lab: Lab
     users.land(put(1, 1))
     (unit,) = units(lab.context("always"), [users.task])
 
-    copied, applied, nothing = (unit.step(Turn()) for _ in range(3))
+    copied, applied, nothing = (unit.step(TimeSlice()) for _ in range(3))
 
     assert copied.more
     assert applied.look_again == 1.0
@@ -176,12 +176,12 @@ def test_after_an_apply_a_dataset_is_looked_at_sooner_than_after_a_poll(lab: Lab
 def test_who_knows_of_something_new_takes_only_a_list_that_was_made_just_now() -> None:
     clock = FakeClock()
     zone = Zone(clock, "a")
-    look = SharedLook(zone, clock, [""])
+    look = SharedListing(zone, clock, [""])
     look.files(GOES_ON)
     zone.lists.clear()
 
     for _ in range(3):
         clock.advance(timedelta(seconds=0.07))
-        look.files(Turn(at_once=False, news=True))
+        look.files(TimeSlice(at_once=False, news=True))
 
     assert zone.lists == ["all"]

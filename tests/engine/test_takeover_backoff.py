@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from polynya.engine.context import QUIET_SECONDS
-from polynya.engine.runner import Outcome, run_once, units
+from polynya.engine.runner import RunOutcome, run_once, units
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.model.errors import ConflictError
@@ -19,7 +19,7 @@ def test_a_run_goes_on_after_a_command_took_its_table(lab: Lab) -> None:
     users.land(put(1, 1, name="Ann"))
     assert not run_once(context, work).failures
 
-    def run() -> Outcome:
+    def run() -> RunOutcome:
         lab.clock.advance(timedelta(seconds=QUIET_SECONDS - 10))
         return run_once(context, work)
 

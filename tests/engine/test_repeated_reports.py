@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.landing import TaskLanding
-from polynya.engine.policy import Speeds
-from polynya.engine.unit import Turn
+from polynya.engine.policy import StepSpeeds
+from polynya.engine.unit import TimeSlice
 from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files import ChangedFile, Discovery
@@ -42,7 +42,7 @@ def test_a_file_that_changed_is_told_once_while_it_stays_so() -> None:
 
 
 def test_an_apply_takes_as_long_for_a_byte_as_the_one_before() -> None:
-    speeds = Speeds()
+    speeds = StepSpeeds()
     assert speeds.seconds_for("a.b", 100) is None
     speeds.took("a.b", 1000, 5.0)
     speeds.took("a.b", 0, 1.0)
@@ -107,7 +107,7 @@ def test_the_time_of_a_copy_counts_from_the_first_byte(tmp_path: Path) -> None:
     table: Any = FakeTable(next(project.datasets()), context)
     landing = TaskLanding(context, project.tasks[0])
 
-    ended = landing.copy_next(table, Turn(), landing.files, landing.paths)
+    ended = landing.copy_next(table, TimeSlice(), landing.files, landing.paths)
 
     assert ended.more
     assert table.waited[0] >= 14

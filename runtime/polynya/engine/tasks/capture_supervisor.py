@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from polynya.capture.wire import Asking, Mode, Wish
-from polynya.engine.tasks.capture import Telling
-from polynya.engine.tasks.capture_process import Process
+from polynya.engine.tasks.capture_process import CaptureProcess
+from polynya.engine.tasks.capture_reports import CaptureReporter
 from polynya.model.config.capture import EnvironmentErrors, pause_seconds
 from polynya.model.config.schedule import Cron, Recurrence
 from polynya.model.errors import (
@@ -30,16 +30,16 @@ from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 
 #: Starts a process that begins with wishes. Raises PolynyaError when that is not possible.
-Launch: TypeAlias = Callable[[Mode, Sequence[Wish]], Process]
+Launch: TypeAlias = Callable[[Mode, Sequence[Wish]], CaptureProcess]
 
 #: How often requests for a capture are read, in seconds.
-ASKED_SECONDS: Final = 10.0
+REQUEST_CHECK_SECONDS: Final = 10.0
 #: Seconds between two looks which landed batches are too old.
-EXPIRY_SECONDS: Final = 300.0
+EXPIRY_CHECK_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CaptureProgress:
     """How a capture is.
 
     Attributes:
@@ -56,7 +56,7 @@ class Look:
 
 
 @dataclass(slots=True)
-class Reloads:
+class ReloadSchedule:
     """When a capture that follows no changes loads everything again.
 
     `last` says when it did that last, None for never; it is asked once.
@@ -80,7 +80,7 @@ class Reloads:
         self._is_known, self._next = True, self.schedule.next_after(now)
 
 
-class Supervisor:
+class CaptureSupervisor:
     """The capture of one task. Usable from several threads: one looks, another may close."""
 
     def __init__(
@@ -92,15 +92,15 @@ class Supervisor:
         *,
         clock: Clock,
         sink: EventSink,
-        reloads: Reloads | None = None,
+        reloads: ReloadSchedule | None = None,
         expire: Callable[[datetime], int] = lambda _: 0,
     ) -> None:
         self._task, self._policy, self._launch = task, policy, launch
         self._asking, self._clock, self._sink = asking, clock, sink
         self._reloads, self._expire = reloads, expire
         self._expired_at: float | None = None
-        self._telling = Telling(task, sink)
-        self._process: Process | None = None
+        self._telling = CaptureReporter(task, sink)
+        self._process: CaptureProcess | None = None
         self._failures = 0
         self._due: float | None = None
         self._refused: PolynyaError | None = None
@@ -112,7 +112,7 @@ class Supervisor:
         self._closed = False
         self._lock = threading.Lock()
 
-    def look(self, *, once: bool, patience: float = 0.0) -> Look:
+    def look(self, *, once: bool, patience: float = 0.0) -> CaptureProgress:
         """Listen to the process, which is started if need be.
 
         Args:
@@ -125,7 +125,7 @@ class Supervisor:
         """
         with self._lock:
             if self._closed:
-                return Look(done=True)
+                return CaptureProgress(done=True)
             return self._look(once=once, patience=patience)
 
     def close(self) -> None:
@@ -134,19 +134,19 @@ class Supervisor:
             self._closed = True
             self._end()
 
-    def _look(self, *, once: bool, patience: float) -> Look:
+    def _look(self, *, once: bool, patience: float) -> CaptureProgress:
         self._look_what_is_asked()
         self._remove_old_batches()
         if self._held:
             self._end()
-            return Look(done=once, wait=ASKED_SECONDS)
+            return CaptureProgress(done=once, wait=REQUEST_CHECK_SECONDS)
         now = self._clock.monotonic()
         if self._process is None and self._due is not None and now < self._due:
-            return Look(refused=self._refused, wait=self._due - now)
+            return CaptureProgress(refused=self._refused, wait=self._due - now)
         if self._process is None and self._reloads is not None and not once:
             wait = self._reloads.wait(self._clock.now())
             if wait and not self._wishes:
-                return Look(wait=min(wait, ASKED_SECONDS))
+                return CaptureProgress(wait=min(wait, REQUEST_CHECK_SECONDS))
         try:
             return self._listen(once=once, patience=patience)
         except (DependencyError, ConflictError) as error:
@@ -162,7 +162,7 @@ class Supervisor:
             process.end()
             self._telling.over()
 
-    def _listen(self, *, once: bool, patience: float) -> Look:
+    def _listen(self, *, once: bool, patience: float) -> CaptureProgress:
         if self._process is None:
             self._telling.failed = None
             self._process = self._launch(self._mode(once=once), tuple(self._wishes.values()))
@@ -176,16 +176,16 @@ class Supervisor:
             self._failures, self._due, self._refused = 0, None, None
         code = self._process.code
         if code is None:
-            return Look(landed=self._telling.landed, refused=self._refused)
+            return CaptureProgress(landed=self._telling.landed, refused=self._refused)
         self._end()
         failed = self._telling.failed
         if failed is not None:
             raise failed
         if code == 0 and self._reloads is not None:
             self._reloads.done(self._clock.now())
-            return Look(landed=self._telling.landed, done=True)
+            return CaptureProgress(landed=self._telling.landed, done=True)
         if code == 0 and once:
-            return Look(landed=self._telling.landed, done=True)
+            return CaptureProgress(landed=self._telling.landed, done=True)
         raise _ended(self._task, code)
 
     def _mode(self, *, once: bool) -> Mode:
@@ -193,7 +193,7 @@ class Supervisor:
             return "reload"
         return "once" if once else "follow"
 
-    def _interrupted(self, error: PolynyaError) -> Look:
+    def _interrupted(self, error: PolynyaError) -> CaptureProgress:
         """What may pass by itself has ended the process: it starts again after a pause."""
         self._end()
         self._failures += 1
@@ -210,11 +210,11 @@ class Supervisor:
                 pause_seconds=pause,
             )
         )
-        return Look(landed=self._telling.landed, refused=error, wait=pause)
+        return CaptureProgress(landed=self._telling.landed, refused=error, wait=pause)
 
     def _remove_old_batches(self) -> None:
         now, last = self._clock.monotonic(), self._expired_at
-        if last is not None and now < last + EXPIRY_SECONDS:
+        if last is not None and now < last + EXPIRY_CHECK_SECONDS:
             return
         self._expired_at = now
         removed = self._expire(self._clock.now())
@@ -223,7 +223,7 @@ class Supervisor:
 
     def _look_what_is_asked(self) -> None:
         now = self._clock.monotonic()
-        if self._asked_at is not None and now < self._asked_at + ASKED_SECONDS:
+        if self._asked_at is not None and now < self._asked_at + REQUEST_CHECK_SECONDS:
             return
         self._asked_at = now
         asked = self._asking.look()
