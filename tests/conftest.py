@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from hypothesis import settings
 
 from polynya.lake.spark.api import SparkSession
 from tests.projects import CLICKS, PROJECT, aws_project, postgres_project, write_project
-from tests.shards import part_of
+from tests.shards import files_of_shard, measured, note
 
 if TYPE_CHECKING:
     from tests.lab.lab import Lab
@@ -70,15 +71,15 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """One part of the tests, as `make test-slow SHARD=3/8` has it."""
-    parser.addoption("--shard", metavar="K/N", help="run the K-th of N parts of the chosen tests")
+    """One shard of the tests, as `make test-slow SHARD=3/8` has it."""
+    parser.addoption("--shard", metavar="K/N", help="run the K-th of N shards of the chosen tests")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, None, None]:
-    """Mark what asks for the session, put first what takes long, and choose a part of the rest.
+    """Mark what asks for the session, put first what takes long, and choose one shard of the rest.
 
     Several processes share the files of tests: the many that take no time fill the end.
     """
@@ -90,12 +91,31 @@ def pytest_collection_modifyitems(
     shard = config.getoption("shard")
     if shard is not None:
         try:
-            part = part_of(items, shard)
+            files = files_of_shard({_file(item.nodeid) for item in items}, shard, measured())
         except ValueError as error:
             raise pytest.UsageError(f"--shard: {error}") from None
-        names = {item.nodeid for item in part}
-        config.hook.pytest_deselected(items=[one for one in items if one.nodeid not in names])
-        items[:] = part
+        others = [item for item in items if _file(item.nodeid) not in files]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _file(item.nodeid) in files]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Note how long the files of a shard took, to make the shards equally long."""
+    shard = config.getoption("shard")
+    if shard is None:
+        return
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[_file(report.nodeid)] += report.duration
+    note(shard, seconds)
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
 def _turn(item: pytest.Item) -> int:
