@@ -15,6 +15,7 @@ from polynya.formats.landed import SCHEMAS, Counts, Lost, StreamFooter
 from polynya.model.config.stream_content import JSON_CONTENT
 from polynya.model.loader import load_project
 from polynya.store.object_store import LocalObjectStore
+from polynya.streams.files.files import KnownFiles
 from polynya.streams.files.position import FilesPosition
 from polynya.streams.kafka.position import KafkaPosition, TopicPosition
 from polynya.streams.kinesis.plan import KinesisPosition, ShardPosition, StreamPosition
@@ -90,14 +91,14 @@ def test_a_stream_that_is_not_behind_is_no_seconds_behind():
         ),
         (
             "files",
-            FilesPosition(left=2, oldest=NOON.timestamp() + 60),
+            FilesPosition(KnownFiles(), left=2, oldest=NOON.timestamp() + 60),
             "behind     2 files, 4.0 m",
         ),
-        ("kinesis", KinesisPosition(behind=0), "behind     nothing when it was landed"),
-        ("files", FilesPosition(left=0), "behind     nothing when it was landed"),
+        ("kinesis", KinesisPosition({}, behind=0), "behind     nothing when it was landed"),
+        ("files", FilesPosition(KnownFiles(), left=0), "behind     nothing when it was landed"),
         # What older versions wrote does not say it.
-        ("kinesis", KinesisPosition(), None),
-        ("files", FilesPosition(), None),
+        ("kinesis", KinesisPosition({}), None),
+        ("files", FilesPosition(KnownFiles()), None),
     ],
 )
 def test_each_source_is_behind_in_what_it_counts(source, end, shown):

@@ -17,10 +17,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, Final, cast, get_args
+from typing import Annotated, Any, BinaryIO, Final, cast, get_args
 
 import pyarrow as pa
 from pyarrow import parquet
+from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter
 
 from polynya.formats.batch import FileProgress
 from polynya.formats.errors import UnreadableFileError
@@ -34,6 +35,7 @@ from polynya.model.config.stream_content import (
     landed_content,
     written_content,
 )
+from polynya.model.documents.stored import Items, Moment, from_stored
 from polynya.model.error_catalogue.streams import LANDED_BATCH_TOO_NEW
 from polynya.model.headers import LANDED_AT, PLACE_HEADERS, STREAM_HEADERS, StreamSource
 from polynya.model.positions import Gone, Reached, Read, Span, gone
@@ -88,8 +90,8 @@ class Lost:
     """
 
     at: str
-    begin: str
-    end: str
+    begin: Annotated[str, Field(alias="from")]
+    end: Annotated[str, Field(alias="to")]
     why: str
 
 
@@ -117,13 +119,15 @@ class StreamFooter:
     table: str
     source: StreamSource
     number: int
-    content: Content | LandedContent
-    begin: Mapping[str, Any]
-    end: Mapping[str, Any]
-    written_at: datetime
+    content: Annotated[
+        Content | LandedContent, PlainSerializer(written_content), PlainValidator(landed_content)
+    ]
+    begin: Annotated[Mapping[str, Any], Field(alias="from")]
+    end: Annotated[Mapping[str, Any], Field(alias="to")]
+    written_at: Moment
     counts: Counts = field(default_factory=Counts)
     totals: Counts = field(default_factory=Counts)
-    lost: tuple[Lost, ...] = ()
+    lost: Items[Lost] = ()
     began: Mapping[str, Any] | None = None
 
     @property
@@ -133,25 +137,9 @@ class StreamFooter:
 
     def to_json(self) -> str:
         """The text in the footer."""
-        values = {
-            "version": VERSION,
-            "task": self.task,
-            "table": self.table,
-            "source": self.source,
-            "number": self.number,
-            "content": written_content(self.content),
-            "from": self.begin,
-            "to": self.end,
-            "written_at": self.written_at.isoformat(),
-            "counts": _written_counts(self.counts),
-            "totals": _written_counts(self.totals),
-            "lost": [
-                {"at": one.at, "from": one.begin, "to": one.end, "why": one.why}
-                for one in self.lost
-            ],
-            **({} if self.began is None else {"began": self.began}),
-        }
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        values = _FOOTER.dump_python(self, mode="json", by_alias=True, exclude_none=True)
+        text = {"version": VERSION, **values}
+        return json.dumps(text, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "") -> StreamFooter:
@@ -169,24 +157,12 @@ class StreamFooter:
         if version != VERSION:
             raise LANDED_BATCH_TOO_NEW(where=where, version=version, supported=VERSION)
         try:
-            return cls(
-                task=str(values["task"]),
-                table=str(values["table"]),
-                source=_source(values["source"]),
-                number=int(values["number"]),
-                content=landed_content(values["content"]),
-                begin=dict(values["from"]),
-                end=dict(values["to"]),
-                written_at=datetime.fromisoformat(values["written_at"]),
-                counts=_read_counts(values["counts"]),
-                totals=_read_counts(values["totals"]),
-                lost=tuple(
-                    Lost(one["at"], one["from"], one["to"], one["why"]) for one in values["lost"]
-                ),
-                began=None if values.get("began") is None else dict(values["began"]),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return from_stored(_FOOTER, values, ("counts", "totals", "lost"))
+        except (ValueError, TypeError) as error:
             raise _no_footer(error) from error
+
+
+_FOOTER: Final = TypeAdapter(StreamFooter)
 
 
 def batch_name(number: int) -> str:
@@ -270,20 +246,6 @@ def _groups(rows: pa.Table) -> list[pa.Table]:
     parts = min(rows.num_rows, -(-size // _GROUP_BYTES))
     step = -(-rows.num_rows // max(1, parts))
     return [rows.slice(begin, step) for begin in range(0, rows.num_rows, step)]
-
-
-def _written_counts(counts: Counts) -> dict[str, int]:
-    return {"records": counts.records, "bytes": counts.bytes, "lost": counts.lost}
-
-
-def _read_counts(values: Mapping[str, Any]) -> Counts:
-    return Counts(int(values["records"]), int(values["bytes"]), int(values["lost"]))
-
-
-def _source(value: object) -> StreamSource:
-    if value not in STREAM_HEADERS:
-        raise ValueError(f"{value!r} is no source of a stream")
-    return cast("StreamSource", value)
 
 
 def _no_footer(error: Exception) -> UnreadableFileError:

@@ -16,11 +16,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from itertools import islice
-from typing import Any, BinaryIO, Final
+from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 
 import pyarrow as pa
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from polynya.formats.debezium.envelope import HEADER, UNSENT
 from polynya.formats.debezium.tables import table_of
@@ -28,6 +28,7 @@ from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.columnar import RawRecord
 from polynya.formats.records.json import parse_object, parsed
 from polynya.formats.values.exact import json_text
+from polynya.model.documents.stored import Entries, Moment, from_stored
 from polynya.model.errors import OperationError
 
 #: From 2 on a batch says which one is before it.
@@ -41,6 +42,9 @@ _MAX_HEADER_BYTES: Final = 256 * 1024 * 1024
 _PIECE: Final = 64 * 1024
 
 
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """From an event line of a batch on, the schema of a table's events; 1 is the first line.
@@ -48,8 +52,15 @@ class Shape:
     `schema` is that of the envelope, as Connect's JSON converter writes it.
     """
 
-    first: int
+    first: Annotated[Count, Field(alias="from")]
     schema: Mapping[str, Any]
+
+
+def _in_order(shapes: Sequence[Shape]) -> Sequence[Shape]:
+    firsts = [shape.first for shape in shapes]
+    if firsts != sorted(set(firsts)):
+        raise ValueError("schemas out of order")
+    return tuple(shapes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +84,13 @@ class CaptureHeader:
     """
 
     task: str
-    number: int
-    written_at: datetime
-    events: int
+    number: Count
+    written_at: Moment
+    events: Count
     position: Mapping[str, Any] = field(default_factory=dict)
-    schemas: Mapping[str, Sequence[Shape]] = field(default_factory=dict)
+    schemas: Entries[str, Annotated[Sequence[Shape], AfterValidator(_in_order)]] = field(
+        default_factory=dict
+    )
     writer: str = ""
     unsent: str | None = None
     follows: str | None = None
@@ -85,25 +98,14 @@ class CaptureHeader:
 
     def line(self) -> bytes:
         """The header line, with its end."""
-        schemas = {
-            table: [{"from": one.first, "schema": one.schema} for one in shapes]
-            for table, shapes in self.schemas.items()
-        }
-        says: dict[str, Any] = {
-            "version": VERSION,
-            "task": self.task,
-            "number": self.number,
-            "writer": self.writer,
-            "written_at": self.written_at.isoformat(),
-            "events": self.events,
-            "position": self.position,
-            "schemas": schemas,
-        }
-        if self.unsent is not None:
-            says["unsent"] = self.unsent
-        if self.follows is not None:
-            says["follows"] = self.follows
-        return json.dumps({HEADER: says}, separators=(",", ":")).encode() + b"\n"
+        values = _STORED.dump_python(
+            self, mode="json", by_alias=True, exclude_none=True, exclude={"digest"}
+        )
+        header = {HEADER: {"version": VERSION, **values}}
+        return json.dumps(header, separators=(",", ":")).encode() + b"\n"
+
+
+_STORED: Final = TypeAdapter(CaptureHeader)
 
 
 def batch_name(number: int) -> str:
@@ -179,30 +181,7 @@ def _header(says: Mapping[str, Any], path: str) -> CaptureHeader:
         raise ValueError(f"version {str(version)[:40]!r}")
     if version > VERSION:
         raise _newer(path, version)
-    return CaptureHeader(
-        task=str(says["task"]),
-        number=_whole(says["number"]),
-        written_at=datetime.fromisoformat(says["written_at"]),
-        events=_whole(says["events"]),
-        position=dict(says["position"]),
-        schemas={table: _shapes(entries) for table, entries in says["schemas"].items()},
-        writer=str(says.get("writer", "")),
-        unsent=str(says["unsent"]) if "unsent" in says else None,
-        follows=str(says["follows"]) if "follows" in says else None,
-    )
-
-
-def _shapes(entries: Sequence[Mapping[str, Any]]) -> tuple[Shape, ...]:
-    shapes = tuple(Shape(_whole(one["from"]), dict(one["schema"])) for one in entries)
-    if [one.first for one in shapes] != sorted({one.first for one in shapes}):
-        raise ValueError("schemas out of order")
-    return shapes
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{str(value)[:40]!r} is no count")
-    return value
+    return from_stored(_STORED, says, ("position", "schemas"))
 
 
 def _newer(path: str, version: int) -> OperationError:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Final
 
+from polynya.model.documents.stored import Moment
+
 #: Two of a million names share 8 bytes with a chance of 3 in 10⁸. Then the 4 bytes of their
 #: versions differ all the same, and the second file is named as changed: none is passed over.
 _NAME_BYTES: Final = 8
@@ -30,7 +32,7 @@ class FoundFile:
     name: str
     size: int
     version: str
-    date: datetime | None = None
+    date: Moment | None = None
     written: float | None = field(default=None, compare=False)
 
     @property

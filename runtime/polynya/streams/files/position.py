@@ -8,10 +8,20 @@ so that `known` holds only names of that period.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Final
 
+from pydantic import (
+    BeforeValidator,
+    PlainSerializer,
+    PlainValidator,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    WrapSerializer,
+)
+
+from polynya.model.documents.stored import Items, Moment, from_stored
 from polynya.streams.files.files import FoundFile, KnownFiles
 from polynya.streams.source import Described
 
@@ -29,8 +39,22 @@ class CutFile:
 
     file: FoundFile
     record: int
-    byte: int = 0
-    initial: bool = False
+    byte: int
+    initial: bool
+
+
+def _flat(cut: CutFile, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    values = write(cut)
+    return {**values.pop("file"), **values}
+
+
+#: Footers hold the values of the file and those of the cut side by side.
+_Cut = Annotated[
+    CutFile, BeforeValidator(lambda values: {**values, "file": values}), WrapSerializer(_flat)
+]
+_Known = Annotated[
+    KnownFiles, PlainSerializer(KnownFiles.to_json), PlainValidator(KnownFiles.from_json)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +62,9 @@ class FilesPosition:
     """What of a source was read.
 
     Attributes:
+        known: files that were read of what `since` and `passed` do not cover.
         since: everything dated before is done; None: nothing is, or the files have no dates.
         passed: of the unit at `since`, the names up to this one are done.
-        known: files that were read of what follows.
         initial: the name up to which the initial load was read; None: it is over.
         cut: the file that is being read.
         taken: files that the batch before this position took in whole and that are to be deleted.
@@ -48,12 +72,12 @@ class FilesPosition:
         oldest: when the oldest of them was written, in seconds since 1970, if that is known.
     """
 
-    since: datetime | None = None
+    known: _Known
+    since: Moment | None = None
     passed: str = ""
-    known: KnownFiles = field(default_factory=KnownFiles)
     initial: str | None = None
-    cut: CutFile | None = None
-    taken: tuple[FoundFile, ...] = ()
+    cut: _Cut | None = None
+    taken: Items[FoundFile] = ()
     left: int | None = None
     oldest: float | None = None
 
@@ -64,41 +88,17 @@ class FilesPosition:
         return file.date < self.since or (file.date == self.since and file.name <= self.passed)
 
     def to_json(self) -> dict[str, Any]:
-        """As a footer holds it."""
-        values: dict[str, Any] = {"known": self.known.to_json()}
-        if self.since is not None:
-            values["since"] = self.since.isoformat()
-        if self.passed:
-            values["passed"] = self.passed
-        if self.initial is not None:
-            values["initial"] = self.initial
-        if self.cut is not None:
-            values["cut"] = {
-                **_written(self.cut.file),
-                "record": self.cut.record,
-                "byte": self.cut.byte,
-                "initial": self.cut.initial,
-            }
-        if self.taken:
-            values["taken"] = [_written(one) for one in self.taken]
-        told = {"left": self.left, "oldest": self.oldest}
-        return values | {name: value for name, value in told.items() if value is not None}
+        """The object in the footer of a landed batch."""
+        values: dict[str, Any] = _STORED.dump_python(self, mode="json", exclude_defaults=True)
+        return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FilesPosition:
-        """What `to_json` wrote. Raises ValueError, KeyError or TypeError for anything else."""
-        cut = values.get("cut")
-        return cls(
-            since=_moment(values.get("since")),
-            passed=str(values.get("passed", "")),
-            known=KnownFiles.from_json(values["known"]),
-            initial=values.get("initial"),
-            cut=cut
-            and CutFile(_read(cut), int(cut["record"]), int(cut["byte"]), bool(cut["initial"])),
-            taken=tuple(_read(one) for one in values.get("taken", ())),
-            left=values.get("left"),
-            oldest=values.get("oldest"),
-        )
+        """Read what `to_json` wrote. Raises ValueError or TypeError for anything else."""
+        return from_stored(_STORED, values)
+
+
+_STORED: Final = TypeAdapter(FilesPosition)
 
 
 def described(position: Mapping[str, Any]) -> Described:
@@ -149,26 +149,3 @@ def after_files(
     moved = replace(position, since=since, passed=passed)
     known = position.known.adding(one for one in read if not moved.is_done(one))
     return replace(moved, known=known.since(since))
-
-
-def _written(file: FoundFile) -> dict[str, Any]:
-    values: dict[str, Any] = {"name": file.name, "size": file.size, "version": file.version}
-    if file.date is not None:
-        values["date"] = file.date.isoformat()
-    if file.written is not None:
-        values["written"] = file.written
-    return values
-
-
-def _read(values: Mapping[str, Any]) -> FoundFile:
-    return FoundFile(
-        str(values["name"]),
-        int(values["size"]),
-        str(values["version"]),
-        _moment(values.get("date")),
-        values.get("written"),
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

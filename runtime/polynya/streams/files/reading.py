@@ -340,7 +340,7 @@ class FilesReader:
             initial: whether the files belong to the initial load.
         """
         found = ReadFiles()
-        todo = [CutFile(one, 0, initial=initial) for one in files]
+        todo = [CutFile(one, 0, 0, initial) for one in files]
         for one in [cut, *todo] if cut else todo:
             if found.is_full(max_records, max_bytes):
                 break

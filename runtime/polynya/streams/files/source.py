@@ -129,16 +129,16 @@ class FilesOfSource:
         initial = None if self._initial is None else ""
         unit = self._pattern.unit
         if self._start_from == "earliest":
-            return FilesPosition(initial=initial)
+            return FilesPosition(KnownFiles(), initial=initial)
         if isinstance(self._start_from, datetime):
             since = begun(self._start_from, unit) if unit else None
-            return FilesPosition(since, initial=initial)
+            return FilesPosition(KnownFiles(), since, initial=initial)
         now = self._clock.now()
         since = begun(now - self._settings.look_back, unit) if unit else None
-        look = self._listed(FilesPosition(since), most=_NO_LIMIT)
+        look = self._listed(FilesPosition(KnownFiles(), since), most=_NO_LIMIT)
         known = KnownFiles().adding(look.files)
         _refuse_too_many(known, self._settings)
-        return FilesPosition(since, known=known, initial=initial)
+        return FilesPosition(known, since, initial=initial)
 
     def _looked(self, position: FilesPosition) -> tuple[Look, FilesPosition]:
         """What there is to read from a position on; the initial load may turn out to be over."""

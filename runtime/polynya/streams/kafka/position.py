@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from pydantic import TypeAdapter
+
+from polynya.model.documents.stored import Entries, Moment, from_stored
 from polynya.streams.source import Described, Position
 
 
@@ -21,8 +24,8 @@ class TopicPosition:
     """
 
     id: str
-    partitions: Mapping[int, int]
-    ends: Mapping[int, int] = field(default_factory=dict)
+    partitions: Entries[int, int]
+    ends: Entries[int, int] = field(default_factory=dict)
 
     @property
     def behind(self) -> int:
@@ -34,8 +37,8 @@ class TopicPosition:
 class KafkaPosition:
     """How far the topics of a landed table were read; `newest` is the time of the newest record."""
 
-    topics: Mapping[str, TopicPosition]
-    newest: datetime | None = None
+    topics: Entries[str, TopicPosition]
+    newest: Moment | None = None
 
     @property
     def behind(self) -> int:
@@ -48,30 +51,16 @@ class KafkaPosition:
 
     def to_json(self) -> dict[str, Any]:
         """The object in the footer of a landed batch."""
-        topics = {
-            name: {
-                "id": topic.id,
-                "partitions": _written(topic.partitions),
-                "ends": _written(topic.ends),
-            }
-            for name, topic in sorted(self.topics.items())
-        }
-        newest = {} if self.newest is None else {"newest": self.newest.isoformat()}
-        return {"topics": topics, **newest}
+        values: dict[str, Any] = _STORED.dump_python(self, mode="json", exclude_none=True)
+        return values
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> KafkaPosition:
-        """Read it. Raises ValueError, KeyError or TypeError for what is none."""
-        newest = value.get("newest")
-        return cls(
-            {
-                name: TopicPosition(
-                    str(topic["id"]), _read(topic["partitions"]), _read(topic.get("ends", {}))
-                )
-                for name, topic in value["topics"].items()
-            },
-            None if newest is None else datetime.fromisoformat(newest),
-        )
+        """Read what `to_json` wrote. Raises ValueError for anything else."""
+        return from_stored(_STORED, value)
+
+
+_STORED: Final = TypeAdapter(KafkaPosition)
 
 
 def described(position: Position) -> Described:
@@ -83,11 +72,3 @@ def described(position: Position) -> Described:
         for at, offset in sorted(topic.partitions.items())
     }
     return Described(places, found.behind, found.newest)
-
-
-def _written(offsets: Mapping[int, int]) -> dict[str, int]:
-    return {str(at): offset for at, offset in sorted(offsets.items())}
-
-
-def _read(offsets: Mapping[str, int]) -> dict[int, int]:
-    return {int(at): int(offset) for at, offset in offsets.items()}

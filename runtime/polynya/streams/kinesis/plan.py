@@ -7,11 +7,14 @@ records of one key keep their order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
+from pydantic import TypeAdapter
+
 from polynya.formats.landed import Lost
+from polynya.model.documents.stored import Entries, Moment, from_stored
 from polynya.store.shards import Shard, ShardedStream
 from polynya.streams.source import Described, Position
 
@@ -28,8 +31,8 @@ class ShardPosition:
     """
 
     after: str | None = None
-    since: datetime | None = None
-    seen: datetime | None = None
+    since: Moment | None = None
+    seen: Moment | None = None
     ended: bool = False
 
 
@@ -37,8 +40,8 @@ class ShardPosition:
 class StreamPosition:
     """How far a stream was read. `created` tells it from another one of its name."""
 
-    created: datetime
-    shards: Mapping[str, ShardPosition] = field(default_factory=dict)
+    created: Moment
+    shards: Entries[str, ShardPosition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class KinesisPosition:
     where an older version wrote it.
     """
 
-    streams: Mapping[str, StreamPosition] = field(default_factory=dict)
+    streams: Entries[str, StreamPosition]
     behind: int | None = None
 
     def as_read(self) -> KinesisPosition:
@@ -72,33 +75,16 @@ class KinesisPosition:
 
     def to_json(self) -> dict[str, Any]:
         """The object in the footer of a landed batch."""
-        behind = {} if self.behind is None else {"behind": self.behind}
-        return {
-            "streams": {
-                name: {
-                    "created": stream.created.isoformat(),
-                    "shards": {
-                        shard_id: _written(one) for shard_id, one in sorted(stream.shards.items())
-                    },
-                }
-                for name, stream in sorted(self.streams.items())
-            },
-            **behind,
-        }
+        values: dict[str, Any] = _STORED.dump_python(self, mode="json", exclude_defaults=True)
+        return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> KinesisPosition:
-        """What `to_json` wrote. Raises ValueError, KeyError or TypeError for anything else."""
-        return cls(
-            {
-                name: StreamPosition(
-                    datetime.fromisoformat(stream["created"]),
-                    {shard_id: _read(one) for shard_id, one in stream["shards"].items()},
-                )
-                for name, stream in values["streams"].items()
-            },
-            values.get("behind"),
-        )
+        """Read what `to_json` wrote. Raises ValueError for anything else."""
+        return from_stored(_STORED, values)
+
+
+_STORED: Final = TypeAdapter(KinesisPosition)
 
 
 def described(position: Position) -> Described:
@@ -126,30 +112,6 @@ def _place(shard: ShardPosition) -> str:
     if shard.after is not None:
         return f"after {shard.after}"
     return "from its first record" if shard.since is None else f"since {shard.since.isoformat()}"
-
-
-def _written(shard: ShardPosition) -> dict[str, Any]:
-    moments = {"since": shard.since, "seen": shard.seen}
-    values: dict[str, Any] = {name: at.isoformat() for name, at in moments.items() if at}
-    if shard.after is not None:
-        values["after"] = shard.after
-    if shard.ended:
-        values["ended"] = True
-    return values
-
-
-def _read(values: Mapping[str, Any]) -> ShardPosition:
-    after = values.get("after")
-    return ShardPosition(
-        None if after is None else str(after),
-        _moment(values.get("since")),
-        _moment(values.get("seen")),
-        bool(values.get("ended", False)),
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 Start: TypeAlias = datetime | Literal["earliest", "now"]
