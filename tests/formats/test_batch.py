@@ -141,7 +141,10 @@ def with_footer(entry: bytes | None) -> io.BytesIO:
         (with_footer(b"[]"), "cannot be read"),
         (with_footer(b'{"version": 1}'), "cannot be read"),
         (with_footer(footer(source="kinesis").to_json().encode()), "no landed batch of kinesis"),
-        (with_footer(footer().to_json().replace('"kafka"', '"mqtt"').encode()), "source: Input should be"),
+        (
+            with_footer(footer().to_json().replace('"kafka"', '"mqtt"').encode()),
+            "source: Input should be",
+        ),
     ],
 )
 def test_what_is_no_landed_batch_is_told(file: io.BytesIO, message: str) -> None:
