@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Final
 
-from polynya.model.error_catalogue import (
-    capture,
-    cluster,
-    configuration,
-    lake,
-    machine,
-    operation,
-    stream_sources,
-    streams,
-    warehouse,
-)
+from polynya.model import error_catalogue
 from polynya.model.error_catalogue.entry import ErrorEntry, ErrorPage
 
-MODULES: Final = (
-    capture,
-    cluster,
-    configuration,
-    lake,
-    machine,
-    operation,
-    stream_sources,
-    streams,
-    warehouse,
-)
+
+def _modules() -> Iterator[ModuleType]:
+    """The modules of this package that hold entries, in the order of their names."""
+    for module in iter_modules(error_catalogue.__path__):
+        if module.name not in {"codes", "entry"}:
+            yield import_module(f"{error_catalogue.__name__}.{module.name}")
+
+
+MODULES: Final = tuple(_modules())
 
 
 def _entries(module: ModuleType) -> Iterator[ErrorEntry[Any] | ErrorPage]:
