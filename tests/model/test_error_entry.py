@@ -56,3 +56,9 @@ def test_a_fenced_error_carries_the_newer_owner():
     error = entry(where="t").by(epoch=5, owner="n2")
 
     assert (error.epoch, error.owner, error.where) == (5, "n2", "t")
+
+
+def test_a_value_that_a_call_forgot_does_not_hide_the_error():
+    error = _ENTRY(where="task clicks")
+
+    assert error.message == "the broker {broker} does not answer"

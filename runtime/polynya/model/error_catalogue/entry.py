@@ -70,12 +70,13 @@ class ErrorEntry(Generic[E]):
             fix: like `message`, instead of the entry's.
             values: the values of the templates.
         """
+        safe = _Values(values)
         return self.raises(
             self.code,
-            message or (self.message or self.title).format_map(values),
+            message or (self.message or self.title).format_map(safe),
             where=where,
-            state=state or (self.state and self.state.format_map(values)),
-            fix=fix or (self.fix and self.fix.format_map(values)),
+            state=state or (self.state and self.state.format_map(safe)),
+            fix=fix or (self.fix and self.fix.format_map(safe)),
             why=why,
         )
 
@@ -84,6 +85,13 @@ class ErrorEntry(Generic[E]):
         return ErrorEntry(
             raises, self.code, self.title, self.page, self.message, self.state, self.fix
         )
+
+
+class _Values(dict[str, object]):
+    """The values of a call. One that is missing shows its name: the error itself must come out."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
 
 
 @dataclass(frozen=True, slots=True)

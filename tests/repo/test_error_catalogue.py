@@ -1,0 +1,131 @@
+"""Every error stands once, in the catalogue, and the code raises it by its entry."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from polynya.model.error_catalogue.entry import ErrorEntry
+from polynya.model.errors import OperationError
+from tests.repo.error_catalogue import (
+    Entry,
+    entries,
+    sources,
+    uses,
+    values_of,
+    written_codes,
+    wrong_keywords,
+)
+
+#: Modules that still raise errors by their code. This list may only shrink.
+NOT_CONVERTED = Path(__file__).with_name("errors_not_converted.txt")
+#: Words of the prose that these texts had before; a native engineer uses others.
+OLD_PROSE = re.compile(
+    r"\b(?<!there )is no\b(?! longer)|\b(?:anew|whom|goes on|of which|does away)\b"
+    r"|(?:^|[.:;,] )who\b"
+)
+#: Codes that no code raises any more, and that the documentation promises to explain.
+RETIRED: frozenset[str] = frozenset()
+
+
+def bad_texts(name: str, entry: Entry) -> list[str]:
+    """What is wrong with the texts of an entry."""
+    found = []
+    for part in ("title", "message", "state", "fix", "page"):
+        text = getattr(entry, part) or ""
+        if (match := OLD_PROSE.search(text)) is not None:
+            found.append(f"{name}: `{match[0]}` in its {part}")
+        if part != "page" and text.endswith("."):
+            found.append(f"{name}: a period at the end of its {part}")
+        if part == "page" and not text.endswith((".", "`")):
+            found.append(f"{name}: no period at the end of its page")
+        if part == "message" and text.startswith(("A ", "An ", "No ", "The ", "This ")):
+            found.append(f"{name}: its message begins with a capital letter")
+    return found
+
+
+def test_each_call_of_an_entry_gives_the_values_of_its_templates():
+    wrong = [
+        f"{path}:{use.line}: {use.name} {why}"
+        for path, text in sources().items()
+        for use in uses(text)
+        if (why := wrong_keywords(use)) is not None
+    ]
+
+    assert wrong == []
+
+
+def test_an_error_code_stands_in_the_catalogue_only():
+    written = {str(path) for path, text in sources().items() if written_codes(text)}
+
+    assert sorted(written - set(NOT_CONVERTED.read_text("utf-8").split())) == []
+
+
+def test_names_and_codes_of_errors_are_unique():
+    names = Counter(name for name, _ in entries())
+    codes = Counter(entry.code for _, entry in entries())
+
+    assert [one for counts in (names, codes) for one, count in counts.items() if count > 1] == []
+
+
+def test_every_error_can_be_raised():
+    used = {use.entry.code for text in sources().values() for use in uses(text)}
+    used |= {code for text in sources().values() for code in written_codes(text)}
+
+    assert sorted(entry.code for _, entry in entries() if entry.code not in used) == sorted(RETIRED)
+
+
+def test_texts_of_errors_follow_the_style():
+    assert [fault for name, entry in entries() for fault in bad_texts(name, entry)] == []
+
+
+_PLANTED = ErrorEntry(
+    OperationError,
+    "POLYNYA-XYZ-001",
+    title="there is no title.",
+    message="The {table} is no table.",
+    state="{table} goes on",
+    fix="try {table} again",
+    page="The page",
+)
+
+
+def _use(call: str) -> str | None:
+    """What is wrong with a call of an entry with `path`, `other` and `place` in its message."""
+    text = f"from polynya.model.error_catalogue.expressions import TWO_ARRAYS_MAKE_ROWS\n{call}"
+    return next(wrong_keywords(use) for use in uses(text))
+
+
+def test_wrong_calls_are_seen():
+    values = "path=1, other=2, place=3"
+
+    assert _use(f"TWO_ARRAYS_MAKE_ROWS({values}, where='x', why='y', fix='z')") is None
+    assert _use("TWO_ARRAYS_MAKE_ROWS('two arrays')") is None
+    assert _use(f"TWO_ARRAYS_MAKE_ROWS.raising(Other)({values})") is None
+    assert _use("TWO_ARRAYS_MAKE_ROWS(path=1, other=2)") == "lacks place"
+    assert _use("TWO_ARRAYS_MAKE_ROWS.raising(Other)(path=1)") == "lacks other, place"
+    assert _use(f"TWO_ARRAYS_MAKE_ROWS({values}, table=4)") == "has no use for table"
+    assert _use("TWO_ARRAYS_MAKE_ROWS(**values)") is not None
+
+
+def test_written_codes_are_seen():
+    text = '''
+def refuse():
+    """Raise POLYNYA-CFG-001."""
+    raise ConfigError("POLYNYA-CFG-002", f"see POLYNYA-CFG-003 of {name}")
+'''
+
+    assert written_codes(text) == ["POLYNYA-CFG-002", "POLYNYA-CFG-003"]
+
+
+def test_bad_texts_are_seen():
+    assert bad_texts("PLANTED", _PLANTED) == [
+        "PLANTED: a period at the end of its title",
+        "PLANTED: `is no` in its message",
+        "PLANTED: a period at the end of its message",
+        "PLANTED: its message begins with a capital letter",
+        "PLANTED: `goes on` in its state",
+        "PLANTED: no period at the end of its page",
+    ]
+    assert values_of(_PLANTED, {"message"}) == {"table"}
