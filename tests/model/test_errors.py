@@ -27,14 +27,14 @@ def test_an_error_reads_as_four_lines():
 
 
 def test_lines_with_nothing_to_say_are_left_out():
-    error = errors.OperationError("POLYNYA-RUN-001", "it failed")
+    error = errors.OperationError("POLYNYA-RUN-003", "it failed")
 
     assert error.render().splitlines() == [
-        "error[POLYNYA-RUN-001]: it failed",
-        "  more: polynya explain POLYNYA-RUN-001",
+        "error[POLYNYA-RUN-003]: it failed",
+        "  more: polynya explain POLYNYA-RUN-003",
     ]
     assert error.as_dict() == {
-        "code": "POLYNYA-RUN-001",
+        "code": "POLYNYA-RUN-003",
         "message": "it failed",
         "retryable": False,
     }

@@ -190,20 +190,3 @@ VIEW_NOT_TRANSLATED = ErrorEntry(
 
 
 # Captured tables
-
-SOURCE_CANNOT_NAME_VIEW = ErrorEntry(
-    OperationError,
-    "POLYNYA-RUN-001",
-    title="a source table cannot name a view",
-    state="nothing was copied",
-    fix="declare a dataset with a `name` of your choice and the table as `source`, or exclude it",
-    page="The name of a captured table is not valid for a view.",
-)
-SOURCES_SHARE_TABLE = ErrorEntry(
-    OperationError,
-    "POLYNYA-RUN-002",
-    title="two source tables want one table",
-    state="nothing was copied",
-    fix="declare datasets with a `name` each, or split them into tasks with a `prefix` each",
-    page="Captured tables of different schemas have the same name.",
-)
