@@ -273,7 +273,7 @@ def test_a_task_is_recreated_and_reloaded_by_the_nodes_that_have_it(
     assert main(["task", "withdraw", "sales", "--dataset", "orders"]) == 0
     assert main(["reload", "sales"]) == 5
     assert read_cluster(LocalObjectStore(place), "main").wishes.keys() == {Y}
-    assert "a reload of shop.items was asked for already, by" in capsys.readouterr().err
+    assert "shop.items has a pending request: reload by" in capsys.readouterr().err
     _, units = call(capsys, "cluster", "tasks", "sales")
     assert "reload asked by" in units[0]["asked"]
     assert "n2 does it, or does so after its step" in units[0]["asked"]

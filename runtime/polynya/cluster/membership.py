@@ -23,6 +23,7 @@ from polynya.cluster.messages import LeaveAdvised, TurnTaken
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import BacklogSize
 from polynya.engine.scheduler import THREADS
+from polynya.model.error_catalogue.cluster import TOO_MANY_NODES
 from polynya.observe import cluster as events
 from polynya.observe.events import Event, EventSink
 
@@ -49,11 +50,8 @@ class IdleNodes:
             self._since = now
         if now - self._since < _LASTING_SECONDS:
             return None
-        return (
-            f"POLYNYA-AGT-050: {units} units of work for {ready} nodes, and one node at a time "
-            "works on a unit: the others idle. Nothing is wrong with the data. fix: lower the "
-            "`maximum` of the cluster, or its `minimum`"
-        )
+        error = TOO_MANY_NODES(units=units, nodes=ready)
+        return f"{error.code}: {error}"
 
 
 @dataclass(frozen=True, slots=True)

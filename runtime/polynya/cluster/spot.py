@@ -20,7 +20,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from polynya.model.errors import ConfigError, DependencyError, PolynyaError
+from polynya.model.error_catalogue.cluster import IMDS_ADDRESS_INVALID, IMDS_UNREACHABLE
+from polynya.model.errors import PolynyaError
 
 #: Where the service is on every EC2 instance.
 ADDRESS: Final = "http://169.254.169.254"
@@ -49,13 +50,7 @@ def imds_at(choice: str, *, root: Path = Path("/")) -> Imds | None:
         return Imds(ADDRESS) if _is_ec2(root) else None
     address = urlsplit(choice)
     if address.scheme != "http" or not _is_loopback(address.hostname):
-        raise ConfigError(
-            "POLYNYA-AGT-020",
-            f"`--imds {choice}` is no place to ask for Spot notices",
-            state="nothing was started",
-            fix="`auto`, `off`, or the URL of a stand-in on this machine, such as "
-            "http://127.0.0.1:1338",
-        )
+        raise IMDS_ADDRESS_INVALID(choice=choice)
     return Imds(choice.rstrip("/"))
 
 
@@ -76,7 +71,7 @@ class Imds:
         try:
             return self._asked_again(path)
         except (OSError, HTTPException) as error:
-            raise self._unheard(error) from error
+            raise IMDS_UNREACHABLE(where=self._address, why=str(error)) from error
 
     def _asked_again(self, path: str) -> str | None:
         try:
@@ -111,15 +106,6 @@ class Imds:
         with self._opener.open(request, timeout=self._timeout_seconds) as answer:
             data: bytes = answer.read(_MOST_BYTES)
         return data.decode("utf-8", "replace").strip()
-
-    def _unheard(self, error: Exception) -> DependencyError:
-        return DependencyError(
-            "POLYNYA-AGT-021",
-            f"the instance metadata service does not answer: {error}",
-            where=self._address,
-            state="the node works on; without the service a Spot notice is not seen",
-            fix="let this process reach the service, or start the agent with `--imds off`",
-        )
 
 
 class _NoRedirect(HTTPRedirectHandler):

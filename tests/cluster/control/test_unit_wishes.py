@@ -97,8 +97,9 @@ def test_a_second_wish_is_refused_with_who_asked_and_since_when(cluster: Cluster
 
     assert caught.value.code == "POLYNYA-AGT-023"
     since = cluster.clock.now()
-    said = f"a reload of shop.x was asked for already, by kim, {since:%Y-%m-%d %H:%M:%S} UTC"
-    assert str(caught.value).startswith(f"a/shop.x: {said}: month end")
+    said = f"shop.x has a pending request: reload by kim, {since:%Y-%m-%d %H:%M:%S} UTC"
+    assert str(caught.value).startswith(f"a/shop.x: {said}; ")
+    assert caught.value.why == "month end"
     cluster.lee.ask(Y, RELOAD)
     assert cluster.lee.take_back(X)
     assert not cluster.lee.take_back(X)

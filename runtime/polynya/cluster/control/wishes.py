@@ -29,6 +29,7 @@ from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand, UnitCommandType
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ReloadMode
+from polynya.model.error_catalogue.cluster import CLUSTER_OBJECT_CONTENDED, UNIT_REQUEST_PENDING
 from polynya.model.errors import ConflictError, OperationError, PolynyaError
 from polynya.model.names import parse_location
 from polynya.store.clock import Clock, Retry
@@ -125,7 +126,7 @@ class Wishes:
                 return ""
             if found is not None:
                 raise _asked_before(unit, found.document)
-        raise _contended(path)
+        raise CLUSTER_OBJECT_CONTENDED(where=path)
 
     def take_back(self, unit: JobKey) -> bool:
         """Let nothing be done with a unit, unless it is done by now. False: nothing was asked."""
@@ -144,7 +145,7 @@ class Wishes:
             version = found.version if found is not None else None
             if self._register.write(path, wish.model_copy(update=unknown or {}), version):
                 return
-        raise _contended(path)
+        raise CLUSTER_OBJECT_CONTENDED(where=path)
 
     def _withdraw(self, kind: type[Document], path: str) -> bool:
         for _ in range(_TRIES):
@@ -153,29 +154,17 @@ class Wishes:
                 return False
             if self._register.delete(path, found.version):
                 return True
-        raise _contended(path)
+        raise CLUSTER_OBJECT_CONTENDED(where=path)
 
 
 def _asked_before(unit: JobKey, wish: UnitWish) -> ConflictError:
-    why = f": {wish.reason}" if wish.reason else ""
-    return ConflictError(
-        "POLYNYA-AGT-023",
-        f"a {wish.kind} of {unit.name} was asked for already, by {wish.by}, "
-        f"{wish.since:%Y-%m-%d %H:%M:%S} UTC{why}",
+    return UNIT_REQUEST_PENDING(
         where=f"{unit.task}/{unit.name}",
-        state="that one stays",
-        fix="wait for it (`polynya cluster tasks` shows what it waits for), or take it back with "
-        "`polynya task withdraw`",
-    )
-
-
-def _contended(path: str) -> ConflictError:
-    return ConflictError(
-        "POLYNYA-AGT-022",
-        "somebody else changes the same object of the cluster all the time",
-        where=path,
-        state="the wish of the others is in force",
-        fix="look at it with `polynya cluster status`, then try again",
+        why=wish.reason or None,
+        unit=unit.name,
+        request=wish.kind,
+        by=wish.by,
+        since=wish.since,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, Ty
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from polynya.cluster.unit import JobKey
+from polynya.model.error_catalogue.cluster import CLUSTER_OBJECT_UNREADABLE
 from polynya.model.errors import OperationError
 
 #: Largest document that is read, in bytes: a plan of many thousand units.
@@ -275,7 +276,8 @@ def parse(kind: type[D], data: bytes, where: str) -> D:
         _refuse_newer(_version_in(data), where)
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise _foreign(where, f"{place}: {first['msg']}" if place else first["msg"]) from None
+        why = f"{place}: {first['msg']}" if place else first["msg"]
+        raise CLUSTER_OBJECT_UNREADABLE(where=where, why=why) from None
     _refuse_newer(found.v, where)
     return found
 
@@ -290,16 +292,5 @@ def _version_in(data: bytes) -> int:
 
 def _refuse_newer(version: int, where: str) -> None:
     if version > VERSION:
-        newer = f"version {version} of a newer Polynya; this one knows {VERSION}"
-        raise _foreign(where, newer, NewerDocumentError)
-
-
-def _foreign(where: str, why: str, kind: type[OperationError] = OperationError) -> OperationError:
-    return kind(
-        "POLYNYA-AGT-012",
-        "an object of the cluster cannot be read",
-        where=where,
-        state="it is left as it is; what does not need it goes on",
-        fix="upgrade this node, or delete the object if it is damaged",
-        why=why,
-    )
+        why = f"version {version} of a newer Polynya; this one knows {VERSION}"
+        raise CLUSTER_OBJECT_UNREADABLE.raising(NewerDocumentError)(where=where, why=why)

@@ -34,7 +34,8 @@ from polynya.cluster.coordination.store import (
     node_path,
     told,
 )
-from polynya.model.errors import ConflictError, OperationError
+from polynya.model.error_catalogue.cluster import NODE_REPLACED
+from polynya.model.errors import OperationError
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectInfo
 
@@ -330,7 +331,7 @@ class Session:
         lease = found.document
         if lease.state == "gone":
             if not self._leaving:
-                raise _replaced(self.incarnation)
+                raise NODE_REPLACED(where=self.incarnation)
             # Written by us, although the answer was lost.
             self.state = "gone"
             return
@@ -373,16 +374,6 @@ class Session:
         self.incarnation = incarnation_of(self._me.node, self._register.token())
         self.state = None
         self.until = self._sent = -math.inf
-
-
-def _replaced(incarnation: str) -> ConflictError:
-    return ConflictError(
-        "POLYNYA-AGT-011",
-        "another process with the id of this node took its place in the cluster",
-        where=incarnation,
-        state="this process works no more; what it had not committed, the other repeats",
-        fix="give each node an id of its own with `--node-id`; the process that began last goes on",
-    )
 
 
 #: Turns for which a process that has just begun leaves the lead to others. With three a unit is

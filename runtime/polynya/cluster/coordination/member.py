@@ -46,6 +46,7 @@ from polynya.cluster.coordination.store import (
     told,
 )
 from polynya.cluster.unit import JobKey
+from polynya.model.error_catalogue.cluster import NODE_REPLACED, UNCONDITIONAL_WRITES
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
@@ -132,8 +133,8 @@ class Knowing:
         return None if info is None else info.version
 
 
-#: Errors that end the agent: it must not work in this cluster.
-_FATAL: Final = frozenset({"POLYNYA-AGT-010", "POLYNYA-AGT-011"})
+#: Codes of errors that end the agent: it must not work in this cluster.
+_FATAL: Final = frozenset({UNCONDITIONAL_WRITES.code, NODE_REPLACED.code})
 
 
 class Member:
@@ -271,7 +272,9 @@ class Member:
             if not ours and one in session.attempts:
                 late.append(one)
             elif not ours and not self._census.dead(one):
-                self._troubles.append(f"POLYNYA-AGT-011: {one} runs with the id of this node, too")
+                self._troubles.append(
+                    f"{NODE_REPLACED.code}: {one} runs with the id of this node, too"
+                )
         session.keep("draining" if seen.draining else "ready")
         for one in late:
             session.mark_gone(one)

@@ -22,6 +22,7 @@ from polynya.cluster.coordination.store import (
     unit_path,
 )
 from polynya.cluster.unit import JobKey
+from polynya.model.error_catalogue.cluster import OWNERSHIP_CONTRADICTS
 from polynya.store.clock import Clock
 
 #: A record as it is, None when there is none, or why it could not be read.
@@ -292,7 +293,7 @@ class Holdings:
 
     def _alarm(self, unit: JobKey, epoch: int, reason: str) -> None:
         self.decided.append(Decided("alarm", unit, reason, epoch))
-        self.troubles.append(f"POLYNYA-AGT-013: {unit.task}, {unit.name}: {reason}")
+        self.troubles.append(f"{OWNERSHIP_CONTRADICTS.code}: {unit.task}, {unit.name}: {reason}")
         self._lose(unit, reason)
 
     def _lose(self, unit: JobKey, reason: str) -> None:

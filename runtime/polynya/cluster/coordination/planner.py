@@ -40,6 +40,7 @@ from polynya.cluster.coordination.store import (
 )
 from polynya.cluster.placement import Loads, NodeFacts, Proposal, UnitFacts
 from polynya.cluster.unit import JobKey
+from polynya.model.error_catalogue.cluster import CONFIGURATION_DIFFERS
 from polynya.store.clock import Clock
 
 
@@ -91,11 +92,12 @@ class Knowledge:
     def troubles(self) -> tuple[str, ...]:
         """Unreadable documents, and nodes with a difference."""
         differ = [
-            f"POLYNYA-AGT-055: {node_of(one)} has another configuration than the leader: it knows "
-            f"{len(told.more)} units more and lacks {len(told.less)}"
-            for one, told in sorted(self._told().items())
+            CONFIGURATION_DIFFERS(
+                node=node_of(incarnation), more=len(difference.more), fewer=len(difference.less)
+            )
+            for incarnation, difference in sorted(self._told().items())
         ]
-        return (*self._wanted.troubles, *self._differences.troubles, *differ)
+        return (*self._wanted.troubles, *self._differences.troubles, *map(told, differ))
 
     def refresh(self, go_on: GoOn) -> bool:
         """Read what changed. True when everything is read. Raises what the store raises."""

@@ -30,7 +30,8 @@ from polynya.cluster.coordination.documents import (
 )
 from polynya.cluster.coordination.standing import Together
 from polynya.cluster.unit import JobKey
-from polynya.model.errors import DependencyError, OperationError, PolynyaError
+from polynya.model.error_catalogue.cluster import CONDITIONAL_WRITE_REFUSED, UNCONDITIONAL_WRITES
+from polynya.model.errors import OperationError, PolynyaError
 from polynya.store.object_store import ObjectInfo, ObjectStore
 
 NODES: Final = "nodes"
@@ -360,28 +361,11 @@ def _try_conditions(store: ObjectStore, path: str) -> None:
     store.put_if_absent(path, b"created")
     first = store.read(path, 64)
     if store.put_if_absent(path, b"created twice") or store.read(path, 64) != first:
-        raise _unsafe(path, "an object was created although there was one")
+        raise UNCONDITIONAL_WRITES(where=path, why="an object was created although there was one")
     store.put_if_unchanged(path, b"replaced", first.version)
     second = store.read(path, 64)
     if second.data != b"replaced":
         # That proves no broken store: it may have refused for a moment.
-        raise DependencyError(
-            "POLYNYA-AGT-014",
-            "the coordination place refused a write whose condition held",
-            where=path,
-            state="this node takes no work yet; it tries again in its next turn",
-            fix="wait; if it lasts, use a store with conditional writes, such as Amazon S3",
-        )
+        raise CONDITIONAL_WRITE_REFUSED(where=path)
     if store.put_if_unchanged(path, b"stale", first.version) or store.read(path, 64) != second:
-        raise _unsafe(path, "an object was replaced although it had changed")
-
-
-def _unsafe(path: str, why: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-AGT-010",
-        "the coordination place does not enforce the conditions of writes",
-        where=path,
-        state="this node takes no work; no table was touched",
-        fix="use a store with conditional writes, such as Amazon S3",
-        why=why,
-    )
+        raise UNCONDITIONAL_WRITES(where=path, why="an object was replaced although it had changed")

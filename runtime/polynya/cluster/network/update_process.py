@@ -31,7 +31,7 @@ from pydantic import Field
 
 from polynya.cluster.coordination.documents import MAX_DOCUMENT_BYTES, Document, Text, parse
 from polynya.cluster.network.decide import Process
-from polynya.model.errors import ConflictError, OperationError
+from polynya.model.error_catalogue.cluster import AGENT_PACKAGE_UNUSABLE, CLUSTER_OBJECT_CONTENDED
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
 
@@ -99,12 +99,10 @@ def put_pin(
         found = wanted(store)
         if written or (found is not None and found.nonce == token):
             return pin
-    raise ConflictError(
-        "POLYNYA-AGT-022",
-        "somebody else changes the same object of the cluster all the time",
+    raise CLUSTER_OBJECT_CONTENDED(
         where=PIN,
-        state="the pin of the others is in force",
-        fix="see who pins, then try again",
+        state="the pin of the other process is in force",
+        fix="find out who else pins a package, then try again",
     )
 
 
@@ -145,9 +143,10 @@ def fetch(store: ObjectStore, pin: Pin, versions: Path) -> Path:
     place = versions / pin.sha256
     if place.is_dir():
         return place
-    data = store.read(package_path(pin.sha256), pin.size + 1).data
+    where = package_path(pin.sha256)
+    data = store.read(where, pin.size + 1).data
     if len(data) != pin.size or hashlib.sha256(data).hexdigest() != pin.sha256:
-        raise _unusable(pin, "it is not the file that the pin names")
+        raise AGENT_PACKAGE_UNUSABLE(where=where, why="it is not the file that the pin names")
     partial = versions / f"{pin.sha256}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -155,7 +154,7 @@ def fetch(store: ObjectStore, pin: Pin, versions: Path) -> Path:
         _unpack(data, partial)
     except (tarfile.TarError, ValueError, EOFError) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise _unusable(pin, str(error)) from error
+        raise AGENT_PACKAGE_UNUSABLE(where=where, why=str(error)) from error
     # Whole at every moment: a folder of this name was unpacked to its end.
     partial.replace(place)
     return place
@@ -177,17 +176,6 @@ def _unpack(data: bytes, folder: Path) -> None:
         archive.extractall(folder, members, filter="data")
     if not (folder / _ENTRY).is_file():
         raise ValueError(f"it has no {_ENTRY}")
-
-
-def _unusable(pin: Pin, why: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-AGT-063",
-        "a package of the network agent cannot be used",
-        where=package_path(pin.sha256),
-        why=why,
-        state="nothing of it was run; the version before goes on",
-        fix="pin a package that `make package` has made",
-    )
 
 
 FOLDER_VARIABLE: Final = "POLYNYA_NETWORK_AGENT_KEEPER"

@@ -18,7 +18,8 @@ from polynya.cluster.submit.processes import IDLE_SECONDS, Submission
 from polynya.engine.backlog import Backlog
 from polynya.engine.commands.unread import UnreadFiles
 from polynya.engine.errors import as_polynya
-from polynya.model.errors import DependencyError, FencedError, OperationError, PolynyaError
+from polynya.model.error_catalogue.cluster import JOB_RUN_FAILED, JOB_RUN_FENCED
+from polynya.model.errors import DependencyError, OperationError, PolynyaError
 from polynya.observe.cluster import JobRunCancelled, JobRunEnded, JobRunStarted, JobRunTrouble
 from polynya.observe.events import Event
 from polynya.store.clock import Clock
@@ -307,7 +308,7 @@ class SubmittedRun:
             case Act.END:
                 self._end(None)
             case Act.YIELD:
-                self._end(_fenced(decision.epoch, decision.reason))
+                self._end(JOB_RUN_FENCED(reason=decision.reason).by(epoch=decision.epoch))
             case Act.FAIL:
                 self._end(self._failure(decision))
         return None if decision.act in _LAST else 0.0
@@ -406,15 +407,15 @@ class SubmittedRun:
     def _failure(self, decision: Decision) -> PolynyaError:
         seen, epoch = self._seen, self._submission.epoch
         if seen is not None and seen.exit_code == _CONFLICT and epoch is not None:
-            return _fenced(epoch, decision.reason)
+            return JOB_RUN_FENCED(reason=decision.reason).by(epoch=epoch)
         # What a task, or a file, has to be changed for is not tried for ever.
         lasting = seen is not None and seen.exit_code in {1, 2}
-        return (OperationError if lasting else DependencyError)(
-            "POLYNYA-AGT-071",
-            f"run {decision.run} of {self._submission.service} failed: {decision.reason}",
+        failed = JOB_RUN_FAILED.raising(OperationError if lasting else DependencyError)
+        return failed(
             where=self._submission.job.name,
-            state="as after the last completed commit; every commit is atomic",
-            fix="its log says more; the agent submits it again",
+            run=decision.run,
+            service=self._submission.service,
+            reason=decision.reason,
         )
 
     def _end(self, error: PolynyaError | None) -> None:
@@ -423,14 +424,3 @@ class SubmittedRun:
 
     def _tell(self, event: Event) -> None:
         self._inbox.put(Observed(self._submission.job, event))
-
-
-def _fenced(epoch: int, reason: str) -> FencedError:
-    return FencedError(
-        "POLYNYA-AGT-072",
-        f"another owner has the unit: {reason}",
-        epoch=epoch,
-        owner="",
-        state="nothing of this step was written; the other owner goes on",
-        fix="nothing: the agent looks up who has this work",
-    )

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unread import UnreadFiles
-from polynya.model.errors import DependencyError
+from polynya.model.error_catalogue.cluster import JOB_PROCESS_NOT_STARTED
 from polynya.store.jobs import JobRuns, Label, Order, RunSeen, RunState
 from polynya.store.node_folders import own
 
@@ -122,13 +122,7 @@ class ProcessRuns(JobRuns):
                     start_new_session=True,
                 )
         except OSError as error:
-            raise DependencyError(
-                "POLYNYA-AGT-073",
-                f"a process for the job cannot be started: {error.strerror}",
-                where=order.title,
-                state="nothing was started, no data was touched",
-                fix="the machine is short of memory or processes; the agent tries again",
-            ) from error
+            raise JOB_PROCESS_NOT_STARTED(where=order.title, why=error.strerror) from error
         self._forget(order.label.scope)
         self._processes[str(process.pid)] = order.label, process
         return str(process.pid)

@@ -24,6 +24,7 @@ from polynya.model.config.engines import EmrServerlessEngine, Engine, Submitted,
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask
+from polynya.model.error_catalogue.cluster import JOB_CODE_NOT_ALLOWED, JOB_FOLDER_LOCAL
 from polynya.model.errors import ConfigError
 from polynya.model.names import S3Location, shown
 from polynya.model.project import Task
@@ -180,13 +181,8 @@ def _refuse_unnamed(engine: Submitted, job: JobKey) -> None:
     named = {"entry_point": engine.entry_point, "environment": engine.environment}
     for setting, place in named.items():
         if place is not None and not JOB_CODE.holds(place):
-            raise ConfigError(
-                "POLYNYA-AGT-076",
-                f"`engine.{setting}` is {shown(place)}, which this node does not name",
-                where=f"task {job.task}",
-                state="nothing was submitted; what was committed stays",
-                fix="name its place as `code` of `emr_serverless` in the stage file, or in the "
-                f"environment variable `{JOB_CODE.variable}` of the agent",
+            raise JOB_CODE_NOT_ALLOWED(
+                where=f"task {job.task}", setting=setting, value=shown(place)
             )
 
 
@@ -207,13 +203,7 @@ def _refuse_unreachable(
     if not place.config.startswith("s3://"):
         here.append("the configuration")
     if here:
-        raise ConfigError(
-            "POLYNYA-AGT-070",
-            f"`engine` {engine.mode} cannot reach folders of this machine: {', '.join(here)}",
-            where=job.name,
-            state="nothing was submitted, no data was touched",
-            fix="landing and warehouse on S3, and an agent with `--config s3://BUCKET/PREFIX`",
-        )
+        raise JOB_FOLDER_LOCAL(where=job.name, engine=engine.mode, folders=", ".join(here))
 
 
 def _unread_of(
