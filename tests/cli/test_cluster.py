@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from polynya.cli.main import main
+from polynya.cluster.control.requests import FinishedRequest, UnitRequests
 from polynya.cluster.control.status import read_cluster
-from polynya.cluster.control.wishes import Settled, UnitWishes
 from polynya.cluster.coordination import store
-from polynya.cluster.coordination.documents import LeaderLease, NodeLease, Ownership, Plan
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.documents import LeaderLease, NodeLease, NodePlan, UnitOwnership
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.unit import JobKey
 from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore
@@ -33,14 +33,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("POLYNYA_COORDINATION", str(place))
     monkeypatch.setenv("POLYNYA_CLUSTER", "main")
-    register, now = Register(LocalObjectStore(place), "main", random.Random(1)), datetime.now(UTC)
+    register, now = (
+        DocumentStore(LocalObjectStore(place), "main", random.Random(1)),
+        datetime.now(UTC),
+    )
     for node, unit in (("n1", X), ("n2", Y)):
         me = f"{node}.aa"
         lease = NodeLease(
             node=node, incarnation=me, state="ready", since=now, renewed_at=now, version="9.1"
         )
-        owner = Ownership(owner=me, node=node, epoch=3, since=now, reason="nobody had it")
-        plan = Plan(term=1, number=1, units=((unit.task, unit.name, "balance"),))
+        owner = UnitOwnership(owner=me, node=node, epoch=3, since=now, reason="nobody had it")
+        plan = NodePlan(term=1, number=1, units=((unit.task, unit.name, "balance"),))
         assert register.write(store.node_path(me), lease, None)
         assert register.write(store.unit_path(unit), owner, None)
         assert register.write(store.plan_path(me), plan, None)
@@ -297,13 +300,13 @@ def test_a_wish_in_a_frozen_cluster_waits_and_says_so(
 def test_who_waits_for_a_wish_sees_what_became_of_it(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register = Register(LocalObjectStore(place), "main", random.Random(2))
-    node = UnitWishes(register, "n1", SystemClock())
+    register = DocumentStore(LocalObjectStore(place), "main", random.Random(2))
+    node = UnitRequests(register, "n1", SystemClock())
 
     def does_it(_seconds: float) -> None:
         for unit, asked in node().items():
             text = "POLYNYA-LAKE-014: no file"
-            node.settle(Settled(unit, asked, unit == X, text, epoch=3))
+            node.settle(FinishedRequest(unit, asked, unit == X, text, epoch=3))
             node()
 
     monkeypatch.setattr(SystemClock, "sleep", lambda _clock, seconds: does_it(seconds))

@@ -13,7 +13,7 @@ import pytest
 from polynya.cli.cluster_group import waited_for
 from polynya.cli.cluster_moves import Place
 from polynya.cli.main import main
-from polynya.cluster.network.agent import NetworkAgent, Settings, make_network_agent
+from polynya.cluster.network.agent import NetworkAgent, NetworkAgentSettings, make_network_agent
 from polynya.model.errors import DependencyError
 from polynya.observe.events import discard
 from polynya.observe.metrics import Minute, emf_records
@@ -44,7 +44,7 @@ class Metrics(list[Minute]):
 
 
 def agent_at(place: Path, groups: Groups, told: list[str], metrics: Metrics) -> NetworkAgent:
-    settings = Settings("gateway", [CLUSTER], 0.02, metrics)
+    settings = NetworkAgentSettings("gateway", [CLUSTER], 0.02, metrics)
     place.mkdir(exist_ok=True)
     store, clock = LocalObjectStore(place), SystemClock()
     return make_network_agent(

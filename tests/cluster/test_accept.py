@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from polynya.cluster.configuration import Acceptance, InForce
+from polynya.cluster.configuration import Acceptance, ActiveConfiguration
 from polynya.engine.context import EngineContext
 from polynya.engine.runner import units
 from polynya.lake.spark.api import SparkSession
@@ -25,7 +25,7 @@ class Node:
         self.acceptance = Acceptance(work, None, Path("/srv/shop"))
         self.before: Mapping[str, bytes] = {}
 
-    def reads(self, files: Mapping[str, str]) -> InForce:
+    def reads(self, files: Mapping[str, str]) -> ActiveConfiguration:
         found = self.acceptance.accept(snapshot(files), self.before)
         self.before = found.files
         return found

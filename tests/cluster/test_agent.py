@@ -13,15 +13,23 @@ from typing import Any
 import pytest
 
 from polynya.cli.format import to_json
-from polynya.cluster.agent import STATE_FILE, Agent, Ended, HeartbeatOutlet, Pace, Ports, StateFile
+from polynya.cluster.agent import (
+    STATE_FILE,
+    Agent,
+    AgentEnd,
+    AgentPace,
+    AgentPorts,
+    HeartbeatOutlet,
+    StateFile,
+)
 from polynya.cluster.configuration import Acceptance
 from polynya.cluster.gossip.messages import Heartbeat, Sender, read_record
 from polynya.cluster.gossip.stream import StreamGossip
 from polynya.cluster.messages import (
     ConfigurationRead,
-    DrainAsked,
+    DrainRequested,
     JarsFetched,
-    Observed,
+    JobObserved,
     RunEnded,
 )
 from polynya.cluster.report import MetricsOutlet, is_healthy, summary
@@ -69,7 +77,7 @@ class Node:
         self.reports: list[Mapping[str, Any]] = []
         self.signs: list[str] = []
         self.fetched: list[set[str]] = []
-        ports = Ports(
+        ports = AgentPorts(
             read=lambda: self.inbox.put(ConfigurationRead(self.source)),
             workers=lambda _project: self.workers,
             tell=self.told.append,
@@ -82,13 +90,13 @@ class Node:
         )
         name = NodeName("n1", None, datetime(2026, 1, 1, tzinfo=UTC))
         acceptance = Acceptance(self.work, None, self.work)
-        pace = Pace(poll=10.0, report=10.0, drain=90.0)
+        pace = AgentPace(poll=10.0, report=10.0, drain=90.0)
         self.agent = Agent(name, acceptance, ports, clock=self.clock, inbox=self.inbox, pace=pace)
 
     def _take(self, report: Mapping[str, Any]) -> None:
         self.reports.append(report)
 
-    def turns(self, seconds: float = 0.0) -> Ended | None:
+    def turns(self, seconds: float = 0.0) -> AgentEnd | None:
         """Let time pass, then turn twice: a reading begun in the first arrives in the second."""
         self.clock.advance(timedelta(seconds=seconds))
         return self.agent.turn(0) or self.agent.turn(0)
@@ -220,7 +228,7 @@ def test_a_start_with_a_broken_file_takes_its_last_good_content(node: Node) -> N
 
 
 def test_a_drain_ends_when_the_last_step_does(node: Node) -> None:
-    node.inbox.put(DrainAsked("SIGTERM"))
+    node.inbox.put(DrainRequested("SIGTERM"))
     assert node.turns() is None
     assert node.signs == ["ready", "stopping"]
     assert node.running() == []
@@ -228,17 +236,17 @@ def test_a_drain_ends_when_the_last_step_does(node: Node) -> None:
     node.edits({"tasks/c.yml": task("c")})
     node.end_all()
 
-    assert node.turns() is Ended.DRAINED
+    assert node.turns() is AgentEnd.DRAINED
     assert node.reports[-1]["state"] == "stopped"
     assert node.told[-1].as_json()["cut_off"] == ()
 
 
 def test_a_drain_has_a_deadline_and_names_what_it_cuts_off(node: Node) -> None:
-    node.inbox.put(DrainAsked("SIGTERM"))
+    node.inbox.put(DrainRequested("SIGTERM"))
     node.turns()
     assert node.turns(89.0) is None
 
-    assert node.turns(1.0) is Ended.CUT_OFF
+    assert node.turns(1.0) is AgentEnd.CUT_OFF
     assert node.told[-1].as_json()["cut_off"] == ("shop.a", "shop.b")
 
 
@@ -253,7 +261,7 @@ def test_what_a_driver_cannot_survive_starts_the_process_anew(node: Node, cause:
     node.turns()
     node.end_all()
 
-    assert node.turns() is Ended.RESTART
+    assert node.turns() is AgentEnd.RESTART
     assert node.signs == ["ready"]
 
 
@@ -269,7 +277,7 @@ def test_the_first_landing_from_kafka_starts_the_process_again_with_its_jars(nod
     node.turns()
     node.end_all()
 
-    assert node.turns() is Ended.RESTART
+    assert node.turns() is AgentEnd.RESTART
     assert node.signs == ["ready"]
 
 
@@ -297,10 +305,10 @@ def test_an_agent_that_started_with_a_landing_has_its_jars(tmp_path: Path) -> No
 
 def test_who_is_told_to_end_does_not_start_anew(node: Node) -> None:
     node.edits({"polynya.yml": PROJECT.replace("warehouse}", "elsewhere}")})
-    node.inbox.put(DrainAsked("SIGTERM"))
+    node.inbox.put(DrainRequested("SIGTERM"))
     node.end_all()
 
-    assert node.turns() is Ended.DRAINED
+    assert node.turns() is AgentEnd.DRAINED
 
 
 def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
@@ -308,9 +316,9 @@ def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
     metrics = MetricsOutlet(written.append)
     a = node.workers.runs[0]
     a.backlog.found("shop.a", [FilePart("1", 4_000_000)], node.clock.monotonic())
-    node.inbox.put(Observed(a.job, a_batch_of(7)))
+    node.inbox.put(JobObserved(a.job, a_batch_of(7)))
     for health in (95, 87):
-        node.inbox.put(Observed(a.job, a_look(f"shop.{health}", health)))
+        node.inbox.put(JobObserved(a.job, a_look(f"shop.{health}", health)))
 
     report = dict(node.report)
     report["tasks"]["a"]["jobs"]["shop.a"]["fenced_total"] = 2
@@ -348,7 +356,7 @@ def test_the_heart_of_a_report_is_on_the_stream(node: Node) -> None:
     outlet = HeartbeatOutlet(gossip, node.clock.monotonic)
     assert outlet.put(node.report) is None
     for _ in range(5):
-        node.inbox.put(Observed(node.workers.runs[0].job, a_batch_of(7)))
+        node.inbox.put(JobObserved(node.workers.runs[0].job, a_batch_of(7)))
     assert outlet.put(node.report) is None
     gossip.turn()
 

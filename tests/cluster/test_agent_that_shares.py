@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cluster.agent import Ended
-from polynya.cluster.control.wishes import AskedOfTasks
-from polynya.cluster.coordination.standing import Standing
+from polynya.cluster.agent import AgentEnd
+from polynya.cluster.control.requests import PendingRequests
+from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.gossip.messages import Picture
-from polynya.cluster.membership import Part
-from polynya.cluster.messages import DrainAsked, SharingEnded, TurnTaken
+from polynya.cluster.membership import Membership
+from polynya.cluster.messages import DrainRequested, MembershipEnded, TurnTaken
 from polynya.cluster.report import is_healthy, summary
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError
@@ -20,7 +20,7 @@ from tests.cluster.test_agent import Node
 from tests.cluster.test_part import Others
 
 A, B = JobKey("a", "shop.a"), JobKey("b", "shop.b")
-READY = Standing("n1.aa", state="ready", grants={A: 7}, grants_until=1e9)
+READY = MemberState("n1.aa", state="ready", grants={A: 7}, grants_until=1e9)
 
 
 class SharingNode(Node):
@@ -29,11 +29,11 @@ class SharingNode(Node):
     def start(self) -> None:
         super().start()
         self.others = Others()
-        self.part = Part("n1", self.others, self.told.append, self.clock.monotonic)
+        self.part = Membership("n1", self.others, self.told.append, self.clock.monotonic)
         self.agent._ports = replace(self.agent._ports, join=lambda _project: self.part)
 
-    def hears(self, standing: Standing) -> Ended | None:
-        self.inbox.put(TurnTaken(standing, AskedOfTasks(), Picture()))
+    def hears(self, member_state: MemberState) -> AgentEnd | None:
+        self.inbox.put(TurnTaken(member_state, PendingRequests(), Picture()))
         return self.turns()
 
 
@@ -62,40 +62,40 @@ def test_a_node_joins_when_it_can_work_and_starts_what_it_is_granted(node: Shari
 
 def test_a_drain_ends_when_the_units_are_handed_over(node: SharingNode) -> None:
     node.hears(READY)
-    node.inbox.put(DrainAsked("SIGTERM"))
+    node.inbox.put(DrainRequested("SIGTERM"))
     node.turns()
     assert node.others.seen.draining
     node.end_all()
 
     assert node.turns() is None
     assert node.others.seen.working == frozenset()
-    assert node.hears(replace(READY, grants={}, left=True)) is Ended.DRAINED
+    assert node.hears(replace(READY, grants={}, left=True)) is AgentEnd.DRAINED
 
 
 def test_who_cannot_hand_over_in_time_ends_all_the_same(node: SharingNode) -> None:
     node.hears(READY)
-    node.inbox.put(DrainAsked("SIGTERM"))
+    node.inbox.put(DrainRequested("SIGTERM"))
     node.end_all()
     assert node.turns() is None
 
-    assert node.turns(90.0) is Ended.DRAINED
+    assert node.turns(90.0) is AgentEnd.DRAINED
 
 
 def test_a_spot_notice_shortens_the_deadline_and_nothing_lengthens_it(node: SharingNode) -> None:
     node.hears(READY)
-    node.inbox.put(DrainAsked("Spot interruption notice", 50.0))
+    node.inbox.put(DrainRequested("Spot interruption notice", 50.0))
     node.turns()
-    node.inbox.put(DrainAsked("SIGTERM"))
+    node.inbox.put(DrainRequested("SIGTERM"))
     assert node.turns(49.0) is None
 
-    assert node.turns(1.0) is Ended.CUT_OFF
+    assert node.turns(1.0) is AgentEnd.CUT_OFF
     assert node.told[-1].as_json()["reason"] == "Spot interruption notice"
 
 
 def test_a_member_that_cannot_go_on_ends_the_agent_with_its_error(node: SharingNode) -> None:
     node.hears(READY)
-    node.inbox.put(SharingEnded(ConflictError("POLYNYA-AGT-011", "another agent")))
-    node.inbox.put(DrainAsked("so that run() ends"))
+    node.inbox.put(MembershipEnded(ConflictError("POLYNYA-AGT-011", "another agent")))
+    node.inbox.put(DrainRequested("so that run() ends"))
     node.turns()
     node.end_all()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cluster.configuration import UNNAMED, Acceptance, InForce, Mine
+from polynya.cluster.configuration import UNNAMED, Acceptance, ActiveConfiguration, ClusterTasks
 from polynya.engine.commands.plan_project import MovedTask, moved_tasks
 from polynya.model.errors import ConfigErrors
 from polynya.model.loader import load_project
@@ -21,11 +21,11 @@ SHARED = GOOD | {"polynya.yml": f"{PROJECT}cluster: main\n", "tasks/b.yml": task
 class Node:
     """A node of a cluster that reads one configuration after the other."""
 
-    def __init__(self, work: Path, mine: Mine) -> None:
+    def __init__(self, work: Path, mine: ClusterTasks) -> None:
         self.acceptance = Acceptance(work, None, Path("/srv/shop"), mine)
         self.before: Mapping[str, bytes] = {}
 
-    def reads(self, files: Mapping[str, str]) -> InForce:
+    def reads(self, files: Mapping[str, str]) -> ActiveConfiguration:
         found = self.acceptance.accept(snapshot(files), self.before)
         self.before = found.files
         return found
@@ -36,7 +36,7 @@ class Node:
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> dict[str, Node]:
-    return {name: Node(tmp_path / name, Mine(name)) for name in ("main", "big", "other")}
+    return {name: Node(tmp_path / name, ClusterTasks(name)) for name in ("main", "big", "other")}
 
 
 def test_each_task_has_one_cluster(nodes: dict[str, Node]) -> None:
@@ -60,14 +60,14 @@ def test_a_project_that_names_no_cluster_has_one_however_that_is_called(
 def test_an_agent_that_is_told_no_name_is_of_the_cluster_that_the_project_names(
     tmp_path: Path,
 ) -> None:
-    assert Node(tmp_path, Mine()).takes(SHARED) == ["a"]
+    assert Node(tmp_path, ClusterTasks()).takes(SHARED) == ["a"]
 
 
 def test_where_clusters_share_a_project_a_task_of_which_nobody_says_whose_it_is_waits(
     tmp_path: Path,
 ) -> None:
     """Two clusters that both took it would take its tables from each other without end."""
-    node = Node(tmp_path, Mine("main", only_named=True))
+    node = Node(tmp_path, ClusterTasks("main", only_named=True))
 
     assert node.takes(GOOD) == []
     assert node.reads(GOOD).elsewhere == {"a": UNNAMED, "b": UNNAMED}
@@ -110,7 +110,7 @@ def test_what_no_cluster_can_be_called_is_an_error(name: str, tmp_path: Path) ->
 
 
 def test_a_plan_knows_which_tasks_move(tmp_path: Path) -> None:
-    node = Node(tmp_path, Mine())
+    node = Node(tmp_path, ClusterTasks())
     before = node.reads(GOOD).project
     shared = node.reads(SHARED).project
     after = node.reads(SHARED | {"tasks/b.yml": task("b"), "tasks/c.yml": task("c")}).project

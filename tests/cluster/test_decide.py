@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from polynya.cluster.jobs import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
-    Action,
-    Decision,
     Failure,
+    JobAction,
+    JobDecision,
     JobFacts,
-    Rules,
+    JobRules,
     decide,
     pause_after,
 )
 
-RULES = Rules(failures=3, window=100.0)
+RULES = JobRules(failures=3, window=100.0)
 
 
-def decision(facts: JobFacts, now: float = 0.0, *, draining: bool = False) -> Decision:
+def decision(facts: JobFacts, now: float = 0.0, *, draining: bool = False) -> JobDecision:
     return decide(facts, now=now, draining=draining, rules=RULES)
 
 
@@ -32,47 +32,47 @@ def failed(*times: float, passing: bool = False, ends_task: bool = False) -> Job
 def test_what_runs_is_stopped_only_with_a_reason() -> None:
     runs = JobFacts(wanted="v1", running="v1", tried="v1")
 
-    assert decision(runs) == Decision(Action.KEEP, "runs")
+    assert decision(runs) == JobDecision(JobAction.KEEP, "runs")
     assert decision(JobFacts(wanted="v2", running="v1")).reason == "its file changed"
-    assert decision(JobFacts(wanted=None, running="v1")).action is Action.STOP
-    assert decision(runs, draining=True) == Decision(Action.STOP, "the node drains")
-    assert decision(JobFacts(wanted="v2", running="v1", stopping=True)).action is Action.KEEP
+    assert decision(JobFacts(wanted=None, running="v1")).action is JobAction.STOP
+    assert decision(runs, draining=True) == JobDecision(JobAction.STOP, "the node drains")
+    assert decision(JobFacts(wanted="v2", running="v1", stopping=True)).action is JobAction.KEEP
     ended = JobFacts(wanted="v1", running="v1", task_ended="a policy")
-    assert decision(ended) == Decision(Action.STOP, "a policy")
+    assert decision(ended) == JobDecision(JobAction.STOP, "a policy")
 
 
 def test_what_does_not_run_is_started_when_the_configuration_asks_for_it() -> None:
-    assert decision(JobFacts(wanted="v1")) == Decision(Action.START, "new")
-    assert decision(JobFacts(wanted="v1", tried="v1")).action is Action.START
-    assert decision(JobFacts(wanted=None)).action is Action.FORGET
-    assert decision(JobFacts(wanted="v1"), draining=True).action is Action.WAIT
-    assert decision(JobFacts(wanted="v1", task_ended="a policy")).action is Action.SUSPEND
+    assert decision(JobFacts(wanted="v1")) == JobDecision(JobAction.START, "new")
+    assert decision(JobFacts(wanted="v1", tried="v1")).action is JobAction.START
+    assert decision(JobFacts(wanted=None)).action is JobAction.FORGET
+    assert decision(JobFacts(wanted="v1"), draining=True).action is JobAction.WAIT
+    assert decision(JobFacts(wanted="v1", task_ended="a policy")).action is JobAction.SUSPEND
 
 
 def test_a_failed_job_is_tried_again_after_its_pause() -> None:
-    assert decision(failed(50.0), now=55.0) == Decision(Action.WAIT, "at 50", until=60.0)
-    assert decision(failed(50.0), now=60.0).action is Action.START
+    assert decision(failed(50.0), now=55.0) == JobDecision(JobAction.WAIT, "at 50", until=60.0)
+    assert decision(failed(50.0), now=60.0).action is JobAction.START
 
 
 def test_a_job_that_keeps_failing_is_suspended_and_says_why() -> None:
     facts = failed(1.0, 20.0, 50.0)
 
     for now in (51.0, 1e9):
-        assert decision(facts, now) == Decision(
-            Action.SUSPEND, "failed 3 times in 49 s, last: at 50"
+        assert decision(facts, now) == JobDecision(
+            JobAction.SUSPEND, "failed 3 times in 49 s, last: at 50"
         )
 
 
 def test_failures_that_are_far_apart_or_pass_by_themselves_suspend_nothing() -> None:
-    assert decision(failed(1.0, 20.0, 150.0), now=200.0).action is Action.START
-    assert decision(failed(*range(99), passing=True), now=200.0).action is Action.START
+    assert decision(failed(1.0, 20.0, 150.0), now=200.0).action is JobAction.START
+    assert decision(failed(*range(99), passing=True), now=200.0).action is JobAction.START
 
 
 def test_a_suspended_job_is_taken_up_again_when_its_file_changes() -> None:
     facts = failed(1.0, 2.0, 3.0)
     changed = JobFacts("v2", tried="v1", failures=facts.failures)
 
-    assert decision(changed) == Decision(Action.START, "its file changed")
+    assert decision(changed) == JobDecision(JobAction.START, "its file changed")
 
 
 VERSIONS = st.none() | st.sampled_from(["v1", "v2"])
@@ -90,11 +90,11 @@ def test_any_decision_fits_its_facts(facts: JobFacts, now: float, draining: bool
     got = decision(facts, now, draining=draining)
 
     assert got.reason
-    assert (got.action in (Action.STOP, Action.KEEP)) == (facts.running is not None)
-    if got.action is Action.START:
+    assert (got.action in (JobAction.STOP, JobAction.KEEP)) == (facts.running is not None)
+    if got.action is JobAction.START:
         assert facts.wanted is not None
         assert not draining
-    if got.action is Action.WAIT and not draining:
+    if got.action is JobAction.WAIT and not draining:
         assert got.until is not None
         assert now < got.until <= now + LONGEST_PAUSE
 

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from polynya.cluster.control.wishes import Asked
-from polynya.cluster.messages import ErrandEnded, RunEnded
+from polynya.cluster.control.requests import PendingRequest
+from polynya.cluster.messages import RunEnded, UnitCommandEnded
 from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 from tests.cluster.fakes import FakeRun, wanted
 from tests.cluster.test_supervisor_with_grants import Node as Granted
 from tests.cluster.test_supervisor_with_grants import X, Y, overtaken
 
-RELOAD = Asked("1f", UnitCommand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
+RELOAD = PendingRequest("1f", UnitCommand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 class Node(Granted):
@@ -25,7 +25,7 @@ class Node(Granted):
     def acts(self, *, draining: bool = False) -> None:
         self.supervisor.act(draining=draining, rights=self.rights, held=self.held)
 
-    def asks(self, asked: Asked | None) -> None:
+    def asks(self, asked: PendingRequest | None) -> None:
         self.supervisor.ask({X: asked} if asked is not None else {})
         self.acts()
 
@@ -40,7 +40,7 @@ class Node(Granted):
     def did(self, *, done: bool = True, text: str = "3 rows loaded") -> None:
         """What is asked is done, or cannot be; the run ends after that."""
         run = self.run
-        self.supervisor.take(ErrandEnded(run.job, run.number, done, text))
+        self.supervisor.take(UnitCommandEnded(run.job, run.number, done, text))
         self.ends(run)
 
     def fails(self, error: PolynyaError) -> None:

@@ -13,7 +13,7 @@ from time import process_time
 
 import pytest
 
-from polynya.cluster.placement import Loads, NodeFacts, Rules, UnitFacts, propose
+from polynya.cluster.placement import Loads, PlacementNode, PlacementRules, PlacementUnit, propose
 from polynya.cluster.unit import JobKey
 
 MINUTE = 60.0
@@ -45,7 +45,9 @@ class Figures:
         return 5 * sum(self.calm) / len(self.calm)
 
 
-def simulate(seed: int, rules: Rules, *, rounds: int = 200, lose_every: int = 20) -> Figures:
+def simulate(
+    seed: int, rules: PlacementRules, *, rounds: int = 200, lose_every: int = 20
+) -> Figures:
     """Ten nodes share 200 units whose load drifts; a node is lost and replaced now and then."""
     random, figures, loads = Random(seed), Figures(), Loads()
     units = [JobKey("t", f"{number:03}") for number in range(200)]
@@ -65,9 +67,11 @@ def simulate(seed: int, rules: Rules, *, rounds: int = 200, lose_every: int = 20
         told = {unit: load * random.lognormvariate(0, 0.2) for unit, load in true.items()}
         loads = loads.after(MINUTE, told, set(units))
         proposal = propose(
-            [NodeFacts(name, name, age_seconds=now - since) for name, since in born.items()],
+            [PlacementNode(name, name, age_seconds=now - since) for name, since in born.items()],
             [
-                UnitFacts(unit, loads.values[unit], moved_seconds_ago=_ago(moved.get(unit), now))
+                PlacementUnit(
+                    unit, loads.values[unit], moved_seconds_ago=_ago(moved.get(unit), now)
+                )
                 for unit in units
             ],
             current,
@@ -95,7 +99,7 @@ def ratio(nodes: object, current: dict[JobKey, str], load: dict[JobKey, float]) 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_nodes_stay_level_at_the_price_of_few_moves(seed: int) -> None:
-    figures = simulate(seed, Rules())
+    figures = simulate(seed, PlacementRules())
 
     assert figures.usual_ratio <= 1.25
     assert figures.needless_per_loss <= 0.5
@@ -103,11 +107,11 @@ def test_nodes_stay_level_at_the_price_of_few_moves(seed: int) -> None:
 
 
 def test_without_moves_nodes_drift_apart() -> None:
-    assert simulate(1, Rules(most_moves=0, most_share=0.0)).usual_ratio > 1.25
+    assert simulate(1, PlacementRules(most_moves=0, most_share=0.0)).usual_ratio > 1.25
 
 
 def test_without_a_band_units_are_passed_around() -> None:
-    eager = Rules(start=0.0, gap=0.0, band=0.0, damping=1.0)
+    eager = PlacementRules(start=0.0, gap=0.0, band=0.0, damping=1.0)
 
     assert simulate(1, eager, rounds=60).calm_per_five_minutes > 1
 
@@ -115,13 +119,13 @@ def test_without_a_band_units_are_passed_around() -> None:
 def test_a_thousand_nodes_lose_a_hundred() -> None:
     random = Random(1)
     load = {JobKey("t", f"{number:06}"): random.lognormvariate(0, 1) for number in range(100_000)}
-    units = [UnitFacts(unit, figure) for unit, figure in load.items()]
-    nodes = [NodeFacts(f"n{number:04}", f"n{number:04}") for number in range(1000)]
+    units = [PlacementUnit(unit, figure) for unit, figure in load.items()]
+    nodes = [PlacementNode(f"n{number:04}", f"n{number:04}") for number in range(1000)]
     current = {unit: f"n{number % 1000:04}" for number, unit in enumerate(load)}
 
     began = process_time()
     for _ in range(3):
-        proposal = propose(nodes[100:], units, current, Rules())
+        proposal = propose(nodes[100:], units, current, PlacementRules())
         current = dict(proposal.assignment)
 
     assert process_time() - began < 10

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.messages import ErrandEnded, Observed, RunEnded
+from polynya.cluster.messages import JobObserved, RunEnded, UnitCommandEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.backlog import Backlog
@@ -44,7 +44,7 @@ class Job:
         self._workers.send(self._key, self._task, self._runs, errand, epoch)
         told = None
         while not isinstance(message := self._inbox.get(timeout=120), RunEnded):
-            told = message if isinstance(message, ErrandEnded) else told
+            told = message if isinstance(message, UnitCommandEnded) else told
         assert message.run == self._runs
         assert (told is None) == (message.error is not None)
         return told if told is not None else message.error
@@ -54,7 +54,7 @@ class Job:
         while True:
             message = self._inbox.get(timeout=120)
             assert not isinstance(message, RunEnded), message
-            if isinstance(message, Observed) and isinstance(message.event, kind):
+            if isinstance(message, JobObserved) and isinstance(message.event, kind):
                 return message.event
 
     def ended(self) -> Any:

@@ -9,28 +9,30 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any
 
-from polynya.cluster.control.wishes import Asked, AskedOfTasks, Settled
-from polynya.cluster.coordination.standing import Decided, Seen, Standing
-from polynya.cluster.gossip.messages import HintKind, Picture, Report
+from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
+from polynya.cluster.coordination.member_state import MemberAction, MemberState, NodeFacts
+from polynya.cluster.gossip.messages import HintKind, NodeReport, Picture
 from polynya.cluster.member_thread import MemberThread
-from polynya.cluster.messages import SharingEnded, TurnTaken
+from polynya.cluster.messages import MembershipEnded, TurnTaken
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.errors import ConflictError
 
 X = JobKey("a", "shop.x")
 LONG = 600.0
-WISH = Asked("1f", UnitCommand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
+WISH = PendingRequest("1f", UnitCommand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 class FakeMember:
     """Answers with what a test wants; `turns` are what it saw."""
 
     def __init__(self) -> None:
-        self.turns: SimpleQueue[Seen] = SimpleQueue()
-        self.next: Standing | Exception = Standing("n1.aa", state="ready", next_turn_seconds=LONG)
+        self.turns: SimpleQueue[NodeFacts] = SimpleQueue()
+        self.next: MemberState | Exception = MemberState(
+            "n1.aa", state="ready", next_turn_seconds=LONG
+        )
 
-    def turn(self, seen: Seen) -> Standing:
+    def turn(self, seen: NodeFacts) -> MemberState:
         self.turns.put(seen)
         if isinstance(self.next, Exception):
             raise self.next
@@ -40,10 +42,10 @@ class FakeMember:
 class FakeGossip:
     def __init__(self) -> None:
         self.hints: list[HintKind] = []
-        self.reports: list[Report] = []
+        self.reports: list[NodeReport] = []
         self.wake: Callable[[], None] = lambda: None
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: NodeReport) -> None:
         self.reports.append(report)
 
     def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
@@ -58,15 +60,15 @@ class FakeGossip:
 
 class FakeWishes:
     def __init__(self) -> None:
-        self.settled: list[Settled] = []
+        self.settled: list[FinishedRequest] = []
 
-    def __call__(self) -> AskedOfTasks:
-        return AskedOfTasks({"b": "stopped"})
+    def __call__(self) -> PendingRequests:
+        return PendingRequests({"b": "stopped"})
 
-    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+    def confirmed(self, asked: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
         return replace(asked, units=dict.fromkeys(grants, WISH))
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: FinishedRequest) -> None:
         self.settled.append(settled)
 
 
@@ -78,7 +80,7 @@ class FakeLeave:
     def prefer(self, reason: str) -> None:
         self.reasons.append(reason)
 
-    def __call__(self, standing: Standing) -> None:
+    def __call__(self, member_state: MemberState) -> None:
         self.asked.set()
 
 
@@ -105,24 +107,24 @@ class Running:
         self.gossip.wake = wake
         return self.gossip
 
-    def turn(self) -> Seen:
+    def turn(self) -> NodeFacts:
         return self.member.turns.get(timeout=10)
 
     def ends(self) -> None:
-        self.member.next = Standing("n1.aa", left=True)
-        self.thread.see(Seen(wanted=frozenset(), draining=True))
+        self.member.next = MemberState("n1.aa", left=True)
+        self.thread.see(NodeFacts(wanted=frozenset(), draining=True))
 
 
 def test_a_turn_is_taken_at_once_when_others_wait_for_it() -> None:
     running = Running()
-    assert running.first == Seen(wanted=None)
+    assert running.first == NodeFacts(wanted=None)
     assert running.taken.asked.stopped == {"b": "stopped"}
-    works = Seen(wanted=frozenset({X}), working=frozenset({X}))
+    works = NodeFacts(wanted=frozenset({X}), working=frozenset({X}))
 
     running.thread.see(works)
     assert running.turn() == works
-    running.thread.see(Seen(wanted=frozenset({X}), working=frozenset({X}), loads={X: 0.5}))
-    running.thread.see(Seen(wanted=frozenset({X}), loads={X: 0.5}))
+    running.thread.see(NodeFacts(wanted=frozenset({X}), working=frozenset({X}), loads={X: 0.5}))
+    running.thread.see(NodeFacts(wanted=frozenset({X}), loads={X: 0.5}))
 
     assert running.turn().working == frozenset()
     assert running.member.turns.empty()
@@ -132,8 +134,11 @@ def test_a_turn_is_taken_at_once_when_others_wait_for_it() -> None:
 
 def test_hints_wake_it_and_what_it_released_is_hinted() -> None:
     running = Running()
-    running.member.next = Standing(
-        "n1.aa", state="ready", decided=(Decided("released", X, "drains"),), next_turn_seconds=LONG
+    running.member.next = MemberState(
+        "n1.aa",
+        state="ready",
+        decided=(MemberAction("released", X, "drains"),),
+        next_turn_seconds=LONG,
     )
 
     for _ in range(20):
@@ -168,7 +173,7 @@ def test_what_ends_the_member_reaches_the_agent() -> None:
 
     ended = running.inbox.get(timeout=10)
 
-    assert isinstance(ended, SharingEnded)
+    assert isinstance(ended, MembershipEnded)
     assert ended.error.code == "POLYNYA-AGT-011"
 
 
@@ -179,7 +184,7 @@ def test_a_bug_of_the_member_ends_it_too_and_says_so() -> None:
 
     ended = running.inbox.get(timeout=10)
 
-    assert isinstance(ended, SharingEnded)
+    assert isinstance(ended, MembershipEnded)
     assert ended.error.code == "POLYNYA-BUG-001"
 
 
@@ -196,7 +201,7 @@ def test_who_has_left_takes_no_other_turn() -> None:
 
 def test_the_outcome_of_a_wish_is_written_in_a_turn_at_once() -> None:
     running = Running()
-    settled = Settled(X, WISH, done=True, text="3 rows loaded", epoch=7)
+    settled = FinishedRequest(X, WISH, done=True, text="3 rows loaded", epoch=7)
 
     running.thread.settle(settled)
 
@@ -208,9 +213,9 @@ def test_the_outcome_of_a_wish_is_written_in_a_turn_at_once() -> None:
 def test_what_is_asked_is_read_again_for_the_units_that_a_turn_left_to_the_node() -> None:
     running = Running()
     assert running.taken.asked.units == {}
-    running.member.next = Standing("n1.aa", grants={X: 7}, next_turn_seconds=LONG)
+    running.member.next = MemberState("n1.aa", grants={X: 7}, next_turn_seconds=LONG)
 
-    running.thread.see(Seen(wanted=frozenset({X})))
+    running.thread.see(NodeFacts(wanted=frozenset({X})))
 
     running.turn()
     assert running.inbox.get(timeout=10).asked.units == {X: WISH}

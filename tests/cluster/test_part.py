@@ -7,12 +7,24 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from polynya.cluster.control.wishes import Asked, AskedOfTasks, Settled
+from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
 from polynya.cluster.coordination.documents import Freeze
-from polynya.cluster.coordination.standing import Decided, NodeSeen, Seen, Standing
-from polynya.cluster.gossip.messages import Heard, Heartbeat, Picture, Report, Sender, UnitHeard
-from polynya.cluster.jobs import Action, Decision, Failure, Job
-from polynya.cluster.membership import LoadMeter, Part
+from polynya.cluster.coordination.member_state import (
+    MemberAction,
+    MemberState,
+    NodeFacts,
+    ObservedNode,
+)
+from polynya.cluster.gossip.messages import (
+    Heartbeat,
+    NodeReport,
+    Picture,
+    ReceivedHeartbeat,
+    Sender,
+    UnitReport,
+)
+from polynya.cluster.jobs import AgentJob, Failure, JobAction, JobDecision
+from polynya.cluster.membership import LoadMeter, Membership
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand
@@ -22,28 +34,28 @@ from tests.cluster.fakes import wanted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 X, Y = JobKey("a", "shop.x"), JobKey("a", "shop.y")
-READY = Standing("n1.aa", state="ready", grants={X: 7}, grants_until=24.0, leader="n2.bb")
+READY = MemberState("n1.aa", state="ready", grants={X: 7}, grants_until=24.0, leader="n2.bb")
 
 
 class Others:
     """Takes what a part says to its member and to the others."""
 
     def __init__(self) -> None:
-        self.seen = Seen(wanted=None)
-        self.told: list[Report] = []
+        self.seen = NodeFacts(wanted=None)
+        self.told: list[NodeReport] = []
         self.leaves: list[str] = []
-        self.settled: list[Settled] = []
+        self.settled: list[FinishedRequest] = []
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: NodeFacts) -> None:
         self.seen = seen
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: NodeReport) -> None:
         self.told.append(report)
 
     def prefer_to_leave(self, reason: str) -> None:
         self.leaves.append(reason)
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: FinishedRequest) -> None:
         self.settled.append(settled)
 
 
@@ -53,19 +65,19 @@ class Node:
     def __init__(self) -> None:
         self.clock, self.others = FakeClock(), Others()
         self.told: list[Event] = []
-        self.part = Part("n1", self.others, self.told.append, self.clock.monotonic)
+        self.part = Membership("n1", self.others, self.told.append, self.clock.monotonic)
         task = wanted("a", "x", "y")
-        self.jobs = {key: Job(key, task.task, task.version) for key in (X, Y)}
+        self.jobs = {key: AgentJob(key, task.task, task.version) for key in (X, Y)}
 
     def hears(
-        self, standing: Standing, picture: Picture | None = None, **stopped: str
+        self, member_state: MemberState, picture: Picture | None = None, **stopped: str
     ) -> list[Event]:
         self.told.clear()
-        asked = AskedOfTasks(stopped)
-        self.part.taken(TurnTaken(standing, asked, picture or Picture()))
+        asked = PendingRequests(stopped)
+        self.part.taken(TurnTaken(member_state, asked, picture or Picture()))
         return list(self.told)
 
-    def shows(self, *, draining: bool = False) -> Seen:
+    def shows(self, *, draining: bool = False) -> NodeFacts:
         self.part.show(self.jobs, state="running", draining=draining)
         return self.others.seen
 
@@ -76,9 +88,9 @@ def node() -> Node:
 
 
 def picture_of(*units: JobKey, age: float = 1.0, trouble: str | None = None) -> Picture:
-    told = tuple(UnitHeard(unit, 3, 0.5, 0.0, 0.0) for unit in units)
+    told = tuple(UnitReport(unit, 3, 0.5, 0.0, 0.0) for unit in units)
     beat = Heartbeat(Sender("c", "n2", "n2.bb"), 1, NOW, "running", None, None, told)
-    return Picture({"n2.bb": Heard(beat, age)}, trouble=trouble)
+    return Picture({"n2.bb": ReceivedHeartbeat(beat, age)}, trouble=trouble)
 
 
 def test_nothing_may_run_before_the_cluster_answers(node: Node) -> None:
@@ -169,7 +181,7 @@ def test_the_others_hear_what_its_work_waits_for(node: Node) -> None:
     node.hears(READY)
     job = node.jobs[X]
     # About to begin: that is no reason for anybody to look.
-    job.decision = Decision(Action.WAIT, "the node drains")
+    job.decision = JobDecision(JobAction.WAIT, "the node drains")
 
     def told() -> tuple[str, str]:
         node.shows()
@@ -178,17 +190,17 @@ def test_the_others_hear_what_its_work_waits_for(node: Node) -> None:
 
     assert told() == ("waiting", "")
     job.failures.append(Failure(at=0.0, pause=1.0, reason="no"))
-    job.decision = Decision(Action.WAIT, "failed once: no")
+    job.decision = JobDecision(JobAction.WAIT, "failed once: no")
     assert told() == ("waiting", "failed once: no")
-    job.decision = Decision(Action.SUSPEND, "failed 5 times, last: no")
+    job.decision = JobDecision(JobAction.SUSPEND, "failed 5 times, last: no")
     assert told() == ("suspended", "failed 5 times, last: no")
     job.failures, job.running, job.held = [], "v1", "shop.x waits for a decision"
     assert told() == ("running", "shop.x waits for a decision")
 
 
 def test_decisions_and_their_reasons_become_events(node: Node) -> None:
-    claimed = Decided("claimed", X, "nobody had it", epoch=7)
-    alarm = Decided("alarm", Y, "two owners in epoch 3")
+    claimed = MemberAction("claimed", X, "nobody had it", epoch=7)
+    alarm = MemberAction("alarm", Y, "two owners in epoch 3")
 
     told = node.hears(replace(READY, decided=(claimed, alarm)))
 
@@ -220,8 +232,8 @@ def test_what_lasts_is_told_once(node: Node) -> None:
 
 
 def test_the_report_says_who_leads_what_is_frozen_and_that_the_stream_is_gone(node: Node) -> None:
-    other = NodeSeen("n2.bb", "n2", "ready", dead=False, silent_seconds=1.0)
-    gone = NodeSeen("n3.cc", "n3", "ready", dead=True, silent_seconds=99.0)
+    other = ObservedNode("n2.bb", "n2", "ready", dead=False, silent_seconds=1.0)
+    gone = ObservedNode("n3.cc", "n3", "ready", dead=True, silent_seconds=99.0)
     frozen = Freeze(by="kim", reason="audit", since=NOW)
     nodes = {"n2.bb": other, "n3.cc": gone}
 
@@ -236,7 +248,7 @@ def test_the_report_says_who_leads_what_is_frozen_and_that_the_stream_is_gone(no
 
 def test_tasks_are_tried_again_once_each_time_that_somebody_asks(node: Node) -> None:
     def asked(mark: str) -> frozenset[str]:
-        return node.part.taken(TurnTaken(READY, AskedOfTasks({}, {"a": mark}), Picture()))
+        return node.part.taken(TurnTaken(READY, PendingRequests({}, {"a": mark}), Picture()))
 
     assert [asked("1"), asked("1"), asked("2")] == [{"a"}, frozenset(), {"a"}]
 
@@ -270,11 +282,11 @@ def test_load_is_work_per_second_and_follows_slowly() -> None:
 
 
 def test_what_became_of_a_wish_is_told_here_and_to_all(node: Node) -> None:
-    wish = Asked("1f", UnitCommand("reload"), "kim", NOW)
-    node.part.taken(TurnTaken(READY, AskedOfTasks(units={X: wish}), Picture()))
+    wish = PendingRequest("1f", UnitCommand("reload"), "kim", NOW)
+    node.part.taken(TurnTaken(READY, PendingRequests(units={X: wish}), Picture()))
     assert node.part.asked() == {X: wish}
     assert node.part.held is None
-    settled = Settled(X, wish, done=False, text="no file", epoch=7)
+    settled = FinishedRequest(X, wish, done=False, text="no file", epoch=7)
 
     node.part.settle(settled)
 

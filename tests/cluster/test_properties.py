@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polynya.cluster.placement import Move, NodeFacts, Proposal, Rules, UnitFacts, propose
+from polynya.cluster.placement import (
+    Move,
+    PlacementNode,
+    PlacementProposal,
+    PlacementRules,
+    PlacementUnit,
+    propose,
+)
 from polynya.cluster.unit import JobKey
 
-RULES = Rules()
+RULES = PlacementRules()
 NAMES = [f"n{number}" for number in range(6)]
 NOBODY, SOME = frozenset[str](), frozenset({"n0.1", "n1.1", "n2.1"})
 EVERYBODY = frozenset(f"{name}.1" for name in NAMES)
@@ -22,11 +29,11 @@ EVERYBODY = frozenset(f"{name}.1" for name in NAMES)
 class Case:
     """What a proposal is asked of."""
 
-    nodes: Sequence[NodeFacts]
-    units: Sequence[UnitFacts]
+    nodes: Sequence[PlacementNode]
+    units: Sequence[PlacementUnit]
     current: Mapping[JobKey, str]
 
-    def proposal(self, rules: Rules = RULES) -> Proposal:
+    def proposal(self, rules: PlacementRules = RULES) -> PlacementProposal:
         return propose(self.nodes, self.units, self.current, rules)
 
 
@@ -34,7 +41,7 @@ class Case:
 def cases(draw: st.DrawFn) -> Case:
     """Some nodes, units on some of them, on dead ones and on none."""
     nodes = [
-        NodeFacts(
+        PlacementNode(
             f"{name}.1",
             name,
             draw(st.sampled_from(["ready", "ready", "ready", "draining"])),
@@ -45,7 +52,7 @@ def cases(draw: st.DrawFn) -> Case:
         for name in draw(st.lists(st.sampled_from(NAMES), unique=True))
     ]
     units = [
-        UnitFacts(
+        PlacementUnit(
             JobKey("t", f"{number:02}"),
             draw(st.floats(0, 100)),
             draw(st.booleans()),
@@ -60,7 +67,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(nodes, units, {unit: node for unit, node in placed.items() if node is not None})
 
 
-def faults(case: Case, proposal: Proposal, rules: Rules = RULES) -> Iterator[str]:
+def faults(case: Case, proposal: PlacementProposal, rules: PlacementRules = RULES) -> Iterator[str]:
     """What is wrong with a proposal."""
     ready = {node.incarnation: node for node in case.nodes if node.state == "ready"}
     facts = {unit.unit: unit for unit in case.units}
@@ -112,7 +119,7 @@ def test_every_proposal_is_sound(case: Case) -> None:
 def test_only_what_must_move_moves_when_nothing_else_may(case: Case) -> None:
     ready = {node.incarnation for node in case.nodes if node.state == "ready"}
 
-    moves = case.proposal(Rules(most_moves=0, most_share=0.0)).moves
+    moves = case.proposal(PlacementRules(most_moves=0, most_share=0.0)).moves
 
     assert all(
         move.source not in ready or "person" in move.reason or "not know" in move.reason
@@ -145,24 +152,24 @@ def test_moves_come_to_an_end_when_nothing_changes(case: Case) -> None:
 
 
 SOUND = Case(
-    [NodeFacts("a.1", "a"), NodeFacts("b.1", "b", "draining"), NodeFacts("c.1", "c")],
+    [PlacementNode("a.1", "a"), PlacementNode("b.1", "b", "draining"), PlacementNode("c.1", "c")],
     [
-        UnitFacts(JobKey("t", "0"), 1.0, moved_seconds_ago=10.0),
-        UnitFacts(JobKey("t", "1"), 1.0, pinned_to="c"),
+        PlacementUnit(JobKey("t", "0"), 1.0, moved_seconds_ago=10.0),
+        PlacementUnit(JobKey("t", "1"), 1.0, pinned_to="c"),
     ],
     {JobKey("t", "0"): "a.1", JobKey("t", "1"): "c.1"},
 )
 FIRST, SECOND = SOUND.current
 
 
-def planted(moves: Sequence[Move], assignment: Mapping[JobKey, str]) -> Proposal:
-    return Proposal({**SOUND.current, **assignment}, tuple(moves))
+def planted(moves: Sequence[Move], assignment: Mapping[JobKey, str]) -> PlacementProposal:
+    return PlacementProposal({**SOUND.current, **assignment}, tuple(moves))
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (Proposal({FIRST: "a.1"}, ()), "not every unit has a node"),
+        (PlacementProposal({FIRST: "a.1"}, ()), "not every unit has a node"),
         (
             planted([Move(SECOND, "c.1", "b.1", "why not")], {SECOND: "b.1"}),
             "a unit is on a node that is not ready",
@@ -174,7 +181,7 @@ def planted(moves: Sequence[Move], assignment: Mapping[JobKey, str]) -> Proposal
         (planted([Move(FIRST, "c.1", "a.1", "x")], {}), "a move from where the unit is not"),
     ],
 )
-def test_a_planted_fault_is_seen(wrong: Proposal, said: str) -> None:
+def test_a_planted_fault_is_seen(wrong: PlacementProposal, said: str) -> None:
     assert list(faults(SOUND, SOUND.proposal())) == []
     assert said in list(faults(SOUND, wrong))
 
@@ -188,10 +195,10 @@ def test_a_unit_where_it_is_not_known_is_seen() -> None:
 
 
 def test_too_many_moves_are_seen() -> None:
-    units = [UnitFacts(JobKey("t", str(number))) for number in range(9)]
+    units = [PlacementUnit(JobKey("t", str(number))) for number in range(9)]
     case = Case(SOUND.nodes, units, {unit.unit: "a.1" for unit in units})
     moves = [Move(unit.unit, "a.1", "c.1", "x") for unit in units]
 
-    wrong = Proposal({unit.unit: "c.1" for unit in units}, tuple(moves))
+    wrong = PlacementProposal({unit.unit: "c.1" for unit in units}, tuple(moves))
 
     assert list(faults(case, wrong)) == ["too many moves"]

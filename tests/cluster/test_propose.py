@@ -6,30 +6,37 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from polynya.cluster.placement import Move, NodeFacts, Proposal, Rules, UnitFacts, propose
+from polynya.cluster.placement import (
+    Move,
+    PlacementNode,
+    PlacementProposal,
+    PlacementRules,
+    PlacementUnit,
+    propose,
+)
 from polynya.cluster.unit import JobKey
 
-RULES = Rules()
+RULES = PlacementRules()
 
 
-def unit(name: str, load: float = 1.0, **facts: object) -> UnitFacts:
-    return UnitFacts(JobKey("orders", name), load, **facts)  # type: ignore[arg-type]
+def unit(name: str, load: float = 1.0, **facts: object) -> PlacementUnit:
+    return PlacementUnit(JobKey("orders", name), load, **facts)  # type: ignore[arg-type]
 
 
-def units(count: int, load: float = 1.0) -> list[UnitFacts]:
+def units(count: int, load: float = 1.0) -> list[PlacementUnit]:
     return [unit(f"{number:03}", load) for number in range(count)]
 
 
-def nodes(*names: str) -> list[NodeFacts]:
+def nodes(*names: str) -> list[PlacementNode]:
     """Ready nodes whose process is called as the node with `.1`."""
-    return [NodeFacts(f"{name}.1", name) for name in names]
+    return [PlacementNode(f"{name}.1", name) for name in names]
 
 
-def on(node: str, some: Sequence[UnitFacts]) -> dict[JobKey, str]:
+def on(node: str, some: Sequence[PlacementUnit]) -> dict[JobKey, str]:
     return {each.unit: f"{node}.1" for each in some}
 
 
-def counts(proposal: Proposal) -> dict[str, int]:
+def counts(proposal: PlacementProposal) -> dict[str, int]:
     held = list(proposal.assignment.values())
     return {node: held.count(node) for node in sorted(set(held))}
 
@@ -46,9 +53,9 @@ def test_the_first_placement_levels_the_load() -> None:
 def test_units_of_dead_and_draining_nodes_move_at_once_and_no_others() -> None:
     had = units(30)
     current = on("a", had[:10]) | on("b", had[10:20]) | on("c", had[20:])
-    draining = NodeFacts("b.1", "b", "draining")
+    draining = PlacementNode("b.1", "b", "draining")
 
-    proposal = propose([*nodes("a", "d"), draining], had, current, Rules(most_moves=0))
+    proposal = propose([*nodes("a", "d"), draining], had, current, PlacementRules(most_moves=0))
 
     reasons = {(move.source, move.reason) for move in proposal.moves}
     assert reasons == {("b.1", "b drains"), ("c.1", "c.1 is gone")}
@@ -67,9 +74,9 @@ def test_a_unit_that_just_moved_is_placed_again_when_its_node_dies() -> None:
 def test_without_a_ready_node_nobody_has_anything() -> None:
     some = units(3)
 
-    assert propose([], some, on("a", some), RULES) == Proposal({}, ())
-    draining = NodeFacts("a.1", "a", "draining")
-    assert propose([draining], some, on("a", some), RULES) == Proposal({}, ())
+    assert propose([], some, on("a", some), RULES) == PlacementProposal({}, ())
+    draining = PlacementNode("a.1", "a", "draining")
+    assert propose([draining], some, on("a", some), RULES) == PlacementProposal({}, ())
 
 
 def test_what_is_no_longer_wanted_leaves_without_a_move() -> None:
@@ -77,32 +84,33 @@ def test_what_is_no_longer_wanted_leaves_without_a_move() -> None:
 
     proposal = propose(nodes("a"), [kept], on("a", [kept, gone]), RULES)
 
-    assert proposal == Proposal({kept.unit: "a.1"}, ())
+    assert proposal == PlacementProposal({kept.unit: "a.1"}, ())
 
 
 def test_moves_begin_late_and_then_go_on_until_the_band() -> None:
     some = units(60)
     current = on("a", some[:23]) | on("b", some[23:46]) | on("c", some[46:61])
 
-    eager = propose(nodes("a", "b", "c"), some, current, Rules(start=0.14, gap=0.5))
+    eager = propose(nodes("a", "b", "c"), some, current, PlacementRules(start=0.14, gap=0.5))
     assert {move.source for move in eager.moves} == {"a.1", "b.1"}
-    assert propose(nodes("a", "b", "c"), some, current, Rules(gap=0.5)).moves == ()
+    assert propose(nodes("a", "b", "c"), some, current, PlacementRules(gap=0.5)).moves == ()
 
 
 def test_an_overloaded_node_gives_most_of_its_excess_and_says_why() -> None:
     some = units(40)
     current = on("a", some[:30]) | on("b", some[30:])
 
-    proposal = propose(nodes("a", "b"), some, current, Rules(most_moves=100))
+    proposal = propose(nodes("a", "b"), some, current, PlacementRules(most_moves=100))
 
     assert counts(proposal) == {"a.1": 22, "b.1": 18}
     assert proposal.moves[0].reason == "a has 1.50 of the mean load, b 0.50"
 
 
 @pytest.mark.parametrize(
-    "rules", [Rules(most_moves=3, most_share=0.0), Rules(most_moves=0, most_share=0.075)]
+    "rules",
+    [PlacementRules(most_moves=3, most_share=0.0), PlacementRules(most_moves=0, most_share=0.075)],
 )
-def test_a_round_has_so_many_moves_or_such_a_share(rules: Rules) -> None:
+def test_a_round_has_so_many_moves_or_such_a_share(rules: PlacementRules) -> None:
     some = units(40)
     current = on("a", some[:30]) | on("b", some[30:])
 
@@ -151,8 +159,8 @@ def test_a_node_that_has_just_come_is_filled_gradually() -> None:
     current = on("a", some)
 
     def filled(age: float) -> int:
-        fleet = [*nodes("a"), NodeFacts("b.1", "b", age_seconds=age)]
-        return len(propose(fleet, some, current, Rules(most_moves=100)).moves)
+        fleet = [*nodes("a"), PlacementNode("b.1", "b", age_seconds=age)]
+        return len(propose(fleet, some, current, PlacementRules(most_moves=100)).moves)
 
     assert [filled(age) for age in (0.0, 60.0, 120.0)] == [0, 8, 16]
 
@@ -169,13 +177,13 @@ def test_an_empty_node_gets_something_though_nobody_is_far_above_the_mean() -> N
 
 
 def test_a_larger_node_gets_more() -> None:
-    fleet = [NodeFacts("a.1", "a", capacity=4.0), NodeFacts("b.1", "b", capacity=12.0)]
+    fleet = [PlacementNode("a.1", "a", capacity=4.0), PlacementNode("b.1", "b", capacity=12.0)]
 
     assert counts(propose(fleet, units(40), {}, RULES)) == {"a.1": 10, "b.1": 30}
 
 
 def test_heavy_units_go_to_on_demand_nodes_while_those_have_room() -> None:
-    fleet = [*nodes("a"), NodeFacts("b.1", "b", on_demand=True)]
+    fleet = [*nodes("a"), PlacementNode("b.1", "b", on_demand=True)]
     light = units(8)
     heavy = [unit(f"heavy-{number}", heavy=True) for number in range(6)]
 
@@ -188,7 +196,7 @@ def test_heavy_units_go_to_on_demand_nodes_while_those_have_room() -> None:
 def test_heavy_units_leave_a_node_last_and_not_for_a_spot_node() -> None:
     heavy = [unit(f"heavy-{number}", heavy=True) for number in range(20)]
     light = units(20)
-    lasting = NodeFacts("b.1", "b", on_demand=True)
+    lasting = PlacementNode("b.1", "b", on_demand=True)
 
     from_spot = propose([*nodes("a"), lasting], [*heavy, *light], on("a", [*heavy, *light]), RULES)
     from_lasting = propose([*nodes("a"), lasting], heavy, on("b", heavy), RULES)
@@ -217,7 +225,7 @@ def test_a_wish_for_a_node_that_is_not_ready_holds_nothing_up() -> None:
 
 def test_a_wish_names_the_node_and_follows_its_newest_process() -> None:
     wish = unit("wish", pinned_to="a")
-    twice = [NodeFacts("a.2", "a", age_seconds=5.0), NodeFacts("a.1", "a")]
+    twice = [PlacementNode("a.2", "a", age_seconds=5.0), PlacementNode("a.1", "a")]
 
     for fleet in (twice, twice[::-1]):
         assert propose(fleet, [wish], {wish.unit: "a.1"}, RULES).assignment == {wish.unit: "a.2"}

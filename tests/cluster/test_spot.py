@@ -12,9 +12,9 @@ from polynya.cluster.spot import (
     NOTICE_SECONDS,
     Advice,
     Imds,
-    Said,
+    SpotAction,
+    SpotNotices,
     SpotWatcher,
-    Wish,
     advise,
     imds_at,
     is_on_demand,
@@ -39,18 +39,18 @@ class Watched:
 
 
 def test_a_notice_drains_and_says_until_when() -> None:
-    advice = advise(Said(action='{"action": "terminate", "time": "2026-01-01T00:02:00Z"}'))
+    advice = advise(SpotNotices(action='{"action": "terminate", "time": "2026-01-01T00:02:00Z"}'))
 
     reason = "Spot interruption notice: terminate at 2026-01-01T00:02:00Z"
-    assert advice == Advice(Wish.DRAIN, reason, NOTICE_SECONDS)
+    assert advice == Advice(SpotAction.DRAIN, reason, NOTICE_SECONDS)
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[]", '{"action": 7}', "[" * 10_000, '"\x00"'])
 def test_a_notice_counts_whatever_its_text_is(text: str) -> None:
-    advice = advise(Said(action=text))
+    advice = advise(SpotNotices(action=text))
 
     assert advice is not None
-    assert advice.wish is Wish.DRAIN
+    assert advice.wish is SpotAction.DRAIN
     assert advice.reason == "Spot interruption notice: the end of the instance"
 
 
@@ -60,22 +60,22 @@ def test_a_notice_counts_whatever_its_text_is(text: str) -> None:
      ("Warmed:Terminated", True), ("", False)],
 )  # fmt: skip
 def test_scale_in_drains(state: str, drains: bool) -> None:
-    advice = advise(Said(lifecycle=state))
+    advice = advise(SpotNotices(lifecycle=state))
 
-    assert (advice is not None and advice.wish is Wish.DRAIN) is drains
+    assert (advice is not None and advice.wish is SpotAction.DRAIN) is drains
 
 
 def test_a_recommendation_asks_to_leave_and_a_notice_outranks_it() -> None:
     recommended = '{"noticeTime": "2026-01-01T00:00:00Z"}'
 
-    advice = advise(Said(recommendation=recommended))
+    advice = advise(SpotNotices(recommendation=recommended))
     assert advice is not None
-    assert advice.wish is Wish.LEAVE
+    assert advice.wish is SpotAction.LEAVE
     assert advice.within_seconds is None
-    both = advise(Said(action="{}", recommendation=recommended))
+    both = advise(SpotNotices(action="{}", recommendation=recommended))
     assert both is not None
-    assert both.wish is Wish.DRAIN
-    assert advise(Said()) is None
+    assert both.wish is SpotAction.DRAIN
+    assert advise(SpotNotices()) is None
 
 
 def test_the_service_is_asked_with_a_token_that_is_renewed(service: FakeImds) -> None:
@@ -102,7 +102,7 @@ def test_each_advice_is_told_once(service: FakeImds) -> None:
     watched.watcher.look()
     watched.watcher.look()
 
-    assert [one.wish for one in watched.advice] == [Wish.LEAVE, Wish.DRAIN]
+    assert [one.wish for one in watched.advice] == [SpotAction.LEAVE, SpotAction.DRAIN]
 
 
 def test_a_service_that_does_not_answer_is_told_once_and_stops_nothing(service: FakeImds) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from polynya.cli.format import to_json
-from polynya.cluster.agent import Pace
+from polynya.cluster.agent import AgentPace
 from polynya.cluster.messages import JarsFetched
-from polynya.cluster.start import Settings, fetch_in_background, make_agent
+from polynya.cluster.start import AgentSettings, fetch_in_background, make_agent
 from polynya.cluster.submit.configured import source_of
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError
@@ -81,7 +81,7 @@ def test_aws_gives_the_configuration_and_takes_the_reports(
 
 
 def test_a_work_folder_is_for_one_agent(tmp_path: Path) -> None:
-    settings = Settings(
+    settings = AgentSettings(
         config=str(tmp_path),
         work=tmp_path / "work",
         node_id="n1",
@@ -90,7 +90,7 @@ def test_a_work_folder_is_for_one_agent(tmp_path: Path) -> None:
         stream=None,
         metrics=None,
         encode=to_json,
-        pace=Pace(),
+        pace=AgentPace(),
     )
     make_agent(settings, lambda _event: None, SimpleQueue())
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from polynya.cluster.configuration import WantedTask
-from polynya.cluster.jobs import Rules, Supervisor
-from polynya.cluster.messages import Observed, RoundEnded, RunEnded
+from polynya.cluster.jobs import JobRules, JobSupervisor
+from polynya.cluster.messages import JobObserved, RoundEnded, RunEnded
 from polynya.engine.backlog import BacklogSize
 from polynya.formats.batch import FilePart
 from polynya.model.errors import DependencyError, OperationError, PolynyaError, TaskStoppedError
@@ -25,8 +25,8 @@ class Node:
         self.workers = FakeWorkers()
         self.clock = FakeClock()
         self.told: list[Event] = []
-        self.supervisor = Supervisor(
-            self.workers, self.clock, self.told.append, lambda: 0.0, Rules(3, 600.0)
+        self.supervisor = JobSupervisor(
+            self.workers, self.clock, self.told.append, lambda: 0.0, JobRules(3, 600.0)
         )
 
     def wants(self, *tasks: WantedTask) -> None:
@@ -202,7 +202,7 @@ def test_a_job_knows_its_last_step_and_its_records(node: Node) -> None:
         a_batch_of(7),
         ApplySkipped(subject="shop.a", reason="few"),
     ):
-        node.supervisor.take(Observed(job, event))
+        node.supervisor.take(JobObserved(job, event))
 
     found = node.supervisor.jobs[job]
     assert found.records == 7

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from polynya.cluster.configuration import WantedTask
-from polynya.cluster.jobs import Supervisor
+from polynya.cluster.jobs import JobSupervisor
 from polynya.cluster.membership import Rights
 from polynya.cluster.messages import RunEnded
 from polynya.cluster.unit import JobKey
@@ -27,7 +27,7 @@ class Node:
         self.clock = FakeClock()
         self.told: list[Event] = []
         self.rights = Rights()
-        self.supervisor = Supervisor(self.workers, self.clock, self.told.append, lambda: 0.0)
+        self.supervisor = JobSupervisor(self.workers, self.clock, self.told.append, lambda: 0.0)
 
     def wants(self, *tasks: WantedTask) -> None:
         self.supervisor.configure({one.task.name: one for one in tasks})

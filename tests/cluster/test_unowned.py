@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.coordination.standing import NodeSeen, Standing
-from polynya.cluster.gossip.messages import Heard, Heartbeat, Picture, Sender, UnitHeard
+from polynya.cluster.coordination.member_state import MemberState, ObservedNode
+from polynya.cluster.gossip.messages import (
+    Heartbeat,
+    Picture,
+    ReceivedHeartbeat,
+    Sender,
+    UnitReport,
+)
 from polynya.cluster.membership import IdleNodes
 from polynya.cluster.unit import JobKey
 from tests.cluster.test_part import Node, X, Y
@@ -17,22 +23,22 @@ from tests.cluster.test_part import Node, X, Y
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def seen(incarnation: str, *, dead: bool = False, **more: Any) -> NodeSeen:
+def seen(incarnation: str, *, dead: bool = False, **more: Any) -> ObservedNode:
     node = incarnation.partition(".")[0]
-    return NodeSeen(incarnation, node, "ready", dead=dead, silent_seconds=0.0, **more)
+    return ObservedNode(incarnation, node, "ready", dead=dead, silent_seconds=0.0, **more)
 
 
 def heard(
     incarnation: str, *units: tuple[JobKey, float], age: float = 0.0, left_out: int = 0
-) -> Heard:
+) -> ReceivedHeartbeat:
     node = incarnation.partition(".")[0]
-    told = tuple(UnitHeard(unit, 3, 0.5, backlog / 2, backlog) for unit, backlog in units)
+    told = tuple(UnitReport(unit, 3, 0.5, backlog / 2, backlog) for unit, backlog in units)
     sender = Sender("c", node, incarnation)
     beat = Heartbeat(sender, 1, NOW, "running", None, None, told, left_out=left_out)
-    return Heard(beat, age)
+    return ReceivedHeartbeat(beat, age)
 
 
-LEADS = Standing(
+LEADS = MemberState(
     "n1.aa",
     state="ready",
     grants={X: 7},

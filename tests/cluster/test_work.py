@@ -7,7 +7,7 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
-from polynya.cluster.messages import Observed, RoundEnded, RunEnded
+from polynya.cluster.messages import JobObserved, RoundEnded, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import JobRun
 from polynya.engine.context import EngineContext
@@ -29,7 +29,7 @@ class Inbox(SimpleQueue[Any]):
         self.events: list[Event] = []
 
     def next(self) -> Any:
-        while isinstance(message := self.get(timeout=20), Observed):
+        while isinstance(message := self.get(timeout=20), JobObserved):
             self.events.append(message.event)
         return message
 

@@ -19,7 +19,7 @@ from polynya.cli.main import main
 from polynya.cluster import member_thread
 from polynya.cluster.coordination import member
 from polynya.cluster.coordination.documents import Document
-from polynya.cluster.coordination.standing import Pace
+from polynya.cluster.coordination.member_state import CoordinationPace
 from polynya.cluster.gossip import messages
 from polynya.lake.iceberg import commit
 from tests.cluster.later_version import object_with_more, record_with_more
@@ -28,9 +28,9 @@ from tests.cluster.later_version import object_with_more, record_with_more
 VERSION: Final = "CLUSTER_FAULTS_VERSION"
 
 
-def quicker(lease_seconds: float) -> Pace:
+def quicker(lease_seconds: float) -> CoordinationPace:
     """The pace of the protocol with this lease."""
-    pace = Pace()
+    pace = CoordinationPace()
     times = ("turn", "renew", "ttl", "hand_off", "balance", "soon")
     part = lease_seconds / pace.ttl
     return replace(pace, **{name: getattr(pace, name) * part for name in times})

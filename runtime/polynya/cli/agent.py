@@ -200,10 +200,10 @@ def agent(
     # Start-up time: pyspark.
     from queue import SimpleQueue
 
-    from polynya.cluster.agent import Ended, Pace
-    from polynya.cluster.messages import DrainAsked
+    from polynya.cluster.agent import AgentEnd, AgentPace
+    from polynya.cluster.messages import DrainRequested
     from polynya.cluster.spot import imds_at
-    from polynya.cluster.start import Settings, make_agent
+    from polynya.cluster.start import AgentSettings, make_agent
 
     if poll_seconds <= 0 or drain_seconds < 0:
         raise usage_error("`--poll-seconds` is more than 0, `--drain-seconds` not less")
@@ -211,8 +211,8 @@ def agent(
     output = JsonOutput(context.options)
     place = config or str(context.options.project)
     inbox: Inbox = SimpleQueue()
-    signals = _Signals(lambda name: inbox.put(DrainAsked(name)))
-    settings = Settings(
+    signals = _Signals(lambda name: inbox.put(DrainRequested(name)))
+    settings = AgentSettings(
         config=place,
         work=work or work_folder(place),
         node_id=node_id or environment.get("POLYNYA_NODE_ID") or socket.gethostname(),
@@ -221,7 +221,7 @@ def agent(
         stream=stream,
         metrics=metrics_sink(metrics, metrics_file),
         encode=to_json,
-        pace=Pace(poll=poll_seconds, drain=drain_seconds),
+        pace=AgentPace(poll=poll_seconds, drain=drain_seconds),
         coordination=coordination or environment.get("POLYNYA_COORDINATION") or None,
         imds=imds_at(imds),
         tasks_of=tasks_of,
@@ -229,11 +229,11 @@ def agent(
     )
     ended = make_agent(settings, voice(output), inbox).run()
     sys.stdout.flush()
-    if ended is Ended.RESTART:
+    if ended is AgentEnd.RESTART:
         # The same process, as its service manager knows it; locks and pipes close by themselves.
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606
     code = ExitCode.INTERRUPTED if signals.interrupted else ExitCode.OK
-    if ended is Ended.CUT_OFF:
+    if ended is AgentEnd.CUT_OFF:
         # Threads in the middle of a step would keep the process; what they had not committed is
         # not there.
         os._exit(code)

@@ -12,7 +12,7 @@ from polynya.cli.options import usage_error
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
-    from polynya.cluster.coordination.documents import UnitOutcome, UnitWish
+    from polynya.cluster.coordination.documents import UnitOutcome, UnitRequest
     from polynya.cluster.unit import JobKey
 
 _STEP_SECONDS: Final = 2.0
@@ -22,7 +22,7 @@ def ask(
     context: CommandContext,
     place: Place,
     task: str,
-    wish: UnitWish,
+    wish: UnitRequest,
     *,
     wait: bool,
 ) -> int:
@@ -107,11 +107,11 @@ def _outcome(place: Place, unit: JobKey, wish: str) -> UnitOutcome | None:
     """What became of a wish, once that is known; None when it was taken back."""
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.coordination import store
-    from polynya.cluster.coordination.documents import UnitOutcome, UnitWish
+    from polynya.cluster.coordination.documents import UnitOutcome, UnitRequest
 
     register, clock = place.register(), SystemClock()
     while True:
-        left = register.read(UnitWish, store.wish_path(unit))
+        left = register.read(UnitRequest, store.wish_path(unit))
         if left is None or left.document.nonce != wish:
             found = register.read(UnitOutcome, store.outcome_path(unit))
             done = found is not None and wish in ("", found.document.wish)

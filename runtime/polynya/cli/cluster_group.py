@@ -15,13 +15,13 @@ from polynya.model.errors import DependencyError, OperationError
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from polynya.cluster.network.documents import Command, Kind
+    from polynya.cluster.network.documents import ClusterCommand, Kind
 
 
 _STEP_SECONDS: Final = 2.0
 
 
-def shown(output: Output, place: Place, name: str, command: Command) -> None:
+def shown(output: Output, place: Place, name: str, command: ClusterCommand) -> None:
     """Say what became of a command."""
     data = {
         "cluster": place.cluster,
@@ -41,7 +41,9 @@ def shown(output: Output, place: Place, name: str, command: Command) -> None:
     output.result("cluster.command", data, f"{name}: {command.text()}: {command.state}{why}, {by}")
 
 
-def waited_for(output: Output, place: Place, name: str, *, clock: Clock | None = None) -> Command:
+def waited_for(
+    output: Output, place: Place, name: str, *, clock: Clock | None = None
+) -> ClusterCommand:
     """The command when it has ended well.
 
     Raises:
@@ -49,11 +51,11 @@ def waited_for(output: Output, place: Place, name: str, *, clock: Clock | None =
         DependencyError: nobody took it in time (POLYNYA-AGT-062).
     """
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.network.documents import TAKEN_WITHIN, Command, command_path
+    from polynya.cluster.network.documents import TAKEN_WITHIN, ClusterCommand, command_path
 
     clock, register, said = clock or SystemClock(), place.register(), ""
     while True:
-        found = register.read(Command, command_path(name))
+        found = register.read(ClusterCommand, command_path(name))
         if found is None:
             raise _untaken(place, name, "its object was deleted")
         command = found.document
@@ -103,10 +105,10 @@ def commands(
         context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.network.relay import Queue
+    from polynya.cluster.network.relay import CommandQueue
 
     place = place_of(context, where)
-    queue = Queue(place.register())
+    queue = CommandQueue(place.register())
     queue.refresh()
     for name, command in queue.all():
         shown(context.output, place, name, command)
@@ -281,11 +283,11 @@ def _given(
 ) -> int:
     """Put the command into the queue of the network agent, and wait for its end if asked to."""
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.network.documents import Command
+    from polynya.cluster.network.documents import ClusterCommand
     from polynya.cluster.network.relay import give
     from polynya.cluster.network.sign_of_life import unheard
 
-    command = Command(
+    command = ClusterCommand(
         kind=kind, nodes=nodes, by=place.person(), reason=reason, since=SystemClock().now()
     )
     register = place.register()

@@ -21,8 +21,8 @@ from polynya.model.loader import LoadedProject
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
-    from polynya.cluster.control.wishes import Wishes
-    from polynya.cluster.coordination.store import Register
+    from polynya.cluster.control.requests import Requests
+    from polynya.cluster.coordination.store import DocumentStore
     from polynya.cluster.unit import JobKey
     from polynya.store.object_store import ObjectStore
 
@@ -55,19 +55,19 @@ class Place:
     cluster: str
     store: ObjectStore
 
-    def register(self) -> Register:
+    def register(self) -> DocumentStore:
         """Its objects."""
         # Start-up time: pydantic models of all documents.
-        from polynya.cluster.coordination.store import Register
+        from polynya.cluster.coordination.store import DocumentStore
 
-        return Register(self.store, self.cluster, random.SystemRandom())
+        return DocumentStore(self.store, self.cluster, random.SystemRandom())
 
-    def wishes(self) -> Wishes:
+    def wishes(self) -> Requests:
         """What this person asks of it."""
         # Start-up time: pydantic models of all documents.
-        from polynya.cluster.control.wishes import Wishes
+        from polynya.cluster.control.requests import Requests
 
-        return Wishes(self.register(), self.person(), SystemClock().now)
+        return Requests(self.register(), self.person(), SystemClock().now)
 
     @staticmethod
     def person() -> str:
@@ -94,7 +94,7 @@ def place_of(context: CommandContext, where: Where) -> Place:
 def store_of(context: CommandContext, coordination: str | None) -> tuple[ObjectStore, str]:
     """The coordination place that an option or the environment names, and its name."""
     # Start-up time: pyarrow.
-    from polynya.cluster.control.wishes import coordination_store
+    from polynya.cluster.control.requests import coordination_store
 
     name = coordination or os.environ.get("POLYNYA_COORDINATION")
     if not name:

@@ -98,7 +98,7 @@ def status(*, where: Where = ANYWHERE, context: Context) -> int:
         context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.control.status import ClusterIs
+    from polynya.cluster.control.status import ClusterState
 
     place = place_of(context, where)
     found = seen(place)
@@ -117,7 +117,7 @@ def status(*, where: Where = ANYWHERE, context: Context) -> int:
         "troubles": list(found.troubles),
     }
     context.output.result("cluster.status", data, _block(place.cluster, found, nodes, units))
-    fine = found.status is ClusterIs.RUNNING and not found.troubles
+    fine = found.status is ClusterState.RUNNING and not found.troubles
     return ExitCode.OK if fine else ExitCode.FAILED
 
 

@@ -153,7 +153,7 @@ def _connection(project: LoadedProject, name: str) -> Check:
 def coordination_check(place: str, cluster: str, access: AwsAccess) -> Check:
     """List, read, write under conditions and delete, as nodes do; the store has to compare."""
     # Start-up time: pyarrow.
-    from polynya.cluster.control.wishes import coordination_store
+    from polynya.cluster.control.requests import coordination_store
     from polynya.cluster.coordination.store import NODES, element, probe, probe_path
 
     store, token = coordination_store(place, access), uuid4().hex

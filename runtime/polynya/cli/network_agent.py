@@ -54,10 +54,10 @@ def network_agent(
         context: given by `main`.
     """
     # Start-up time: pydantic models of all documents, and the AWS SDK.
-    from polynya.cluster.network.agent import Settings, make_network_agent
-    from polynya.cluster.network.decide import Limits
-    from polynya.cluster.network.update import Keeper, Ports
-    from polynya.cluster.network.update_process import Heartbeat, starter
+    from polynya.cluster.network.agent import NetworkAgentSettings, make_network_agent
+    from polynya.cluster.network.decide import UpdateLimits
+    from polynya.cluster.network.update import Keeper, KeeperPorts
+    from polynya.cluster.network.update_process import UpdateHeartbeat, starter
     from polynya.cluster.systemd import notifier
     from polynya.store.aws.auto_scaling import AutoScalingGroups
 
@@ -74,13 +74,13 @@ def network_agent(
         arguments += ["--metrics", metrics] if metrics is not None else []
         arguments += ["--metrics-file", str(metrics_file)] if metrics_file is not None else []
         store = store_of(context, coordination)[0]
-        ports = Ports(store, starter(arguments), notifier(), voice(output))
-        limits = Limits(heartbeat_seconds=deadline_seconds)
+        ports = KeeperPorts(store, starter(arguments), notifier(), voice(output))
+        limits = UpdateLimits(heartbeat_seconds=deadline_seconds)
         keeper = Keeper(name, updates.resolve(), ports, clock=SystemClock(), limits=limits)
         stopping = Stopping.on_signals(stop, output)
         keeper.run(stop)
         return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
-    settings = Settings(
+    settings = NetworkAgentSettings(
         name=name,
         clusters=cluster,
         poll_seconds=poll_seconds,
@@ -93,7 +93,7 @@ def network_agent(
         clock=SystemClock(),
         notify=notifier(),
         tell=voice(output),
-        heartbeat=Heartbeat.of(os.environ),
+        heartbeat=UpdateHeartbeat.of(os.environ),
     )
     stopping = Stopping.on_signals(stop, output)
     agent.run(stop)

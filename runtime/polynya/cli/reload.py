@@ -80,10 +80,10 @@ def reload(
     """
     if where.coordination or os.environ.get("POLYNYA_COORDINATION"):
         # Start-up time: pydantic models of all documents.
-        from polynya.cluster.coordination.documents import UnitWish
+        from polynya.cluster.coordination.documents import UnitRequest
 
         place = place_of(context, where)
-        wish = UnitWish(
+        wish = UnitRequest(
             kind="abandon" if abandon else _KINDS[from_],
             dataset=dataset,
             mode=mode,

@@ -119,10 +119,10 @@ def recreate(
         context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.coordination.documents import UnitWish
+    from polynya.cluster.coordination.documents import UnitRequest
 
     place = place_of(context, where)
-    wish = UnitWish(
+    wish = UnitRequest(
         kind="recreate",
         dataset=dataset,
         by=place.person(),

@@ -12,26 +12,26 @@ from enum import Enum, auto
 from queue import Empty
 from typing import Any, Final, TypeAlias
 
-from polynya.cluster.configuration import Acceptance, InForce, Watch
-from polynya.cluster.gossip.messages import Report, UnitHeard
+from polynya.cluster.configuration import Acceptance, ActiveConfiguration, Watch
+from polynya.cluster.gossip.messages import NodeReport, UnitReport
 from polynya.cluster.gossip.stream import Gossip
-from polynya.cluster.jobs import Job, Supervisor
-from polynya.cluster.membership import LoadMeter, Part
+from polynya.cluster.jobs import AgentJob, JobSupervisor
+from polynya.cluster.membership import LoadMeter, Membership
 from polynya.cluster.messages import (
     ConfigurationRead,
-    DrainAsked,
+    DrainRequested,
     Inbox,
     JarsFetched,
+    JobObserved,
     LeaveAdvised,
+    MembershipEnded,
     Message,
     Noticed,
-    Observed,
     RunEnded,
-    SharingEnded,
     TurnTaken,
     Workers,
 )
-from polynya.cluster.report import Facts, Node, node_report
+from polynya.cluster.report import AgentFacts, Node, node_report
 from polynya.cluster.unit import JobKey
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import PolynyaError
@@ -48,7 +48,7 @@ from polynya.store.clock import Clock
 from polynya.store.object_store import LocalObjectStore
 
 
-class Ended(Enum):
+class AgentEnd(Enum):
     """How an agent ended; after RESTART its process has to start again."""
 
     DRAINED = auto()
@@ -59,7 +59,7 @@ class Ended(Enum):
 @dataclass(slots=True)
 class _Drain:
     reason: str
-    then: Ended
+    then: AgentEnd
     since: float
     within: float
 
@@ -94,9 +94,9 @@ class Ending:
         """Whether the agent starts nothing more."""
         return self._drain is not None
 
-    def begin(self, reason: str, then: Ended, within_seconds: float | None = None) -> None:
+    def begin(self, reason: str, then: AgentEnd, within_seconds: float | None = None) -> None:
         """Begin to end. Of several reasons the first is told, and the nearest deadline counts."""
-        if then is Ended.DRAINED:
+        if then is AgentEnd.DRAINED:
             self._for_good()
         now, within = self._clock.monotonic(), self._within_seconds
         if within_seconds is not None:
@@ -106,16 +106,16 @@ class Ending:
             self._tell(AgentDraining(subject=self._node, reason=reason, within_seconds=within))
             return
         self._drain.within = min(self._drain.within, now - self._drain.since + within)
-        if then is Ended.DRAINED:
+        if then is AgentEnd.DRAINED:
             # An agent that was told to end does not start again.
             self._drain.then = then
 
     def fail(self, error: PolynyaError) -> None:
         """Begin to end because the agent cannot go on."""
         self.failure = self.failure or error
-        self.begin(str(error), Ended.DRAINED)
+        self.begin(str(error), AgentEnd.DRAINED)
 
-    def come(self, at_work: Sequence[str], *, handing_over: bool) -> Ended | None:
+    def come(self, at_work: Sequence[str], *, handing_over: bool) -> AgentEnd | None:
         """How the agent has ended, None while it runs.
 
         Args:
@@ -136,7 +136,7 @@ class Ending:
                 cut_off=tuple(sorted(at_work)),
             )
         )
-        return Ended.CUT_OFF if at_work and drain.then is Ended.DRAINED else drain.then
+        return AgentEnd.CUT_OFF if at_work and drain.then is AgentEnd.DRAINED else drain.then
 
 
 STATE_FILE: Final = "state.json"
@@ -199,7 +199,7 @@ class HeartbeatOutlet:
         totals = {key: job["busy_seconds"] for key, job in jobs.items()}
         loads = self._loads.measured(totals, self._now())
         units = (
-            UnitHeard(
+            UnitReport(
                 unit=key,
                 epoch=0,
                 load=loads.get(key, 0.0),
@@ -210,13 +210,13 @@ class HeartbeatOutlet:
             )
             for key, job in jobs.items()
         )
-        self._gossip.tell(Report(report["state"], tuple(units)))
+        self._gossip.tell(NodeReport(report["state"], tuple(units)))
         trouble = self._gossip.heard().trouble
         return f"workload stream: {trouble}" if trouble is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class AgentPorts:
     """What an agent reaches the world by.
 
     Attributes:
@@ -241,7 +241,7 @@ class Ports:
     draining: Callable[[], None]
     draw: Callable[[], float]
     fetch_jars: Callable[[LoadedProject], object]
-    join: Callable[[LoadedProject], Part] | None = None
+    join: Callable[[LoadedProject], Membership] | None = None
 
 
 @dataclass(slots=True)
@@ -267,7 +267,7 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class AgentPace:
     """How often, in seconds, and how long a drain may take."""
 
     poll: float = 10.0
@@ -288,26 +288,26 @@ class Agent:
         self,
         node: Node,
         acceptance: Acceptance,
-        ports: Ports,
+        ports: AgentPorts,
         *,
         clock: Clock,
         inbox: Inbox,
-        pace: Pace | None = None,
+        pace: AgentPace | None = None,
     ) -> None:
         self._node, self._ports, self._clock, self._inbox = node, ports, clock, inbox
-        self._pace = pace or Pace()
+        self._pace = pace or AgentPace()
         self._watch = Watch(node.id, acceptance, ports.read, self._tell, self._pace.poll)
         self._workers: Workers | None = None
-        self._supervisor: Supervisor | None = None
+        self._supervisor: JobSupervisor | None = None
         self._works_for: ResolvedTarget | None = None
         self._lacks = Lacking()
-        self._part: Part | None = None
+        self._part: Membership | None = None
         self._ending = Ending(node.id, self._pace.drain, clock, self._tell, ports.draining)
         self._reported_at: float | None = None
         self._news = False
         self._outlets = Outlets(ports.reports)
 
-    def run(self) -> Ended:
+    def run(self) -> AgentEnd:
         """Work until told to end.
 
         Raises PolynyaError when this node can have no part in its cluster.
@@ -320,7 +320,7 @@ class Agent:
             raise self._ending.failure
         return ended
 
-    def turn(self, patience: float) -> Ended | None:
+    def turn(self, patience: float) -> AgentEnd | None:
         """Take what there is to take, waiting so many seconds for the first of it, then act."""
         for message in self._messages(patience):
             self._take(message)
@@ -348,7 +348,9 @@ class Agent:
         part.show(self._jobs, state=self._state, draining=draining)
         return not part.left
 
-    def _supervise(self, supervisor: Supervisor, part: Part | None, *, draining: bool) -> None:
+    def _supervise(
+        self, supervisor: JobSupervisor, part: Membership | None, *, draining: bool
+    ) -> None:
         if part is None:
             supervisor.act(draining=draining)
             return
@@ -358,7 +360,7 @@ class Agent:
             part.settle(one)
 
     @property
-    def _jobs(self) -> Mapping[JobKey, Job]:
+    def _jobs(self) -> Mapping[JobKey, AgentJob]:
         return {} if self._supervisor is None else self._supervisor.jobs
 
     @property
@@ -376,8 +378,8 @@ class Agent:
             return
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, DrainAsked):
-            self._ending.begin(message.reason, Ended.DRAINED, message.within_seconds)
+        if isinstance(message, DrainRequested):
+            self._ending.begin(message.reason, AgentEnd.DRAINED, message.within_seconds)
         elif isinstance(message, ConfigurationRead):
             if not self._ending.begun and (found := self._watch.taken(message.result)) is not None:
                 self._configure(found)
@@ -385,18 +387,18 @@ class Agent:
             self._tell(message.event)
         elif isinstance(message, JarsFetched):
             if self._lacks.any:
-                self._ending.begin("a landing needs more jars than Spark has", Ended.RESTART)
-        elif isinstance(message, SharingEnded):
+                self._ending.begin("a landing needs more jars than Spark has", AgentEnd.RESTART)
+        elif isinstance(message, MembershipEnded):
             self._ending.fail(message.error)
         elif isinstance(message, LeaveAdvised | TurnTaken):
             self._take_of_cluster(message)
         elif self._supervisor is not None:
-            if isinstance(message, Observed):
+            if isinstance(message, JobObserved):
                 self._ports.tell(replace(message.event, task=message.job.task))
             self._supervisor.take(message)
             failed = isinstance(message, RunEnded) and message.error is not None
             if failed and self._workers is not None and not self._workers.alive():
-                self._ending.begin("the Spark driver died", Ended.RESTART)
+                self._ending.begin("the Spark driver died", AgentEnd.RESTART)
 
     def _take_of_cluster(self, message: LeaveAdvised | TurnTaken) -> None:
         if self._part is None or self._supervisor is None:
@@ -406,19 +408,21 @@ class Agent:
         else:
             self._supervisor.forgive(self._part.taken(message))
 
-    def _configure(self, found: InForce) -> None:
+    def _configure(self, found: ActiveConfiguration) -> None:
         if self._supervisor is None:
             self._workers = self._ports.workers(found.project)
             self._works_for = found.project.target
             self._lacks.started(found.project.stream_jars)
-            self._supervisor = Supervisor(self._workers, self._clock, self._tell, self._ports.draw)
+            self._supervisor = JobSupervisor(
+                self._workers, self._clock, self._tell, self._ports.draw
+            )
             if self._ports.join is not None:
                 self._part = self._ports.join(found.project)
             self._ports.ready()
             self._tell(AgentReady(subject=self._node.id, tasks=tuple(sorted(found.tasks))))
         elif found.project.target != self._works_for:
             # Catalog and jars are those with which the driver was started.
-            self._ending.begin("the target changed", Ended.RESTART)
+            self._ending.begin("the target changed", AgentEnd.RESTART)
             return
         elif self._lacks.asked(found.project.stream_jars):
             self._ports.fetch_jars(found.project)
@@ -430,7 +434,7 @@ class Agent:
     def _report(self, state: str) -> None:
         now = self._clock.monotonic()
         jobs = list(self._jobs.values())
-        facts = Facts(
+        facts = AgentFacts(
             node=self._node,
             at=self._clock.now(),
             state=state,

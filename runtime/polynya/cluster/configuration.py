@@ -30,7 +30,7 @@ from polynya.store.configuration import FolderSource, Snapshot, identity_of, wri
 
 
 @dataclass(frozen=True, slots=True)
-class Mine:
+class ClusterTasks:
     """The tasks of one cluster.
 
     Attributes:
@@ -69,7 +69,7 @@ class WantedTask:
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class ActiveConfiguration:
     """What a node works by.
 
     Attributes:
@@ -109,9 +109,9 @@ class Acceptance:
     """
 
     def __init__(
-        self, work: Path, target: str | None, base: Path, mine: Mine | None = None
+        self, work: Path, target: str | None, base: Path, mine: ClusterTasks | None = None
     ) -> None:
-        self._mine = mine or Mine()
+        self._mine = mine or ClusterTasks()
         self._work = work
         self._target = target
         self._base = base
@@ -123,7 +123,7 @@ class Acceptance:
         except ConfigError:
             return None
 
-    def accept(self, newest: Snapshot, before: Mapping[str, bytes]) -> InForce:
+    def accept(self, newest: Snapshot, before: Mapping[str, bytes]) -> ActiveConfiguration:
         """What is in force from now on.
 
         Args:
@@ -158,7 +158,9 @@ class Acceptance:
             for task in project.works
             if task.name not in elsewhere
         }
-        return InForce(project, tasks, files, dict(sorted(errors.items())), newest, elsewhere)
+        return ActiveConfiguration(
+            project, tasks, files, dict(sorted(errors.items())), newest, elsewhere
+        )
 
     def _load(
         self, files: Mapping[str, bytes], before: Mapping[str, bytes]
@@ -224,7 +226,7 @@ class Watch:
         tell: EventSink,
         every_seconds: float,
     ) -> None:
-        self.in_force: InForce | None = None
+        self.in_force: ActiveConfiguration | None = None
         self.unread: PolynyaError | None = None
         self.unused: tuple[PolynyaError, ...] = ()
         self._node, self._acceptance, self._read, self._tell = node, acceptance, read, tell
@@ -239,7 +241,7 @@ class Watch:
             self._reading, self._read_at = True, now
             self._read()
 
-    def taken(self, result: Snapshot | PolynyaError) -> InForce | None:
+    def taken(self, result: Snapshot | PolynyaError) -> ActiveConfiguration | None:
         """Take what a reading gave; what is in force from now on, None when nothing changed."""
         self._reading = False
         if isinstance(result, PolynyaError):
@@ -262,7 +264,9 @@ class Watch:
         stored = self._acceptance.stored()
         return stored.files if stored is not None else {}
 
-    def _accept(self, snapshot: Snapshot, before: Mapping[str, bytes]) -> InForce | None:
+    def _accept(
+        self, snapshot: Snapshot, before: Mapping[str, bytes]
+    ) -> ActiveConfiguration | None:
         try:
             found = self._acceptance.accept(snapshot, before)
         except PolynyaError as error:
@@ -288,7 +292,9 @@ class Watch:
                 self._tell(ConfigurationUnused(subject=self._node, error=error))
         self.unused = unused
 
-    def _tell_accepted(self, found: InForce, earlier: InForce | None) -> None:
+    def _tell_accepted(
+        self, found: ActiveConfiguration, earlier: ActiveConfiguration | None
+    ) -> None:
         self._tell(
             ConfigurationAccepted(
                 subject=self._node,

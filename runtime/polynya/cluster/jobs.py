@@ -1,9 +1,9 @@
 """The jobs of an agent: their state, the decision about each, and the supervisor.
 
 A job is the unit of failure: a dataset, or a whole task that discovers its datasets. `decide` is a
-pure function from facts to a decision with its reason, and `Supervisor` carries out the decisions
-for the jobs of the configuration. The supervisor belongs to one thread and learns everything by
-messages. All times are monotonic seconds.
+pure function from facts to a decision with its reason, and `JobSupervisor` carries out the
+decisions for the jobs of the configuration. The supervisor belongs to one thread and learns
+everything by messages. All times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -16,9 +16,16 @@ from itertools import count
 from typing import Final
 
 from polynya.cluster.configuration import WantedTask
-from polynya.cluster.control.wishes import Asked, Settled
+from polynya.cluster.control.requests import FinishedRequest, PendingRequest
 from polynya.cluster.membership import Right, Rights, Where
-from polynya.cluster.messages import ErrandEnded, Observed, RoundEnded, Run, RunEnded, Workers
+from polynya.cluster.messages import (
+    JobObserved,
+    RoundEnded,
+    RunEnded,
+    RunHandle,
+    UnitCommandEnded,
+    Workers,
+)
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog, BacklogSize
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
@@ -32,7 +39,7 @@ from polynya.observe.streams import StreamLanded
 from polynya.store.clock import Clock
 
 
-class Action(StrEnum):
+class JobAction(StrEnum):
     """What is done about a job now."""
 
     START = "start"
@@ -61,7 +68,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class JobRules:
     """When a job is suspended: so many failures in a row, no more seconds apart than `window`."""
 
     failures: int = 5
@@ -102,10 +109,10 @@ class JobFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class JobDecision:
     """What to do, why, and for WAIT until when."""
 
-    action: Action
+    action: JobAction
     reason: str
     until: float | None = None
 
@@ -126,31 +133,31 @@ def pause_after(failures: int, draw: float) -> float:
     return limit * (0.5 + draw / 2)
 
 
-def decide(facts: JobFacts, *, now: float, draining: bool, rules: Rules) -> Decision:
+def decide(facts: JobFacts, *, now: float, draining: bool, rules: JobRules) -> JobDecision:
     """Decide about one job."""
     if facts.running is not None:
         return _of_running(facts, draining=draining)
     if facts.wanted is None:
-        return Decision(Action.FORGET, "it is no longer in the configuration")
+        return JobDecision(JobAction.FORGET, "it is no longer in the configuration")
     if draining:
-        return Decision(Action.WAIT, "the node drains")
+        return JobDecision(JobAction.WAIT, "the node drains")
     if facts.right is not None and (unable := _without_right(facts, facts.right)) is not None:
         return unable
     if facts.task_ended is not None:
-        return Decision(Action.SUSPEND, facts.task_ended)
+        return JobDecision(JobAction.SUSPEND, facts.task_ended)
     if facts.tried != facts.wanted or not facts.failures:
         begins = facts.asked if facts.held is None else None
-        return Decision(Action.START, begins or _why_now(facts))
+        return JobDecision(JobAction.START, begins or _why_now(facts))
     return _of_failed(facts.failures, now, rules)
 
 
-def _without_right(facts: JobFacts, right: Right) -> Decision | None:
+def _without_right(facts: JobFacts, right: Right) -> JobDecision | None:
     """What is done instead of starting a job that this node may not run, None when it may."""
     if right.epoch is None:
-        return Decision(Action.YIELD, right.reason)
+        return JobDecision(JobAction.YIELD, right.reason)
     if facts.fenced is not None and right.epoch <= facts.fenced:
         reason = f"its table is in epoch {facts.fenced}; whose it is by now is looked up"
-        return Decision(Action.WAIT, reason)
+        return JobDecision(JobAction.WAIT, reason)
     return None
 
 
@@ -164,46 +171,46 @@ def _why_now(facts: JobFacts) -> str:
     return f"it goes on in epoch {facts.right.epoch}"
 
 
-def _of_running(facts: JobFacts, *, draining: bool) -> Decision:
+def _of_running(facts: JobFacts, *, draining: bool) -> JobDecision:
     if facts.stopping:
-        return Decision(Action.KEEP, "ends after the step that is running")
+        return JobDecision(JobAction.KEEP, "ends after the step that is running")
     if draining:
-        return Decision(Action.STOP, "the node drains")
+        return JobDecision(JobAction.STOP, "the node drains")
     if facts.wanted is None:
-        return Decision(Action.STOP, "it is no longer in the configuration")
+        return JobDecision(JobAction.STOP, "it is no longer in the configuration")
     if facts.wanted != facts.running:
-        return Decision(Action.STOP, "its file changed")
+        return JobDecision(JobAction.STOP, "its file changed")
     if facts.task_ended is not None:
-        return Decision(Action.STOP, facts.task_ended)
+        return JobDecision(JobAction.STOP, facts.task_ended)
     if facts.right is not None and facts.right.epoch is None:
-        return Decision(Action.STOP, facts.right.reason)
+        return JobDecision(JobAction.STOP, facts.right.reason)
     if facts.right is not None and facts.right.epoch != facts.epoch:
-        return Decision(Action.STOP, f"it goes on in epoch {facts.right.epoch}")
-    return _of_asked(facts) or Decision(Action.KEEP, "runs")
+        return JobDecision(JobAction.STOP, f"it goes on in epoch {facts.right.epoch}")
+    return _of_asked(facts) or JobDecision(JobAction.KEEP, "runs")
 
 
-def _of_asked(facts: JobFacts) -> Decision | None:
+def _of_asked(facts: JobFacts) -> JobDecision | None:
     """What becomes of a job that runs because of what is asked of it, None: it runs on."""
     if facts.doing:
-        withdrawn = Decision(Action.STOP, "what was asked was withdrawn")
-        return withdrawn if facts.asked is None else Decision(Action.KEEP, facts.asked)
+        withdrawn = JobDecision(JobAction.STOP, "what was asked was withdrawn")
+        return withdrawn if facts.asked is None else JobDecision(JobAction.KEEP, facts.asked)
     if facts.asked is not None and facts.held is None:
-        return Decision(Action.STOP, facts.asked)
+        return JobDecision(JobAction.STOP, facts.asked)
     return None
 
 
-def _of_failed(failures: tuple[Failure, ...], now: float, rules: Rules) -> Decision:
+def _of_failed(failures: tuple[Failure, ...], now: float, rules: JobRules) -> JobDecision:
     last = failures[-1]
     # Seen from the last failure and not from now: what is suspended stays so as time passes.
     lasting = [one for one in failures if not one.passing and last.at - one.at <= rules.window]
     if len(lasting) >= rules.failures:
         span = lasting[-1].at - lasting[0].at
         reason = f"failed {len(lasting)} times in {span:.0f} s, last: {lasting[-1].reason}"
-        return Decision(Action.SUSPEND, reason)
+        return JobDecision(JobAction.SUSPEND, reason)
     due = last.at + last.pause
     if now >= due:
-        return Decision(Action.START, f"failed {len(failures)} times in a row, tried again")
-    return Decision(Action.WAIT, last.reason, until=due)
+        return JobDecision(JobAction.START, f"failed {len(failures)} times in a row, tried again")
+    return JobDecision(JobAction.WAIT, last.reason, until=due)
 
 
 #: Events after which data is where it was not before.
@@ -218,7 +225,7 @@ _MOVED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JobStep:
     """The last thing that was committed."""
 
     type: str
@@ -227,7 +234,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Job:
+class AgentJob:
     """One job.
 
     Attributes:
@@ -255,9 +262,9 @@ class Job:
     stopping: bool = False
     tried: str | None = None
     failures: list[Failure] = field(default_factory=list)
-    run: Run | None = None
+    run: RunHandle | None = None
     number: int = 0
-    decision: Decision | None = None
+    decision: JobDecision | None = None
     held: str | None = None
     backlog: Backlog = field(default_factory=Backlog)
     records: int = 0
@@ -269,9 +276,9 @@ class Job:
     epoch: int | None = None
     fenced: int | None = None
     looks: dict[str, TableHealth] = field(default_factory=dict)
-    step: Step | None = None
-    asked: Asked | None = None
-    doing: Asked | None = None
+    step: JobStep | None = None
+    asked: PendingRequest | None = None
+    doing: PendingRequest | None = None
     settled: str | None = None
 
     def facts(
@@ -299,9 +306,9 @@ class Job:
         """`running`, `stopping`, `waiting`, `suspended`, `stopped` or `elsewhere`."""
         if self.running is not None:
             return "stopping" if self.stopping else "running"
-        if self.decision is not None and self.decision.action is Action.YIELD:
+        if self.decision is not None and self.decision.action is JobAction.YIELD:
             return self.where or "waiting"
-        suspended = self.decision is not None and self.decision.action is Action.SUSPEND
+        suspended = self.decision is not None and self.decision.action is JobAction.SUSPEND
         return "suspended" if suspended else "waiting"
 
     @property
@@ -322,7 +329,7 @@ class Job:
             self.failures, self.backlog = [], Backlog()
         self.backlog.resume(now)
 
-    def ask(self, asked: Asked | None) -> None:
+    def ask(self, asked: PendingRequest | None) -> None:
         """Take a request. It is tried at once, whatever has failed before."""
         if asked is not None and asked.wish == self.settled:
             asked = None
@@ -330,7 +337,7 @@ class Job:
         if asked is not None and (before is None or before.wish != asked.wish):
             self.failures = []
 
-    def settle(self) -> Asked | None:
+    def settle(self) -> PendingRequest | None:
         """What ran instead of its work is done, or cannot be."""
         done, self.asked = self.doing, None
         self.settled = done.wish if done is not None else self.settled
@@ -341,7 +348,9 @@ class Job:
         self.failures, self.backlog = [], Backlog()
         self.tried = self.fenced = self.held = None
 
-    def started(self, run: Run, number: int, epoch: int | None, doing: Asked | None = None) -> None:
+    def started(
+        self, run: RunHandle, number: int, epoch: int | None, doing: PendingRequest | None = None
+    ) -> None:
         """It works from now on, or does what is asked of it."""
         self.doing = doing
         self.run, self.number, self.stopping, self.held = run, number, False, None
@@ -377,7 +386,7 @@ class Job:
     def observed(self, event: Event, at: datetime) -> None:
         """Something happened in it."""
         if isinstance(event, _MOVED):
-            self.step = Step(event.type, event.subject, at)
+            self.step = JobStep(event.type, event.subject, at)
             self.busy_seconds += getattr(event, "seconds", 0.0)
         if isinstance(event, BatchCopied | ReloadLoaded):
             self.records += event.rows_in
@@ -400,7 +409,7 @@ class Job:
         return replace(waiting, seconds=0.0, keeps_node=False) if suspended else waiting
 
 
-class Supervisor:
+class JobSupervisor:
     """The jobs of one node.
 
     `draw` gives numbers in [0, 1) that spread pauses; `tell` receives every new decision.
@@ -412,13 +421,13 @@ class Supervisor:
         clock: Clock,
         tell: EventSink,
         draw: Callable[[], float],
-        rules: Rules | None = None,
+        rules: JobRules | None = None,
     ) -> None:
-        self.jobs: dict[JobKey, Job] = {}
+        self.jobs: dict[JobKey, AgentJob] = {}
         self._workers, self._clock, self._tell, self._draw = workers, clock, tell, draw
-        self._rules = rules or Rules()
+        self._rules = rules or JobRules()
         self._numbers = count(1)
-        self._settled: list[Settled] = []
+        self._settled: list[FinishedRequest] = []
 
     @property
     def idle(self) -> bool:
@@ -433,38 +442,38 @@ class Supervisor:
             for job in self._workers.jobs(one.task)
         }
         for key, one in wanted.items():
-            job = self.jobs.setdefault(key, Job(key, one.task, one.version))
+            job = self.jobs.setdefault(key, AgentJob(key, one.task, one.version))
             job.task, job.wanted = one.task, one.version
         for key, job in self.jobs.items():
             if key not in wanted:
                 job.wanted = None
 
-    def take(self, message: Observed | RoundEnded | RunEnded | ErrandEnded) -> None:
+    def take(self, message: JobObserved | RoundEnded | RunEnded | UnitCommandEnded) -> None:
         """Take note of what happened; what an earlier run of a job still says changes nothing."""
         job = self.jobs.get(message.job)
         if job is None:
             return
-        if isinstance(message, Observed):
+        if isinstance(message, JobObserved):
             job.observed(message.event, self._clock.now())
         elif message.run == job.number:
             if isinstance(message, RoundEnded):
                 job.went_well(message.held)
-            elif isinstance(message, ErrandEnded):
+            elif isinstance(message, UnitCommandEnded):
                 self._settle(job, message)
             else:
                 job.ended(message.error, self._clock.monotonic(), self._draw)
 
-    def _settle(self, job: Job, message: ErrandEnded) -> None:
+    def _settle(self, job: AgentJob, message: UnitCommandEnded) -> None:
         if (asked := job.settle()) is not None:
             epoch = job.epoch or 0
-            self._settled.append(Settled(job.key, asked, message.done, message.text, epoch))
+            self._settled.append(FinishedRequest(job.key, asked, message.done, message.text, epoch))
 
-    def settled(self) -> list[Settled]:
+    def settled(self) -> list[FinishedRequest]:
         """What was done with units since this was called last, or cannot be."""
         found, self._settled = self._settled, []
         return found
 
-    def ask(self, asked: Mapping[JobKey, Asked]) -> None:
+    def ask(self, asked: Mapping[JobKey, PendingRequest]) -> None:
         """Want this done with units before their work goes on, and nothing else."""
         for key, job in self.jobs.items():
             job.ask(asked.get(key))
@@ -491,12 +500,12 @@ class Supervisor:
             decision = decide(facts, now=now, draining=draining, rules=self._rules)
             self._tell_news(job, decision, now)
             epoch = right.epoch if right is not None else None
-            if decision.action is Action.START:
+            if decision.action is JobAction.START:
                 self._start(job, epoch, job.asked if held is None else None)
             else:
                 self._carry_out(job, decision.action)
 
-    def _start(self, job: Job, epoch: int | None, asked: Asked | None) -> None:
+    def _start(self, job: AgentJob, epoch: int | None, asked: PendingRequest | None) -> None:
         """Let a job work, or first do what is asked of it."""
         number = next(self._numbers)
         job.prepare(self._clock.monotonic())
@@ -507,24 +516,24 @@ class Supervisor:
         )
         job.started(run, number, epoch, asked)
 
-    def _carry_out(self, job: Job, action: Action) -> None:
-        if action is Action.STOP and job.run is not None:
+    def _carry_out(self, job: AgentJob, action: JobAction) -> None:
+        if action is JobAction.STOP and job.run is not None:
             job.stopping = True
             job.run.stop()
-        elif action is Action.YIELD:
+        elif action is JobAction.YIELD:
             job.yielded()
-        elif action is Action.FORGET:
+        elif action is JobAction.FORGET:
             del self.jobs[job.key]
 
-    def _tell_news(self, job: Job, decision: Decision, now: float) -> None:
+    def _tell_news(self, job: AgentJob, decision: JobDecision, now: float) -> None:
         before, job.decision = job.decision, decision
-        waits = decision.action is Action.WAIT and decision.until is None
+        waits = decision.action is JobAction.WAIT and decision.until is None
         if decision == before or waits or decision.action in _NO_NEWS:
             return
         self._tell(_event(job.key, decision, now))
 
 
-def _event(key: JobKey, decision: Decision, now: float) -> Event:
+def _event(key: JobKey, decision: JobDecision, now: float) -> Event:
     if decision.until is not None:
         return cluster.JobWaits(
             subject=key.name,
@@ -536,10 +545,10 @@ def _event(key: JobKey, decision: Decision, now: float) -> Event:
 
 
 #: A job of another node is not reported here: its owner reports it.
-_NO_NEWS: Final = frozenset({Action.KEEP, Action.YIELD})
+_NO_NEWS: Final = frozenset({JobAction.KEEP, JobAction.YIELD})
 _DECIDED: Final = {
-    Action.START: cluster.JobStarted,
-    Action.STOP: cluster.JobStopped,
-    Action.SUSPEND: cluster.JobSuspended,
-    Action.FORGET: cluster.JobForgotten,
+    JobAction.START: cluster.JobStarted,
+    JobAction.STOP: cluster.JobStopped,
+    JobAction.SUSPEND: cluster.JobSuspended,
+    JobAction.FORGET: cluster.JobForgotten,
 }

@@ -12,31 +12,31 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from polynya import __version__
-from polynya.cluster.control.status import HeardWriter
-from polynya.cluster.control.wishes import (
-    AskedOfTasks,
+from polynya.cluster.control.requests import (
+    FinishedRequest,
     Leaving,
-    Settled,
-    Wishes,
-    WorkWishes,
+    PendingRequests,
+    Requests,
+    WorkRequests,
     coordination_store,
 )
+from polynya.cluster.control.status import LeaderReportWriter
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Me, Seen, Standing
-from polynya.cluster.coordination.store import Register
-from polynya.cluster.gossip.messages import Picture, Report, Sender
-from polynya.cluster.gossip.stream import Gossip, Silence, StreamGossip
-from polynya.cluster.membership import Part
+from polynya.cluster.coordination.member_state import MemberState, NodeFacts, NodeIdentity
+from polynya.cluster.coordination.store import DocumentStore
+from polynya.cluster.gossip.messages import NodeReport, Picture, Sender
+from polynya.cluster.gossip.stream import Gossip, NoGossip, StreamGossip
+from polynya.cluster.membership import Membership
 from polynya.cluster.messages import (
-    DrainAsked,
+    DrainRequested,
     Inbox,
     LeaveAdvised,
+    MembershipEnded,
     Noticed,
-    SharingEnded,
     TurnTaken,
 )
-from polynya.cluster.placement import Rules, propose
-from polynya.cluster.spot import Advice, Imds, SpotWatcher, Wish
+from polynya.cluster.placement import PlacementRules, propose
+from polynya.cluster.spot import Advice, Imds, SpotAction, SpotWatcher
 from polynya.cluster.unit import JobKey
 from polynya.engine.errors import as_polynya
 from polynya.model.config.aws import AwsAccess
@@ -52,8 +52,8 @@ def watch_spot(imds: Imds, node: str, inbox: Inbox) -> None:
 
     def advised(advice: Advice) -> None:
         inbox.put(Noticed(SpotAdvised(subject=node, wish=advice.wish, reason=advice.reason)))
-        if advice.wish is Wish.DRAIN:
-            inbox.put(DrainAsked(advice.reason, advice.within_seconds))
+        if advice.wish is SpotAction.DRAIN:
+            inbox.put(DrainRequested(advice.reason, advice.within_seconds))
         else:
             inbox.put(LeaveAdvised(advice.reason))
 
@@ -66,23 +66,23 @@ def watch_spot(imds: Imds, node: str, inbox: Inbox) -> None:
 class Turns(Protocol):
     """A member of a cluster."""
 
-    def turn(self, seen: Seen) -> Standing:
+    def turn(self, seen: NodeFacts) -> MemberState:
         """Take one turn. Raises PolynyaError when there can be no other."""
         ...
 
 
-class ReadTaskWishes(Protocol):
+class RequestReader(Protocol):
     """What a person asks of tasks and of their units."""
 
-    def __call__(self) -> AskedOfTasks:
+    def __call__(self) -> PendingRequests:
         """What is asked now."""
         ...
 
-    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+    def confirmed(self, asked: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
         """What is still asked of these units of this node."""
         ...
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: FinishedRequest) -> None:
         """Let everybody know what became of a wish."""
         ...
 
@@ -94,7 +94,7 @@ class Leave(Protocol):
         """Prefer it from now on."""
         ...
 
-    def __call__(self, standing: Standing) -> None:
+    def __call__(self, member_state: MemberState) -> None:
         """Do what can be done before a turn."""
         ...
 
@@ -102,7 +102,7 @@ class Leave(Protocol):
 class Watcher(Protocol):
     """Receives the result of each turn, for the status of the cluster."""
 
-    def __call__(self, standing: Standing, own: Report | None, picture: Picture) -> None:
+    def __call__(self, member_state: MemberState, own: NodeReport | None, picture: Picture) -> None:
         """Take note. Raises nothing."""
         ...
 
@@ -124,32 +124,32 @@ class MemberThread:
         self,
         member: Turns,
         opened: Callable[[str, Callable[[], None]], Gossip],
-        asked: ReadTaskWishes,
+        asked: RequestReader,
         leave: Leave,
         inbox: Inbox,
         *,
         watcher: Watcher | None = None,
     ) -> None:
         self._watcher = watcher
-        self._told: Report | None = None
+        self._told: NodeReport | None = None
         self._member, self._opened, self._inbox = member, opened, inbox
         self._asked, self._leave = asked, leave
         self._gossip: Gossip | None = None
         self._known_as = ""
-        self._seen = Seen(wanted=None)
+        self._seen = NodeFacts(wanted=None)
         self._early = threading.Event()
 
     def start(self) -> None:
         """Start the thread. A process that must end does not wait for it."""
         threading.Thread(target=self._run, name="member", daemon=True).start()
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: NodeFacts) -> None:
         """Let the next turns know this; the next one is taken at once when it matters."""
         before, self._seen = self._seen, seen
         if _is_urgent(before, seen):
             self._early.set()
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: NodeReport) -> None:
         """Let the other nodes know this."""
         self._told = report
         if self._gossip is not None:
@@ -160,65 +160,67 @@ class MemberThread:
         self._leave.prefer(reason)
         self._early.set()
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: FinishedRequest) -> None:
         """Let everybody know what became of a wish, in a turn at once."""
         self._asked.settle(settled)
         self._early.set()
 
     def _run(self) -> None:
-        standing: Standing | None = None
-        while standing is None or not standing.left:
-            if standing is not None:
-                self._early.wait(standing.next_turn_seconds)
+        member_state: MemberState | None = None
+        while member_state is None or not member_state.left:
+            if member_state is not None:
+                self._early.wait(member_state.next_turn_seconds)
             self._early.clear()
             try:
-                standing = self._turn(standing)
+                member_state = self._turn(member_state)
             except Exception as error:  # noqa: BLE001 - the edge of a thread
-                self._inbox.put(SharingEnded(as_polynya(error)))
+                self._inbox.put(MembershipEnded(as_polynya(error)))
                 return
 
-    def _turn(self, before: Standing | None) -> Standing:
+    def _turn(self, before: MemberState | None) -> MemberState:
         if before is not None:
             self._leave(before)
         asked, seen = self._asked(), self._seen
         picture = self._gossip.heard() if self._gossip is not None else Picture()
         fenced = _unresolved(seen.fenced, before)
         loads = {**picture.loads(), **seen.loads}
-        standing = self._member.turn(replace(seen, loads=loads, fenced=fenced))
-        asked = self._asked.confirmed(asked, standing.grants)
-        self._inbox.put(TurnTaken(standing, asked, picture))
-        self._hint(standing)
+        member_state = self._member.turn(replace(seen, loads=loads, fenced=fenced))
+        asked = self._asked.confirmed(asked, member_state.grants)
+        self._inbox.put(TurnTaken(member_state, asked, picture))
+        self._hint(member_state)
         if self._watcher is not None:
-            self._watcher(standing, self._told, picture)
-        return standing
+            self._watcher(member_state, self._told, picture)
+        return member_state
 
-    def _hint(self, standing: Standing) -> None:
-        if standing.state is None:
+    def _hint(self, member_state: MemberState) -> None:
+        if member_state.state is None:
             return
-        if self._gossip is None or self._known_as != standing.incarnation:
+        if self._gossip is None or self._known_as != member_state.incarnation:
             # A new incarnation after its lease was lost: the sender of the former one stops.
             if self._gossip is not None:
                 self._gossip.stop()
-            self._gossip = self._opened(standing.incarnation, self._early.set)
-            self._known_as = standing.incarnation
-        done = {one.what for one in standing.decided}
+            self._gossip = self._opened(member_state.incarnation, self._early.set)
+            self._known_as = member_state.incarnation
+        done = {one.what for one in member_state.decided}
         if "released" in done:
             self._gossip.hint("released")
         if "planned" in done:
             self._gossip.hint("planned")
 
 
-def _unresolved(fenced: Mapping[JobKey, int], standing: Standing | None) -> Mapping[JobKey, int]:
+def _unresolved(
+    fenced: Mapping[JobKey, int], member_state: MemberState | None
+) -> Mapping[JobKey, int]:
     """The fenced units without the ones that have a higher epoch already.
 
     The agent reports a fence until it has learned of that epoch, so that an answer that fails is
     asked for again.
     """
-    grants = standing.grants if standing is not None else {}
+    grants = member_state.grants if member_state is not None else {}
     return {unit: epoch for unit, epoch in fenced.items() if grants.get(unit, epoch) <= epoch}
 
 
-def _is_urgent(before: Seen, seen: Seen) -> bool:
+def _is_urgent(before: NodeFacts, seen: NodeFacts) -> bool:
     """Whether others wait for what a member would do about this."""
     return (
         seen.draining != before.draining
@@ -237,7 +239,7 @@ _THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class MembershipSettings:
     """How a node takes part.
 
     Attributes:
@@ -255,7 +257,9 @@ class Sharing:
     on_demand: bool
 
 
-def join(sharing: Sharing, access: AwsAccess, inbox: Inbox, tell: EventSink) -> Part:
+def join(
+    sharing: MembershipSettings, access: AwsAccess, inbox: Inbox, tell: EventSink
+) -> Membership:
     """Begin to take turns; what comes of them goes to the inbox.
 
     Raises:
@@ -263,38 +267,38 @@ def join(sharing: Sharing, access: AwsAccess, inbox: Inbox, tell: EventSink) -> 
     """
     clock, source = BootClock(), random.SystemRandom()
     store = coordination_store(sharing.place, access)
-    me = Me(sharing.node, sharing.on_demand, float(os.cpu_count() or 1), __version__)
+    me = NodeIdentity(sharing.node, sharing.on_demand, float(os.cpu_count() or 1), __version__)
     member = Member(
         store,
         sharing.cluster,
         me,
-        partial(propose, rules=Rules()),
+        partial(propose, rules=PlacementRules()),
         clock=clock,
         random=source,
         together=_InThreads(),
     )
-    register = Register(store, sharing.cluster, source)
+    document_store = DocumentStore(store, sharing.cluster, source)
     thread = MemberThread(
         member,
         lambda incarnation, wake: _gossip(sharing, incarnation, access, clock, wake),
-        WorkWishes(register, sharing.node, clock),
-        Leaving(Wishes(register, BY_AWS, clock.now), sharing.node),
+        WorkRequests(document_store, sharing.node, clock),
+        Leaving(Requests(document_store, BY_AWS, clock.now), sharing.node),
         inbox,
-        watcher=HeardWriter(register, clock, stream=sharing.stream is not None),
+        watcher=LeaderReportWriter(document_store, clock, stream=sharing.stream is not None),
     )
     thread.start()
-    return Part(sharing.node, thread, tell, clock.monotonic)
+    return Membership(sharing.node, thread, tell, clock.monotonic)
 
 
 def _gossip(
-    sharing: Sharing,
+    sharing: MembershipSettings,
     incarnation: str,
     access: AwsAccess,
     clock: BootClock,
     wake: Callable[[], None],
 ) -> Gossip:
     if sharing.stream is None:
-        return Silence()
+        return NoGossip()
     sender = Sender(sharing.cluster, sharing.node, incarnation)
     stream = stream_at(sharing.stream, access, clock)
     gossip = StreamGossip(sender, stream, clock=clock, draw=random.random, wake=wake)

@@ -1,7 +1,7 @@
 """A node's membership in its cluster, as the agent's thread sees it: rights, load, idle nodes.
 
 The member takes its turns on another thread (`member_thread.py`). It reports by messages, and
-receives the facts of this node as `Seen`. `rights` decides which jobs this node may run.
+receives the facts of this node as `NodeFacts`. `rights` decides which jobs this node may run.
 
 Each node counts the backlog of its own units. `without_owner` and `LastFigures` let the leader
 count that of units without an owner, once: units of a node that died, until another node claims
@@ -15,10 +15,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from polynya.cluster.control.wishes import Asked, AskedOfTasks, Settled
+from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
 from polynya.cluster.coordination.documents import Freeze
-from polynya.cluster.coordination.standing import Decided, Deed, NodeSeen, Seen, Standing
-from polynya.cluster.gossip.messages import Picture, Report, UnitHeard
+from polynya.cluster.coordination.member_state import (
+    MemberAction,
+    MemberActionKind,
+    MemberState,
+    NodeFacts,
+    ObservedNode,
+)
+from polynya.cluster.gossip.messages import NodeReport, Picture, UnitReport
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import BacklogSize
@@ -37,7 +43,7 @@ class IdleNodes:
     def __init__(self) -> None:
         self._since: float | None = None
 
-    def trouble(self, nodes: Mapping[str, NodeSeen], units: int, now: float) -> str | None:
+    def trouble(self, nodes: Mapping[str, ObservedNode], units: int, now: float) -> str | None:
         """What is wrong with `units` of work for these nodes, None when nothing is."""
         ready = sum(
             not one.dead and one.state == "ready" and one.drained_by is None
@@ -84,7 +90,7 @@ class LastFigures:
     def __init__(self) -> None:
         self._last: dict[JobKey, _Last] = {}
 
-    def told(self, units: Iterable[UnitHeard], now: float, *, age_seconds: float = 0.0) -> None:
+    def told(self, units: Iterable[UnitReport], now: float, *, age_seconds: float = 0.0) -> None:
         """Take a report that was made `age_seconds` ago."""
         at = now - age_seconds
         for one in units:
@@ -115,7 +121,7 @@ def without_owner(
     wanted: Collection[JobKey],
     own: Collection[JobKey],
     picture: Picture,
-    nodes: Mapping[str, NodeSeen],
+    nodes: Mapping[str, ObservedNode],
     me: str,
 ) -> frozenset[JobKey] | None:
     """The units that no living node has; None when this node cannot know.
@@ -185,7 +191,7 @@ _LAPSED: Final = "the lease of this node could not be renewed: others may have i
 
 
 def rights(
-    standing: Standing | None,
+    member_state: MemberState | None,
     now: float,
     *,
     reasons: Mapping[JobKey, str],
@@ -196,13 +202,13 @@ def rights(
 
     A node that could not renew its lease for too long must believe that others have its units.
     """
-    if standing is None or standing.state is None:
+    if member_state is None or member_state.state is None:
         return Rights(stopped=stopped, lapsed=_NOT_YET)
-    if now >= standing.grants_until:
+    if now >= member_state.grants_until:
         return Rights(stopped=stopped, lapsed=_LAPSED)
     return Rights(
-        grants=standing.grants,
-        reasons={**reasons, **standing.waiting},
+        grants=member_state.grants,
+        reasons={**reasons, **member_state.waiting},
         owners=owners,
         stopped=stopped,
     )
@@ -246,7 +252,7 @@ class LoadMeter:
 _HEARD_SECONDS: Final = 60.0
 
 
-class Shown(Protocol):
+class JobView(Protocol):
     """What a part has to know of a job; see `Job`."""
 
     key: JobKey
@@ -277,14 +283,14 @@ class Shown(Protocol):
         ...
 
 
-class Others(Protocol):
+class Peers(Protocol):
     """What goes from the agent to its member and to the other nodes. Nothing waits."""
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: NodeFacts) -> None:
         """Let the member know this in its next turn."""
         ...
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: NodeReport) -> None:
         """Let the other nodes know this."""
         ...
 
@@ -292,23 +298,21 @@ class Others(Protocol):
         """Give the units of this node to others, if there are any."""
         ...
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: FinishedRequest) -> None:
         """Let everybody know what became of a wish for a unit."""
         ...
 
 
-class Part:
+class Membership:
     """What this node knows of the cluster. `tell` takes what happens.
 
     `now` is always in monotonic seconds of the member's clock.
     """
 
-    def __init__(
-        self, node: str, others: Others, tell: EventSink, now: Callable[[], float]
-    ) -> None:
+    def __init__(self, node: str, others: Peers, tell: EventSink, now: Callable[[], float]) -> None:
         self._node, self._others, self._tell, self._now = node, others, tell, now
-        self._standing: Standing | None = None
-        self._asked = AskedOfTasks()
+        self._member_state: MemberState | None = None
+        self._asked = PendingRequests()
         self._picture = Picture()
         self._reasons: dict[JobKey, str] = {}
         self._troubles: tuple[str, ...] = ()
@@ -319,7 +323,7 @@ class Part:
     @property
     def left(self) -> bool:
         """Whether all is handed over, so that the process may end."""
-        return self._standing is not None and self._standing.left
+        return self._member_state is not None and self._member_state.left
 
     def leave(self, advice: LeaveAdvised) -> None:
         """AWS recommends to leave this instance: give the work to others, if there are any."""
@@ -330,14 +334,14 @@ class Part:
 
         Who has just begun has suspended none.
         """
-        before, self._standing = self._standing, message.standing
+        before, self._member_state = self._member_state, message.member_state
         asked, self._asked = self._asked, message.asked
         self._picture = message.picture
         for heard in message.picture.nodes.values():
             self._figures.told(heard.heartbeat.units, self._now(), age_seconds=heard.age_seconds)
-        for one in message.standing.decided:
+        for one in message.member_state.decided:
             self._remember(one)
-        for event in self._news(before, message.standing):
+        for event in self._news(before, message.member_state):
             self._tell(event)
         again = message.asked.resumed.items() - asked.resumed.items()
         return frozenset(task for task, _ in again)
@@ -351,26 +355,26 @@ class Part:
             for one in heard.heartbeat.units
         }
         return rights(
-            self._standing,
+            self._member_state,
             self._now(),
             reasons=self._reasons,
             owners=owners,
             stopped=self._asked.stopped,
         )
 
-    def asked(self) -> Mapping[JobKey, Asked]:
+    def asked(self) -> Mapping[JobKey, PendingRequest]:
         """What is to be done with units before their work goes on."""
         return self._asked.units
 
     @property
     def held(self) -> str | None:
         """Why nothing that is asked of units is begun; None when it may be."""
-        if self._standing is None or not self._standing.held:
+        if self._member_state is None or not self._member_state.held:
             return None
-        frozen = self._standing.frozen is not None
+        frozen = self._member_state.frozen is not None
         return "the cluster is frozen" if frozen else "nobody knows whether the cluster is frozen"
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: FinishedRequest) -> None:
         """Say what became of a wish for a unit."""
         asked = settled.asked
         self._tell(
@@ -385,7 +389,7 @@ class Part:
         )
         self._others.settle(settled)
 
-    def show(self, jobs: Mapping[JobKey, Shown], *, state: str, draining: bool) -> None:
+    def show(self, jobs: Mapping[JobKey, JobView], *, state: str, draining: bool) -> None:
         """Let the member and the other nodes know how the jobs are."""
         now = self._now()
         granted = self.rights().grants
@@ -396,7 +400,7 @@ class Part:
         loads = self._loads.measured({key: job.busy_seconds for key, job in working.items()}, now)
         self._wanted = _wanted(jobs.values(), self._asked.stopped)
         self._others.see(
-            Seen(
+            NodeFacts(
                 wanted=self._wanted,
                 working=frozenset(working) if draining else frozenset(working) | able,
                 draining=draining,
@@ -412,43 +416,43 @@ class Part:
             if key in granted or key in working
         )
         self._figures.told(told, now)
-        self._others.tell(Report(state, told))
+        self._others.tell(NodeReport(state, told))
 
     def report(self) -> dict[str, Any]:
         """The part of the node's state about its cluster."""
-        standing = self._standing or Standing("")
-        frozen = standing.frozen
+        member_state = self._member_state or MemberState("")
+        frozen = member_state.frozen
         return {
-            "incarnation": standing.incarnation or None,
-            "state": standing.state,
-            "leader": standing.leader,
-            "leading": standing.leading,
+            "incarnation": member_state.incarnation or None,
+            "state": member_state.state,
+            "leader": member_state.leader,
+            "leading": member_state.leading,
             "frozen": None if frozen is None else _freeze(frozen),
-            "units": len(standing.grants),
-            "nodes": len([one for one in standing.nodes.values() if not one.dead]),
+            "units": len(member_state.grants),
+            "nodes": len([one for one in member_state.nodes.values() if not one.dead]),
             "stopped_tasks": dict(sorted(self._asked.stopped.items())),
-            "troubles": list(standing.troubles),
+            "troubles": list(member_state.troubles),
             "stream_trouble": self._picture.trouble,
             "unowned": unowned.as_json() if (unowned := self._unowned()) is not None else None,
         }
 
     def _unowned(self) -> Unowned | None:
         """What waits in units that no node has; None when another node leads, or nobody knows."""
-        standing, picture = self._standing, self._picture
-        if standing is None or not standing.leading or picture.trouble is not None:
+        member_state, picture = self._member_state, self._picture
+        if member_state is None or not member_state.leading or picture.trouble is not None:
             return None
-        me, own = standing.incarnation, standing.grants
-        units = without_owner(self._wanted, own, picture, standing.nodes, me)
+        me, own = member_state.incarnation, member_state.grants
+        units = without_owner(self._wanted, own, picture, member_state.nodes, me)
         self._figures.keep(self._wanted)
         return self._figures.waiting(units, self._now()) if units is not None else None
 
-    def _remember(self, one: Decided) -> None:
+    def _remember(self, one: MemberAction) -> None:
         if one.what in ("claimed", "raised", "revoked"):
             self._reasons[one.unit] = one.reason
         elif one.what in ("lost", "released"):
             self._reasons.pop(one.unit, None)
 
-    def _news(self, before: Standing | None, now: Standing) -> Iterable[Event]:
+    def _news(self, before: MemberState | None, now: MemberState) -> Iterable[Event]:
         for one in now.decided:
             yield _DECIDED[one.what](
                 subject=one.unit.name,
@@ -468,7 +472,7 @@ class Part:
             )
         yield from self._trouble_news(now)
 
-    def _trouble_news(self, now: Standing) -> Iterable[Event]:
+    def _trouble_news(self, now: MemberState) -> Iterable[Event]:
         stream = self._picture.trouble
         idle = (
             self._idle.trouble(now.nodes, len(self._wanted), self._now()) if now.leading else None
@@ -487,15 +491,15 @@ class Part:
         self._troubles = troubles
 
 
-def _wanted(jobs: Iterable[Shown], stopped: Mapping[str, str]) -> frozenset[JobKey]:
+def _wanted(jobs: Iterable[JobView], stopped: Mapping[str, str]) -> frozenset[JobKey]:
     return frozenset(
         job.key for job in jobs if job.wanted is not None and job.key.task not in stopped
     )
 
 
-def _heard(job: Shown, epoch: int, load: float, now: float) -> UnitHeard:
+def _heard(job: JobView, epoch: int, load: float, now: float) -> UnitReport:
     waiting = job.waiting(now)
-    return UnitHeard(
+    return UnitReport(
         unit=job.key,
         epoch=epoch,
         load=load,
@@ -506,13 +510,13 @@ def _heard(job: Shown, epoch: int, load: float, now: float) -> UnitHeard:
     )
 
 
-def _is_ill(job: Shown) -> bool:
+def _is_ill(job: JobView) -> bool:
     """Whether its work waits after a failure, or for somebody; not that it is about to begin."""
     after_failure = bool(job.failures) and job.state == "waiting"
     return after_failure or job.state == "suspended" or job.held is not None
 
 
-_DECIDED: Final[Mapping[Deed, type[events.UnitDecided]]] = {
+_DECIDED: Final[Mapping[MemberActionKind, type[events.UnitDecided]]] = {
     "claimed": events.UnitClaimed,
     "released": events.UnitReleased,
     "revoked": events.UnitRevoked,

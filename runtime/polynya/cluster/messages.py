@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol, TypeAlias
 
-from polynya.cluster.control.wishes import AskedOfTasks
-from polynya.cluster.coordination.standing import Standing
+from polynya.cluster.control.requests import PendingRequests
+from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.gossip.messages import Picture
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
@@ -20,7 +20,7 @@ from polynya.store.configuration import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class JobObserved:
     """Something happened in a job."""
 
     job: JobKey
@@ -46,7 +46,7 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrandEnded:
+class UnitCommandEnded:
     """What was asked of a unit is done, or cannot be (`done` False); `text` says what or why."""
 
     job: JobKey
@@ -63,7 +63,7 @@ class ConfigurationRead:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainAsked:
+class DrainRequested:
     """Somebody wants the agent to end, and why; within so many seconds (None: as configured)."""
 
     reason: str
@@ -94,41 +94,41 @@ class TurnTaken:
     """The member of this node took a turn.
 
     Attributes:
-        standing: what it knows now.
+        member_state: what it knows now.
         asked: the requests of operators for tasks.
         picture: the other nodes, as they reported themselves.
     """
 
-    standing: Standing
-    asked: AskedOfTasks
+    member_state: MemberState
+    asked: PendingRequests
     picture: Picture
 
 
 @dataclass(frozen=True, slots=True)
-class SharingEnded:
+class MembershipEnded:
     """The member of this node cannot go on."""
 
     error: PolynyaError
 
 
 Message: TypeAlias = (
-    Observed
+    JobObserved
     | RoundEnded
     | RunEnded
-    | ErrandEnded
+    | UnitCommandEnded
     | ConfigurationRead
-    | DrainAsked
+    | DrainRequested
     | LeaveAdvised
     | Noticed
     | JarsFetched
     | TurnTaken
-    | SharingEnded
+    | MembershipEnded
 )
 #: A signal handler may put into it, too: `put` of a SimpleQueue is reentrant.
 Inbox: TypeAlias = SimpleQueue[Message]
 
 
-class Run(Protocol):
+class RunHandle(Protocol):
     """A job that works."""
 
     def stop(self) -> None:
@@ -147,7 +147,9 @@ class Workers(Protocol):
         """Names of the pieces of work of a task."""
         ...
 
-    def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
+    def start(
+        self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
+    ) -> RunHandle:
         """Start a job, which reports its waiting work to `backlog`.
 
         It takes its tables over with the `epoch` that it was granted; None: nodes share nothing.
@@ -158,7 +160,7 @@ class Workers(Protocol):
 
     def send(
         self, job: JobKey, task: Task, run: int, errand: UnitCommand, epoch: int | None
-    ) -> Run:
+    ) -> RunHandle:
         """Do once what is asked of a unit, under a grant; nothing else of the job runs meanwhile.
 
         An ErrandEnded says how that went, then RunEnded comes in any case. Only this comes when it

@@ -16,7 +16,7 @@ NodeState: TypeAlias = Literal["ready", "draining"]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class PlacementNode:
     """A node whose session is alive. A node that is not named is dead.
 
     Attributes:
@@ -37,7 +37,7 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitFacts:
+class PlacementUnit:
     """A unit of work that the configuration wants.
 
     Attributes:
@@ -60,7 +60,7 @@ class UnitFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PlacementRules:
     """How eager placement is. A unit that has no ready node is placed at once, whatever they say.
 
     Attributes:
@@ -105,7 +105,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class PlacementProposal:
     """The incarnation that should have each unit, and the moves that lead there.
 
     A unit is missing from the assignment only when no node is ready that knows it.
@@ -120,12 +120,12 @@ _MOST_LOAD = 1e9
 
 
 @dataclass(slots=True)
-class Place:
+class NodeLoad:
     """A ready node and its units. Its level is its load in relation to its capacity."""
 
-    facts: NodeFacts
+    facts: PlacementNode
     load: float = 0.0
-    units: dict[JobKey, UnitFacts] = field(default_factory=dict)
+    units: dict[JobKey, PlacementUnit] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -142,12 +142,12 @@ class Fleet:
     """Ready nodes, what each unit weighs, and the moves so far."""
 
     def __init__(
-        self, nodes: Sequence[NodeFacts], units: Sequence[UnitFacts], rules: Rules
+        self, nodes: Sequence[PlacementNode], units: Sequence[PlacementUnit], rules: PlacementRules
     ) -> None:
         ready = sorted(
             (node for node in nodes if node.state == "ready"), key=lambda node: node.incarnation
         )
-        self.places = {node.incarnation: Place(node) for node in ready}
+        self.places = {node.incarnation: NodeLoad(node) for node in ready}
         self.weights = _weights(units, rules)
         self.moves: list[Move] = []
 
@@ -157,12 +157,12 @@ class Fleet:
         capacity = math.fsum(place.facts.capacity for place in self.places.values())
         return math.fsum(place.load for place in self.places.values()) / capacity
 
-    def keep(self, unit: UnitFacts, place: Place) -> None:
+    def keep(self, unit: PlacementUnit, place: NodeLoad) -> None:
         """Count a unit where it is."""
         place.units[unit.unit] = unit
         place.load += self.weights[unit.unit]
 
-    def move(self, unit: UnitFacts, source: str | None, target: Place, reason: str) -> None:
+    def move(self, unit: PlacementUnit, source: str | None, target: NodeLoad, reason: str) -> None:
         """Give a unit to a node."""
         if source in self.places and unit.unit in self.places[source].units:
             del self.places[source].units[unit.unit]
@@ -175,7 +175,7 @@ class Fleet:
         return {unit: place.name for place in self.places.values() for unit in place.units}
 
 
-def _weights(units: Sequence[UnitFacts], rules: Rules) -> dict[JobKey, float]:
+def _weights(units: Sequence[PlacementUnit], rules: PlacementRules) -> dict[JobKey, float]:
     """What each unit weighs: its load, and a little for being there at all."""
     loads = {unit.unit: _sane(unit.load) for unit in units}
     mean = math.fsum(loads.values()) / len(loads) if loads else 0.0
@@ -191,7 +191,7 @@ def _sane(load: float) -> float:
 class _Homeless:
     """A unit without a ready node: the one that it had, and why it has to leave that."""
 
-    unit: UnitFacts
+    unit: PlacementUnit
     had: str | None
     why: str
 
@@ -201,16 +201,16 @@ Homeless: TypeAlias = list[_Homeless]
 
 def settle(
     fleet: Fleet,
-    nodes: Sequence[NodeFacts],
-    units: Iterable[UnitFacts],
+    nodes: Sequence[PlacementNode],
+    units: Iterable[PlacementUnit],
     current: Mapping[JobKey, str],
-    rules: Rules,
+    rules: PlacementRules,
 ) -> None:
     """Leave each unit where it is, if it may stay; place all others at once, the largest first."""
     wished = _newest(fleet)
     known = {node.incarnation: node for node in nodes}
     homeless: Homeless = []
-    asked: list[tuple[UnitFacts, str | None, Place]] = []
+    asked: list[tuple[PlacementUnit, str | None, NodeLoad]] = []
     for unit in units:
         had = current.get(unit.unit)
         wish = wished.get(unit.pinned_to) if unit.pinned_to is not None else None
@@ -226,13 +226,13 @@ def settle(
         _place(fleet, homeless, rules.band)
 
 
-def _newest(fleet: Fleet) -> dict[str, Place]:
+def _newest(fleet: Fleet) -> dict[str, NodeLoad]:
     """The place of each node id; its youngest process, should there be two."""
     by_age = sorted(fleet.places.values(), key=lambda place: -place.facts.age_seconds)
     return {place.facts.node: place for place in by_age}
 
 
-def _why(had: str | None, known: Mapping[str, NodeFacts]) -> str:
+def _why(had: str | None, known: Mapping[str, PlacementNode]) -> str:
     if had is None:
         return "no node had it"
     if had not in known:
@@ -275,7 +275,7 @@ def _where_known(fleet: Fleet, homeless: Homeless) -> Homeless:
     return [one for one in homeless if not one.unit.unknown_to]
 
 
-def _heavy_to(some: Iterable[Place], fleet: Fleet, full: float, homeless: Homeless) -> Homeless:
+def _heavy_to(some: Iterable[NodeLoad], fleet: Fleet, full: float, homeless: Homeless) -> Homeless:
     """Give heavy units to the nodes with the least of these; all that they do not take."""
     heap, rest = _heap(some), []
     for one in homeless:
@@ -286,16 +286,16 @@ def _heavy_to(some: Iterable[Place], fleet: Fleet, full: float, homeless: Homele
     return rest
 
 
-_Heap: TypeAlias = list[tuple[float, str, Place]]
+_Heap: TypeAlias = list[tuple[float, str, NodeLoad]]
 
 
-def _heap(places: Iterable[Place]) -> _Heap:
+def _heap(places: Iterable[NodeLoad]) -> _Heap:
     heap = [(place.level, place.name, place) for place in places]
     heapq.heapify(heap)
     return heap
 
 
-def _has_room(fleet: Fleet, unit: UnitFacts, place: Place, full: float) -> bool:
+def _has_room(fleet: Fleet, unit: PlacementUnit, place: NodeLoad, full: float) -> bool:
     after = (place.load + fleet.weights[unit.unit]) / place.facts.capacity
     return after <= full or not place.units
 
@@ -309,14 +309,14 @@ def _lowest(fleet: Fleet, heap: _Heap, one: _Homeless) -> None:
 #: Sums of loads are exact up to this.
 _ROUNDING: Final = 1 + 1e-9
 
-Choices: TypeAlias = list[tuple[float, UnitFacts]]
+Choices: TypeAlias = list[tuple[float, PlacementUnit]]
 """Units with what they weigh, the lightest first."""
 
 
 class Taker:
     """A node below the mean. One that has just come takes a growing part of the mean."""
 
-    def __init__(self, place: Place, mean: float, rules: Rules) -> None:
+    def __init__(self, place: NodeLoad, mean: float, rules: PlacementRules) -> None:
         self.place = place
         self.warm = min(1.0, place.facts.age_seconds / rules.warm_up_seconds)
         due = mean * self.warm
@@ -337,7 +337,7 @@ class Taker:
 class Giver:
     """A node above the mean, with the units that it can give."""
 
-    def __init__(self, fleet: Fleet, place: Place, mean: float, rules: Rules) -> None:
+    def __init__(self, fleet: Fleet, place: NodeLoad, mean: float, rules: PlacementRules) -> None:
         self.place = place
         self._fleet = fleet
         self._rules = rules
@@ -355,7 +355,7 @@ class Giver:
         """Whether it is so far above the mean that it has to give something."""
         return self._above and self.spare > 0
 
-    def choose(self, taker: Taker) -> UnitFacts | None:
+    def choose(self, taker: Taker) -> PlacementUnit | None:
         """Take the largest unit that fits both nodes, else one that is worth its overshoot."""
         light, heavy = self._choices
         # What costs most to move does not leave On-Demand for Spot.
@@ -395,7 +395,7 @@ _Givers: TypeAlias = list[tuple[bool, float, str, Giver]]
 _Takers: TypeAlias = list[tuple[bool, float, str, Taker]]
 
 
-def balance(fleet: Fleet, units: Sequence[UnitFacts], rules: Rules) -> None:
+def balance(fleet: Fleet, units: Sequence[PlacementUnit], rules: PlacementRules) -> None:
     """Level the nodes, in as many moves as the round has left.
 
     Where units had to leave their nodes there are no other moves until the dust has settled.
@@ -458,7 +458,7 @@ def _reason(giver: Giver, taker: Taker, mean: float) -> str:
     )
 
 
-def _moves_left(units: Sequence[UnitFacts], rules: Rules) -> int:
+def _moves_left(units: Sequence[PlacementUnit], rules: PlacementRules) -> int:
     """How many moves the round has left; moves for another cause use it up, too."""
     most = max(rules.most_moves, int(rules.most_share * len(units)))
     recent = sum(
@@ -469,11 +469,11 @@ def _moves_left(units: Sequence[UnitFacts], rules: Rules) -> int:
 
 
 def propose(
-    nodes: Sequence[NodeFacts],
-    units: Sequence[UnitFacts],
+    nodes: Sequence[PlacementNode],
+    units: Sequence[PlacementUnit],
     current: Mapping[JobKey, str],
-    rules: Rules,
-) -> Proposal:
+    rules: PlacementRules,
+) -> PlacementProposal:
     """Propose a node for every unit.
 
     Units without a ready node, and those that an operator moved, are placed at once. Then
@@ -491,7 +491,7 @@ def propose(
     settle(fleet, nodes, units, current, rules)
     if fleet.places:
         balance(fleet, units, rules)
-    return Proposal(fleet.assignment(), tuple(fleet.moves))
+    return PlacementProposal(fleet.assignment(), tuple(fleet.moves))
 
 
 #: What was known so long ago counts half. With 60 s, noise of a fifth in each measurement causes

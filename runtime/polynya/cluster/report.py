@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from polynya.cluster.configuration import UNNAMED, InForce
-from polynya.cluster.jobs import Job
+from polynya.cluster.configuration import UNNAMED, ActiveConfiguration
+from polynya.cluster.jobs import AgentJob
 from polynya.engine.backlog import REMOTE_WORK_SECONDS, BacklogSize, StreamTotals
 from polynya.engine.scheduler import THREADS
 from polynya.model.errors import PolynyaError
@@ -39,7 +39,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class AgentFacts:
     """What a report is made of.
 
     `state` is `starting`, `running`, `draining` or `stopped`. `unread` is why the configuration
@@ -52,17 +52,17 @@ class Facts:
     node: Node
     at: datetime
     state: str
-    in_force: InForce | None
+    in_force: ActiveConfiguration | None
     unread: PolynyaError | None
     unused: Sequence[PolynyaError]
-    jobs: Sequence[Job]
+    jobs: Sequence[AgentJob]
     backlogs: Sequence[BacklogSize]
     streams: Sequence[Mapping[str, StreamTotals]]
     sharing: Mapping[str, Any] | None = None
     busy_seconds: float = 0.0
 
 
-def node_report(facts: Facts) -> dict[str, Any]:
+def node_report(facts: AgentFacts) -> dict[str, Any]:
     """All that is known of a node; times in UTC, durations in seconds, sizes in bytes."""
     return {
         "format_version": FORMAT_VERSION,
@@ -115,11 +115,11 @@ def total(backlogs: Iterable[BacklogSize]) -> BacklogSize:
     )
 
 
-def _project(facts: Facts) -> str | None:
+def _project(facts: AgentFacts) -> str | None:
     return facts.in_force.project.cluster_name if facts.in_force is not None else None
 
 
-def _configuration(facts: Facts) -> dict[str, Any]:
+def _configuration(facts: AgentFacts) -> dict[str, Any]:
     in_force = facts.in_force
     snapshot = in_force.snapshot if in_force is not None else None
     return {
@@ -134,7 +134,7 @@ def _configuration(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _tasks(facts: Facts) -> dict[str, Any]:
+def _tasks(facts: AgentFacts) -> dict[str, Any]:
     found: dict[str, Any] = {}
     files = {name: one.file for name, one in facts.in_force.tasks.items()} if facts.in_force else {}
     for job, waiting, streams in zip(facts.jobs, facts.backlogs, facts.streams, strict=True):

@@ -136,7 +136,7 @@ def _is_loopback(host: str | None) -> bool:
 NOTICE_SECONDS: Final = 90.0
 
 
-class Wish(StrEnum):
+class SpotAction(StrEnum):
     """What the node should do."""
 
     DRAIN = "drain"
@@ -145,7 +145,7 @@ class Wish(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpotNotices:
     """The answers of the service, None where it had none.
 
     Attributes:
@@ -163,12 +163,12 @@ class Said:
 class Advice:
     """A wish, why, and for DRAIN how many seconds it may take at most (None: as configured)."""
 
-    wish: Wish
+    wish: SpotAction
     reason: str
     within_seconds: float | None = None
 
 
-def advise(said: Said) -> Advice | None:
+def advise(said: SpotNotices) -> Advice | None:
     """What to do; None as long as there is nothing to do.
 
     A notice counts also when its text cannot be read: that there is one says enough.
@@ -176,13 +176,13 @@ def advise(said: Said) -> Advice | None:
     if said.action is not None:
         action, at = _field(said.action, "action"), _field(said.action, "time")
         reason = f"Spot interruption notice: {action or 'the end of the instance'}"
-        return Advice(Wish.DRAIN, f"{reason} at {at}" if at else reason, NOTICE_SECONDS)
+        return Advice(SpotAction.DRAIN, f"{reason} at {at}" if at else reason, NOTICE_SECONDS)
     if said.lifecycle is not None and said.lifecycle.rpartition(":")[2] == "Terminated":
-        return Advice(Wish.DRAIN, "the Auto Scaling group ends this instance")
+        return Advice(SpotAction.DRAIN, "the Auto Scaling group ends this instance")
     if said.recommendation is not None:
         at = _field(said.recommendation, "noticeTime")
         reason = "rebalance recommendation: an interruption is more likely"
-        return Advice(Wish.LEAVE, f"{reason}, said at {at}" if at else reason)
+        return Advice(SpotAction.LEAVE, f"{reason}, said at {at}" if at else reason)
     return None
 
 
@@ -240,12 +240,12 @@ class SpotWatcher:
         if advice is not None and advice != before:
             self._advised(advice)
 
-    def _said(self) -> Said:
+    def _said(self) -> SpotNotices:
         action = self._imds.get("spot/instance-action")
         if action is not None:
             # Nothing else matters, and whatever else is asked could fail.
-            return Said(action=action)
-        return Said(
+            return SpotNotices(action=action)
+        return SpotNotices(
             recommendation=self._imds.get("events/recommendations/rebalance"),
             lifecycle=self._imds.get("autoscaling/target-lifecycle-state"),
         )

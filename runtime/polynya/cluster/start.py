@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 from uuid import uuid4
 
-from polynya.cluster.agent import Agent, Encode, HeartbeatOutlet, Pace, Ports, StateFile
-from polynya.cluster.configuration import Acceptance, Mine
+from polynya.cluster.agent import Agent, AgentPace, AgentPorts, Encode, HeartbeatOutlet, StateFile
+from polynya.cluster.configuration import Acceptance, ClusterTasks
 from polynya.cluster.gossip.messages import Sender
 from polynya.cluster.gossip.stream import Gossip, StreamGossip
-from polynya.cluster.member_thread import Sharing, join, watch_spot
-from polynya.cluster.membership import Part
+from polynya.cluster.member_thread import MembershipSettings, join, watch_spot
+from polynya.cluster.membership import Membership
 from polynya.cluster.messages import ConfigurationRead, Inbox, JarsFetched, Noticed, Workers
 from polynya.cluster.report import MetricsOutlet, Node, summary
 from polynya.cluster.spot import Imds, is_on_demand
 from polynya.cluster.submit.configured import source_of
-from polynya.cluster.submit.workers import Place, RoutedWorkers
+from polynya.cluster.submit.workers import AgentPlace, RoutedWorkers
 from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.collaborators import start_engine
@@ -45,7 +45,7 @@ _JARS_AGAIN: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AgentSettings:
     """What an agent is started with.
 
     `config` is a folder or `s3://bucket/prefix`, `work` a folder of its own. `cluster` is the name
@@ -65,14 +65,14 @@ class Settings:
     stream: str | None
     metrics: MetricsSink | None
     encode: Encode
-    pace: Pace
+    pace: AgentPace
     coordination: str | None = None
     imds: Imds | None = None
     tasks_of: str | None = None
     only_named: bool = False
 
 
-def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
+def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
     """Put the agent together.
 
     Raises:
@@ -99,10 +99,10 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
             gossip = _teller(stream, cluster, settings.node_id)
             reports.append(HeartbeatOutlet(gossip, clock.monotonic).put)
         here = EngineWorkers(engine, inbox)
-        place = Place(settings.config, work, base, engine.owner)
+        place = AgentPlace(settings.config, work, base, engine.owner)
         return RoutedWorkers(here, project.target, place, inbox, clock)
 
-    ports = Ports(
+    ports = AgentPorts(
         read=lambda: _in_background(source, inbox),
         workers=workers,
         tell=tell,
@@ -117,7 +117,7 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
     if settings.imds is not None:
         watch_spot(settings.imds, settings.node_id, inbox)
     node = Node(settings.node_id, settings.cluster, clock.now())
-    mine = Mine(settings.tasks_of or settings.cluster, settings.only_named)
+    mine = ClusterTasks(settings.tasks_of or settings.cluster, settings.only_named)
     acceptance = Acceptance(work, settings.target, base, mine)
     return Agent(node, acceptance, ports, clock=clock, inbox=inbox, pace=settings.pace)
 
@@ -131,14 +131,14 @@ def _teller(stream: RecordStream, cluster: str, node: str) -> Gossip:
 
 
 def _joining(
-    settings: Settings, inbox: Inbox, tell: EventSink
-) -> Callable[[LoadedProject], Part] | None:
+    settings: AgentSettings, inbox: Inbox, tell: EventSink
+) -> Callable[[LoadedProject], Membership] | None:
     place = settings.coordination
     if place is None:
         return None
 
-    def joined(project: LoadedProject) -> Part:
-        sharing = Sharing(
+    def joined(project: LoadedProject) -> Membership:
+        sharing = MembershipSettings(
             place=place,
             cluster=settings.cluster or project.cluster_name,
             node=settings.node_id,

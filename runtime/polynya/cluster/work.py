@@ -13,7 +13,14 @@ from typing import TypeAlias
 
 from typing_extensions import override
 
-from polynya.cluster.messages import ErrandEnded, Inbox, Observed, RoundEnded, RunEnded, Workers
+from polynya.cluster.messages import (
+    Inbox,
+    JobObserved,
+    RoundEnded,
+    RunEnded,
+    UnitCommandEnded,
+    Workers,
+)
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
 from polynya.engine.commands.unit_command import UnitCommand, carry_out
@@ -43,7 +50,7 @@ class JobRun:
         self.stopping = threading.Event()
         self._job, self._run, self._inbox = job, run, inbox
         self._context = replace(
-            context, stop=self.stopping, sink=lambda event: inbox.put(Observed(job, event))
+            context, stop=self.stopping, sink=lambda event: inbox.put(JobObserved(job, event))
         )
         self._held: dict[str, str] = {}
         self._error: PolynyaError | None = None
@@ -142,7 +149,7 @@ class EngineWorkers(Workers):
                     return TOO_LONG
                 done, text = _carried_out(context, task, job, errand)
                 if text is not None:
-                    self._inbox.put(ErrandEnded(job, run, done, text))
+                    self._inbox.put(UnitCommandEnded(job, run, done, text))
                 return OVER
 
             return [Unit(job.name, job.task, step)]

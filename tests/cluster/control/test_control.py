@@ -9,25 +9,25 @@ from random import Random
 
 import pytest
 
+from polynya.cluster.control.requests import Leaving, PendingRequests, Requests, TaskRequests
 from polynya.cluster.control.status import (
-    ClusterIs,
+    ClusterState,
     ClusterStatus,
     cluster_status,
     clusters_at,
     known_units,
     read_cluster,
 )
-from polynya.cluster.control.wishes import AskedOfTasks, Leaving, TaskWishes, Wishes
 from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import (
     LeaderLease,
     NodeLease,
+    NodePlan,
     NodeState,
-    Ownership,
-    Plan,
+    UnitOwnership,
 )
-from polynya.cluster.coordination.standing import NodeSeen, Standing
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.member_state import MemberState, ObservedNode
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import DependencyError, OperationError
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -44,23 +44,23 @@ class Cluster:
 
     def __init__(self) -> None:
         self.store, self.clock = MemoryObjectStore(), FakeClock()
-        self.register = Register(self.store, "shop eu", Random(1))
-        self.kim = Wishes(self.register, "kim", self.clock.now)
+        self.document_store = DocumentStore(self.store, "shop eu", Random(1))
+        self.kim = Requests(self.document_store, "kim", self.clock.now)
 
     def node(self, name: str, state: NodeState = "ready") -> str:
         lease = NodeLease(node=name, incarnation=f"{name}.aa", state=state, since=NOW)
-        assert self.register.write(store.node_path(f"{name}.aa"), lease, None)
+        assert self.document_store.write(store.node_path(f"{name}.aa"), lease, None)
         return f"{name}.aa"
 
     def owns(self, unit: JobKey, owner: str | None, epoch: int = 1) -> None:
         node = owner.partition(".")[0] if owner is not None else None
-        one = Ownership(owner=owner, node=node, epoch=epoch, since=NOW, reason="nobody had it")
-        assert self.register.write(store.unit_path(unit), one, None)
+        one = UnitOwnership(owner=owner, node=node, epoch=epoch, since=NOW, reason="nobody had it")
+        assert self.document_store.write(store.unit_path(unit), one, None)
 
     def plans(self, incarnation: str, *units: JobKey) -> None:
         named = tuple((unit.task, unit.name, "balance") for unit in units)
-        plan = Plan(term=1, number=1, units=named)
-        assert self.register.write(store.plan_path(incarnation), plan, None)
+        plan = NodePlan(term=1, number=1, units=named)
+        assert self.document_store.write(store.plan_path(incarnation), plan, None)
 
     def looks(self, *silent: str) -> ClusterStatus:
         return cluster_status(read_cluster(self.store, "shop eu"), silent)
@@ -80,7 +80,7 @@ def running(cluster: Cluster) -> Cluster:
     cluster.plans(first, X)
     cluster.plans(second, Y)
     leader = LeaderLease(node="n1", incarnation=first, term=1)
-    assert cluster.register.write(store.LEADER, leader, None)
+    assert cluster.document_store.write(store.LEADER, leader, None)
     return cluster
 
 
@@ -129,11 +129,11 @@ def test_a_wish_of_a_newer_major_version_is_left_alone(cluster: Cluster) -> None
 
 
 def test_stopped_tasks_are_looked_up_every_ten_seconds_and_read_once(cluster: Cluster) -> None:
-    stopped = TaskWishes(cluster.register, cluster.clock)
-    assert stopped() == AskedOfTasks()
+    stopped = TaskRequests(cluster.document_store, cluster.clock)
+    assert stopped() == PendingRequests()
     cluster.kim.stop("a/b", "month end")
     cluster.kim.stop("c", "")
-    assert stopped() == AskedOfTasks()
+    assert stopped() == PendingRequests()
     cluster.clock.advance(timedelta(seconds=10))
 
     assert stopped().stopped == {"a/b": "stopped by kim: month end", "c": "stopped by kim"}
@@ -145,7 +145,7 @@ def test_stopped_tasks_are_looked_up_every_ten_seconds_and_read_once(cluster: Cl
 
 
 def test_what_was_stopped_stays_so_while_the_store_does_not_answer(cluster: Cluster) -> None:
-    stopped = TaskWishes(cluster.register, cluster.clock)
+    stopped = TaskRequests(cluster.document_store, cluster.clock)
     cluster.kim.stop("a", "month end")
     assert stopped().stopped == {"a": "stopped by kim: month end"}
 
@@ -161,10 +161,10 @@ def test_what_was_stopped_stays_so_while_the_store_does_not_answer(cluster: Clus
 def test_a_node_that_should_be_left_asks_for_its_drain_when_there_is_an_heir(
     cluster: Cluster,
 ) -> None:
-    aws = Wishes(cluster.register, "AWS", cluster.clock.now)
+    aws = Requests(cluster.document_store, "AWS", cluster.clock.now)
     leaving = Leaving(aws, "n1")
-    alone = Standing("n1.aa", nodes={"n1.aa": NodeSeen("n1.aa", "n1", "ready", False, 0.0)})
-    heir = NodeSeen("n2.bb", "n2", "ready", dead=False, silent_seconds=0.0)
+    alone = MemberState("n1.aa", nodes={"n1.aa": ObservedNode("n1.aa", "n1", "ready", False, 0.0)})
+    heir = ObservedNode("n2.bb", "n2", "ready", dead=False, silent_seconds=0.0)
     leaving.prefer("rebalance recommendation")
 
     leaving(alone)
@@ -181,7 +181,7 @@ def test_a_node_that_should_be_left_asks_for_its_drain_when_there_is_an_heir(
 def test_a_node_that_comes_back_keeps_the_wish_of_a_person(cluster: Cluster) -> None:
     cluster.kim.drain("n1", "kernel")
 
-    Leaving(Wishes(cluster.register, "AWS", cluster.clock.now), "n1")(Standing("n1.aa"))
+    Leaving(Requests(cluster.document_store, "AWS", cluster.clock.now), "n1")(MemberState("n1.aa"))
 
     assert read_cluster(cluster.store, "shop eu").drains["n1"].by == "kim"
 
@@ -189,7 +189,7 @@ def test_a_node_that_comes_back_keeps_the_wish_of_a_person(cluster: Cluster) -> 
 def test_a_cluster_runs_while_each_unit_has_a_node_that_lives(running: Cluster) -> None:
     found = running.looks()
 
-    assert (found.status, found.reason) == (ClusterIs.RUNNING, "2 nodes, 2 units")
+    assert (found.status, found.reason) == (ClusterState.RUNNING, "2 nodes, 2 units")
     assert found.leader == "n1"
     assert [(one.node, one.state, one.units, one.leads) for one in found.nodes] == [
         ("n1", "ready", 1, True),
@@ -206,7 +206,7 @@ def test_a_cluster_runs_while_each_unit_has_a_node_that_lives(running: Cluster) 
 def test_units_of_a_silent_node_have_nobody(running: Cluster) -> None:
     found = running.looks("n1.aa")
 
-    assert (found.status, found.reason) == (ClusterIs.UNDER_PROVISIONED, "no node has shop.x")
+    assert (found.status, found.reason) == (ClusterState.UNDER_PROVISIONED, "no node has shop.x")
     assert found.leader is None
     assert [one.state for one in found.nodes] == ["silent", "ready"]
 
@@ -214,7 +214,7 @@ def test_units_of_a_silent_node_have_nobody(running: Cluster) -> None:
 def test_a_cluster_without_a_lease_that_is_renewed_is_disconnected(running: Cluster) -> None:
     found = running.looks("n1.aa", "n2.aa")
 
-    assert found.status is ClusterIs.DISCONNECTED
+    assert found.status is ClusterState.DISCONNECTED
     assert found.reason == "no lease is renewed; last had one: n1, n2"
 
 
@@ -225,7 +225,7 @@ def test_a_cluster_whose_nodes_have_left_is_stopped(cluster: Cluster) -> None:
 
     found = cluster.looks()
 
-    assert (found.status, found.reason) == (ClusterIs.STOPPED, "all nodes have left")
+    assert (found.status, found.reason) == (ClusterState.STOPPED, "all nodes have left")
     assert found.units == []
 
 
@@ -235,7 +235,7 @@ def test_a_cluster_whose_nodes_all_drain_needs_another_node(running: Cluster) ->
 
     found = running.looks()
 
-    assert found.status is ClusterIs.UNDER_PROVISIONED
+    assert found.status is ClusterState.UNDER_PROVISIONED
     assert found.reason == "no node is ready: all of them drain"
     assert [one.reason for one in found.nodes] == [
         f"drained by kim{SINCE}: kernel",
@@ -245,9 +245,9 @@ def test_a_cluster_whose_nodes_all_drain_needs_another_node(running: Cluster) ->
 
 def test_a_unit_says_where_it_goes_and_a_stopped_one_why(running: Cluster) -> None:
     third = running.node("n3")
-    plan = running.register.read(Plan, store.plan_path("n1.aa"))
+    plan = running.document_store.read(NodePlan, store.plan_path("n1.aa"))
     assert plan is not None
-    assert running.register.delete(store.plan_path("n1.aa"), plan.version)
+    assert running.document_store.delete(store.plan_path("n1.aa"), plan.version)
     running.plans(third, X)
     running.kim.stop(Y.task, "month end")
 
@@ -282,5 +282,5 @@ def test_a_damaged_object_is_named_and_hides_no_other(running: Cluster) -> None:
 
     found = running.looks()
 
-    assert found.status is ClusterIs.RUNNING
+    assert found.status is ClusterState.RUNNING
     assert any("drains/n1" in text for text in found.troubles)

@@ -11,19 +11,19 @@ import pytest
 
 from polynya.cluster.control.status import (
     HEARD,
-    ClusterIs,
+    ClusterState,
     ClusterStatus,
-    Heard,
-    HeardWriter,
+    LeaderReport,
+    LeaderReportWriter,
     cluster_status,
     read_cluster,
 )
 from polynya.cluster.coordination import store
-from polynya.cluster.coordination.documents import LeaderLease, NodeLease, Ownership
-from polynya.cluster.coordination.standing import NodeSeen, Standing
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.documents import LeaderLease, NodeLease, UnitOwnership
+from polynya.cluster.coordination.member_state import MemberState, ObservedNode
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.gossip import messages
-from polynya.cluster.gossip.messages import Heartbeat, Picture, Report, Sender, UnitHeard
+from polynya.cluster.gossip.messages import Heartbeat, NodeReport, Picture, Sender, UnitReport
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import DependencyError
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -33,12 +33,12 @@ X, Y = JobKey("a", "shop.x"), JobKey("a", "shop.y")
 GAP = "POLYNYA-AGT-042: there is no such workload stream in this region"
 
 
-def unit(key: JobKey, state: str = "running", reason: str = "", epoch: int = 3) -> UnitHeard:
-    return UnitHeard(key, epoch, 0.1, 0.0, 0.0, state, reason)
+def unit(key: JobKey, state: str = "running", reason: str = "", epoch: int = 3) -> UnitReport:
+    return UnitReport(key, epoch, 0.1, 0.0, 0.0, state, reason)
 
 
-def node(name: str, **more: Any) -> NodeSeen:
-    return NodeSeen(
+def node(name: str, **more: Any) -> ObservedNode:
+    return ObservedNode(
         f"{name}.aa", name, **{"state": "ready", "dead": False, **more}, silent_seconds=0
     )
 
@@ -48,37 +48,37 @@ class Leader:
 
     def __init__(self, *, stream: bool = True) -> None:
         self.store, self.clock = MemoryObjectStore(), FakeClock()
-        self.register = Register(self.store, "shop", Random(1))
+        self.document_store = DocumentStore(self.store, "shop", Random(1))
         for name, key in (("n1", X), ("n2", Y)):
             me = f"{name}.aa"
             lease = NodeLease(node=name, incarnation=me, state="ready", since=NOW)
-            owner = Ownership(owner=me, node=name, epoch=3, since=NOW, reason="nobody had it")
-            assert self.register.write(store.node_path(me), lease, None)
-            assert self.register.write(store.unit_path(key), owner, None)
+            owner = UnitOwnership(owner=me, node=name, epoch=3, since=NOW, reason="nobody had it")
+            assert self.document_store.write(store.node_path(me), lease, None)
+            assert self.document_store.write(store.unit_path(key), owner, None)
         self.leads("n1")
-        self.standing = Standing(
+        self.member_state = MemberState(
             "n1.aa", leading=True, nodes={"n1.aa": node("n1"), "n2.aa": node("n2")}
         )
-        self.writer = HeardWriter(self.register, self.clock, stream=stream)
-        self.own = Report("running", (unit(X),))
+        self.writer = LeaderReportWriter(self.document_store, self.clock, stream=stream)
+        self.own = NodeReport("running", (unit(X),))
 
     def leads(self, name: str) -> None:
-        found = self.register.read(LeaderLease, store.LEADER)
+        found = self.document_store.read(LeaderLease, store.LEADER)
         lease = LeaderLease(node=name, incarnation=f"{name}.aa", term=1)
-        assert self.register.write(store.LEADER, lease, found.version if found else None)
+        assert self.document_store.write(store.LEADER, lease, found.version if found else None)
 
-    def hears(self, *units: UnitHeard, trouble: str | None = None, age: float = 1.0) -> None:
+    def hears(self, *units: UnitReport, trouble: str | None = None, age: float = 1.0) -> None:
         """Of n2, ten seconds later."""
         self.clock.sleep(10.0)
         sender = Sender("shop", "n2", "n2.aa")
         beat = Heartbeat(sender, 1, NOW, "running", None, None, units)
-        picture = Picture({"n2.aa": messages.Heard(beat, age)}, trouble=trouble)
-        self.writer(self.standing, self.own, picture)
+        picture = Picture({"n2.aa": messages.ReceivedHeartbeat(beat, age)}, trouble=trouble)
+        self.writer(self.member_state, self.own, picture)
 
     def hears_nothing(self, seconds: float) -> None:
         for _ in range(int(seconds // 10)):
             self.clock.sleep(10.0)
-            self.writer(self.standing, self.own, Picture())
+            self.writer(self.member_state, self.own, Picture())
 
     def shows(self) -> ClusterStatus:
         return cluster_status(read_cluster(self.store, "shop"), ())
@@ -90,7 +90,7 @@ def leader() -> Leader:
 
 
 def test_work_that_waits_on_any_node_is_seen_with_its_reason(leader: Leader) -> None:
-    leader.own = Report("running", (unit(X, reason="shop.z waits for a decision"),))
+    leader.own = NodeReport("running", (unit(X, reason="shop.z waits for a decision"),))
     leader.hears(unit(Y, "suspended", "null_key: a key column is NULL"))
 
     status = leader.shows()
@@ -99,7 +99,7 @@ def test_work_that_waits_on_any_node_is_seen_with_its_reason(leader: Leader) -> 
         ("shop.x", "owned", "held", "shop.z waits for a decision"),
         ("shop.y", "owned", "suspended", "null_key: a key column is NULL"),
     ]
-    assert status.status is ClusterIs.RUNNING
+    assert status.status is ClusterState.RUNNING
     assert status.troubles == (
         "a/shop.x is held on n1: shop.z waits for a decision",
         "a/shop.y is suspended on n2: null_key: a key column is NULL",
@@ -120,8 +120,8 @@ def test_what_an_owner_before_told_is_not_believed(leader: Leader) -> None:
 
 
 def test_what_a_dead_node_told_is_not_repeated(leader: Leader) -> None:
-    nodes = {**leader.standing.nodes, "n2.aa": node("n2", dead=True)}
-    leader.standing = replace(leader.standing, nodes=nodes)
+    nodes = {**leader.member_state.nodes, "n2.aa": node("n2", dead=True)}
+    leader.member_state = replace(leader.member_state, nodes=nodes)
 
     leader.hears(unit(Y, "suspended", "no"))
 
@@ -141,7 +141,7 @@ def test_a_stream_that_is_gone_is_said_and_work_goes_on(leader: Leader) -> None:
 
     status = leader.shows()
 
-    assert status.status is ClusterIs.RUNNING
+    assert status.status is ClusterState.RUNNING
     assert status.troubles == (
         f"workload stream: {GAP}; work goes on, hand-offs and balance are slower",
     )
@@ -178,17 +178,17 @@ def test_it_is_written_when_it_changes_and_not_more_often(leader: Leader) -> Non
 
     for seconds, expected in ((5.0, "2"), (5.0, "3")):
         leader.clock.sleep(seconds)
-        ill = Report("running", (unit(X, "suspended", f"after {seconds}"),))
-        leader.writer(leader.standing, ill, Picture())
+        ill = NodeReport("running", (unit(X, "suspended", f"after {seconds}"),))
+        leader.writer(leader.member_state, ill, Picture())
         assert version() == expected
 
 
 def test_who_does_not_lead_writes_nothing(leader: Leader) -> None:
-    leader.standing = replace(leader.standing, leading=False)
+    leader.member_state = replace(leader.member_state, leading=False)
 
     leader.hears(unit(Y, "suspended", "no"))
 
-    assert leader.register.read(Heard, HEARD) is None
+    assert leader.document_store.read(LeaderReport, HEARD) is None
 
 
 def test_a_store_that_does_not_answer_ends_no_turn(
@@ -198,7 +198,7 @@ def test_a_store_that_does_not_answer_ends_no_turn(
         raise DependencyError("POLYNYA-AWS-003", "AWS did not answer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(leader.register, "read", down)
+        patch.setattr(leader.document_store, "read", down)
         leader.hears(unit(Y, "suspended", "no"))
     leader.hears(unit(Y, "suspended", "no"))
 
@@ -207,14 +207,14 @@ def test_a_store_that_does_not_answer_ends_no_turn(
 
 def test_what_a_later_version_added_survives(leader: Leader) -> None:
     leader.hears(unit(Y, "suspended", "no"))
-    found = leader.register.read(Heard, HEARD)
+    found = leader.document_store.read(LeaderReport, HEARD)
     assert found is not None
     later = found.document.model_copy(update={"new": {"a": 1}})
-    assert leader.register.write(HEARD, later, found.version)
+    assert leader.document_store.write(HEARD, later, found.version)
 
     leader.hears(unit(Y, "suspended", "other"))
 
-    after = leader.register.read(Heard, HEARD)
+    after = leader.document_store.read(LeaderReport, HEARD)
     assert after is not None
     assert after.document.model_extra == {"new": {"a": 1}}
     assert after.document.units[0].reason == "other"
@@ -223,12 +223,12 @@ def test_what_a_later_version_added_survives(leader: Leader) -> None:
 def test_very_many_are_counted(leader: Leader) -> None:
     keys = [JobKey("a", f"shop.t{number:04}") for number in range(600)]
     for key in keys:
-        owner = Ownership(owner="n2.aa", node="n2", epoch=3, since=NOW, reason="x")
-        assert leader.register.write(store.unit_path(key), owner, None)
+        owner = UnitOwnership(owner="n2.aa", node="n2", epoch=3, since=NOW, reason="x")
+        assert leader.document_store.write(store.unit_path(key), owner, None)
 
     leader.hears(*(unit(key, "waiting", "no") for key in keys))
 
-    found = leader.register.read(Heard, HEARD)
+    found = leader.document_store.read(LeaderReport, HEARD)
     assert found is not None
     assert (len(found.document.units), found.document.more) == (500, 100)
     assert leader.shows().troubles[-1] == "597 more units wait: `polynya cluster tasks`"

@@ -8,25 +8,27 @@ from random import Random
 
 import pytest
 
-from polynya.cluster.control.status import cluster_status, read_cluster
-from polynya.cluster.control.wishes import (
+from polynya.cluster.control.requests import (
     EVERY_SECONDS,
-    Asked,
-    Settled,
-    UnitWishes,
-    Wishes,
-    WorkWishes,
+    FinishedRequest,
+    PendingRequest,
+    Requests,
+    UnitRequests,
+    WorkRequests,
 )
+from polynya.cluster.control.status import cluster_status, read_cluster
 from polynya.cluster.coordination import store
-from polynya.cluster.coordination.documents import NodeLease, Ownership, UnitWish
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.documents import NodeLease, UnitOwnership, UnitRequest
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError, DependencyError
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 X, Y = JobKey("a", "shop.x"), JobKey("a", "shop.y")
-RELOAD = UnitWish(kind="reload", mode="truncate_and_insert", by="", since=NOW, reason="month end")
+RELOAD = UnitRequest(
+    kind="reload", mode="truncate_and_insert", by="", since=NOW, reason="month end"
+)
 
 
 class Cluster:
@@ -34,11 +36,11 @@ class Cluster:
 
     def __init__(self) -> None:
         self.store, self.clock = MemoryObjectStore(), FakeClock()
-        self.register = Register(self.store, "main", Random(1))
-        self.kim = Wishes(self.register, "kim", self.clock.now)
-        self.lee = Wishes(self.register, "lee", self.clock.now)
-        self.n1 = UnitWishes(self.register, "n1", self.clock)
-        self.n2 = UnitWishes(self.register, "n2", self.clock)
+        self.document_store = DocumentStore(self.store, "main", Random(1))
+        self.kim = Requests(self.document_store, "kim", self.clock.now)
+        self.lee = Requests(self.document_store, "lee", self.clock.now)
+        self.n1 = UnitRequests(self.document_store, "n1", self.clock)
+        self.n2 = UnitRequests(self.document_store, "n2", self.clock)
 
     def later(self) -> None:
         self.clock.advance(timedelta(seconds=EVERY_SECONDS))
@@ -49,9 +51,9 @@ class Cluster:
 
     def owned(self) -> None:
         lease = NodeLease(node="n1", incarnation="n1.aa", state="ready", since=NOW)
-        assert self.register.write(store.node_path("n1.aa"), lease, None)
-        owner = Ownership(owner="n1.aa", node="n1", epoch=7, since=NOW)
-        assert self.register.write(store.unit_path(X), owner, None)
+        assert self.document_store.write(store.node_path("n1.aa"), lease, None)
+        owner = UnitOwnership(owner="n1.aa", node="n1", epoch=7, since=NOW)
+        assert self.document_store.write(store.unit_path(X), owner, None)
 
 
 @pytest.fixture
@@ -59,8 +61,8 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def done(asked: Asked, text: str = "3 rows loaded") -> Settled:
-    return Settled(X, asked, done=True, text=text, epoch=7)
+def done(asked: PendingRequest, text: str = "3 rows loaded") -> FinishedRequest:
+    return FinishedRequest(X, asked, done=True, text=text, epoch=7)
 
 
 def test_what_is_asked_reaches_every_node_and_goes_when_it_is_done(cluster: Cluster) -> None:
@@ -93,7 +95,7 @@ def test_a_second_wish_is_refused_with_who_asked_and_since_when(cluster: Cluster
     cluster.kim.ask(X, RELOAD)
 
     with pytest.raises(ConflictError) as caught:
-        cluster.lee.ask(X, UnitWish(kind="recreate", by="", since=NOW))
+        cluster.lee.ask(X, UnitRequest(kind="recreate", by="", since=NOW))
 
     assert caught.value.code == "POLYNYA-AGT-023"
     since = cluster.clock.now()
@@ -149,7 +151,7 @@ def test_the_next_wish_is_not_taken_for_the_one_before(cluster: Cluster) -> None
 
 
 def test_what_this_version_cannot_do_is_left_to_others(cluster: Cluster) -> None:
-    cluster.kim.ask(X, UnitWish(kind="polish", by="", since=NOW))
+    cluster.kim.ask(X, UnitRequest(kind="polish", by="", since=NOW))
     cluster.kim.ask(Y, RELOAD.model_copy(update={"mode": "guess"}))
 
     assert cluster.n1() == {}
@@ -185,7 +187,9 @@ def test_the_status_says_what_a_wish_waits_for_and_what_became_of_the_last(
     assert cluster.says() == (f"{said}waits: the cluster was frozen by lee", None)
 
     (asked,) = cluster.n1().values()
-    cluster.n1.settle(Settled(X, asked, done=False, text="POLYNYA-LAKE-014: no file", epoch=7))
+    cluster.n1.settle(
+        FinishedRequest(X, asked, done=False, text="POLYNYA-LAKE-014: no file", epoch=7)
+    )
     cluster.n1()
 
     now = f"{cluster.clock.now():%Y-%m-%d %H:%M:%S} UTC"
@@ -197,7 +201,7 @@ def test_a_node_reads_what_is_asked_of_tasks_and_of_units(cluster: Cluster) -> N
     cluster.kim.stop("b", "")
     cluster.kim.ask(X, RELOAD)
 
-    asked = WorkWishes(cluster.register, "n1", cluster.clock)()
+    asked = WorkRequests(cluster.document_store, "n1", cluster.clock)()
 
     assert (asked.stopped.keys(), asked.units.keys()) == ({"b"}, {X})
 

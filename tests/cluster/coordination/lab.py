@@ -11,9 +11,14 @@ from random import Random
 from typing import Any, TypeVar
 
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Decided, Me, Seen, Standing
+from polynya.cluster.coordination.member_state import (
+    MemberAction,
+    MemberState,
+    NodeFacts,
+    NodeIdentity,
+)
 from polynya.cluster.coordination.store import unit_path
-from polynya.cluster.placement import Rules, propose
+from polynya.cluster.placement import PlacementRules, propose
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import DependencyError
 from polynya.store.object_store import Content, ObjectInfo, ObjectStore
@@ -93,42 +98,45 @@ class Node:
         self.stubborn = False
         self.fenced: dict[JobKey, int] = {}
         self.loads: dict[JobKey, float] = {}
-        self.standing: Standing | None = None
-        self.history: list[Decided] = []
+        self.member_state: MemberState | None = None
+        self.history: list[MemberAction] = []
         self.member = Member(
             self.store,
             CLUSTER,
-            Me(name),
-            partial(propose, rules=Rules()),
+            NodeIdentity(name),
+            partial(propose, rules=PlacementRules()),
             clock=lab.clock,
             random=Random(seed),
         )
 
-    def turn(self) -> Standing:
+    def turn(self) -> MemberState:
         fenced, self.fenced = self.fenced, {}
-        seen = Seen(
+        seen = NodeFacts(
             wanted=self.wanted,
             working=frozenset(self.jobs),
             draining=self.draining,
             fenced=fenced,
             loads=self.loads,
         )
-        standing = self.standing = self.member.turn(seen)
-        self.history += standing.decided
+        member_state = self.member_state = self.member.turn(seen)
+        self.history += member_state.decided
         if not self.stubborn:
-            self.jobs &= standing.grants.keys()
-        if self.lab.clock.monotonic() < standing.grants_until:
-            self.jobs |= standing.grants.keys()
-        return standing
+            self.jobs &= member_state.grants.keys()
+        if self.lab.clock.monotonic() < member_state.grants_until:
+            self.jobs |= member_state.grants.keys()
+        return member_state
 
     @property
     def granted(self) -> frozenset[JobKey]:
         """What it may work on now."""
-        if self.standing is None or self.lab.clock.monotonic() >= self.standing.grants_until:
+        if (
+            self.member_state is None
+            or self.lab.clock.monotonic() >= self.member_state.grants_until
+        ):
             return frozenset()
-        return frozenset(self.standing.grants)
+        return frozenset(self.member_state.grants)
 
-    def did(self, what: str) -> list[Decided]:
+    def did(self, what: str) -> list[MemberAction]:
         return [one for one in self.history if one.what == what]
 
 
@@ -177,4 +185,4 @@ class Lab:
         return found
 
     def leaders(self) -> list[str]:
-        return [node.name for node in self.nodes if node.standing and node.standing.leading]
+        return [node.name for node in self.nodes if node.member_state and node.member_state.leading]

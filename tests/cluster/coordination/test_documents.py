@@ -12,11 +12,11 @@ from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import (
     LeaderLease,
     NewerDocumentError,
-    Ownership,
-    Plan,
+    NodePlan,
+    UnitOwnership,
     parse,
 )
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import OperationError
 from polynya.store.object_store import checked_path
@@ -48,19 +48,19 @@ def test_an_incarnation_names_its_node_whatever_the_name_holds() -> None:
 
 
 def test_unknown_fields_survive_a_rewrite() -> None:
-    data = Ownership(epoch=3, since=AT).encoded()
+    data = UnitOwnership(epoch=3, since=AT).encoded()
     newer = json.dumps({**json.loads(data), "region": {"name": "north"}}).encode()
 
-    written = parse(Ownership, newer, "units/a/b").model_copy(update={"epoch": 4}).encoded()
+    written = parse(UnitOwnership, newer, "units/a/b").model_copy(update={"epoch": 4}).encoded()
 
     assert json.loads(written)["region"] == {"name": "north"}
     assert json.loads(written)["epoch"] == 4
 
 
 def test_a_document_comes_back_as_it_was() -> None:
-    plan = Plan(term=1, number=2, units=(("t", "s.n", "new"),))
+    plan = NodePlan(term=1, number=2, units=(("t", "s.n", "new"),))
 
-    assert parse(Plan, plan.encoded(), "plans/a") == plan
+    assert parse(NodePlan, plan.encoded(), "plans/a") == plan
     assert plan.reasons() == {JobKey("t", "s.n"): "new"}
 
 
@@ -94,14 +94,14 @@ def test_what_is_of_a_newer_version_is_called_so_whatever_it_holds(data: bytes) 
 
 
 def test_what_is_as_it_was_read_last_is_not_parsed_again_and_what_changed_is() -> None:
-    register = Register(MemoryObjectStore(), "c", Random(1))
-    register.write("leader", LeaderLease(term=1), None)
+    document_store = DocumentStore(MemoryObjectStore(), "c", Random(1))
+    document_store.write("leader", LeaderLease(term=1), None)
 
-    first = register.read(LeaderLease, "leader")
+    first = document_store.read(LeaderLease, "leader")
     assert first is not None
-    assert register.read(LeaderLease, "leader", first) is first
+    assert document_store.read(LeaderLease, "leader", first) is first
 
-    register.write("leader", LeaderLease(term=2), first.version)
-    second = register.read(LeaderLease, "leader", first)
+    document_store.write("leader", LeaderLease(term=2), first.version)
+    second = document_store.read(LeaderLease, "leader", first)
     assert second is not None
     assert second.document.term == 2

@@ -125,11 +125,11 @@ def test_an_outage_that_takes_its_time_takes_that_of_one_request() -> None:
 
     node.store.before = hang
     node.store.requests.clear()
-    standing = node.turn()
+    member_state = node.turn()
 
     assert node.store.requests.total() == 1
-    assert len(standing.troubles) == 1
-    assert "POLYNYA-AWS-003" in standing.troubles[0]
+    assert len(member_state.troubles) == 1
+    assert "POLYNYA-AWS-003" in member_state.troubles[0]
 
 
 class Life:
@@ -171,7 +171,9 @@ class Life:
                     self.check()
                 lab.clock.advance(timedelta(seconds=self.random.uniform(0.0, 2.0)))
             lab.clock.advance(timedelta(seconds=self.random.uniform(0.5, 4.0)))
-            lab.nodes = [one for one in lab.nodes if one.standing is None or not one.standing.left]
+            lab.nodes = [
+                one for one in lab.nodes if one.member_state is None or not one.member_state.left
+            ]
 
     def check(self) -> None:
         """No unit is granted twice, unless its owner let the hand-off deadline pass."""

@@ -13,8 +13,8 @@ from tests.cluster.coordination.lab import CLUSTER, Lab, Node, outage
 
 def plan_of(node: Node) -> str:
     """Where the plan of a node is."""
-    assert node.standing is not None
-    return f"{CLUSTER}/{plan_path(node.standing.incarnation)}"
+    assert node.member_state is not None
+    return f"{CLUSTER}/{plan_path(node.member_state.incarnation)}"
 
 
 def test_a_leader_that_joined_after_the_nodes_were_listed_is_not_taken_for_gone() -> None:
@@ -51,8 +51,8 @@ def test_a_process_of_the_same_node_that_could_not_be_marked_gone_is_not_taken_f
     monkeypatch.setattr(twin.store, "put_if_unchanged", refused)
     twin.turn()
 
-    assert twin.standing is not None
-    assert not twin.standing.leading
+    assert twin.member_state is not None
+    assert not twin.member_state.leading
     assert not twin.granted
 
 
@@ -72,7 +72,7 @@ def test_a_plan_that_somebody_destroyed_is_written_again(damage: bytes) -> None:
 def test_a_node_whose_plan_is_of_a_newer_version_gets_nothing() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
-    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    leader = next(node for node in lab.nodes if node.member_state and node.member_state.leading)
     other = next(node for node in lab.nodes if node is not leader)
     lab.store.put(plan_of(other), b'{"v": 2}')
     lab.kill(other)
@@ -86,7 +86,7 @@ def test_a_node_whose_plan_is_of_a_newer_version_gets_nothing() -> None:
 def test_a_unit_between_two_tries_is_released_after_the_agent_was_told_to_stop_it() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
-    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    leader = next(node for node in lab.nodes if node.member_state and node.member_state.leading)
     other = next(node for node in lab.nodes if node is not leader)
     unit = min(leader.granted)
     leader.jobs.discard(unit)
@@ -113,11 +113,11 @@ def test_nothing_moves_while_nobody_knows_whether_the_cluster_is_frozen() -> Non
     node.store.before = lost
     lab.passes(30)
     moved = list(node.history)
-    assert node.standing is not None
-    assert node.standing.held
+    assert node.member_state is not None
+    assert node.member_state.held
     node.store.before = lambda kind, path: None
     lab.passes(10)
-    assert not node.standing.held
+    assert not node.member_state.held
 
     assert moved == []
     assert lab.settled()
@@ -126,7 +126,7 @@ def test_nothing_moves_while_nobody_knows_whether_the_cluster_is_frozen() -> Non
 def test_a_leader_that_has_not_heard_of_its_successor_leaves_its_plans_alone() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
-    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    leader = next(node for node in lab.nodes if node.member_state and node.member_state.leading)
     other = next(node for node in lab.nodes if node is not leader)
     plan = json.loads(lab.store.get(plan_of(other)))
     later = json.dumps({**plan, "term": plan["term"] + 1, "units": []}).encode()
@@ -144,7 +144,7 @@ def test_a_claim_that_is_made_after_the_unit_was_planned_elsewhere_is_given_back
 ) -> None:
     lab = Lab(2, wanted=2)
     lab.passes(60)
-    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    leader = next(node for node in lab.nodes if node.member_state and node.member_state.leading)
     other = next(node for node in lab.nodes if node is not leader)
     unit = min(leader.granted)
     wish = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
@@ -184,7 +184,7 @@ def test_a_claim_that_is_made_after_the_unit_was_planned_elsewhere_is_given_back
 def test_a_node_that_has_just_begun_need_not_watch_a_dead_one_itself() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
-    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    leader = next(node for node in lab.nodes if node.member_state and node.member_state.leading)
     lab.kill(next(node for node in lab.nodes if node is not leader))
     lab.passes(15)
     new = lab.add("n9")
@@ -198,7 +198,7 @@ def test_a_node_that_has_just_begun_need_not_watch_a_dead_one_itself() -> None:
 def test_a_dead_node_that_renews_its_lease_after_the_plan_was_written_is_alive() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
-    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    leader = next(node for node in lab.nodes if node.member_state and node.member_state.leading)
     other = next(node for node in lab.nodes if node is not leader)
     lab.kill(other)
     lab.passes(15)
@@ -212,8 +212,8 @@ def test_a_dead_node_that_renews_its_lease_after_the_plan_was_written_is_alive()
     new.turn()
 
     assert new.did("claimed") == []
-    assert new.standing is not None
-    assert set(new.standing.waiting.values()) == {f"{other.name} still has it"}
+    assert new.member_state is not None
+    assert set(new.member_state.waiting.values()) == {f"{other.name} still has it"}
 
 
 def test_a_lease_that_is_made_late_is_marked_gone_by_its_process(
@@ -240,8 +240,8 @@ def test_a_lease_that_is_made_late_is_marked_gone_by_its_process(
     lab.passes(20)
 
     assert json.loads(lab.store.get(late))["state"] == "gone"
-    assert node.standing is not None
-    assert node.standing.troubles == ()
+    assert node.member_state is not None
+    assert node.member_state.troubles == ()
     assert len(node.granted) == 2
 
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from polynya.cluster.coordination.standing import Pace
+from polynya.cluster.coordination.member_state import CoordinationPace
 from polynya.cluster.coordination.store import difference_path, move_path
 from polynya.cluster.unit import JobKey
 from tests.cluster.coordination.lab import CLUSTER, Lab, Node
 
 NEW = JobKey("t9", "shop.new")
 #: Until a difference is told, and then until it is planned and claimed.
-SOON = Pace().learn + 30.0
+SOON = CoordinationPace().learn + 30.0
 
 
 def led(count: int, wanted: int) -> tuple[Lab, Node, list[Node]]:
@@ -29,8 +29,8 @@ def told(lab: Lab) -> list[str]:
 
 
 def place_of(node: Node) -> str:
-    assert node.standing is not None
-    return f"{CLUSTER}/{difference_path(node.standing.incarnation)}"
+    assert node.member_state is not None
+    return f"{CLUSTER}/{difference_path(node.member_state.incarnation)}"
 
 
 def everywhere(lab: Lab) -> None:
@@ -65,9 +65,9 @@ def test_a_unit_that_the_leader_does_not_know_is_planned_on_a_node_that_does() -
     assert NEW in others[0].granted
     # It is the leader who plans it, and it says who differs.
     assert lab.leaders() == [leader.name]
-    assert leader.standing is not None
+    assert leader.member_state is not None
     said = f"POLYNYA-AGT-055: {others[0].name} has another configuration than the leader"
-    assert leader.standing.troubles[0].startswith(said)
+    assert leader.member_state.troubles[0].startswith(said)
 
 
 def test_a_stale_node_that_comes_to_lead_takes_no_unit_away() -> None:
@@ -141,8 +141,8 @@ def test_what_somebody_destroyed_is_written_again(what: str, damage: bytes) -> N
     lab.passes(SOON)
 
     assert json.loads(lab.store.get(place_of(other)))["more"] == [list(NEW)]
-    assert leader.standing is not None
-    assert len(leader.standing.troubles) == 1
+    assert leader.member_state is not None
+    assert len(leader.member_state.troubles) == 1
 
 
 def test_a_wish_for_a_node_that_does_not_know_the_unit_waits() -> None:

@@ -17,28 +17,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polynya.cluster.control.wishes import Asked, Settled, UnitWishes, Wishes
+from polynya.cluster.control.requests import FinishedRequest, PendingRequest, Requests, UnitRequests
 from polynya.cluster.coordination import documents, store
-from polynya.cluster.coordination.documents import Document, Plan, parse
-from polynya.cluster.coordination.leases import Leadership, Session
-from polynya.cluster.coordination.member import Knowing
-from polynya.cluster.coordination.ownership import Holdings, Records
-from polynya.cluster.coordination.planner import Knowledge
-from polynya.cluster.coordination.standing import Me, Pace, one_by_one
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.documents import Document, NodePlan, parse
+from polynya.cluster.coordination.leases import Leadership, NodeSession
+from polynya.cluster.coordination.member import DifferencePublisher
+from polynya.cluster.coordination.member_state import CoordinationPace, NodeIdentity, one_by_one
+from polynya.cluster.coordination.ownership import OwnedUnits, OwnershipRecords
+from polynya.cluster.coordination.planner import UnitKnowledge
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.gossip.messages import (
     Heartbeat,
     Hint,
     Sender,
-    UnitHeard,
+    UnitReport,
     heartbeat_records,
     hint_record,
     read_record,
 )
-from polynya.cluster.network.documents import AgentReport, Command, Group, Outage, command_path
+from polynya.cluster.network.documents import (
+    AgentReport,
+    ClusterCommand,
+    GroupReport,
+    Outage,
+    command_path,
+)
 from polynya.cluster.network.link import Link
-from polynya.cluster.network.relay import Queue
-from polynya.cluster.network.sign_of_life import Me as MyAgent
+from polynya.cluster.network.relay import CommandQueue
+from polynya.cluster.network.sign_of_life import NodeIdentity as MyAgent
 from polynya.cluster.network.sign_of_life import SignOfLife
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand
@@ -46,8 +52,8 @@ from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 X = JobKey("t", "s.n")
-ME = Me("n1", version="1")
-GROUP = Group(minimum=0, maximum=4, desired=2, in_service=2, starting=0, ending=0, seen_at=AT)
+ME = NodeIdentity("n1", version="1")
+GROUP = GroupReport(minimum=0, maximum=4, desired=2, in_service=2, starting=0, ending=0, seen_at=AT)
 REPORT = AgentReport(
     agent="a", token="b", state="disconnected", since=AT, renewed_at=AT,
     outage=Outage(since=AT, until=AT, reason="cut"), group=GROUP,
@@ -70,60 +76,62 @@ class Rewritten:
 
     path: str
     document: Document
-    again: Callable[[Register, FakeClock], object]
+    again: Callable[[DocumentStore, FakeClock], object]
 
 
-def marked_gone(register: Register, clock: FakeClock) -> None:
-    Session(register, ME, clock, Pace()).begin(["n1.aa"])
+def marked_gone(document_store: DocumentStore, clock: FakeClock) -> None:
+    NodeSession(document_store, ME, clock, CoordinationPace()).begin(["n1.aa"])
 
 
-def followed(register: Register, clock: FakeClock) -> None:
-    leadership = Leadership(register, ME, clock, Pace())
+def followed(document_store: DocumentStore, clock: FakeClock) -> None:
+    leadership = Leadership(document_store, ME, clock, CoordinationPace())
     leadership.turn("n1.aa", willing=True, alone=True, configuration="cc", over=lambda _: True)
 
 
-def published(register: Register, _clock: FakeClock) -> None:
-    knowledge = Knowledge(register, one_by_one)
+def published(document_store: DocumentStore, _clock: FakeClock) -> None:
+    knowledge = UnitKnowledge(document_store, one_by_one)
     assert knowledge.refresh(lambda: True)
     knowledge.publish(frozenset({X}), "cc")
 
 
-def differed(register: Register, clock: FakeClock) -> None:
-    register.write(store.WANTED_UNITS, documents.Wanted(configuration="cc"), None)
-    knowing = Knowing(register, clock, Pace())
+def differed(document_store: DocumentStore, clock: FakeClock) -> None:
+    document_store.write(store.WANTED_UNITS, documents.LeaderUnits(configuration="cc"), None)
+    knowing = DifferencePublisher(document_store, clock, CoordinationPace())
     knowing.turn("n1.aa", frozenset({X}), "cc")
-    clock.advance(timedelta(seconds=Pace().learn))
+    clock.advance(timedelta(seconds=CoordinationPace().learn))
     knowing.turn("n1.aa", frozenset({X}), "cc")
 
 
-def released(register: Register, clock: FakeClock) -> None:
-    holdings = Holdings(Records(register, one_by_one), clock, Pace())
-    holdings.begin("n1.aa")
-    holdings.take(X, 3, "")
-    holdings.release([X], "it moves", lambda: True)
+def released(document_store: DocumentStore, clock: FakeClock) -> None:
+    owned_units = OwnedUnits(
+        OwnershipRecords(document_store, one_by_one), clock, CoordinationPace()
+    )
+    owned_units.begin("n1.aa")
+    owned_units.take(X, 3, "")
+    owned_units.release([X], "it moves", lambda: True)
 
 
-def asked(wish: Callable[[Wishes], object]) -> Callable[[Register, FakeClock], object]:
-    return lambda register, clock: wish(Wishes(register, "kim", clock.now))
+def asked(wish: Callable[[Requests], object]) -> Callable[[DocumentStore, FakeClock], object]:
+    return lambda document_store, clock: wish(Requests(document_store, "kim", clock.now))
 
 
-def settled(register: Register, clock: FakeClock) -> None:
-    wishes = UnitWishes(register, "n1", clock)
-    errand = Asked("1f", UnitCommand("reload"), "kim", AT)
-    wishes.settle(Settled(X, errand, done=True, text="3 rows", epoch=4))
+def settled(document_store: DocumentStore, clock: FakeClock) -> None:
+    wishes = UnitRequests(document_store, "n1", clock)
+    errand = PendingRequest("1f", UnitCommand("reload"), "kim", AT)
+    wishes.settle(FinishedRequest(X, errand, done=True, text="3 rows", epoch=4))
     wishes()
 
 
-def taken(register: Register, _clock: FakeClock) -> None:
-    queue = Queue(register)
+def taken(document_store: DocumentStore, _clock: FakeClock) -> None:
+    queue = CommandQueue(document_store)
     queue.refresh()
     ((name, command),) = queue.all()
     assert queue.change(name, command.model_copy(update={"state": "taken"}))
 
 
-def renewed(register: Register, clock: FakeClock) -> None:
+def renewed(document_store: DocumentStore, clock: FakeClock) -> None:
     link = Link(connected=True, since=AT)
-    SignOfLife(register, MyAgent("a", "c", "1"), clock).renew(link, GROUP)
+    SignOfLife(document_store, MyAgent("a", "c", "1"), clock).renew(link, GROUP)
 
 
 OBJECTS: Mapping[str, Rewritten] = {
@@ -133,33 +141,33 @@ OBJECTS: Mapping[str, Rewritten] = {
         marked_gone,
     ),
     "leader": Rewritten(store.LEADER, documents.LeaderLease(term=4), followed),
-    "wanted": Rewritten(store.WANTED_UNITS, documents.Wanted(configuration="bb"), published),
+    "wanted": Rewritten(store.WANTED_UNITS, documents.LeaderUnits(configuration="bb"), published),
     "difference": Rewritten(
         store.difference_path("n1.aa"),
-        documents.Difference(
+        documents.UnitDifference(
             configuration="aa", base="bb", more=(("t", "s.n", "new"),), less=(("t", "s.m"),)
         ),
         differed,
     ),
     "ownership": Rewritten(
-        store.unit_path(X), documents.Ownership(owner="n1.aa", epoch=3, since=AT), released
+        store.unit_path(X), documents.UnitOwnership(owner="n1.aa", epoch=3, since=AT), released
     ),
     "freeze": Rewritten(
         store.FREEZE, documents.Freeze(by="lee", since=AT), asked(lambda kim: kim.freeze(""))
     ),
     "drain": Rewritten(
         store.drain_path("n1"),
-        documents.DrainWish(by="lee", since=AT),
+        documents.DrainRequest(by="lee", since=AT),
         asked(lambda kim: kim.drain("n1", "")),
     ),
     "move": Rewritten(
         store.move_path(X),
-        documents.MoveWish(to="n1", by="lee", since=AT),
+        documents.MoveRequest(to="n1", by="lee", since=AT),
         asked(lambda kim: kim.move(X, "n2", "")),
     ),
     "task": Rewritten(
         store.task_path("t"),
-        documents.TaskWish(state="stopped", by="lee", since=AT),
+        documents.TaskRequest(state="stopped", by="lee", since=AT),
         asked(lambda kim: kim.resume("t", "")),
     ),
     "outcome": Rewritten(
@@ -170,14 +178,16 @@ OBJECTS: Mapping[str, Rewritten] = {
         settled,
     ),
     "command": Rewritten(
-        command_path("20261123T000000.000000Z-aa"), Command(kind="roll", by="lee", since=AT), taken
+        command_path("20261123T000000.000000Z-aa"),
+        ClusterCommand(kind="roll", by="lee", since=AT),
+        taken,
     ),
     "network agent": Rewritten("network-agent", REPORT, renewed),
 }
 PARSED: Mapping[str, Document] = {
     **{name: one.document for name, one in OBJECTS.items()},
-    "plan": Plan(term=1, number=1, units=(("t", "s.n", "new"),)),
-    "wish": documents.UnitWish(kind="reload", by="lee", since=AT),
+    "plan": NodePlan(term=1, number=1, units=(("t", "s.n", "new"),)),
+    "wish": documents.UnitRequest(kind="reload", by="lee", since=AT),
 }
 
 
@@ -194,10 +204,10 @@ def test_an_object_that_is_written_again_keeps_what_nobody_here_knows(
     name: str, unknown: dict[str, Any]
 ) -> None:
     store, clock, one = MemoryObjectStore(), FakeClock(), OBJECTS[name]
-    register = Register(store, "c", Random(1))
+    document_store = DocumentStore(store, "c", Random(1))
     store.put(f"c/{one.path}", later(one.document, unknown))
 
-    one.again(register, clock)
+    one.again(document_store, clock)
 
     written = json.loads(store.get(f"c/{one.path}"))
     assert written["nonce"] != one.document.nonce, "it was written again"
@@ -228,7 +238,7 @@ def test_what_is_new_inside_of_an_object_survives_too(unknown: dict[str, Any]) -
         fields[part] |= unknown
     store.put("c/network-agent", json.dumps(fields).encode())
 
-    renewed(Register(store, "c", Random(1)), clock)
+    renewed(DocumentStore(store, "c", Random(1)), clock)
 
     written = json.loads(store.get("c/network-agent"))
     for part in ("outage", "group"):
@@ -240,7 +250,7 @@ def test_what_is_new_inside_of_an_object_survives_too(unknown: dict[str, Any]) -
 def test_a_unit_of_a_plan_may_have_more_to_it(more: list[Any]) -> None:
     data = json.dumps({"v": 1, "term": 1, "number": 2, "units": [["t", "s.n", "new", *more]]})
 
-    plan = parse(Plan, data.encode(), "plans/n1.aa")
+    plan = parse(NodePlan, data.encode(), "plans/n1.aa")
 
     assert plan.reasons() == {X: "new"}
     assert json.loads(plan.encoded())["units"] == [["t", "s.n", "new", *more]]
@@ -253,7 +263,7 @@ def test_a_record_of_the_stream_with_more_fields_says_the_same(
     unknown: dict[str, Any], inside: dict[str, Any]
 ) -> None:
     sender = Sender("c", "n1", "n1.aa")
-    units = (UnitHeard(X, 3, 0.5, 1.0, 2.0),)
+    units = (UnitReport(X, 3, 0.5, 1.0, 2.0),)
     heartbeat = Heartbeat(sender, 4, AT, "running", 0.5, 0.25, units)
     for record in (*heartbeat_records(heartbeat), hint_record(Hint("planned", sender, 5, AT))):
         fields = json.loads(record) | {"minor": 7} | unknown

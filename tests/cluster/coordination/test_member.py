@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.cluster.coordination.documents import DrainWish, Freeze, MoveWish
+from polynya.cluster.coordination.documents import DrainRequest, Freeze, MoveRequest
 from polynya.cluster.coordination.store import drain_path, move_path
 from polynya.model.errors import ConflictError
 from tests.cluster.coordination.lab import CLUSTER, Lab
@@ -14,7 +14,7 @@ from tests.cluster.coordination.lab import CLUSTER, Lab
 
 def drain(lab: Lab, node: str) -> None:
     """A person wants a node to have nothing."""
-    wish = DrainWish(by="ann", reason="disk", since=lab.clock.now())
+    wish = DrainRequest(by="ann", reason="disk", since=lab.clock.now())
     lab.store.put(f"{CLUSTER}/{drain_path(node)}", wish.encoded())
 
 
@@ -59,9 +59,9 @@ def test_a_node_is_no_member_before_its_first_configuration() -> None:
     lab = Lab(1)
     lab.nodes[0].wanted = None
 
-    standing = lab.nodes[0].turn()
+    member_state = lab.nodes[0].turn()
 
-    assert standing.state is None
+    assert member_state.state is None
     assert not lab.nodes[0].store.requests
 
 
@@ -100,8 +100,8 @@ def test_a_node_that_drains_leaves_at_once_and_nobody_waits_for_its_lease() -> N
     leaver.draining = True
     lab.passes(15, turn=1.0)
 
-    assert leaver.standing is not None
-    assert leaver.standing.left
+    assert leaver.member_state is not None
+    assert leaver.member_state.left
     assert not leaver.jobs
     lab.kill(leaver)
     assert lab.settled()
@@ -116,7 +116,7 @@ def test_a_unit_is_claimed_only_after_its_owner_stopped_its_job() -> None:
     drain(lab, "n0")
 
     lab.passes(60)
-    waiting = lab.nodes[1].standing
+    waiting = lab.nodes[1].member_state
     assert waiting is not None
     assert not lab.nodes[1].granted
     assert set(waiting.waiting.values()) == {"n0 still has it"}
@@ -154,9 +154,9 @@ def test_a_node_that_stood_still_trusts_nothing_until_it_has_looked_again() -> N
 
     assert not sleeper.granted
     lab.nodes = [sleeper, other]
-    standing = sleeper.turn()
+    member_state = sleeper.turn()
 
-    assert not standing.grants
+    assert not member_state.grants
     assert {one.unit for one in sleeper.did("lost")} == had
     lab.passes(400)
     assert lab.settled()
@@ -168,9 +168,9 @@ def test_a_node_that_stood_still_for_less_keeps_its_units_and_epochs() -> None:
     lab.passes(30)
 
     lab.clock.advance(timedelta(hours=2))
-    standing = lab.nodes[0].turn()
+    member_state = lab.nodes[0].turn()
 
-    assert standing.grants == dict.fromkeys(lab.wanted, 1)
+    assert member_state.grants == dict.fromkeys(lab.wanted, 1)
 
 
 def test_a_restarted_node_marks_its_earlier_process_gone_and_has_its_units_at_once() -> None:
@@ -214,9 +214,9 @@ def test_while_it_is_frozen_nothing_moves_and_work_goes_on() -> None:
 
     left = {unit: names for unit, names in before.items() if names != [victim.name]}
     assert {unit: names for unit, names in lab.owners().items() if names} == left
-    assert lab.nodes[0].standing is not None
-    assert lab.nodes[0].standing.frozen is not None
-    assert lab.nodes[0].standing.frozen.by == "ann"
+    assert lab.nodes[0].member_state is not None
+    assert lab.nodes[0].member_state.frozen is not None
+    assert lab.nodes[0].member_state.frozen.by == "ann"
 
     lab.store.delete(f"{CLUSTER}/freeze")
     lab.passes(60)
@@ -232,8 +232,8 @@ def test_a_frozen_node_can_still_leave() -> None:
 
     leaver.draining = True
     lab.passes(20)
-    assert leaver.standing is not None
-    assert leaver.standing.left
+    assert leaver.member_state is not None
+    assert leaver.member_state.left
     lab.kill(leaver)
     lab.store.delete(f"{CLUSTER}/freeze")
     lab.passes(20)
@@ -249,8 +249,8 @@ def test_a_person_drains_a_node_and_gives_it_back() -> None:
     lab.passes(30)
     assert lab.nodes[1].granted == lab.wanted
     leader = next(node for node in lab.nodes if node.name in lab.leaders())
-    assert leader.standing is not None
-    assert [one.drained_by for one in leader.standing.nodes.values()].count("ann") == 1
+    assert leader.member_state is not None
+    assert [one.drained_by for one in leader.member_state.nodes.values()].count("ann") == 1
 
     lab.store.delete(f"{CLUSTER}/{drain_path('n0')}")
     lab.passes(600)
@@ -262,7 +262,7 @@ def test_a_person_moves_a_unit() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
     unit = min(lab.nodes[0].granted)
-    wish = MoveWish(to="n1", by="ann", since=lab.clock.now())
+    wish = MoveRequest(to="n1", by="ann", since=lab.clock.now())
     lab.store.put(f"{CLUSTER}/{move_path(unit)}", wish.encoded())
 
     lab.passes(30)

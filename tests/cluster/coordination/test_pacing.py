@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from polynya.cluster.coordination.member_state import SHORTEST, CoordinationPace
 from polynya.cluster.coordination.ownership import Allowance, allowance
-from polynya.cluster.coordination.standing import SHORTEST, Pace
 
 #: Of one prefix of Amazon S3, a second.
 WRITES, READS = 3500, 5500
@@ -27,12 +27,12 @@ REQUESTS = 5
 def test_the_more_nodes_the_less_each_claims_and_the_less_it_hurries(
     nodes: int, expected: Allowance
 ) -> None:
-    assert allowance(Pace(), nodes) == expected
+    assert allowance(CoordinationPace(), nodes) == expected
 
 
 @pytest.mark.parametrize("nodes", [1, 10, 25, 50, 100, 125, 200, 250, 251, 500, 1000, 2500])
 def test_when_all_nodes_begin_to_claim_within_a_turn_the_store_does_not_refuse(nodes: int) -> None:
-    pace = Pace()
+    pace = CoordinationPace()
     each = allowance(pace, nodes)
     usual = pace.turn * (1 + SHORTEST) / 2
     turn = pace.soon * SHORTEST if each.hurries else usual

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.cluster.coordination.documents import Ownership, Plan
+from polynya.cluster.coordination.documents import NodePlan, UnitOwnership
 from polynya.cluster.coordination.leases import Sightings, Verdict
-from polynya.cluster.coordination.ownership import Claim, Decision, Wait, decide
+from polynya.cluster.coordination.ownership import Claim, ClaimLater, Decision, decide
 from polynya.cluster.coordination.planner import assignment, changes
 from polynya.cluster.unit import JobKey
 
@@ -41,13 +41,13 @@ def test_time_in_which_nobody_could_look_is_hardly_silence() -> None:
 
 
 def decided(
-    record: Ownership | None, owner: Verdict = "ready", waited: float = 0, floor: int = 0
+    record: UnitOwnership | None, owner: Verdict = "ready", waited: float = 0, floor: int = 0
 ) -> Decision:
     return decide(record, me="n1.x", owner=owner, waited=waited, hand_off=90, floor=floor)
 
 
-def owned(owner: str | None, epoch: int = 4) -> Ownership:
-    return Ownership(owner=owner, node="n2", epoch=epoch, since=AT)
+def owned(owner: str | None, epoch: int = 4) -> UnitOwnership:
+    return UnitOwnership(owner=owner, node="n2", epoch=epoch, since=AT)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def owned(owner: str | None, epoch: int = 4) -> Ownership:
         (decided(owned("n1.x")), Claim(5, "the record says that it is ours")),
         (decided(owned("n2.y"), "gone"), Claim(5, "n2 left")),
         (decided(owned("n2.y"), "dead"), Claim(5, "n2 did not renew its lease")),
-        (decided(owned("n2.y"), "ready", 89), Wait("n2 still has it")),
-        (decided(owned("n2.y"), "draining", 89), Wait("n2 still has it")),
-        (decided(owned("n2.y"), "unknown", 89), Wait("n2 still has it")),
+        (decided(owned("n2.y"), "ready", 89), ClaimLater("n2 still has it")),
+        (decided(owned("n2.y"), "draining", 89), ClaimLater("n2 still has it")),
+        (decided(owned("n2.y"), "unknown", 89), ClaimLater("n2 still has it")),
         (decided(owned("n2.y"), waited=90), Claim(5, "n2 did not release it within 90 s")),
         # Nobody waits for ever for a store that does not tell either.
         (decided(owned("n2.y"), "unknown", 90), Claim(5, "n2 did not release it within 90 s")),
@@ -99,8 +99,8 @@ def test_the_plan_of_a_dead_node_is_emptied_and_a_new_reason_alone_is_not_writte
 
 
 def test_of_two_plans_with_one_unit_that_of_the_living_node_counts_and_then_the_newest() -> None:
-    def plan(term: int, number: int) -> Plan:
-        return Plan(term=term, number=number, units=(("t", "a", ""),))
+    def plan(term: int, number: int) -> NodePlan:
+        return NodePlan(term=term, number=number, units=(("t", "a", ""),))
 
     both = [("n1", plan(3, 1)), ("n2", plan(2, 9))]
 

@@ -25,17 +25,17 @@ def test_a_fenced_unit_that_is_still_ours_goes_on_above_the_epoch_of_its_table()
     unit = min(lab.wanted)
 
     lab.nodes[0].fenced = {unit: 41}
-    standing = lab.nodes[0].turn()
+    member_state = lab.nodes[0].turn()
 
-    assert standing.grants[unit] == 42
+    assert member_state.grants[unit] == 42
     assert lab.record(unit)["epoch"] == 42
-    assert [one.what for one in standing.decided] == ["raised"]
+    assert [one.what for one in member_state.decided] == ["raised"]
 
     # Told once more by an agent that has not heard of it: nothing is left to do.
     lab.nodes[0].fenced = {unit: 41}
-    standing = lab.nodes[0].turn()
-    assert standing.grants[unit] == 42
-    assert not standing.decided
+    member_state = lab.nodes[0].turn()
+    assert member_state.grants[unit] == 42
+    assert not member_state.decided
 
 
 def test_a_fenced_unit_that_another_node_has_is_lost() -> None:
@@ -46,11 +46,11 @@ def test_a_fenced_unit_that_another_node_has_is_lost() -> None:
     put(lab, unit, theirs)
 
     lab.nodes[0].fenced = {unit: 7}
-    standing = lab.nodes[0].turn()
+    member_state = lab.nodes[0].turn()
 
     # No process has that lease, so it is claimed again, above what the table has.
-    assert [one.what for one in standing.decided] == ["lost", "claimed"]
-    assert standing.grants[unit] == lab.record(unit)["epoch"] == 8
+    assert [one.what for one in member_state.decided] == ["lost", "claimed"]
+    assert member_state.grants[unit] == lab.record(unit)["epoch"] == 8
 
 
 def test_the_same_epoch_with_another_owner_is_an_alarm() -> None:
@@ -62,8 +62,8 @@ def test_the_same_epoch_with_another_owner_is_an_alarm() -> None:
     lab.passes(5)
 
     assert [one.unit for one in lab.nodes[0].did("alarm")] == [unit]
-    assert lab.nodes[0].standing is not None
-    assert "POLYNYA-AGT-013" in lab.nodes[0].standing.troubles[0]
+    assert lab.nodes[0].member_state is not None
+    assert "POLYNYA-AGT-013" in lab.nodes[0].member_state.troubles[0]
 
 
 def test_a_deleted_record_does_not_set_the_epoch_back() -> None:
@@ -102,8 +102,8 @@ def test_a_unit_that_this_node_does_not_know_yet_is_waited_for_a_moment_and_said
     late.wanted = frozenset()
 
     lab.passes(30)
-    assert late.standing is not None
-    assert set(late.standing.waiting.values()) == {
+    assert late.member_state is not None
+    assert set(late.member_state.waiting.values()) == {
         "the configuration of this node does not have it"
     }
 
@@ -124,8 +124,8 @@ def test_a_store_that_refuses_for_a_moment_is_tried_again() -> None:
 
     lab = Lab(1, wanted=1, store=Busy())
 
-    standing = lab.nodes[0].turn()
-    assert "POLYNYA-AGT-014" in standing.troubles[0]
+    member_state = lab.nodes[0].turn()
+    assert "POLYNYA-AGT-014" in member_state.troubles[0]
     lab.passes(15)
 
     assert lab.settled()
@@ -153,14 +153,14 @@ def test_a_lease_that_was_deleted_makes_another_process_of_it() -> None:
     lab = Lab(1, wanted=2)
     lab.passes(30)
     node = lab.nodes[0]
-    before = node.standing
+    before = node.member_state
     assert before is not None
     lab.store.delete(f"{CLUSTER}/nodes/{before.incarnation}")
 
     lab.passes(30)
 
-    assert node.standing is not None
-    assert node.standing.incarnation != before.incarnation
+    assert node.member_state is not None
+    assert node.member_state.incarnation != before.incarnation
     assert lab.settled()
     assert {lab.record(unit)["epoch"] for unit in lab.wanted} == {2}
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from polynya.cluster.gossip.messages import Busy, Heartbeat, Report, Sender, UnitHeard
+from polynya.cluster.gossip.messages import Busy, Heartbeat, NodeReport, Sender, UnitReport
 from polynya.cluster.gossip.stream import StreamGossip
 from polynya.cluster.unit import JobKey
 from polynya.store.streams import RecordStream
@@ -21,7 +21,7 @@ def process(name: str = "n1", cluster: str = CLUSTER) -> Sender:
     return Sender(cluster, name, f"{name}.1")
 
 
-def unit(name: str = "orders", **parts: Any) -> UnitHeard:
+def unit(name: str = "orders", **parts: Any) -> UnitReport:
     known: dict[str, Any] = {
         "unit": JobKey("sales", f"shop.{name}"),
         "epoch": 3,
@@ -30,10 +30,10 @@ def unit(name: str = "orders", **parts: Any) -> UnitHeard:
         "backlog_seconds": 2.0,
         "state": "running",
     }
-    return UnitHeard(**{**known, **parts})
+    return UnitReport(**{**known, **parts})
 
 
-def heartbeat(seq: int = 1, *units: UnitHeard, sender: Sender | None = None, **parts: Any) -> Any:
+def heartbeat(seq: int = 1, *units: UnitReport, sender: Sender | None = None, **parts: Any) -> Any:
     known: dict[str, Any] = {
         "sender": sender or process(),
         "seq": seq,
@@ -46,7 +46,7 @@ def heartbeat(seq: int = 1, *units: UnitHeard, sender: Sender | None = None, **p
     return Heartbeat(**{**known, **parts})
 
 
-def names(units: Iterable[UnitHeard]) -> list[str]:
+def names(units: Iterable[UnitReport]) -> list[str]:
     return [one.unit.name.removeprefix("shop.") for one in units]
 
 
@@ -67,8 +67,8 @@ class Node:
         )
         self.works()
 
-    def works(self, *units: UnitHeard, state: str = "running") -> None:
-        self.gossip.tell(Report(state, units))
+    def works(self, *units: UnitReport, state: str = "running") -> None:
+        self.gossip.tell(NodeReport(state, units))
 
     def hears(self) -> Mapping[str, Any]:
         """What it knows of each process, by node."""

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from polynya.cluster.gossip.messages import Picture, Report, heartbeat_records
-from polynya.cluster.gossip.stream import Silence, StreamGossip
+from polynya.cluster.gossip.messages import NodeReport, Picture, heartbeat_records
+from polynya.cluster.gossip.stream import NoGossip, StreamGossip
 from polynya.store.clock import SystemClock
 from polynya.store.streams import THROTTLED, ObjectStream
 from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemoryRecordStream, no_stream
@@ -165,13 +165,13 @@ def test_the_thread_tells_and_hears() -> None:
         for name, wake in (("n0", lambda: None), ("n1", woken.set))
     )
     for node in (one, two):
-        node.tell(Report("running", ()))
+        node.tell(NodeReport("running", ()))
         node.start()
     assert woken.wait(10)
 
     woken.clear()
     one.hint("released")
-    one.tell(Report("draining", ()))
+    one.tell(NodeReport("draining", ()))
 
     assert woken.wait(10)
     while not two.heard().nodes:
@@ -200,8 +200,8 @@ def test_a_fault_of_the_program_is_said_and_the_thread_goes_on() -> None:
 
 
 def test_without_a_stream_nothing_is_heard() -> None:
-    silence = Silence()
-    silence.tell(Report("running", ()))
+    silence = NoGossip()
+    silence.tell(NodeReport("running", ()))
     silence.hint("planned")
 
     assert silence.heard() == Picture()

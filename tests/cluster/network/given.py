@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from polynya.cluster.coordination.store import Register
-from polynya.cluster.network.documents import AgentReport, Command
-from polynya.cluster.network.relay import Queue, Relay, give
-from polynya.cluster.network.sign_of_life import Me
+from polynya.cluster.coordination.store import DocumentStore
+from polynya.cluster.network.documents import AgentReport, ClusterCommand
+from polynya.cluster.network.relay import CommandQueue, Relay, give
+from polynya.cluster.network.sign_of_life import AgentIdentity
 from polynya.model.errors import DependencyError, OperationError
 from polynya.observe.events import Event
 from polynya.store.jobs import Bounds, GroupFacts, Refresh
@@ -127,7 +127,7 @@ class Network:
         self.store, self.far = MemoryObjectStore(), Store()
         self.far.objects, self.far._writes = self.store.objects, self.store._writes
         self.far.wire = self.wire
-        self.people = Register(self.store, CLUSTER, Random(1))
+        self.people = DocumentStore(self.store, CLUSTER, Random(1))
         self.events: list[Event] = []
         self.boot()
 
@@ -135,9 +135,9 @@ class Network:
         """Another process of the network agent, which knows nothing of the one before."""
         self.relay = Relay(
             CLUSTER,
-            Register(self.far, CLUSTER, Random(2)),
+            DocumentStore(self.far, CLUSTER, Random(2)),
             self.groups,
-            Me("gateway", "token", "1"),
+            AgentIdentity("gateway", "token", "1"),
             clock=self.clock,
             tell=self.events.append,
         )
@@ -151,7 +151,9 @@ class Network:
 
     def give(self, kind: str, nodes: int | None = None, reason: str = "") -> str:
         self.clock.advance(timedelta(milliseconds=1))
-        command = Command(kind=kind, nodes=nodes, by="kim", reason=reason, since=self.clock.now())
+        command = ClusterCommand(
+            kind=kind, nodes=nodes, by="kim", reason=reason, since=self.clock.now()
+        )
         return give(self.people, command)
 
     def turns(self, number: int = 1, seconds: float = 10.0) -> None:
@@ -159,8 +161,8 @@ class Network:
             self.relay.turn()
             self.clock.advance(timedelta(seconds=seconds))
 
-    def command(self, name: str) -> Command:
-        queue = Queue(self.people)
+    def command(self, name: str) -> ClusterCommand:
+        queue = CommandQueue(self.people)
         queue.refresh()
         found = queue.get(name)
         assert found is not None

@@ -8,26 +8,26 @@ import pytest
 
 from polynya.cluster.network.decide import (
     Accept,
-    Facts,
     GoBack,
-    Limits,
     Next,
-    Process,
+    ObservedProcess,
     Reject,
     Stay,
     Try,
+    UpdateFacts,
+    UpdateLimits,
     decide,
 )
 
-LIMITS = Limits(heartbeat_seconds=120, probation_seconds=600)
+LIMITS = UpdateLimits(heartbeat_seconds=120, probation_seconds=600)
 OLD, NEW, NEWER = "a" * 64, "b" * 64, "c" * 64
-SERVES = Facts(wanted=OLD, serving=Process(OLD, turns=9))
+SERVES = UpdateFacts(wanted=OLD, serving=ObservedProcess(OLD, turns=9))
 PINNED = replace(SERVES, wanted=NEW)
-DOUBTED = Facts(wanted=NEW, serving=Process(NEW), former=OLD, doubted=500.0)
+DOUBTED = UpdateFacts(wanted=NEW, serving=ObservedProcess(NEW), former=OLD, doubted=500.0)
 
 
-def tried(**known: int | float) -> Facts:
-    return replace(PINNED, trial=replace(Process(NEW), **known))  # type: ignore[arg-type]
+def tried(**known: int | float) -> UpdateFacts:
+    return replace(PINNED, trial=replace(ObservedProcess(NEW), **known))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def tried(**known: int | float) -> Facts:
         (replace(DOUBTED, deaths=1), Stay()),
         (replace(DOUBTED, deaths=2), GoBack("it died 2 times since it serves")),
         (
-            replace(DOUBTED, serving=Process(NEW, quiet=130.0)),
+            replace(DOUBTED, serving=ObservedProcess(NEW, quiet=130.0)),
             GoBack("no heartbeat for 130 s since it serves"),
         ),
         (replace(DOUBTED, doubted=0.0, deaths=5), Stay()),
     ],
 )
-def test_what_is_next(facts: Facts, next_: Next) -> None:
+def test_what_is_next(facts: UpdateFacts, next_: Next) -> None:
     assert decide(facts, LIMITS) == next_

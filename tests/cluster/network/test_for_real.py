@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from polynya import __file__ as RUNTIME
-from polynya.cluster.control.wishes import coordination_store
-from polynya.cluster.coordination.store import Register
-from polynya.cluster.network.documents import AgentReport, Command
-from polynya.cluster.network.relay import Queue, give
+from polynya.cluster.control.requests import coordination_store
+from polynya.cluster.coordination.store import DocumentStore
+from polynya.cluster.network.documents import AgentReport, ClusterCommand
+from polynya.cluster.network.relay import CommandQueue, give
 from polynya.cluster.network.update_process import put_pin
 from polynya.model.config.aws import AwsAccess
 from tests.aws import REGION, aws_server, client
@@ -62,7 +62,7 @@ class Gateway:
     def __init__(self, folder: Path, proxy: Proxy) -> None:
         self.folder, self.proxy = folder, proxy
         self.store = coordination_store(PLACE, AwsAccess())
-        self.register = Register(self.store, CLUSTER, SystemRandom())
+        self.document_store = DocumentStore(self.store, CLUSTER, SystemRandom())
         self._log = (folder / "log").open("w+")
         command = [
             sys.executable, "-m", "polynya", "network-agent", "--cluster", CLUSTER, "--name", "gw",
@@ -96,8 +96,8 @@ class Gateway:
     def serves(self) -> None:
         """A command is carried out by whoever serves."""
         now = datetime.now(UTC)
-        name = give(self.register, Command(kind="scale", nodes=2, by="kim", since=now))
-        queue = Queue(self.register)
+        name = give(self.document_store, ClusterCommand(kind="scale", nodes=2, by="kim", since=now))
+        queue = CommandQueue(self.document_store)
 
         def ended() -> bool:
             queue.refresh()
@@ -107,7 +107,7 @@ class Gateway:
         self.until("a command is carried out", ended)
 
     def sign(self) -> AgentReport | None:
-        found = self.register.read(AgentReport, "network-agent")
+        found = self.document_store.read(AgentReport, "network-agent")
         return found.document if found is not None else None
 
 

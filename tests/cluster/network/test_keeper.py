@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cluster.network.update import Keeper, Ports
+from polynya.cluster.network.update import Keeper, KeeperPorts
 from polynya.cluster.network.update_process import (
     FOLDER_VARIABLE,
     PIN,
-    Heartbeat,
+    UpdateHeartbeat,
     package_path,
     put_pin,
     take_pin_back,
@@ -47,7 +47,7 @@ class Child:
         kind = "good" if code is None else (code / "polynya" / "kind").read_text()
         self.kind, self.network = kind, network
         self.version = None if code is None else code.name
-        self.heartbeat, self.code, self.signals = Heartbeat.of(more), None, list[str]()
+        self.heartbeat, self.code, self.signals = UpdateHeartbeat.of(more), None, list[str]()
         assert FOLDER_VARIABLE in more
         if kind.startswith("crashes"):
             self.code = 3
@@ -97,7 +97,7 @@ class Network:
         """Another process of the keeper: those below the one before have ended with it."""
         for one in self.children:
             one.code = -9 if one.code is None else one.code
-        ports = Ports(self.far, self._start, self.signs.append, self.told.append)
+        ports = KeeperPorts(self.far, self._start, self.signs.append, self.told.append)
         self.keeper = Keeper("gateway", self.folder, ports, clock=self.clock)
 
     def _start(self, code: Path | None, more: Mapping[str, str]) -> Child:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from polynya.cluster.control.status import ClusterIs, ClusterStatus, cluster_status, read_cluster
+from polynya.cluster.control.status import ClusterState, ClusterStatus, cluster_status, read_cluster
 from polynya.cluster.coordination.documents import NodeLease
 from polynya.cluster.coordination.store import node_path
 from polynya.cluster.network.commands import Phase, phase_of
@@ -62,7 +62,7 @@ def test_a_cluster_is_stopped_started_and_replaced() -> None:
     lease = NodeLease(node="n1", incarnation="n1.a", state="ready", since=AT)
     assert network.people.write(node_path("n1.a"), lease, None)
     network.turns()
-    assert looks(network).status is ClusterIs.RUNNING
+    assert looks(network).status is ClusterState.RUNNING
     seen = []
     for kind in ("stop", "start", "roll"):
         network.give(kind)
@@ -77,8 +77,8 @@ def test_a_cluster_is_stopped_started_and_replaced() -> None:
         seen.append(looks(network).status)
 
     assert seen == [
-        ClusterIs.STOPPING, ClusterIs.STOPPED, ClusterIs.DEPLOYING, ClusterIs.RUNNING,
-        ClusterIs.DEPLOYING, ClusterIs.RUNNING,
+        ClusterState.STOPPING, ClusterState.STOPPED, ClusterState.DEPLOYING, ClusterState.RUNNING,
+        ClusterState.DEPLOYING, ClusterState.RUNNING,
     ]  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def test_a_phase_keeps_its_beginning_across_processes() -> None:
     network.turns(12)
 
     status = looks(network)
-    assert (status.status, status.since) == (ClusterIs.PENDING_RESOURCES, AT)
+    assert (status.status, status.since) == (ClusterState.PENDING_RESOURCES, AT)
     assert status.reason == "0 of 2 nodes in service; AWS has no more: no Spot capacity"
 
 
@@ -101,13 +101,13 @@ def test_a_network_agent_that_is_not_heard_is_not_believed() -> None:
     network.turns()
     network.groups.settle()
     network.turns(4)
-    assert looks(network).status is ClusterIs.STOPPED
+    assert looks(network).status is ClusterState.STOPPED
     lease = NodeLease(node="n1", incarnation="n1.a", state="ready", since=AT)
     assert network.people.write(node_path("n1.a"), lease, None)
     network.clock.advance(timedelta(minutes=5))
 
     status = looks(network)
-    assert status.status is ClusterIs.RUNNING
+    assert status.status is ClusterState.RUNNING
     assert "the network agent gateway was heard last at 2026-01-01" in status.troubles[0]
 
 
@@ -118,6 +118,6 @@ def test_an_empty_group_is_no_cluster_that_was_cut_off() -> None:
     network.turns()
 
     found = cluster_status(read_cluster(network.store, CLUSTER), ["n1.a"])
-    assert (found.status, found.reason) == (ClusterIs.STOPPED, "its strategy wants no node now")
+    assert (found.status, found.reason) == (ClusterState.STOPPED, "its strategy wants no node now")
     unsure = cluster_status(read_cluster(network.store, CLUSTER), ["n1.a"], unheard="gone")
-    assert unsure.status is ClusterIs.DISCONNECTED
+    assert unsure.status is ClusterState.DISCONNECTED

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.cluster.network.documents import Command, command_path
+from polynya.cluster.network.documents import ClusterCommand, command_path
 from polynya.store.jobs import Bounds, FailedLaunch, GroupFacts, Refresh
 from tests.cluster.network.given import CLUSTER, NOW, Network
 
@@ -267,4 +267,4 @@ def test_a_second_process_goes_on_where_the_first_one_died() -> None:
 
 
 def test_a_command_that_is_unknown_to_the_model_is_none() -> None:
-    assert Command(kind="scale", nodes=3, by="kim", since=NOW).text() == "scale to 3"
+    assert ClusterCommand(kind="scale", nodes=3, by="kim", since=NOW).text() == "scale to 3"

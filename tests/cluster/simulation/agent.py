@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from polynya.cluster.control.wishes import Asked, UnitWishes
+from polynya.cluster.control.requests import PendingRequest, UnitRequests
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Me, Seen, Standing
-from polynya.cluster.coordination.store import Register
-from polynya.cluster.placement import NodeFacts, Proposal, Rules, UnitFacts, propose
+from polynya.cluster.coordination.member_state import MemberState, NodeFacts, NodeIdentity
+from polynya.cluster.coordination.store import DocumentStore
+from polynya.cluster.placement import (
+    PlacementNode,
+    PlacementProposal,
+    PlacementRules,
+    PlacementUnit,
+    propose,
+)
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError
 from tests.cluster.simulation.errands import Errands
@@ -32,13 +38,13 @@ class Watching(Protocol):
     def began_turn(self, agent: Agent) -> None:
         """A turn begins."""
 
-    def knows(self, agent: Agent, standing: Standing) -> None:
+    def knows(self, agent: Agent, member_state: MemberState) -> None:
         """A turn ended with this."""
 
     def begins_step(self, agent: Agent, job: Job) -> None:
         """A job begins a batch."""
 
-    def begins_errand(self, agent: Agent, unit: JobKey, asked: Asked) -> None:
+    def begins_errand(self, agent: Agent, unit: JobKey, asked: PendingRequest) -> None:
         """An agent begins what a person asked of a unit."""
 
     def ended_job(self, agent: Agent, job: Job) -> None:
@@ -63,10 +69,10 @@ class Place:
 
 
 def proposing(
-    nodes: Sequence[NodeFacts], units: Sequence[UnitFacts], current: Mapping[JobKey, str]
-) -> Proposal:
+    nodes: Sequence[PlacementNode], units: Sequence[PlacementUnit], current: Mapping[JobKey, str]
+) -> PlacementProposal:
     """The real placement with its usual rules."""
-    return propose(nodes, units, current, Rules())
+    return propose(nodes, units, current, PlacementRules())
 
 
 class Agent:
@@ -78,7 +84,7 @@ class Agent:
         machine.process = self.process
         place.faults.node_of[self.process.name] = machine.name
         self.jobs: dict[JobKey, Job] = {}
-        self.standing: Standing | None = None
+        self.member_state: MemberState | None = None
         self.draining = False
         self.began = place.world.now
         self._voice: Voice | None = None
@@ -104,25 +110,27 @@ class Agent:
         place = self.place
         try:
             line = StoreLine(place.objects, self.process, place.faults)
-            register = Register(line, CLUSTER, Random(place.world.random.random()))
-            self._errands = Errands(UnitWishes(register, self.machine.name, self._clock))
+            document_store = DocumentStore(line, CLUSTER, Random(place.world.random.random()))
+            self._errands = Errands(UnitRequests(document_store, self.machine.name, self._clock))
             member = place.member(
                 line,
                 CLUSTER,
-                Me(self.machine.name, version="1"),
+                NodeIdentity(self.machine.name, version="1"),
                 proposing,
                 clock=self._clock,
                 random=Random(place.world.random.random()),
             )
-            while self.standing is None or not self.standing.left:
+            while self.member_state is None or not self.member_state.left:
                 self._errands.read()
                 place.watching.began_turn(self)
-                standing = member.turn(self._seen())
-                self._errands.confirm(standing.grants)
-                self.take(standing)
+                member_state = member.turn(self._seen())
+                self._errands.confirm(member_state.grants)
+                self.take(member_state)
                 self._idle = True
-                assert self.standing is not None
-                self.process.wait(0.0 if self.standing.left else self.standing.next_turn_seconds)
+                assert self.member_state is not None
+                self.process.wait(
+                    0.0 if self.member_state.left else self.member_state.next_turn_seconds
+                )
                 self._idle = False
         except PolynyaError as error:
             place.ended(self, error)
@@ -130,10 +138,10 @@ class Agent:
         place.ended(self, None)
         self.process.exit()
 
-    def _seen(self) -> Seen:
+    def _seen(self) -> NodeFacts:
         fenced, self._fenced = self._fenced, {}
         heard = self._voice.heard() if self._voice is not None else {}
-        return Seen(
+        return NodeFacts(
             wanted=self.place.knows(self.machine),
             working=frozenset(self.jobs),
             draining=self.draining,
@@ -141,51 +149,51 @@ class Agent:
             fenced=fenced,
         )
 
-    def take(self, standing: Standing) -> None:
+    def take(self, member_state: MemberState) -> None:
         """Start and stop jobs as the member says."""
-        self.standing = standing
-        self.place.watching.knows(self, standing)
+        self.member_state = member_state
+        self.place.watching.knows(self, member_state)
         for unit, job in self.jobs.items():
-            gone = standing.grants.get(unit) != job.epoch or unit in standing.revoked
+            gone = member_state.grants.get(unit) != job.epoch or unit in member_state.revoked
             gone = gone or unit not in self.place.knows(self.machine)
             if gone or self._makes_room(job):
                 job.stopping = True
-        for unit in standing.grants:
+        for unit in member_state.grants:
             self._start(unit)
         if self._voice is None:
             name = self.process.name
             self._voice = Voice(
-                self.place.stream, self.machine, CLUSTER, standing.incarnation, name
+                self.place.stream, self.machine, CLUSTER, member_state.incarnation, name
             )
             self._voice.listen(self.nudge)
-        self._voice.tell(standing, self.place.loads)
+        self._voice.tell(member_state, self.place.loads)
 
     def _makes_room(self, job: Job) -> bool:
-        assert self._errands is not None and self.standing is not None
-        return self._errands.takes_turns(job, held=self.standing.held)
+        assert self._errands is not None and self.member_state is not None
+        return self._errands.takes_turns(job, held=self.member_state.held)
 
-    def _asked(self, unit: JobKey) -> Asked | None:
+    def _asked(self, unit: JobKey) -> PendingRequest | None:
         """What a job does instead of its work. While the cluster is frozen nothing is begun."""
-        assert self._errands is not None and self.standing is not None
-        asked = None if self.standing.held else self._errands.due(unit)
+        assert self._errands is not None and self.member_state is not None
+        asked = None if self.member_state.held else self._errands.due(unit)
         if asked is not None:
             self.place.watching.begins_errand(self, unit, asked)
         return asked
 
     def _start(self, unit: JobKey) -> None:
-        standing, feed = self.standing, self.place.feeds.get(unit)
-        assert standing is not None
+        member_state, feed = self.member_state, self.place.feeds.get(unit)
+        assert member_state is not None
         if unit in self.jobs or unit in self._fenced or feed is None or self.draining:
             return
         if unit not in self.place.knows(self.machine):
             return
-        granted = unit in standing.grants and unit not in standing.revoked
-        if not granted or self._clock.peek() >= standing.grants_until:
+        granted = unit in member_state.grants and unit not in member_state.revoked
+        if not granted or self._clock.peek() >= member_state.grants_until:
             return
         job = Job(
             unit,
-            standing.grants[unit],
-            standing.incarnation,
+            member_state.grants[unit],
+            member_state.incarnation,
             self.process,
             feed,
             may_begin=self._may_begin,
@@ -196,9 +204,9 @@ class Agent:
         self.process.start(job.run)
 
     def _may_begin(self, job: Job) -> bool:
-        standing = self.standing
-        assert standing is not None
-        if self._clock.monotonic() >= standing.grants_until:
+        member_state = self.member_state
+        assert member_state is not None
+        if self._clock.monotonic() >= member_state.grants_until:
             return False
         self.place.watching.begins_step(self, job)
         return True

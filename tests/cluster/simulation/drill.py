@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from polynya.cluster.control.wishes import Wishes
-from polynya.cluster.coordination.documents import UnitWish
+from polynya.cluster.control.requests import Requests
+from polynya.cluster.coordination.documents import UnitRequest
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError, PolynyaError
 from tests.cluster.simulation.agent import CLUSTER, Agent, Place
@@ -224,12 +224,12 @@ class Drill:
         self._people += 1
         process = Process(world, f"{PERSON} {self._people}")
         line = StoreLine(self.objects, process, self.place.faults)
-        register = Register(line, CLUSTER, Random(world.random.random()))
-        wishes = Wishes(register, process.name, lambda: day(world.now))
+        document_store = DocumentStore(line, CLUSTER, Random(world.random.random()))
+        wishes = Requests(document_store, process.name, lambda: day(world.now))
 
         def live() -> None:
             try:
-                wishes.ask(key, UnitWish(kind=kind, by="", since=day(world.now)))
+                wishes.ask(key, UnitRequest(kind=kind, by="", since=day(world.now)))
                 if back is not None:
                     process.wait(back)
                     wishes.take_back(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from polynya.cluster.control.wishes import Asked, Settled, UnitWishes
+from polynya.cluster.control.requests import FinishedRequest, PendingRequest, UnitRequests
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.work import Job
 
@@ -12,9 +12,9 @@ from tests.cluster.simulation.work import Job
 class Errands:
     """Of one process. What is asked is begun by `due`, and settled once."""
 
-    def __init__(self, wishes: UnitWishes) -> None:
+    def __init__(self, wishes: UnitRequests) -> None:
         self._wishes = wishes
-        self._asked: Mapping[JobKey, Asked] = {}
+        self._asked: Mapping[JobKey, PendingRequest] = {}
         self._settled: dict[JobKey, str] = {}
 
     def read(self) -> None:
@@ -25,7 +25,7 @@ class Errands:
         """See what is asked of the units that are ours."""
         self._asked = self._wishes.confirmed(grants)
 
-    def due(self, unit: JobKey) -> Asked | None:
+    def due(self, unit: JobKey) -> PendingRequest | None:
         """What is to be done with a unit before its work goes on."""
         asked = self._asked.get(unit)
         return None if asked is None or asked.wish == self._settled.get(unit) else asked
@@ -41,4 +41,4 @@ class Errands:
             return
         self._settled[job.unit] = job.asked.wish
         text = "done" if job.carried_out else "it cannot be"
-        self._wishes.settle(Settled(job.unit, job.asked, job.carried_out, text, job.epoch))
+        self._wishes.settle(FinishedRequest(job.unit, job.asked, job.carried_out, text, job.epoch))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Me
+from polynya.cluster.coordination.member_state import NodeIdentity
 from tests.cluster.later_version import object_with_more, record_with_more
 from tests.cluster.simulation import agent
 from tests.cluster.simulation.drill import Under
@@ -69,7 +69,9 @@ class Mixed:
         finally:
             agent.Voice = before  # type: ignore[misc]
 
-    def _member(self, store: StoreLine, cluster: str, me: Me, *args: Any, **more: Any) -> Member:
+    def _member(
+        self, store: StoreLine, cluster: str, me: NodeIdentity, *args: Any, **more: Any
+    ) -> Member:
         if id(store._objects) not in self._watched:
             self._watched.add(id(store._objects))
             store._objects.watchers.append(self._see)

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Seen, Standing
+from polynya.cluster.coordination.member_state import MemberState, NodeFacts
 from tests.cluster.simulation.drill import Under
 from tests.cluster.simulation.many import first_caught, vacuous
 from tests.cluster.simulation.plan import KINDS, drawn
@@ -95,7 +95,7 @@ def test_a_run_in_which_nothing_happens_proves_nothing() -> None:
 class Unusable(Member):
     """Cannot even run, as a planted bug whose signature is out of date."""
 
-    def turn(self, seen: Seen) -> Standing:
+    def turn(self, seen: NodeFacts) -> MemberState:
         """Fails as Python does."""
         raise TypeError("takes 4 positional arguments but 5 were given")
 

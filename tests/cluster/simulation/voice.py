@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from polynya.cluster.coordination.standing import Standing
+from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.gossip.messages import (
     Heartbeat,
     Hint,
     HintKind,
     Sender,
-    UnitHeard,
+    UnitReport,
     heartbeat_records,
     hint_record,
 )
@@ -45,28 +45,28 @@ class Voice:
 
         self._stream.listeners[self._process] = hear
 
-    def tell(self, standing: Standing, loads: Mapping[JobKey, float]) -> None:
+    def tell(self, member_state: MemberState, loads: Mapping[JobKey, float]) -> None:
         """Tell the others what a turn brought, and now and then how it goes."""
-        for kind in sorted({HINTS[one.what] for one in standing.decided if one.what in HINTS}):
+        for kind in sorted({HINTS[one.what] for one in member_state.decided if one.what in HINTS}):
             self._seq += 1
             at = self._machine.wall()
             self._stream.put(hint_record(Hint(kind, self._sender, self._seq, at)))
         if self._machine.elapsed() >= self._beat_at + BEAT_SECONDS:
             self._beat_at = self._machine.elapsed()
             self._seq += 1
-            for record in heartbeat_records(self._heartbeat(standing, loads)):
+            for record in heartbeat_records(self._heartbeat(member_state, loads)):
                 self._stream.put(record)
 
-    def _heartbeat(self, standing: Standing, loads: Mapping[JobKey, float]) -> Heartbeat:
+    def _heartbeat(self, member_state: MemberState, loads: Mapping[JobKey, float]) -> Heartbeat:
         units = tuple(
-            UnitHeard(unit, epoch, loads.get(unit, 1.0), 0.0, 0.0)
-            for unit, epoch in standing.grants.items()
+            UnitReport(unit, epoch, loads.get(unit, 1.0), 0.0, 0.0)
+            for unit, epoch in member_state.grants.items()
         )
         return Heartbeat(
             self._sender,
             self._seq,
             day(self._machine.elapsed()),
-            standing.state or "starting",
+            member_state.state or "starting",
             0.5,
             0.5,
             units,

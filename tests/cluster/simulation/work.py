@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from polynya.cluster.control.wishes import Asked
+from polynya.cluster.control.requests import PendingRequest
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError, PolynyaError
 from tests.cluster.simulation.parts.source import Source
@@ -45,7 +45,7 @@ class Job:
     feed: Feed
     may_begin: Callable[[Job], bool]
     ended: Callable[[Job], None]
-    asked: Asked | None = None
+    asked: PendingRequest | None = None
     stopping: bool = False
     hangs: float = 0.0
     fenced: bool = False
@@ -80,7 +80,7 @@ class Job:
             process.wait(0.5 + 4 * random.random() + hangs)
             handle.commit(min(waiting, MOST_ROWS))
 
-    def _carry_out(self, handle: Handle, asked: Asked) -> None:
+    def _carry_out(self, handle: Handle, asked: PendingRequest) -> None:
         random, process = self.process.world.random, self.process
         hangs, self.hangs = self.hangs, 0.0
         process.wait(0.5 + 4 * random.random() + hangs)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from polynya.cluster.messages import Observed, RunEnded
+from polynya.cluster.messages import JobObserved, RunEnded
 from polynya.cluster.submit.following import SeenBacklog, SubmittedRun
 from polynya.cluster.submit.processes import Submission
 from polynya.cluster.unit import JobKey
@@ -125,7 +125,7 @@ class Following:
         found = []
         while not self.inbox.empty():
             message = self.inbox.get()
-            if isinstance(message, Observed):
+            if isinstance(message, JobObserved):
                 found.append(message.event.type)
             elif isinstance(message, RunEnded):
                 self.error = message.error

@@ -18,7 +18,7 @@ import pytest
 from polynya.cluster.messages import RunEnded
 from polynya.cluster.submit import entry
 from polynya.cluster.submit.processes import ProcessRuns, arguments_of
-from polynya.cluster.submit.workers import Place, RoutedWorkers
+from polynya.cluster.submit.workers import AgentPlace, RoutedWorkers
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
 from polynya.model.errors import ConfigError
@@ -52,7 +52,7 @@ def test_the_script_of_a_job_needs_only_python(tmp_path: Path) -> None:
 def test_a_job_works_here_unless_its_task_wants_it_elsewhere(tmp_path: Path) -> None:
     project = load_project(write_project(tmp_path, users=USERS))
     here = FakeWorkers()
-    place = Place(str(tmp_path), tmp_path, tmp_path, "n1:1:a")
+    place = AgentPlace(str(tmp_path), tmp_path, tmp_path, "n1:1:a")
     workers = RoutedWorkers(here, project.target, place, SimpleQueue(), SystemClock())
 
     workers.start(JOB, project.tasks[0], 1, Backlog(), 5)
@@ -63,7 +63,7 @@ def test_a_job_works_here_unless_its_task_wants_it_elsewhere(tmp_path: Path) -> 
 def test_a_job_for_aws_on_folders_of_this_machine_is_refused(tmp_path: Path) -> None:
     project = load_project(write_project(tmp_path, users=USERS + GLUE))
     inbox: SimpleQueue[Any] = SimpleQueue()
-    place = Place(str(tmp_path), tmp_path, tmp_path, "n1:1:a")
+    place = AgentPlace(str(tmp_path), tmp_path, tmp_path, "n1:1:a")
     workers = RoutedWorkers(FakeWorkers(), project.target, place, inbox, SystemClock())
 
     workers.start(JOB, project.tasks[0], 1, Backlog(), 5).stop()
@@ -89,7 +89,7 @@ def test_a_job_runs_code_that_the_node_names(
     monkeypatch.setenv("POLYNYA_JOB_CODE", code)
     folder = write_project(tmp_path, project=aws_project("http://127.0.0.1:9"), users=USERS + EMR)
     project, inbox = load_project(folder, "dev"), SimpleQueue[Any]()
-    place = Place("s3://acme-config/shop", tmp_path, tmp_path, "n1:1:a")
+    place = AgentPlace("s3://acme-config/shop", tmp_path, tmp_path, "n1:1:a")
     asked: list[Any] = []
 
     def services(engine: Any, _access: Any) -> Any:

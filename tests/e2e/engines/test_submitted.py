@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
-from polynya.cluster.messages import Observed, RunEnded
+from polynya.cluster.messages import JobObserved, RunEnded
 from polynya.cluster.submit import entry
-from polynya.cluster.submit.workers import Place, RoutedWorkers
+from polynya.cluster.submit.workers import AgentPlace, RoutedWorkers
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
 from polynya.model.config.task import StorageTask
@@ -78,7 +78,7 @@ class Cloud:
     ) -> tuple[RoutedWorkers, StorageTask, SimpleQueue[Any]]:
         """The workers of an agent whose service is the given client, and what they say."""
         project, inbox = load_project(self.folder, "dev"), SimpleQueue[Any]()
-        place = Place("s3://acme-config/shop", self.folder, self.folder, owner)
+        place = AgentPlace("s3://acme-config/shop", self.folder, self.folder, owner)
         here: Any = None
         adapter: Callable[..., Any] = EmrServerlessRuns if isinstance(service, Emr) else GlueRuns
         name = "emr" if isinstance(service, Emr) else "glue"
@@ -135,7 +135,7 @@ def awaited(inbox: SimpleQueue[Any], wanted: Callable[[Any], bool]) -> Any:
 
 
 def started(message: Any) -> bool:
-    return isinstance(message, Observed) and isinstance(message.event, JobRunStarted)
+    return isinstance(message, JobObserved) and isinstance(message.event, JobRunStarted)
 
 
 @pytest.mark.parametrize("mode", ["emr_serverless", "glue"])

@@ -24,23 +24,23 @@ from polynya.cluster.coordination.documents import (
     MAX_DOCUMENT_BYTES,
     Count,
     Document,
-    DrainWish,
+    DrainRequest,
     Freeze,
     LeaderLease,
-    MoveWish,
+    MoveRequest,
     Name,
     NodeLease,
-    Ownership,
-    Plan,
-    TaskWish,
+    NodePlan,
+    TaskRequest,
     Text,
     UnitOutcome,
-    UnitWish,
+    UnitOwnership,
+    UnitRequest,
     parse,
 )
-from polynya.cluster.coordination.standing import NodeSeen, Standing
-from polynya.cluster.coordination.store import STORE_ERRORS, Register
-from polynya.cluster.gossip.messages import Picture, Report, UnitHeard, shortened
+from polynya.cluster.coordination.member_state import MemberState, ObservedNode
+from polynya.cluster.coordination.store import STORE_ERRORS, DocumentStore
+from polynya.cluster.gossip.messages import NodeReport, Picture, UnitReport, shortened
 from polynya.cluster.gossip.stream import beat_wait
 from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport
 from polynya.cluster.unit import JobKey
@@ -61,7 +61,7 @@ _LEAST: Final = 60.0
 _BEAT_BYTES: Final = 2560
 
 
-class IllUnit(BaseModel):
+class WaitingUnit(BaseModel):
     """A unit whose work waits for something, as its node told in `epoch`."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -73,7 +73,7 @@ class IllUnit(BaseModel):
     reason: Text = ""
 
 
-class Heard(Document):
+class LeaderReport(Document):
     """`heard`: what a process received while it led.
 
     Attributes:
@@ -86,15 +86,15 @@ class Heard(Document):
     incarnation: Name
     at: datetime
     stream: Text = ""
-    units: tuple[IllUnit, ...] = ()
+    units: tuple[WaitingUnit, ...] = ()
     more: Count = 0
 
 
 def ill_units(
-    own: Report | None, picture: Picture, nodes: Mapping[str, NodeSeen]
-) -> list[UnitHeard]:
+    own: NodeReport | None, picture: Picture, nodes: Mapping[str, ObservedNode]
+) -> list[UnitReport]:
     """The units whose work waits on a node that lives, sorted; of two words the higher epoch."""
-    told: dict[JobKey, UnitHeard] = {}
+    told: dict[JobKey, UnitReport] = {}
     living = {name for name, one in nodes.items() if not one.dead and one.state != "gone"}
     heard = (one.heartbeat for name, one in picture.nodes.items() if name in living)
     for units in (*(one.units for one in heard), own.units if own is not None else ()):
@@ -104,18 +104,20 @@ def ill_units(
     return [told[unit] for unit in sorted(told) if told[unit].is_ill]
 
 
-class Unheard:
+class SilentNodes:
     """Finds nodes that live and send no heartbeats; times in monotonic seconds."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
-    def nodes(self, standing: Standing, picture: Picture, now: float) -> list[str]:
+    def nodes(self, member_state: MemberState, picture: Picture, now: float) -> list[str]:
         """Their names, each once, sorted."""
         living = {
             name: one.node
-            for name, one in standing.nodes.items()
-            if not one.dead and one.state in ("ready", "draining") and name != standing.incarnation
+            for name, one in member_state.nodes.items()
+            if not one.dead
+            and one.state in ("ready", "draining")
+            and name != member_state.incarnation
         }
         self._since = {name: self._since.get(name, now) for name in living}
         longest = _BEATS * beat_wait(len(living) + 1, 1, _BEAT_BYTES, 0, 1.0).seconds
@@ -133,24 +135,24 @@ def _age(picture: Picture, incarnation: str) -> float:
     return heard.age_seconds if heard is not None else float("inf")
 
 
-class HeardWriter:
+class LeaderReportWriter:
     """Writes it while this node leads. `stream`: whether nodes have one at all."""
 
-    def __init__(self, register: Register, clock: Clock, *, stream: bool) -> None:
-        self._register, self._clock, self._stream = register, clock, stream
-        self._unheard = Unheard()
+    def __init__(self, document_store: DocumentStore, clock: Clock, *, stream: bool) -> None:
+        self._document_store, self._clock, self._stream = document_store, clock, stream
+        self._unheard = SilentNodes()
         self._tried_at = float("-inf")
-        self._said: Heard | None = None
+        self._said: LeaderReport | None = None
 
-    def __call__(self, standing: Standing, own: Report | None, picture: Picture) -> None:
+    def __call__(self, member_state: MemberState, own: NodeReport | None, picture: Picture) -> None:
         """Write what changed, if it is time; a store that does not answer is asked again."""
         now = self._clock.monotonic()
-        silent = self._unheard.nodes(standing, picture, now) if self._stream else []
-        if not standing.leading or now - self._tried_at < _EVERY:
+        silent = self._unheard.nodes(member_state, picture, now) if self._stream else []
+        if not member_state.leading or now - self._tried_at < _EVERY:
             return
-        units = ill_units(own, picture, standing.nodes)
-        heard = Heard(
-            incarnation=standing.incarnation,
+        units = ill_units(own, picture, member_state.nodes)
+        heard = LeaderReport(
+            incarnation=member_state.incarnation,
             at=self._clock.now(),
             stream=_trouble(picture.trouble, silent),
             units=tuple(_document(one) for one in units[:MOST_UNITS]),
@@ -166,11 +168,13 @@ class HeardWriter:
             # Only the status waits for it.
             return
 
-    def _write(self, heard: Heard) -> bool:
-        found = self._register.read(Heard, HEARD)
+    def _write(self, heard: LeaderReport) -> bool:
+        found = self._document_store.read(LeaderReport, HEARD)
         unknown = found.document.model_extra if found is not None else None
         heard = heard.model_copy(update=unknown or {})
-        return self._register.write(HEARD, heard, found.version if found is not None else None)
+        return self._document_store.write(
+            HEARD, heard, found.version if found is not None else None
+        )
 
 
 def _trouble(trouble: str | None, silent: Iterable[str]) -> str:
@@ -181,8 +185,8 @@ def _trouble(trouble: str | None, silent: Iterable[str]) -> str:
     return f"nothing is heard of {', '.join(names[:3])}{more}" if names else ""
 
 
-def _document(one: UnitHeard) -> IllUnit:
-    return IllUnit(
+def _document(one: UnitReport) -> WaitingUnit:
+    return WaitingUnit(
         task=one.unit.task,
         name=one.unit.name,
         epoch=one.epoch,
@@ -199,7 +203,7 @@ _THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClusterReading:
     """The documents of a cluster, and what could not be read.
 
     Attributes:
@@ -217,14 +221,14 @@ class Reading:
     freeze: Freeze | None = None
     leases: Mapping[str, NodeLease] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    plans: Mapping[str, Plan] = field(default_factory=dict)
-    units: Mapping[JobKey, Ownership] = field(default_factory=dict)
-    moves: Mapping[JobKey, MoveWish] = field(default_factory=dict)
-    drains: Mapping[str, DrainWish] = field(default_factory=dict)
-    tasks: Mapping[str, TaskWish] = field(default_factory=dict)
-    wishes: Mapping[JobKey, UnitWish] = field(default_factory=dict)
+    plans: Mapping[str, NodePlan] = field(default_factory=dict)
+    units: Mapping[JobKey, UnitOwnership] = field(default_factory=dict)
+    moves: Mapping[JobKey, MoveRequest] = field(default_factory=dict)
+    drains: Mapping[str, DrainRequest] = field(default_factory=dict)
+    tasks: Mapping[str, TaskRequest] = field(default_factory=dict)
+    wishes: Mapping[JobKey, UnitRequest] = field(default_factory=dict)
     outcomes: Mapping[JobKey, UnitOutcome] = field(default_factory=dict)
-    heard: Heard | None = None
+    heard: LeaderReport | None = None
     network: AgentReport | None = None
     troubles: Sequence[str] = ()
 
@@ -235,26 +239,26 @@ def clusters_at(store: ObjectStore) -> list[str]:
     return sorted(paths.name_of(root) for root in roots)
 
 
-def read_cluster(store: ObjectStore, cluster: str) -> Reading:
+def read_cluster(store: ObjectStore, cluster: str) -> ClusterReading:
     """Read the objects of a cluster. Raises what listing them raises."""
     root = paths.element(cluster)
     versions = {info.path.removeprefix(f"{root}/"): info.version for info in store.list(root)}
     found, troubles = _documents(store, root, list(versions))
     leader, freeze = found.get(paths.LEADER), found.get(paths.FREEZE)
     network, heard = found.get(NETWORK_AGENT), found.get(HEARD)
-    return Reading(
+    return ClusterReading(
         leader=leader if isinstance(leader, LeaderLease) else None,
         freeze=freeze if isinstance(freeze, Freeze) else None,
         leases=_named(found, paths.NODES, NodeLease),
         versions=_inside(versions, paths.NODES),
-        plans=_named(found, paths.PLANS, Plan),
-        units=_of_units(found, paths.UNITS, Ownership),
-        moves=_of_units(found, paths.MOVES, MoveWish),
-        drains=_named(found, paths.DRAINS, DrainWish),
-        tasks=_named(found, paths.TASKS, TaskWish),
-        wishes=_of_units(found, paths.WISHES, UnitWish),
+        plans=_named(found, paths.PLANS, NodePlan),
+        units=_of_units(found, paths.UNITS, UnitOwnership),
+        moves=_of_units(found, paths.MOVES, MoveRequest),
+        drains=_named(found, paths.DRAINS, DrainRequest),
+        tasks=_named(found, paths.TASKS, TaskRequest),
+        wishes=_of_units(found, paths.WISHES, UnitRequest),
         outcomes=_of_units(found, paths.OUTCOMES, UnitOutcome),
-        heard=heard if isinstance(heard, Heard) else None,
+        heard=heard if isinstance(heard, LeaderReport) else None,
         network=network if isinstance(network, AgentReport) else None,
         troubles=troubles,
     )
@@ -269,7 +273,7 @@ def lease_versions(store: ObjectStore, cluster: str) -> dict[str, str]:
     )
 
 
-def known_units(reading: Reading) -> list[JobKey]:
+def known_units(reading: ClusterReading) -> list[JobKey]:
     """All units that a plan or an ownership names, sorted."""
     planned = {unit for plan in reading.plans.values() for unit in plan.reasons()}
     return sorted(planned | set(reading.units))
@@ -279,14 +283,14 @@ _KINDS: Final[Mapping[str, type[Document]]] = {
     paths.LEADER: LeaderLease,
     paths.FREEZE: Freeze,
     paths.NODES: NodeLease,
-    paths.PLANS: Plan,
-    paths.UNITS: Ownership,
-    paths.MOVES: MoveWish,
-    paths.DRAINS: DrainWish,
-    paths.TASKS: TaskWish,
-    paths.WISHES: UnitWish,
+    paths.PLANS: NodePlan,
+    paths.UNITS: UnitOwnership,
+    paths.MOVES: MoveRequest,
+    paths.DRAINS: DrainRequest,
+    paths.TASKS: TaskRequest,
+    paths.WISHES: UnitRequest,
     paths.OUTCOMES: UnitOutcome,
-    HEARD: Heard,
+    HEARD: LeaderReport,
     NETWORK_AGENT: AgentReport,
 }
 
@@ -334,7 +338,7 @@ def _inside(by_path: Mapping[str, T], folder: str) -> dict[str, T]:
     }
 
 
-def asked(reading: Reading, alive: Collection[str]) -> tuple[str, ...]:
+def asked(reading: ClusterReading, alive: Collection[str]) -> tuple[str, ...]:
     """All pending requests, with what each waits for; `alive` are the living incarnations."""
     return tuple(
         f"{unit.task}/{unit.name}: {in_words(reading, unit, alive)}"
@@ -342,7 +346,7 @@ def asked(reading: Reading, alive: Collection[str]) -> tuple[str, ...]:
     )
 
 
-def in_words(reading: Reading, unit: JobKey, alive: Collection[str]) -> str:
+def in_words(reading: ClusterReading, unit: JobKey, alive: Collection[str]) -> str:
     """The request for a unit that has one, and what it waits for."""
     wish = reading.wishes[unit]
     of = f" of {wish.dataset}" if wish.dataset is not None else ""
@@ -353,7 +357,7 @@ def in_words(reading: Reading, unit: JobKey, alive: Collection[str]) -> str:
     )
 
 
-def outcome_of(reading: Reading, unit: JobKey) -> str | None:
+def outcome_of(reading: ClusterReading, unit: JobKey) -> str | None:
     """What became of what was asked of a unit last, None when nothing ever was."""
     one = reading.outcomes.get(unit)
     if one is None:
@@ -365,19 +369,19 @@ def outcome_of(reading: Reading, unit: JobKey) -> str | None:
     )
 
 
-def place_of(reading: Reading, unit: JobKey) -> str | None:
+def place_of(reading: ClusterReading, unit: JobKey) -> str | None:
     """Where somebody wants a unit to be, None when that is left to the leader."""
     wish = reading.moves.get(unit)
     return None if wish is None else f"to be on {wish.to}, asked by {by_whom(wish)}"
 
 
-def by_whom(wish: DrainWish | Freeze | MoveWish | TaskWish) -> str:
+def by_whom(wish: DrainRequest | Freeze | MoveRequest | TaskRequest) -> str:
     """Who wished something, since when and why."""
     why = f": {wish.reason}" if wish.reason else ""
     return f"{wish.by} since {wish.since:%Y-%m-%d %H:%M:%S} UTC{why}"
 
 
-def _waits(reading: Reading, unit: JobKey, alive: Collection[str]) -> str:
+def _waits(reading: ClusterReading, unit: JobKey, alive: Collection[str]) -> str:
     stopped = reading.tasks.get(unit.task)
     record = reading.units.get(unit)
     if not alive:
@@ -391,14 +395,14 @@ def _waits(reading: Reading, unit: JobKey, alive: Collection[str]) -> str:
     return f"{record.node} does it, or does so after its step"
 
 
-NodeIs: TypeAlias = Literal["ready", "draining", "gone", "silent"]
-UnitIs: TypeAlias = Literal["owned", "moving", "unowned", "stopped"]
+ShownNodeState: TypeAlias = Literal["ready", "draining", "gone", "silent"]
+ShownUnitState: TypeAlias = Literal["owned", "moving", "unowned", "stopped"]
 
 #: Units of a list in a reason; the rest is counted.
 _NAMED: Final = 3
 
 
-class ClusterIs(StrEnum):
+class ClusterState(StrEnum):
     """The statuses of a cluster."""
 
     DEPLOYING = "Deploying"
@@ -418,7 +422,7 @@ class NodeStatus:
 
     node: str
     incarnation: str
-    state: NodeIs
+    state: ShownNodeState
     reason: str
     since: datetime
     on_demand: bool
@@ -438,7 +442,7 @@ class UnitStatus:
 
     task: str
     name: str
-    state: UnitIs
+    state: ShownUnitState
     node: str | None
     epoch: int
     reason: str
@@ -454,7 +458,7 @@ class UnitStatus:
 class ClusterStatus:
     """A cluster as its objects show it. `asked` is what is to be done with units, see there."""
 
-    status: ClusterIs
+    status: ClusterState
     reason: str
     since: datetime | None
     leader: str | None
@@ -466,19 +470,19 @@ class ClusterStatus:
 
 
 #: What a phase of the group makes of the cluster, whatever its nodes say.
-_OF_GROUP: Final[Mapping[str, ClusterIs]] = {
-    "deleting": ClusterIs.DELETING,
-    "stopping": ClusterIs.STOPPING,
-    "stopped": ClusterIs.STOPPED,
-    "deploying": ClusterIs.DEPLOYING,
-    "deploy-failed": ClusterIs.DEPLOY_FAILED,
-    "pending": ClusterIs.PENDING_RESOURCES,
-    "short": ClusterIs.UNDER_PROVISIONED,
+_OF_GROUP: Final[Mapping[str, ClusterState]] = {
+    "deleting": ClusterState.DELETING,
+    "stopping": ClusterState.STOPPING,
+    "stopped": ClusterState.STOPPED,
+    "deploying": ClusterState.DEPLOYING,
+    "deploy-failed": ClusterState.DEPLOY_FAILED,
+    "pending": ClusterState.PENDING_RESOURCES,
+    "short": ClusterState.UNDER_PROVISIONED,
 }
 
 
 def cluster_status(
-    reading: Reading, silent: Collection[str], *, unheard: str | None = None
+    reading: ClusterReading, silent: Collection[str], *, unheard: str | None = None
 ) -> ClusterStatus:
     """The status of a cluster.
 
@@ -515,7 +519,7 @@ def cluster_status(
     )
 
 
-def _of_stream(reading: Reading, alive: Collection[str]) -> list[str]:
+def _of_stream(reading: ClusterReading, alive: Collection[str]) -> list[str]:
     """Why nodes do not hear each other, as the one that leads says."""
     heard = _heard(reading, alive)
     if heard is None or not heard.stream:
@@ -523,14 +527,14 @@ def _of_stream(reading: Reading, alive: Collection[str]) -> list[str]:
     return [f"workload stream: {heard.stream}; work goes on, hand-offs and balance are slower"]
 
 
-def _heard(reading: Reading, alive: Collection[str]) -> Heard | None:
+def _heard(reading: ClusterReading, alive: Collection[str]) -> LeaderReport | None:
     """What the present leader has received."""
     heard, leader = reading.heard, reading.leader
     leads = heard is not None and leader is not None and leader.incarnation == heard.incarnation
     return heard if heard is not None and leads and heard.incarnation in alive else None
 
 
-def _ill(units: Sequence[UnitStatus], heard: Heard | None) -> list[str]:
+def _ill(units: Sequence[UnitStatus], heard: LeaderReport | None) -> list[str]:
     """Units whose work waits for something, the first of them by name."""
     ill = [one for one in units if one.work is not None]
     said = [f"{one.task}/{one.name} is {one.work} on {one.node}: {one.why}" for one in ill[:_NAMED]]
@@ -538,11 +542,11 @@ def _ill(units: Sequence[UnitStatus], heard: Heard | None) -> list[str]:
     return [*said, f"{more} more units wait: `polynya cluster tasks`"] if more > 0 else said
 
 
-def _nodes(reading: Reading, silent: Collection[str]) -> list[NodeStatus]:
+def _nodes(reading: ClusterReading, silent: Collection[str]) -> list[NodeStatus]:
     owners = [one.owner for one in reading.units.values()]
     found = []
     for incarnation, lease in reading.leases.items():
-        state: NodeIs = "silent" if incarnation in silent else lease.state
+        state: ShownNodeState = "silent" if incarnation in silent else lease.state
         found.append(
             NodeStatus(
                 node=lease.node,
@@ -559,7 +563,7 @@ def _nodes(reading: Reading, silent: Collection[str]) -> list[NodeStatus]:
     return sorted(found, key=lambda one: (one.node, one.since))
 
 
-def _of_node(reading: Reading, lease: NodeLease, state: NodeIs) -> str:
+def _of_node(reading: ClusterReading, lease: NodeLease, state: ShownNodeState) -> str:
     wish = reading.drains.get(lease.node)
     if state == "silent":
         return "its lease is not renewed: others take its units"
@@ -570,7 +574,7 @@ def _of_node(reading: Reading, lease: NodeLease, state: NodeIs) -> str:
     return "it has left" if state == "gone" else ""
 
 
-def _units(reading: Reading, alive: Collection[str]) -> list[UnitStatus]:
+def _units(reading: ClusterReading, alive: Collection[str]) -> list[UnitStatus]:
     planned = {
         unit: (incarnation, reason)
         for incarnation, plan in reading.plans.items()
@@ -585,7 +589,7 @@ def _units(reading: Reading, alive: Collection[str]) -> list[UnitStatus]:
     return [_with_work(one, ill.get(JobKey(one.task, one.name))) for one in found]
 
 
-def _with_work(unit: UnitStatus, ill: IllUnit | None) -> UnitStatus:
+def _with_work(unit: UnitStatus, ill: WaitingUnit | None) -> UnitStatus:
     """The unit with what was told of its work, if that was told by the node that has it."""
     if ill is None or unit.node is None or unit.state == "stopped" or ill.epoch != unit.epoch:
         return unit
@@ -595,12 +599,12 @@ def _with_work(unit: UnitStatus, ill: IllUnit | None) -> UnitStatus:
 
 
 def _unit(
-    reading: Reading, unit: JobKey, planned: tuple[str, str] | None, alive: Collection[str]
+    reading: ClusterReading, unit: JobKey, planned: tuple[str, str] | None, alive: Collection[str]
 ) -> UnitStatus:
     one = reading.units.get(unit)
     owner = one.owner if one is not None and one.owner in alive else None
     stopped = reading.tasks.get(unit.task)
-    state: UnitIs = "owned"
+    state: ShownUnitState = "owned"
     reason = one.reason if one is not None else ""
     since = one.since if one is not None else None
     if stopped is not None and stopped.state == "stopped":
@@ -624,21 +628,21 @@ def _unit(
     )
 
 
-def _of_group(reading: Reading) -> tuple[ClusterIs, str, datetime | None] | None:
+def _of_group(reading: ClusterReading) -> tuple[ClusterState, str, datetime | None] | None:
     """What the group of the cluster says, None when it says no more than the nodes."""
     group = reading.network.group if reading.network is not None else None
     if group is None:
         return None
     if group.phase == "empty" and group.in_service + group.starting + group.ending == 0:
-        return ClusterIs.STOPPED, group.reason, group.since
+        return ClusterState.STOPPED, group.reason, group.since
     if group.phase not in _OF_GROUP:
         return None
     return _OF_GROUP[group.phase], group.reason, group.since
 
 
 def _judged(
-    reading: Reading, nodes: Sequence[NodeStatus], units: Sequence[UnitStatus]
-) -> tuple[ClusterIs, str, datetime | None]:
+    reading: ClusterReading, nodes: Sequence[NodeStatus], units: Sequence[UnitStatus]
+) -> tuple[ClusterState, str, datetime | None]:
     by_state: Mapping[str, list[NodeStatus]] = {
         state: [one for one in nodes if one.state == state]
         for state in ("ready", "draining", "gone", "silent")
@@ -648,20 +652,20 @@ def _judged(
     if not by_state["ready"] and not by_state["draining"]:
         if by_state["silent"]:
             names = ", ".join(sorted({one.node for one in by_state["silent"]}))
-            return ClusterIs.DISCONNECTED, f"no lease is renewed; last had one: {names}", newest
-        return ClusterIs.STOPPED, "all nodes have left" if nodes else "no node ever came", newest
+            return ClusterState.DISCONNECTED, f"no lease is renewed; last had one: {names}", newest
+        return ClusterState.STOPPED, "all nodes have left" if nodes else "no node ever came", newest
     if not ready:
-        return ClusterIs.UNDER_PROVISIONED, "no node is ready: all of them drain", newest
+        return ClusterState.UNDER_PROVISIONED, "no node is ready: all of them drain", newest
     unowned = [one for one in units if one.state == "unowned"]
     if unowned:
         named = ", ".join(one.name for one in unowned[:_NAMED])
         more = f" and {len(unowned) - _NAMED} more" if len(unowned) > _NAMED else ""
         since = min((one.since for one in unowned if one.since is not None), default=newest)
-        return ClusterIs.UNDER_PROVISIONED, f"no node has {named}{more}", since
+        return ClusterState.UNDER_PROVISIONED, f"no node has {named}{more}", since
     counted = f"{len(ready)} node{'' if len(ready) == 1 else 's'}, {len(units)} units"
-    return ClusterIs.RUNNING, counted, min(one.since for one in ready)
+    return ClusterState.RUNNING, counted, min(one.since for one in ready)
 
 
-def _name(reading: Reading, incarnation: str) -> str:
+def _name(reading: ClusterReading, incarnation: str) -> str:
     lease = reading.leases.get(incarnation)
     return lease.node if lease is not None else incarnation

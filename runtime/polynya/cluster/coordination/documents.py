@@ -101,7 +101,7 @@ ListedUnit: TypeAlias = Annotated[tuple[Any, ...], AfterValidator(_named)]
 LeaseVersion: TypeAlias = Annotated[tuple[Any, ...], AfterValidator(_named)]
 
 
-class Wanted(Document):
+class LeaderUnits(Document):
     """`wanted/units`: the units of the leader's configuration, with their fingerprint.
 
     It is for nodes whose own configuration is another one for long.
@@ -115,7 +115,7 @@ class Wanted(Document):
         return keys_of(self.units)
 
 
-class Difference(Document):
+class UnitDifference(Document):
     """`differences/<incarnation>`: how what a process knows differs from what the leader knows.
 
     Attributes:
@@ -136,7 +136,7 @@ def keys_of(units: tuple[tuple[Any, ...], ...]) -> frozenset[JobKey]:
     return frozenset(JobKey(task, name) for task, name, *_ in units)
 
 
-class Plan(Document):
+class NodePlan(Document):
     """`plans/<incarnation>`: the units that a node should have. `number` grows with each write.
 
     Attributes:
@@ -164,7 +164,7 @@ class Plan(Document):
         return self.model_copy(update={"units": listed})
 
 
-class Ownership(Document):
+class UnitOwnership(Document):
     """`units/<task>/<name>`: the process that works on the unit; none when `owner` is None.
 
     `owner` is an incarnation. `epoch` grows by at least 1 with each new owner and never falls.
@@ -185,7 +185,7 @@ class Freeze(Document):
     since: datetime
 
 
-class DrainWish(Document):
+class DrainRequest(Document):
     """`drains/<node>`: the node is to have nothing while this exists."""
 
     by: Text
@@ -193,7 +193,7 @@ class DrainWish(Document):
     since: datetime
 
 
-class MoveWish(Document):
+class MoveRequest(Document):
     """`moves/<task>/<name>`: the unit is to be on the node `to` while this exists."""
 
     to: Name
@@ -202,7 +202,7 @@ class MoveWish(Document):
     since: datetime
 
 
-class TaskWish(Document):
+class TaskRequest(Document):
     """`tasks/<task>`: the task stands still while this says `stopped`."""
 
     state: Literal["stopped", "started"]
@@ -211,7 +211,7 @@ class TaskWish(Document):
     since: datetime
 
 
-class UnitWish(Document):
+class UnitRequest(Document):
     """`wishes/<task>/<name>`: a request for the unit, carried out once before its work continues.
 
     Its owner deletes it when it is done. The nonce tells it from the next one.

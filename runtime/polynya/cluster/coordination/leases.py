@@ -5,8 +5,8 @@ that version, by this machine's monotonic clock. No clock of another machine is 
 
 One listing shows the versions of all leases, and thus which processes renew them. The content of a
 lease is read only where it matters: the leader reads all of them, and a node that wants a unit
-reads the lease of its owner. `Session` renews this process's own lease, `Leadership` that of the
-leader.
+reads the lease of its owner. `NodeSession` renews this process's own lease, `Leadership` that of
+the leader.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from polynya.cluster.coordination.documents import LeaderLease, NodeLease, NodeState
-from polynya.cluster.coordination.standing import Me, Pace, Together
+from polynya.cluster.coordination.member_state import CoordinationPace, NodeIdentity, Together
 from polynya.cluster.coordination.store import (
     BATCH,
     LEADER,
     NODES,
-    Found,
+    DocumentStore,
     GoOn,
-    Register,
+    StoredDocument,
     StoreError,
     attempted,
     incarnation_of,
@@ -100,11 +100,17 @@ class _Known:
     lease: NodeLease | None
 
 
-class Census:
+class LeaseTable:
     """What one node knows of all processes with a lease."""
 
-    def __init__(self, register: Register, clock: Clock, pace: Pace, together: Together) -> None:
-        self._register, self._clock = register, clock
+    def __init__(
+        self,
+        document_store: DocumentStore,
+        clock: Clock,
+        pace: CoordinationPace,
+        together: Together,
+    ) -> None:
+        self._document_store, self._clock = document_store, clock
         self.pace, self._together = pace, together
         self._sightings = Sightings(longest_gap=1.5 * pace.renew)
         self._looked = -math.inf
@@ -118,7 +124,7 @@ class Census:
     def look(self) -> None:
         """See which leases were renewed. Raises what the store raises."""
         asked = self._clock.monotonic()
-        found = self._register.list(NODES)
+        found = self._document_store.list(NODES)
         self._looked = asked
         answered = self._clock.monotonic()
         listed = {name_of(path.removeprefix(f"{NODES}/")): info for path, info in found.items()}
@@ -216,10 +222,10 @@ class Census:
         """What the owners are, as they are now."""
         return {one: self._verdict(one, found) for one, found in self._read(sorted(owners)).items()}
 
-    def _verdict(self, owner: str, found: Found[NodeLease] | StoreError | None) -> Verdict:
+    def _verdict(self, owner: str, found: StoredDocument[NodeLease] | StoreError | None) -> Verdict:
         if found is None:
             return "gone"
-        if not isinstance(found, Found):
+        if not isinstance(found, StoredDocument):
             # Its content no longer matters once it is not renewed.
             return "dead" if self.dead(owner) else "unknown"
         # One that was renewed since then is alive again.
@@ -236,9 +242,11 @@ class Census:
     def _over(known: _Known) -> bool:
         return known.lease is not None and known.lease.state == "gone"
 
-    def _read(self, incarnations: Sequence[str]) -> dict[str, Found[NodeLease] | StoreError | None]:
-        calls: list[Callable[[], Found[NodeLease] | StoreError | None]] = [
-            attempted(partial(self._register.read, NodeLease, node_path(one)))
+    def _read(
+        self, incarnations: Sequence[str]
+    ) -> dict[str, StoredDocument[NodeLease] | StoreError | None]:
+        calls: list[Callable[[], StoredDocument[NodeLease] | StoreError | None]] = [
+            attempted(partial(self._document_store.read, NodeLease, node_path(one)))
             for one in incarnations
         ]
         found = dict(zip(incarnations, self._together(calls), strict=True))
@@ -246,7 +254,7 @@ class Census:
             if one not in self._listed:
                 continue
             size, now = self._listed[one].size, self._clock.monotonic()
-            if isinstance(result, Found):
+            if isinstance(result, StoredDocument):
                 self._known[one] = _Known(size, now, result.document)
                 self._troubles.pop(one, None)
             elif isinstance(result, OperationError):
@@ -259,7 +267,7 @@ class Census:
 _ATTEMPTS: Final = 3
 
 
-class Session:
+class NodeSession:
     """The lease of this process.
 
     Attributes:
@@ -271,8 +279,10 @@ class Session:
         attempts: incarnations of this process. The lease of one that got no answer may come late.
     """
 
-    def __init__(self, register: Register, me: Me, clock: Clock, pace: Pace) -> None:
-        self._register, self._me, self._clock, self._pace = register, me, clock, pace
+    def __init__(
+        self, document_store: DocumentStore, me: NodeIdentity, clock: Clock, pace: CoordinationPace
+    ) -> None:
+        self._document_store, self._me, self._clock, self._pace = document_store, me, clock, pace
         self.before: set[str] = set()
         self.attempts: set[str] = set()
         self.lapses = 0
@@ -309,7 +319,7 @@ class Session:
         attempt, sent = self.incarnation, self._clock.monotonic()
         self.attempts.add(attempt)
         self._be_new()
-        if self._register.write(node_path(attempt), lease, None):
+        if self._document_store.write(node_path(attempt), lease, None):
             self.incarnation = attempt
             self._renewed("ready", sent)
 
@@ -341,28 +351,28 @@ class Session:
         renewed = lease.model_copy(update=update)
         self._leaving = self._leaving or state == "gone"
         sent = self._clock.monotonic()
-        if self._register.write(node_path(self.incarnation), renewed, found.version):
+        if self._document_store.write(node_path(self.incarnation), renewed, found.version):
             self.lapses += sent >= self.until
             self._renewed(state, sent)
 
     def mark_gone(self, other: str) -> None:
         """Let nobody wait for a process that is no more. Raises what the store raises."""
         for _ in range(_ATTEMPTS):
-            found = self._register.read(NodeLease, node_path(other))
+            found = self._document_store.read(NodeLease, node_path(other))
             if found is None or found.document.state == "gone":
                 break
             update = {"state": "gone", "since": self._clock.now()}
             gone = found.document.model_copy(update=update)
-            if self._register.write(node_path(other), gone, found.version):
+            if self._document_store.write(node_path(other), gone, found.version):
                 break
         else:
             # It is waited for as any other process is: until its lease ends.
             return
         self.before.add(other)
 
-    def _read(self) -> Found[NodeLease] | None:
+    def _read(self) -> StoredDocument[NodeLease] | None:
         try:
-            return self._register.read(NodeLease, node_path(self.incarnation))
+            return self._document_store.read(NodeLease, node_path(self.incarnation))
         except OperationError:
             return None
 
@@ -371,7 +381,7 @@ class Session:
         self.until = sent + self._pace.trust * self._pace.ttl
 
     def _be_new(self) -> None:
-        self.incarnation = incarnation_of(self._me.node, self._register.token())
+        self.incarnation = incarnation_of(self._me.node, self._document_store.token())
         self.state = None
         self.until = self._sent = -math.inf
 
@@ -390,8 +400,10 @@ class Leadership:
         configuration: fingerprint of the units that the holder knows, empty when it does not say.
     """
 
-    def __init__(self, register: Register, me: Me, clock: Clock, pace: Pace) -> None:
-        self._register, self._me, self._clock, self._pace = register, me, clock, pace
+    def __init__(
+        self, document_store: DocumentStore, me: NodeIdentity, clock: Clock, pace: CoordinationPace
+    ) -> None:
+        self._document_store, self._me, self._clock, self._pace = document_store, me, clock, pace
         self._sightings = Sightings(longest_gap=1.5 * pace.renew)
         self._sent = self._until = -math.inf
         # Since when we have watched, and since when nobody leads, as we saw it.
@@ -426,7 +438,7 @@ class Leadership:
         Raises what the store raises.
         """
         asked = self._clock.monotonic()
-        found = self._register.read(LeaderLease, LEADER)
+        found = self._document_store.read(LeaderLease, LEADER)
         answered = self._clock.monotonic()
         versions = {LEADER: found.version} if found else {}
         self._sightings.look(versions, asked=asked, answered=answered)
@@ -460,7 +472,9 @@ class Leadership:
         knows = now - self._began >= self._pace.ttl
         return knows or now - self._vacant_since >= _LEFT * self._pace.turn
 
-    def _hold(self, found: Found[LeaderLease], configuration: str, *, willing: bool) -> None:
+    def _hold(
+        self, found: StoredDocument[LeaderLease], configuration: str, *, willing: bool
+    ) -> None:
         if not willing:
             self._until = -math.inf
             self._vacate(found)
@@ -471,12 +485,14 @@ class Leadership:
             if self._write(lease, found.version):
                 self.configuration = configuration
 
-    def _vacate(self, found: Found[LeaderLease]) -> None:
+    def _vacate(self, found: StoredDocument[LeaderLease]) -> None:
         nobody = found.document.model_copy(update={"node": None, "incarnation": None})
-        if self._register.write(LEADER, nobody, found.version):
+        if self._document_store.write(LEADER, nobody, found.version):
             self.holder = None
 
-    def _follow(self, me: str, found: Found[LeaderLease] | None, configuration: str) -> None:
+    def _follow(
+        self, me: str, found: StoredDocument[LeaderLease] | None, configuration: str
+    ) -> None:
         ours = {
             "node": self._me.node,
             "incarnation": me,
@@ -489,7 +505,7 @@ class Leadership:
 
     def _write(self, lease: LeaderLease, version: str | None) -> bool:
         sent = self._clock.monotonic()
-        if not self._register.write(LEADER, lease, version):
+        if not self._document_store.write(LEADER, lease, version):
             return False
         self._sent, self._until = sent, sent + self._pace.trust * self._pace.ttl
         return True

@@ -4,8 +4,8 @@ A turn renews the lease, reads the plan, and claims and releases units; the lead
 
 The leader plans by its own configuration, and each node works by its own. All read the same files,
 seconds apart; but a node may be unable to read them, or may still have what another node never got
-because a file broke. `Knowing` publishes a difference that lasts, and the leader then plans each
-unit on a node that knows it.
+because a file broke. `DifferencePublisher` publishes a difference that lasts, and the leader then
+plans each unit on a node that knows it.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from functools import lru_cache
 from random import Random
 from typing import Final
 
-from polynya.cluster.coordination.documents import Difference, Freeze, Plan, Wanted
-from polynya.cluster.coordination.leases import Census, Leadership, Session
-from polynya.cluster.coordination.ownership import Claims, Holdings, Records
-from polynya.cluster.coordination.planner import Planner, Propose
-from polynya.cluster.coordination.standing import (
+from polynya.cluster.coordination.documents import Freeze, LeaderUnits, NodePlan, UnitDifference
+from polynya.cluster.coordination.leases import Leadership, LeaseTable, NodeSession
+from polynya.cluster.coordination.member_state import (
     SHORTEST,
-    Decided,
-    Me,
-    NodeSeen,
-    Pace,
-    Seen,
-    Standing,
+    CoordinationPace,
+    MemberAction,
+    MemberState,
+    NodeFacts,
+    NodeIdentity,
+    ObservedNode,
     Together,
     one_by_one,
 )
+from polynya.cluster.coordination.ownership import Claims, OwnedUnits, OwnershipRecords
+from polynya.cluster.coordination.planner import Planner, Propose
 from polynya.cluster.coordination.store import (
     DIFFERENCES,
     FREEZE,
     STORE_ERRORS,
     WANTED_UNITS,
-    Found,
-    Register,
+    DocumentStore,
+    StoredDocument,
     difference_path,
     node_of,
     plan_path,
@@ -61,11 +61,11 @@ def fingerprint(units: frozenset[JobKey]) -> str:
     return hashlib.sha256(listed.encode()).hexdigest()[:_DIGITS]
 
 
-class Knowing:
+class DifferencePublisher:
     """Publishes how the units that this process knows differ from the leader's."""
 
-    def __init__(self, register: Register, clock: Clock, pace: Pace) -> None:
-        self._register, self._clock, self._pace = register, clock, pace
+    def __init__(self, document_store: DocumentStore, clock: Clock, pace: CoordinationPace) -> None:
+        self._document_store, self._clock, self._pace = document_store, clock, pace
         self._me = ""
         self._since: float | None = None
         self._told_at: float | None = None
@@ -96,14 +96,14 @@ class Knowing:
     def _tell(self, units: frozenset[JobKey], leaders: str) -> None:
         ours, path = fingerprint(units), difference_path(self._me)
         try:
-            found = self._register.read(Difference, path)
+            found = self._document_store.read(UnitDifference, path)
             version = None if found is None else found.version
         except OperationError:
             # Somebody destroyed it; it is our own.
             found, version = None, self._version()
         if found and (found.document.configuration, found.document.base) == (ours, leaders):
             return
-        wanted = self._register.read(Wanted, WANTED_UNITS)
+        wanted = self._document_store.read(LeaderUnits, WANTED_UNITS)
         if wanted is None or wanted.document.configuration != leaders:
             # The leader is about to write it.
             return
@@ -114,9 +114,9 @@ class Knowing:
             "more": tuple(sorted(units - theirs)),
             "less": tuple(sorted(theirs - units)),
         }
-        before = found.document if found else Difference(configuration=ours, base=leaders)
+        before = found.document if found else UnitDifference(configuration=ours, base=leaders)
         self._told_at = self._clock.monotonic()
-        self._register.write(path, before.model_copy(update=update), version)
+        self._document_store.write(path, before.model_copy(update=update), version)
 
     def _take_back(self) -> None:
         """Delete it, and once more if a write whose answer was lost is made late."""
@@ -124,12 +124,12 @@ class Knowing:
             return
         version = self._version()
         if version is not None:
-            self._register.delete(difference_path(self._me), version)
+            self._document_store.delete(difference_path(self._me), version)
         elif self._clock.monotonic() - self._told_at >= self._pace.learn:
             self._told_at = None
 
     def _version(self) -> str | None:
-        info = self._register.list(DIFFERENCES).get(difference_path(self._me))
+        info = self._document_store.list(DIFFERENCES).get(difference_path(self._me))
         return None if info is None else info.version
 
 
@@ -156,40 +156,47 @@ class Member:
         self,
         store: ObjectStore,
         cluster: str,
-        me: Me,
+        me: NodeIdentity,
         propose: Propose,
         *,
         clock: Clock,
         random: Random,
-        pace: Pace | None = None,
+        pace: CoordinationPace | None = None,
         together: Together = one_by_one,
     ) -> None:
-        pace = pace or Pace()
-        register = Register(store, cluster, random)
-        records = Records(register, together)
+        pace = pace or CoordinationPace()
+        document_store = DocumentStore(store, cluster, random)
+        records = OwnershipRecords(document_store, together)
         self._store, self._cluster, self._me = store, cluster, me
-        self._register, self._clock, self._random, self._pace = register, clock, random, pace
-        self._census = Census(register, clock, pace, together)
-        self._session = Session(register, me, clock, pace)
-        self._leadership = Leadership(register, me, clock, pace)
-        self._knowing = Knowing(register, clock, pace)
-        self._planner = Planner(register, self._census, propose, clock=clock, together=together)
-        self._holdings = Holdings(records, clock, pace)
-        self._claims = Claims(records, self._census, self._holdings, me=me, clock=clock)
+        self._document_store, self._clock, self._random, self._pace = (
+            document_store,
+            clock,
+            random,
+            pace,
+        )
+        self._lease_table = LeaseTable(document_store, clock, pace, together)
+        self._session = NodeSession(document_store, me, clock, pace)
+        self._leadership = Leadership(document_store, me, clock, pace)
+        self._knowing = DifferencePublisher(document_store, clock, pace)
+        self._planner = Planner(
+            document_store, self._lease_table, propose, clock=clock, together=together
+        )
+        self._owned_units = OwnedUnits(records, clock, pace)
+        self._claims = Claims(records, self._lease_table, self._owned_units, me=me, clock=clock)
         self._probed = False
         self._frozen: Freeze | None = None
         self._moves_allowed = False
         self._plan: dict[JobKey, str] = {}
-        self._plan_read: Found[Plan] | None = None
+        self._plan_read: StoredDocument[NodePlan] | None = None
         self._fenced: dict[JobKey, int] = {}
         self._revoked: frozenset[JobKey] = frozenset()
         self._lapses = 0
         self._started = 0.0
         self._failed = self._unfinished = False
-        self._decided: list[Decided] = []
+        self._decided: list[MemberAction] = []
         self._troubles: list[str] = []
 
-    def turn(self, seen: Seen) -> Standing:
+    def turn(self, seen: NodeFacts) -> MemberState:
         """One round: renew the lease, lead if nobody else does, follow the plan.
 
         What fails in the store is among the `troubles` of the result and tried again next time.
@@ -209,15 +216,15 @@ class Member:
             self._reconcile(seen)
             if seen.draining:
                 self._step("leave", lambda: self._leave(seen))
-        return self._standing(seen)
+        return self._member_state(seen)
 
-    def _begin_turn(self, seen: Seen) -> None:
+    def _begin_turn(self, seen: NodeFacts) -> None:
         self._started = self._clock.monotonic()
         self._failed = self._unfinished = False
         # Until the store has said that the cluster is not frozen.
         self._moves_allowed = False
         self._decided, self._troubles = [], []
-        self._holdings.decided, self._holdings.troubles = self._decided, self._troubles
+        self._owned_units.decided, self._owned_units.troubles = self._decided, self._troubles
         for unit, epoch in seen.fenced.items():
             self._fenced[unit] = max(epoch, self._fenced.get(unit, 0))
 
@@ -244,7 +251,7 @@ class Member:
         self._unfinished = self._unfinished or not more
         return more
 
-    def _joined(self, seen: Seen) -> bool:
+    def _joined(self, seen: NodeFacts) -> bool:
         """Whether this node is a member, which it becomes with its first configuration."""
         if self._session.state is None:
             if seen.wanted is None or seen.draining:
@@ -252,26 +259,26 @@ class Member:
             if not self._probed:
                 self._step("probe the store", self._probe)
         if self._probed:
-            if self._census.due or self._leadership.leading or self._claims.waiting:
-                self._step("list the nodes", self._census.look)
+            if self._lease_table.due or self._leadership.leading or self._claims.waiting:
+                self._step("list the nodes", self._lease_table.look)
             if self._session.state is None and not self._failed:
-                self._step("begin a session", lambda: self._session.begin(self._census.listed))
-        if self._holdings.me != self._session.incarnation:
-            self._holdings.begin(self._session.incarnation)
+                self._step("begin a session", lambda: self._session.begin(self._lease_table.listed))
+        if self._owned_units.me != self._session.incarnation:
+            self._owned_units.begin(self._session.incarnation)
             self._plan, self._plan_read = {}, None
         return self._session.state is not None
 
     def _probe(self) -> None:
-        probe(self._store, self._cluster, self._register.token())
+        probe(self._store, self._cluster, self._document_store.token())
         self._probed = True
 
-    def _keep(self, seen: Seen) -> None:
+    def _keep(self, seen: NodeFacts) -> None:
         session, late = self._session, []
-        for one in self._census.processes(self._me.node):
+        for one in self._lease_table.processes(self._me.node):
             ours = one == session.incarnation or one in session.before
             if not ours and one in session.attempts:
                 late.append(one)
-            elif not ours and not self._census.dead(one):
+            elif not ours and not self._lease_table.dead(one):
                 self._troubles.append(
                     f"{NODE_REPLACED.code}: {one} runs with the id of this node, too"
                 )
@@ -281,7 +288,7 @@ class Member:
 
     def _look_for_freeze(self) -> None:
         try:
-            found = self._register.read(Freeze, FREEZE)
+            found = self._document_store.read(Freeze, FREEZE)
         except OperationError as error:
             # That it is there is what counts.
             self._troubles.append(told(error))
@@ -290,20 +297,20 @@ class Member:
             self._frozen = found.document if found is not None else None
         self._moves_allowed = self._frozen is None
 
-    def _look_for_leader(self, seen: Seen) -> None:
+    def _look_for_leader(self, seen: NodeFacts) -> None:
         willing = not seen.draining and seen.wanted is not None and self._session.trusted
         self._leadership.turn(
             self._session.incarnation,
             willing=willing,
-            alone=all(node_of(one) == self._me.node for one in self._census.listed),
+            alone=all(node_of(one) == self._me.node for one in self._lease_table.listed),
             configuration=self._configuration(seen),
             over=self._over,
         )
 
-    def _configuration(self, seen: Seen) -> str:
+    def _configuration(self, seen: NodeFacts) -> str:
         return fingerprint(seen.wanted or frozenset())
 
-    def _tell(self, seen: Seen) -> None:
+    def _tell(self, seen: NodeFacts) -> None:
         """Let the leader know if this node knows other units."""
         if seen.wanted is not None and not seen.draining:
             leaders = self._leadership.configuration
@@ -313,14 +320,18 @@ class Member:
         """Whether a process is known to be no member any more."""
         if incarnation in self._session.before:
             return True
-        lease = self._census.lease(incarnation)
+        lease = self._lease_table.lease(incarnation)
         gone = lease is not None and lease.state == "gone"
-        if incarnation in self._census.listed and not gone and not self._census.dead(incarnation):
+        if (
+            incarnation in self._lease_table.listed
+            and not gone
+            and not self._lease_table.dead(incarnation)
+        ):
             return False
         # It may have begun, or renewed its lease, since the leases were listed.
-        return self._census.verdicts({incarnation})[incarnation] in {"gone", "dead"}
+        return self._lease_table.verdicts({incarnation})[incarnation] in {"gone", "dead"}
 
-    def _lead(self, seen: Seen) -> None:
+    def _lead(self, seen: NodeFacts) -> None:
         if not self._leadership.leading:
             self._planner.resign()
         elif self._moves_allowed:
@@ -334,62 +345,64 @@ class Member:
     def _read_plan(self) -> None:
         """A plan that is not there, or cannot be understood, leaves the last one in force."""
         path, before = plan_path(self._session.incarnation), self._plan_read
-        found = self._register.read(Plan, path, before)
+        found = self._document_store.read(NodePlan, path, before)
         if found is not None and found is not before:
             self._plan_read, self._plan = found, found.document.reasons()
             # A node that has just begun need not watch a dead one for a whole lease itself.
-            self._census.hear(found.document.dead_leases())
+            self._lease_table.hear(found.document.dead_leases())
 
-    def _reconcile(self, seen: Seen) -> None:
+    def _reconcile(self, seen: NodeFacts) -> None:
         """Bring what we own in line with what we are to have."""
         if not self._session.trusted:
             return
         self._doubt_after_lapse()
-        holdings, go_on = self._holdings, self._go_on
-        holdings.fenced(self._fenced, go_on)
+        owned_units, go_on = self._owned_units, self._go_on
+        owned_units.fenced(self._fenced, go_on)
         self._fenced = {}
-        holdings.check(go_on)
-        leaving = holdings.units - self._kept(seen)
+        owned_units.check(go_on)
+        leaving = owned_units.units - self._kept(seen)
         reason = "this node drains" if seen.draining else "the leader wants it elsewhere"
         stops = sorted((leaving & seen.working) - self._revoked)
-        self._decided += [Decided("revoked", unit, reason) for unit in stops]
+        self._decided += [MemberAction("revoked", unit, reason) for unit in stops]
         # A job that is between two tries starts again unless the agent was told to stop it: what
         # goes is released in a turn after that. Who drains starts nothing.
         told_to_stop = leaving if seen.draining else leaving & self._revoked
         self._unfinished = self._unfinished or bool(leaving - told_to_stop)
         self._revoked = leaving
         if self._moves_allowed:
-            holdings.release(told_to_stop - seen.working, reason, go_on)
+            owned_units.release(told_to_stop - seen.working, reason, go_on)
             if not seen.draining:
                 known = seen.wanted or frozenset()
                 more = self._claims.turn([unit for unit in self._plan if unit in known], go_on)
                 self._unfinished = self._unfinished or more
 
-    def _kept(self, seen: Seen) -> Set[JobKey]:
+    def _kept(self, seen: NodeFacts) -> Set[JobKey]:
         """What this node is to have, of what it owns. A freeze leaves everything where it is."""
         if seen.draining:
             return frozenset()
-        return self._plan.keys() if self._frozen is None else self._holdings.units
+        return self._plan.keys() if self._frozen is None else self._owned_units.units
 
-    def _leave(self, seen: Seen) -> None:
+    def _leave(self, seen: NodeFacts) -> None:
         """With nothing left to release, the others need not wait for our lease to run out."""
-        if not seen.working and (self._frozen is not None or not self._holdings.units):
+        if not seen.working and (self._frozen is not None or not self._owned_units.units):
             self._session.keep("gone")
 
     def _doubt_after_lapse(self) -> None:
         if self._lapses != self._session.lapses:
             self._lapses = self._session.lapses
-            self._holdings.doubt()
+            self._owned_units.doubt()
 
-    def _standing(self, seen: Seen) -> Standing:
+    def _member_state(self, seen: NodeFacts) -> MemberState:
         self._doubt_after_lapse()
         session, kept = self._session, self._kept(seen)
         joined = session.state is not None
-        return Standing(
+        return MemberState(
             incarnation=session.incarnation,
-            grants={unit: epoch for unit, epoch in self._holdings.sure().items() if unit in kept},
+            grants={
+                unit: epoch for unit, epoch in self._owned_units.sure().items() if unit in kept
+            },
             grants_until=session.until,
-            revoked=self._holdings.units - kept,
+            revoked=self._owned_units.units - kept,
             state=session.state,
             left=session.state == "gone" or (seen.draining and not joined),
             leader=self._leadership.holder,
@@ -403,32 +416,32 @@ class Member:
             next_turn_seconds=self._next_turn(seen),
         )
 
-    def _unknown(self, seen: Seen) -> dict[JobKey, str]:
+    def _unknown(self, seen: NodeFacts) -> dict[JobKey, str]:
         """Units of the plan that the configuration of this node does not have, so far."""
         if seen.draining or seen.wanted is None:
             return {}
-        missing = self._plan.keys() - seen.wanted - self._holdings.units
+        missing = self._plan.keys() - seen.wanted - self._owned_units.units
         return dict.fromkeys(sorted(missing), "the configuration of this node does not have it")
 
-    def _next_turn(self, seen: Seen) -> float:
+    def _next_turn(self, seen: NodeFacts) -> float:
         """Seconds until the next turn; spread, so that many nodes do not ask at the same time."""
         hurry = self._unfinished or self._failed or seen.draining
         seconds = self._pace.soon if hurry else self._pace.turn
         return seconds * (SHORTEST + (1 - SHORTEST) * self._random.random())
 
-    def _nodes(self) -> dict[str, NodeSeen]:
+    def _nodes(self) -> dict[str, ObservedNode]:
         leading = self._leadership.leading
         drained = self._planner.drained if leading else {}
         planned = self._planner.planned() if leading else None
         seen = {}
-        for one in self._census.listed:
-            lease, node = self._census.lease(one), node_of(one)
-            seen[one] = NodeSeen(
+        for one in self._lease_table.listed:
+            lease, node = self._lease_table.lease(one), node_of(one)
+            seen[one] = ObservedNode(
                 incarnation=one,
                 node=node,
                 state=lease.state if lease is not None else None,
-                dead=self._census.dead(one),
-                silent_seconds=self._census.silent(one),
+                dead=self._lease_table.dead(one),
+                silent_seconds=self._lease_table.silent(one),
                 on_demand=lease is not None and lease.on_demand,
                 drained_by=drained.get(node),
                 planned=None if planned is None else planned.get(one, 0),

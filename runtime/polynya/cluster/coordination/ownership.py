@@ -8,14 +8,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
-from polynya.cluster.coordination.documents import Ownership
-from polynya.cluster.coordination.leases import Census, Verdict
-from polynya.cluster.coordination.standing import SHORTEST, Decided, Me, Pace, Together
+from polynya.cluster.coordination.documents import UnitOwnership
+from polynya.cluster.coordination.leases import LeaseTable, Verdict
+from polynya.cluster.coordination.member_state import (
+    SHORTEST,
+    CoordinationPace,
+    MemberAction,
+    NodeIdentity,
+    Together,
+)
 from polynya.cluster.coordination.store import (
     BATCH,
-    Found,
+    DocumentStore,
     GoOn,
-    Register,
+    StoredDocument,
     StoreError,
     attempted,
     told,
@@ -26,16 +32,16 @@ from polynya.model.error_catalogue.cluster import OWNERSHIP_CONTRADICTS
 from polynya.store.clock import Clock
 
 #: A record as it is, None when there is none, or why it could not be read.
-Read: TypeAlias = Found[Ownership] | StoreError | None
+Read: TypeAlias = StoredDocument[UnitOwnership] | StoreError | None
 #: A record to write, and the version that it replaces: None when there is none.
-Write: TypeAlias = tuple[Ownership, str | None]
+Write: TypeAlias = tuple[UnitOwnership, str | None]
 
 
-class Records:
+class OwnershipRecords:
     """The records below `units/`."""
 
-    def __init__(self, register: Register, together: Together) -> None:
-        self._register, self._together = register, together
+    def __init__(self, document_store: DocumentStore, together: Together) -> None:
+        self._document_store, self._together = document_store, together
 
     def read(self, units: Sequence[JobKey], go_on: GoOn) -> Iterator[dict[JobKey, Read]]:
         """The records, batch after batch, for as long as there is time; the first in any case."""
@@ -44,7 +50,7 @@ class Records:
                 return
             batch = units[start : start + BATCH]
             calls = [
-                attempted(partial(self._register.read, Ownership, unit_path(unit)))
+                attempted(partial(self._document_store.read, UnitOwnership, unit_path(unit)))
                 for unit in batch
             ]
             yield dict(zip(batch, self._together(calls), strict=True))
@@ -52,7 +58,7 @@ class Records:
     def write(self, writes: Mapping[JobKey, Write]) -> dict[JobKey, bool | StoreError]:
         """Write each if it is unchanged. True: written; an error: nobody knows."""
         calls = [
-            attempted(partial(self._register.write, unit_path(unit), record, version))
+            attempted(partial(self._document_store.write, unit_path(unit), record, version))
             for unit, (record, version) in writes.items()
         ]
         return dict(zip(writes, self._together(calls), strict=True))
@@ -67,17 +73,17 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class ClaimLater:
     """Leave it for now."""
 
     reason: str
 
 
-Decision: TypeAlias = Claim | Wait
+Decision: TypeAlias = Claim | ClaimLater
 
 
 def decide(
-    record: Ownership | None,
+    record: UnitOwnership | None,
     *,
     me: str,
     owner: Verdict,
@@ -110,7 +116,7 @@ def decide(
     if waited >= hand_off:
         # Safe: each commit of the former owner is refused from our first one on.
         return Claim(epoch, f"{name} did not release it within {hand_off:.0f} s")
-    return Wait(f"{name} still has it")
+    return ClaimLater(f"{name} still has it")
 
 
 #: A turn makes about five requests besides its claims: for fewer claims than this none is hurried.
@@ -132,7 +138,7 @@ class Allowance:
     hurries: bool
 
 
-def allowance(pace: Pace, nodes: int) -> Allowance:
+def allowance(pace: CoordinationPace, nodes: int) -> Allowance:
     """The share of one node among several.
 
     Units for all nodes can come at one moment. Then every node has saved all that it may, and all
@@ -158,7 +164,7 @@ class _Held:
     read_at: float
 
 
-class Holdings:
+class OwnedUnits:
     """What an incarnation owns.
 
     Attributes:
@@ -167,12 +173,12 @@ class Holdings:
         decided, troubles: of the current turn.
     """
 
-    def __init__(self, records: Records, clock: Clock, pace: Pace) -> None:
+    def __init__(self, records: OwnershipRecords, clock: Clock, pace: CoordinationPace) -> None:
         self._records, self._clock, self._pace = records, clock, pace
         self._held: dict[JobKey, _Held] = {}
         self.me = ""
         self.floors: dict[JobKey, int] = {}
-        self.decided: list[Decided] = []
+        self.decided: list[MemberAction] = []
         self.troubles: list[str] = []
 
     @property
@@ -198,7 +204,7 @@ class Holdings:
         """Its record says that it is ours from now on."""
         self._held[unit] = _Held(epoch, sure=True, read_at=self._clock.monotonic())
         self.floors.pop(unit, None)
-        self.decided.append(Decided("claimed", unit, reason, epoch))
+        self.decided.append(MemberAction("claimed", unit, reason, epoch))
 
     def check(self, go_on: GoOn) -> None:
         """Read the records of what is not sure, and those of some others in rotation."""
@@ -226,32 +232,32 @@ class Holdings:
     def release(self, units: Iterable[JobKey], reason: str, go_on: GoOn) -> None:
         """Release units: then nobody owns them."""
 
-        def freed(record: Ownership, _: JobKey) -> Ownership:
+        def freed(record: UnitOwnership, _: JobKey) -> UnitOwnership:
             update = {"owner": None, "node": None, "since": self._clock.now(), "reason": reason}
             return record.model_copy(update=update)
 
-        def done(unit: JobKey, _: Ownership) -> None:
+        def done(unit: JobKey, _: UnitOwnership) -> None:
             held = self._held.pop(unit)
-            self.decided.append(Decided("released", unit, reason, held.epoch))
+            self.decided.append(MemberAction("released", unit, reason, held.epoch))
 
         self._rewrite(sorted(units)[: self._pace.most], freed, done, go_on)
 
-    def _raise(self, record: Ownership, unit: JobKey) -> Ownership:
+    def _raise(self, record: UnitOwnership, unit: JobKey) -> UnitOwnership:
         epoch = max(record.epoch, self.floors[unit]) + 1
         reason = f"its table was in epoch {self.floors[unit]}"
         return record.model_copy(update={"epoch": epoch, "reason": reason})
 
-    def _raised(self, unit: JobKey, record: Ownership) -> None:
+    def _raised(self, unit: JobKey, record: UnitOwnership) -> None:
         now = self._clock.monotonic()
         self._held[unit] = _Held(record.epoch, sure=True, read_at=now)
         self.floors.pop(unit, None)
-        self.decided.append(Decided("raised", unit, record.reason, record.epoch))
+        self.decided.append(MemberAction("raised", unit, record.reason, record.epoch))
 
     def _rewrite(
         self,
         units: list[JobKey],
-        change: Callable[[Ownership, JobKey], Ownership],
-        done: Callable[[JobKey, Ownership], None],
+        change: Callable[[UnitOwnership, JobKey], UnitOwnership],
+        done: Callable[[JobKey, UnitOwnership], None],
         go_on: GoOn,
     ) -> None:
         """Change records that are still ours; a lost race is seen in the next turn."""
@@ -268,7 +274,7 @@ class Holdings:
                 if isinstance(result, Exception):
                     self.troubles.append(told(result))
 
-    def _ours(self, batch: Mapping[JobKey, Read]) -> dict[JobKey, Found[Ownership]]:
+    def _ours(self, batch: Mapping[JobKey, Read]) -> dict[JobKey, StoredDocument[UnitOwnership]]:
         """The records of units that are ours; the others are lost."""
         ours = {}
         for unit, read in batch.items():
@@ -292,13 +298,13 @@ class Holdings:
         return ours
 
     def _alarm(self, unit: JobKey, epoch: int, reason: str) -> None:
-        self.decided.append(Decided("alarm", unit, reason, epoch))
+        self.decided.append(MemberAction("alarm", unit, reason, epoch))
         self.troubles.append(f"{OWNERSHIP_CONTRADICTS.code}: {unit.task}, {unit.name}: {reason}")
         self._lose(unit, reason)
 
     def _lose(self, unit: JobKey, reason: str) -> None:
         held = self._held.pop(unit)
-        self.decided.append(Decided("lost", unit, reason, held.epoch))
+        self.decided.append(MemberAction("lost", unit, reason, held.epoch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,10 +321,16 @@ class Claims:
     """What this node claims. `waiting`: units that it does not get yet, each with why."""
 
     def __init__(
-        self, records: Records, census: Census, holdings: Holdings, *, me: Me, clock: Clock
+        self,
+        records: OwnershipRecords,
+        lease_table: LeaseTable,
+        owned_units: OwnedUnits,
+        *,
+        me: NodeIdentity,
+        clock: Clock,
     ) -> None:
-        self._records, self._census, self._holdings = records, census, holdings
-        self._me, self._clock, self._pace = me, clock, census.pace
+        self._records, self._lease_table, self._owned_units = records, lease_table, owned_units
+        self._me, self._clock, self._pace = me, clock, lease_table.pace
         self._waiting: dict[JobKey, _Waiting] = {}
         # Claims that may still be made late, each with the version of the record that it replaces.
         self._unsure: dict[JobKey, str | None] = {}
@@ -331,9 +343,9 @@ class Claims:
 
     def turn(self, planned: Collection[JobKey], go_on: GoOn) -> bool:
         """Claim what may be claimed. True when there is more, for a turn that comes soon."""
-        open_ = set(planned) - self._holdings.units
+        open_ = set(planned) - self._owned_units.units
         self._waiting = {unit: one for unit, one in self._waiting.items() if unit in open_}
-        allowed = allowance(self._pace, self._census.renewing())
+        allowed = allowance(self._pace, self._lease_table.renewing())
         self._refill(allowed)
         # Units without a known owner come first, then those that were examined longest ago.
         fresh = sorted(open_ - self._waiting.keys())
@@ -355,13 +367,13 @@ class Claims:
                 if isinstance(read, Exception):
                     continue
                 self._forget_settled(unit, read)
-                held = unit in self._holdings.units
-                if read is not None and read.document.owner == self._holdings.me and not held:
+                held = unit in self._owned_units.units
+                if read is not None and read.document.owner == self._owned_units.me and not held:
                     # One more that comes late only raises the epoch.
                     reason = "a claim that got no answer was made"
-                    self._holdings.take(unit, read.document.epoch, reason)
+                    self._owned_units.take(unit, read.document.epoch, reason)
 
-    def _forget_settled(self, unit: JobKey, read: Found[Ownership] | None) -> None:
+    def _forget_settled(self, unit: JobKey, read: StoredDocument[UnitOwnership] | None) -> None:
         """Forget a claim that can no longer succeed: it only replaces the version that it saw."""
         version = self._unsure.pop(unit, "")
         if version == (None if read is None else read.version):
@@ -375,24 +387,26 @@ class Claims:
 
     def _claim(self, batch: Mapping[JobKey, Read]) -> None:
         now = self._clock.monotonic()
-        owners = {read.document.owner for read in batch.values() if isinstance(read, Found)}
-        others = {one for one in owners if one is not None and one != self._holdings.me}
-        verdicts = self._census.verdicts(others)
+        owners = {
+            read.document.owner for read in batch.values() if isinstance(read, StoredDocument)
+        }
+        others = {one for one in owners if one is not None and one != self._owned_units.me}
+        verdicts = self._lease_table.verdicts(others)
         writes: dict[JobKey, Write] = {}
         for unit, read in batch.items():
             if isinstance(read, Exception):
-                self._holdings.troubles.append(told(read))
+                self._owned_units.troubles.append(told(read))
                 continue
             self._forget_settled(unit, read)
             since = self._since(unit, read, now)
             record = None if read is None else read.document
             decision = decide(
                 record,
-                me=self._holdings.me,
+                me=self._owned_units.me,
                 owner=_verdict(record, verdicts),
                 waited=now - since,
                 hand_off=self._pace.hand_off,
-                floor=self._holdings.floors.get(unit, 0),
+                floor=self._owned_units.floors.get(unit, 0),
             )
             if isinstance(decision, Claim) and self._allowed >= 1:
                 self._allowed -= 1
@@ -401,22 +415,22 @@ class Claims:
                 self._waiting[unit] = _Waiting(read.version, since, now, decision.reason)
         self._write(writes)
 
-    def _since(self, unit: JobKey, read: Found[Ownership] | None, now: float) -> float:
+    def _since(self, unit: JobKey, read: StoredDocument[UnitOwnership] | None, now: float) -> float:
         """When this record was seen first, in its version."""
         waiting = self._waiting.get(unit)
         same = waiting is not None and read is not None and waiting.version == read.version
         return waiting.since if waiting is not None and same else now
 
-    def _ours(self, record: Ownership | None, claim: Claim) -> Ownership:
+    def _ours(self, record: UnitOwnership | None, claim: Claim) -> UnitOwnership:
         now = self._clock.now()
         update = {
-            "owner": self._holdings.me,
+            "owner": self._owned_units.me,
             "node": self._me.node,
             "epoch": claim.epoch,
             "since": now,
             "reason": claim.reason,
         }
-        return (record or Ownership(epoch=0, since=now)).model_copy(update=update)
+        return (record or UnitOwnership(epoch=0, since=now)).model_copy(update=update)
 
     def _write(self, writes: Mapping[JobKey, Write]) -> None:
         for unit, result in self._records.write(writes).items():
@@ -424,15 +438,15 @@ class Claims:
             if result is True:
                 self._unsure.pop(unit, None)
                 self._waiting.pop(unit, None)
-                self._holdings.take(unit, record.epoch, record.reason)
+                self._owned_units.take(unit, record.epoch, record.reason)
                 continue
             # Whatever the store said, it may be written after all: the record will tell.
             self._unsure[unit] = writes[unit][1]
             if isinstance(result, Exception):
-                self._holdings.troubles.append(told(result))
+                self._owned_units.troubles.append(told(result))
 
 
-def _verdict(record: Ownership | None, verdicts: Mapping[str, Verdict]) -> Verdict:
+def _verdict(record: UnitOwnership | None, verdicts: Mapping[str, Verdict]) -> Verdict:
     if record is None or record.owner is None:
         return "gone"
     return verdicts.get(record.owner, "unknown")

@@ -9,15 +9,15 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from polynya.cluster.coordination.documents import (
-    Difference,
-    DrainWish,
-    MoveWish,
-    Plan,
-    Wanted,
+    DrainRequest,
+    LeaderUnits,
+    MoveRequest,
+    NodePlan,
+    UnitDifference,
     keys_of,
 )
-from polynya.cluster.coordination.leases import Census
-from polynya.cluster.coordination.standing import Decided, Seen, Together
+from polynya.cluster.coordination.leases import LeaseTable
+from polynya.cluster.coordination.member_state import MemberAction, NodeFacts, Together
 from polynya.cluster.coordination.store import (
     BATCH,
     DIFFERENCES,
@@ -26,9 +26,9 @@ from polynya.cluster.coordination.store import (
     PLANS,
     WANTED,
     WANTED_UNITS,
+    DocumentCache,
+    DocumentStore,
     GoOn,
-    Register,
-    Shelf,
     attempted,
     difference_path,
     name_of,
@@ -38,14 +38,14 @@ from polynya.cluster.coordination.store import (
     told,
     unit_at,
 )
-from polynya.cluster.placement import Loads, NodeFacts, Proposal, UnitFacts
+from polynya.cluster.placement import Loads, PlacementNode, PlacementProposal, PlacementUnit
 from polynya.cluster.unit import JobKey
 from polynya.model.error_catalogue.cluster import CONFIGURATION_DIFFERS
 from polynya.store.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownUnits:
     """The units that some living node knows, and for each the nodes that do not know it."""
 
     units: frozenset[JobKey]
@@ -53,8 +53,8 @@ class Known:
 
 
 def known(
-    units: frozenset[JobKey], living: Collection[str], told: Mapping[str, Difference]
-) -> Known:
+    units: frozenset[JobKey], living: Collection[str], told: Mapping[str, UnitDifference]
+) -> KnownUnits:
     """Which nodes know which units.
 
     Args:
@@ -77,16 +77,16 @@ def known(
         who = frozenset(nodes)
         unknown_to[unit] = made.setdefault(who, everybody - who)
     # The same set as long as nobody knows more, so that comparing it is cheap.
-    return Known(units | having.keys() if having else units, unknown_to)
+    return KnownUnits(units | having.keys() if having else units, unknown_to)
 
 
-class Knowledge:
+class UnitKnowledge:
     """The units that nodes report to know; publishes those that the leader knows."""
 
-    def __init__(self, register: Register, together: Together) -> None:
-        self._register = register
-        self._wanted = Shelf(register, Wanted, WANTED, together)
-        self._differences = Shelf(register, Difference, DIFFERENCES, together)
+    def __init__(self, document_store: DocumentStore, together: Together) -> None:
+        self._document_store = document_store
+        self._wanted = DocumentCache(document_store, LeaderUnits, WANTED, together)
+        self._differences = DocumentCache(document_store, UnitDifference, DIFFERENCES, together)
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -110,15 +110,15 @@ class Knowledge:
         found = self._wanted.documents.get(WANTED_UNITS)
         if found is not None and found.document.configuration == configuration:
             return
-        before = found.document if found is not None else Wanted(configuration="")
+        before = found.document if found is not None else LeaderUnits(configuration="")
         update = {"configuration": configuration, "units": tuple(sorted(units))}
         wanted = before.model_copy(update=update)
         # A damaged object is overwritten: it is the leader's own.
         version = found.version if found is not None else self._wanted.damaged(WANTED_UNITS)
-        if self._register.write(WANTED_UNITS, wanted, version):
+        if self._document_store.write(WANTED_UNITS, wanted, version):
             self._wanted.wrote(WANTED_UNITS, wanted)
 
-    def known(self, units: frozenset[JobKey], living: Collection[str]) -> Known:
+    def known(self, units: frozenset[JobKey], living: Collection[str]) -> KnownUnits:
         """What is known where; see `known`."""
         return known(units, living, self._told())
 
@@ -128,7 +128,7 @@ class Knowledge:
         documents = self._differences.documents.items()
         return [(path, found.version) for path, found in documents if path not in here]
 
-    def _told(self) -> dict[str, Difference]:
+    def _told(self) -> dict[str, UnitDifference]:
         return {
             name_of(path.removeprefix(f"{DIFFERENCES}/")): found.document
             for path, found in self._differences.documents.items()
@@ -140,7 +140,7 @@ Plans = Mapping[str, Mapping[JobKey, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlanChange:
     """The plan of one incarnation should have these units. `loses`: it loses some present ones."""
 
     incarnation: str
@@ -148,7 +148,7 @@ class Change:
     loses: bool
 
 
-def changes(stored: Plans, desired: Plans) -> list[Change]:
+def changes(stored: Plans, desired: Plans) -> list[PlanChange]:
     """The plans to write now; first those that lose units.
 
     A plan gets a unit only when no other plan has it: a moving unit leaves its old plan first, and
@@ -169,11 +169,11 @@ def changes(stored: Plans, desired: Plans) -> list[Change]:
             if holders.get(unit, set()) <= {incarnation}
         }
         if units.keys() != now.keys():
-            found.append(Change(incarnation, units, loses=not now.keys() <= units.keys()))
+            found.append(PlanChange(incarnation, units, loses=not now.keys() <= units.keys()))
     return sorted(found, key=lambda change: not change.loses)
 
 
-def assignment(plans: Iterable[tuple[str, Plan]], living: frozenset[str]) -> dict[JobKey, str]:
+def assignment(plans: Iterable[tuple[str, NodePlan]], living: frozenset[str]) -> dict[JobKey, str]:
     """Which incarnation has each unit by the plans that were found.
 
     Two plans name one unit when a leader wrote once more after losing its term. Then the plan of a
@@ -195,7 +195,7 @@ def by_incarnation(
 
 #: `placement.propose` with its rules.
 Propose: TypeAlias = Callable[
-    [Sequence[NodeFacts], Sequence[UnitFacts], Mapping[JobKey, str]], Proposal
+    [Sequence[PlacementNode], Sequence[PlacementUnit], Mapping[JobKey, str]], PlacementProposal
 ]
 
 #: Leases that are deleted in one turn at most.
@@ -204,10 +204,10 @@ _NOBODY: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlanningResult:
     """What a leader did in a turn. `unfinished`: there is more to write or to read."""
 
-    decided: tuple[Decided, ...] = ()
+    decided: tuple[MemberAction, ...] = ()
     troubles: tuple[str, ...] = ()
     unfinished: bool = False
 
@@ -217,19 +217,23 @@ class Planner:
 
     def __init__(
         self,
-        register: Register,
-        census: Census,
+        document_store: DocumentStore,
+        lease_table: LeaseTable,
         propose: Propose,
         *,
         clock: Clock,
         together: Together,
     ) -> None:
-        self._register, self._census, self._propose = register, census, propose
-        self._clock, self._pace, self._together = clock, census.pace, together
-        self._plans = Shelf(register, Plan, PLANS, together)
-        self._drains = Shelf(register, DrainWish, DRAINS, together)
-        self._moves = Shelf(register, MoveWish, MOVES, together)
-        self._knowledge = Knowledge(register, together)
+        self._document_store, self._lease_table, self._propose = (
+            document_store,
+            lease_table,
+            propose,
+        )
+        self._clock, self._pace, self._together = clock, lease_table.pace, together
+        self._plans = DocumentCache(document_store, NodePlan, PLANS, together)
+        self._drains = DocumentCache(document_store, DrainRequest, DRAINS, together)
+        self._moves = DocumentCache(document_store, MoveRequest, MOVES, together)
+        self._knowledge = UnitKnowledge(document_store, together)
         self._placed: dict[JobKey, str] | None = None
         self._reasons: dict[JobKey, str] = {}
         self._moved_at: dict[JobKey, float] = {}
@@ -238,7 +242,7 @@ class Planner:
         self._proposed_at = -math.inf
         #: Edition of the plans in which they were as they should be.
         self._settled: int | None = None
-        self._parsed: dict[str, tuple[Plan, Mapping[JobKey, str]]] = {}
+        self._parsed: dict[str, tuple[NodePlan, Mapping[JobKey, str]]] = {}
 
     def resign(self) -> None:
         """Another member leads: forget what this one planned."""
@@ -255,7 +259,7 @@ class Planner:
         """How many units each plan has."""
         return {one: len(plan.units) for one, plan in self._stored().items()}
 
-    def turn(self, term: int, seen: Seen, configuration: str, go_on: GoOn) -> Planned:
+    def turn(self, term: int, seen: NodeFacts, configuration: str, go_on: GoOn) -> PlanningResult:
         """Plan once. Raises what the store raises.
 
         Args:
@@ -265,51 +269,53 @@ class Planner:
             go_on: whether there is time for more.
         """
         complete = [
-            self._census.study(go_on),
+            self._lease_table.study(go_on),
             self._plans.refresh(go_on),
             self._drains.refresh(go_on),
             self._moves.refresh(go_on),
             self._knowledge.refresh(go_on),
         ]
         troubles = (
-            *self._census.troubles,
+            *self._lease_table.troubles,
             *self._plans.troubles,
             *self._drains.troubles,
             *self._moves.troubles,
             *self._knowledge.troubles,
         )
         if not all(complete) or seen.wanted is None:
-            return Planned(troubles=troubles, unfinished=seen.wanted is not None)
+            return PlanningResult(troubles=troubles, unfinished=seen.wanted is not None)
         self._knowledge.publish(seen.wanted, configuration)
         nodes = self._nodes()
         known = self._knowledge.known(seen.wanted, [one.incarnation for one in nodes])
         decided = self._place(nodes, seen, known)
         wrong, unfinished = self._write(term, go_on)
         self._tidy()
-        return Planned(tuple(decided), (*troubles, *wrong), unfinished)
+        return PlanningResult(tuple(decided), (*troubles, *wrong), unfinished)
 
-    def _nodes(self) -> list[NodeFacts]:
+    def _nodes(self) -> list[PlacementNode]:
         drained, facts = self.drained, []
-        for incarnation in sorted(self._census.listed):
-            lease = self._census.lease(incarnation)
-            if lease is None or lease.state == "gone" or self._census.dead(incarnation):
+        for incarnation in sorted(self._lease_table.listed):
+            lease = self._lease_table.lease(incarnation)
+            if lease is None or lease.state == "gone" or self._lease_table.dead(incarnation):
                 continue
             # It would never hear of what is planned for it if its plan cannot be written.
             hears = self._understood(incarnation)
             ready = lease.state == "ready" and lease.node not in drained and hears
             facts.append(
-                NodeFacts(
+                PlacementNode(
                     incarnation=incarnation,
                     node=lease.node,
                     state="ready" if ready else "draining",
                     on_demand=lease.on_demand,
                     capacity=lease.capacity,
-                    age_seconds=self._census.age(incarnation),
+                    age_seconds=self._lease_table.age(incarnation),
                 )
             )
         return facts
 
-    def _place(self, nodes: list[NodeFacts], seen: Seen, known: Known) -> list[Decided]:
+    def _place(
+        self, nodes: list[PlacementNode], seen: NodeFacts, known: KnownUnits
+    ) -> list[MemberAction]:
         """Place units: at once if nodes, units or requests changed, else now and then."""
         wanted = known.units
         pins = {
@@ -331,7 +337,7 @@ class Planner:
         self._loads_at = now
         typical = self._loads.typical
         units = [
-            UnitFacts(
+            PlacementUnit(
                 unit=unit,
                 load=self._loads.values.get(unit, typical),
                 heavy=unit in seen.heavy,
@@ -350,14 +356,15 @@ class Planner:
             if move.source is not None:
                 self._moved_at[move.unit] = now
         return [
-            Decided("planned", move.unit, move.reason, node=move.target) for move in proposal.moves
+            MemberAction("planned", move.unit, move.reason, node=move.target)
+            for move in proposal.moves
         ]
 
     def _moved_seconds_ago(self, unit: JobKey, now: float) -> float | None:
         moved = self._moved_at.get(unit)
         return None if moved is None else now - moved
 
-    def _stored(self) -> dict[str, Plan]:
+    def _stored(self) -> dict[str, NodePlan]:
         return {
             name_of(path.removeprefix(f"{PLANS}/")): found.document
             for path, found in self._plans.documents.items()
@@ -389,19 +396,19 @@ class Planner:
         self._settled = None if left else self._plans.edition
         return wrong, bool(left)
 
-    def _write_batch(self, batch: Sequence[Change], term: int) -> list[str]:
-        known, dead = self._plans.documents, tuple(sorted(self._census.dead_leases().items()))
+    def _write_batch(self, batch: Sequence[PlanChange], term: int) -> list[str]:
+        known, dead = self._plans.documents, tuple(sorted(self._lease_table.dead_leases().items()))
         batch = [one for one in batch if self._writable(one.incarnation, term)]
         plans, calls = [], []
         for change in batch:
             path = plan_path(change.incarnation)
-            before = known[path].document if path in known else Plan(term=term, number=0)
+            before = known[path].document if path in known else NodePlan(term=term, number=0)
             update = {"term": term, "number": before.number + 1, "dead": dead}
             plan = before.with_units(change.units).model_copy(update=update)
             # A damaged plan is overwritten: it is the leader's own.
             version = known[path].version if path in known else self._plans.damaged(path)
             plans.append((path, plan))
-            calls.append(attempted(partial(self._register.write, path, plan, version)))
+            calls.append(attempted(partial(self._document_store.write, path, plan, version)))
         wrong = []
         for (path, plan), result in zip(plans, self._together(calls), strict=True):
             if result is True:
@@ -431,17 +438,17 @@ class Planner:
         """Delete long dead objects: leases that nothing renews, and plans without a lease."""
         old = [
             (node_path(one), info.version)
-            for one, info in self._census.listed.items()
-            if self._census.silent(one) >= self._pace.forget
+            for one, info in self._lease_table.listed.items()
+            if self._lease_table.silent(one) >= self._pace.forget
         ]
-        old += self._knowledge.tidy(self._census.listed.keys())
+        old += self._knowledge.tidy(self._lease_table.listed.keys())
         old += [
             (path, found.version)
             for path, found in self._plans.documents.items()
             if not found.document.units
             and found.version
-            and name_of(path.removeprefix(f"{PLANS}/")) not in self._census.listed
+            and name_of(path.removeprefix(f"{PLANS}/")) not in self._lease_table.listed
         ]
         for path, version in old[:_TIDIED]:
-            if self._register.delete(path, version):
+            if self._document_store.delete(path, version):
                 self._plans.deleted(path)

@@ -3,12 +3,12 @@
 **Paths.** Only this module turns names into paths and back. A name is one element of a path: every
 character except letters, digits and `_.-~` is percent-encoded as UTF-8, and so is a leading dot.
 
-**Compare-and-swap** (`Register`). A write whose answer was lost may have happened; an SDK that
+**Compare-and-swap** (`DocumentStore`). A write whose answer was lost may have happened; an SDK that
 retries it then reports that another writer won. So each write has a nonce, and after every answer
 except a clear success the object is read again: an object that holds our nonce is ours.
 
-`Shelf` caches the documents of one folder by version. `probe` proves that a store enforces the
-conditions of writes before a node relies on them.
+`DocumentCache` caches the documents of one folder by version. `probe` proves that a store enforces
+the conditions of writes before a node relies on them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from polynya.cluster.coordination.documents import (
     NewerDocumentError,
     parse,
 )
-from polynya.cluster.coordination.standing import Together
+from polynya.cluster.coordination.member_state import Together
 from polynya.cluster.unit import JobKey
 from polynya.model.error_catalogue.cluster import CONDITIONAL_WRITE_REFUSED, UNCONDITIONAL_WRITES
 from polynya.model.errors import OperationError, PolynyaError
@@ -137,7 +137,7 @@ _TOKEN_BITS: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[Doc]):
+class StoredDocument(Generic[Doc]):
     """A document, and the version of the object that it was read from."""
 
     document: Doc
@@ -156,7 +156,7 @@ def attempted(call: Callable[[], T]) -> Callable[[], T | StoreError]:
     return attempt
 
 
-class Register:
+class DocumentStore:
     """The documents of one cluster."""
 
     def __init__(self, store: ObjectStore, cluster: str, random: Random) -> None:
@@ -174,7 +174,9 @@ class Register:
             for info in self._store.list(f"{self._root}{folder}")
         }
 
-    def read(self, kind: type[D], path: str, known: Found[D] | None = None) -> Found[D] | None:
+    def read(
+        self, kind: type[D], path: str, known: StoredDocument[D] | None = None
+    ) -> StoredDocument[D] | None:
         """The document at `path`, None when there is no object.
 
         What is still in the version of `known` is that very one; it is not parsed again.
@@ -189,7 +191,7 @@ class Register:
             return None
         if known is not None and known.version == content.version:
             return known
-        return Found(parse(kind, content.data, path), content.version)
+        return StoredDocument(parse(kind, content.data, path), content.version)
 
     def write(self, path: str, document: Document, version: str | None) -> bool:
         """Write if the object is still in `version`, None: if there is none. True: it was written.
@@ -231,24 +233,24 @@ class _Unreadable:
     newer: bool
 
 
-class Shelf(Generic[Doc]):
+class DocumentCache(Generic[Doc]):
     """The documents of one kind in one folder, by their paths.
 
     `troubles` says what cannot be understood, as long as it is there.
     """
 
     def __init__(
-        self, register: Register, kind: type[Doc], folder: str, together: Together
+        self, document_store: DocumentStore, kind: type[Doc], folder: str, together: Together
     ) -> None:
-        self._register, self._kind, self._folder = register, kind, folder
+        self._document_store, self._kind, self._folder = document_store, kind, folder
         self._together = together
-        self._known: dict[str, Found[Doc]] = {}
+        self._known: dict[str, StoredDocument[Doc]] = {}
         self._unreadable: dict[str, _Unreadable] = {}
         #: Another one after each change of what is known.
         self.edition = 0
 
     @property
-    def documents(self) -> Mapping[str, Found[Doc]]:
+    def documents(self) -> Mapping[str, StoredDocument[Doc]]:
         """What could be read, by its path."""
         return self._known
 
@@ -269,7 +271,9 @@ class Shelf(Generic[Doc]):
 
     def refresh(self, go_on: GoOn) -> bool:
         """Read what changed. True when everything is read. Raises what the store raises."""
-        versions = {path: info.version for path, info in self._register.list(self._folder).items()}
+        versions = {
+            path: info.version for path, info in self._document_store.list(self._folder).items()
+        }
         for path in [path for path in self._known if path not in versions]:
             self.deleted(path)
         self._unreadable = {
@@ -289,18 +293,18 @@ class Shelf(Generic[Doc]):
     def wrote(self, path: str, document: Doc) -> None:
         """This is in `path` now, in a version that is not known yet."""
         self._unreadable.pop(path, None)
-        self._know(path, Found(document, ""))
+        self._know(path, StoredDocument(document, ""))
 
     def doubt(self, path: str) -> None:
         """Read it again, even if it seems to be as it was."""
         if (found := self._known.get(path)) is not None:
-            self._know(path, Found(found.document, ""))
+            self._know(path, StoredDocument(found.document, ""))
 
     def deleted(self, path: str) -> None:
         """It is no longer there."""
         self._know(path, None)
 
-    def _know(self, path: str, found: Found[Doc] | None) -> None:
+    def _know(self, path: str, found: StoredDocument[Doc] | None) -> None:
         self.edition += 1
         if found is None:
             self._known.pop(path, None)
@@ -312,7 +316,7 @@ class Shelf(Generic[Doc]):
         return None if found is None else found.version
 
     def _read(self, paths: list[str], versions: Mapping[str, str]) -> None:
-        calls = [attempted(partial(self._register.read, self._kind, path)) for path in paths]
+        calls = [attempted(partial(self._document_store.read, self._kind, path)) for path in paths]
         for path, result in zip(paths, self._together(calls), strict=True):
             if isinstance(result, OperationError):
                 self._know(path, None)

@@ -33,7 +33,7 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitHeard:
+class UnitReport:
     """A unit that a node works on.
 
     Attributes:
@@ -61,11 +61,11 @@ class UnitHeard:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class NodeReport:
     """A node's report of itself; the rest of a heartbeat is added when it is sent."""
 
     state: str
-    units: tuple[UnitHeard, ...]
+    units: tuple[UnitReport, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Heartbeat:
     state: str
     cpu: float | None
     memory: float | None
-    units: tuple[UnitHeard, ...]
+    units: tuple[UnitReport, ...]
     part: int = 1
     parts: int = 1
     left_out: int = 0
@@ -112,7 +112,7 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedHeartbeat:
     """The newest report of one process, and how many seconds ago it was received."""
 
     heartbeat: Heartbeat
@@ -129,7 +129,7 @@ class Picture:
         trouble: why nothing can be sent or received at present, None when all is well.
     """
 
-    nodes: Mapping[str, Heard] = field(default_factory=dict)
+    nodes: Mapping[str, ReceivedHeartbeat] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     trouble: str | None = None
 
@@ -212,7 +212,7 @@ MOST_ADDRESSEES: Final = 64
 
 @dataclass(slots=True)
 class _Part:
-    units: list[UnitHeard]
+    units: list[UnitReport]
     size: int
 
 
@@ -259,7 +259,7 @@ def hint_record(hint: Hint) -> bytes:
     return _bytes({**_head(hint.kind, hint.sender, hint.seq, hint.at), "to": to})
 
 
-def _importance(unit: UnitHeard) -> tuple[float, float, str, str]:
+def _importance(unit: UnitReport) -> tuple[float, float, str, str]:
     return -unit.backlog_seconds, -unit.load, *unit.unit
 
 
@@ -289,7 +289,7 @@ def _of_heartbeat(heartbeat: Heartbeat) -> dict[str, Any]:
     }
 
 
-def _of_unit(unit: UnitHeard) -> dict[str, Any]:
+def _of_unit(unit: UnitReport) -> dict[str, Any]:
     more = {"state": unit.state, "reason": shortened(unit.reason)}
     return {
         "task": unit.unit.task,
@@ -393,10 +393,10 @@ def _heartbeat(found: dict[str, Any], sender: Sender, seq: int, at: datetime) ->
     )
 
 
-def _unit(found: object) -> UnitHeard:
+def _unit(found: object) -> UnitReport:
     if not isinstance(found, dict):
         raise ValueError("no unit")  # noqa: TRY004 - what is wrong is a value of the record
-    return UnitHeard(
+    return UnitReport(
         unit=JobKey(_text(found["task"]), _text(found["name"])),
         epoch=_whole(found["epoch"]),
         load=_number(found["load"]),

@@ -21,16 +21,16 @@ from typing import Final, Protocol
 
 from polynya.cluster.gossip.messages import (
     Busy,
-    Heard,
     Heartbeat,
     Hint,
     HintKind,
     Host,
+    NodeReport,
     Picture,
-    Report,
+    ReceivedHeartbeat,
     Sender,
     Skipped,
-    UnitHeard,
+    UnitReport,
     heartbeat_records,
     hint_record,
     read_record,
@@ -57,14 +57,14 @@ _SPREAD: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitTime:
     """How many seconds to wait, and why."""
 
     seconds: float
     reason: str
 
 
-def read_wait(nodes: int, refusals: int, draw: float) -> Wait:
+def read_wait(nodes: int, refusals: int, draw: float) -> WaitTime:
     """Time between two reads of one shard.
 
     Args:
@@ -79,11 +79,11 @@ def read_wait(nodes: int, refusals: int, draw: float) -> Wait:
     if refusals:
         longest = max(usual, LONGEST_PAUSE_SECONDS)
         pause = min(usual * 2 ** min(refusals, 16), longest)
-        return Wait(pause * spread, f"refused {refusals} times")
-    return Wait(usual * spread, f"{nodes} nodes share {READS_PER_SECOND:g} reads a second")
+        return WaitTime(pause * spread, f"refused {refusals} times")
+    return WaitTime(usual * spread, f"{nodes} nodes share {READS_PER_SECOND:g} reads a second")
 
 
-def beat_wait(nodes: int, shards: int, size_bytes: int, refusals: int, draw: float) -> Wait:
+def beat_wait(nodes: int, shards: int, size_bytes: int, refusals: int, draw: float) -> WaitTime:
     """Time between two heartbeats.
 
     Args:
@@ -100,8 +100,8 @@ def beat_wait(nodes: int, shards: int, size_bytes: int, refusals: int, draw: flo
     if refusals:
         longest = max(usual, LONGEST_PAUSE_SECONDS)
         pause = min(usual * 2 ** min(refusals, 16), longest)
-        return Wait(pause * spread, f"refused {refusals} times")
-    return Wait(usual * spread, f"{nodes} nodes read {size_bytes} bytes of each")
+        return WaitTime(pause * spread, f"refused {refusals} times")
+    return WaitTime(usual * spread, f"{nodes} nodes read {size_bytes} bytes of each")
 
 
 #: Failures in a row after which a shard is read from its newest record again.
@@ -261,7 +261,7 @@ class _Process:
     at: float
     before: int = 0
     parts: set[int] = field(default_factory=set)
-    units: dict[JobKey, tuple[int, UnitHeard]] = field(default_factory=dict)
+    units: dict[JobKey, tuple[int, UnitReport]] = field(default_factory=dict)
     whole: Heartbeat | None = None
 
     def add(self, heartbeat: Heartbeat, at: float) -> Skipped | None:
@@ -281,12 +281,12 @@ class _Process:
         self.units = {key: told for key, told in self.units.items() if told[0] >= oldest}
         return None
 
-    def heard(self, now: float) -> Heard:
+    def heard(self, now: float) -> ReceivedHeartbeat:
         """The newest heartbeat, put together from its parts."""
         if self.whole is None:
             units = tuple(one for _, one in self.units.values())
             self.whole = replace(self.newest, units=units, part=1, parts=1)
-        return Heard(self.whole, max(now - self.at, 0.0))
+        return ReceivedHeartbeat(self.whole, max(now - self.at, 0.0))
 
 
 class Listener:
@@ -315,7 +315,7 @@ class Listener:
             self.skipped[why.value] += 1
         return wakes
 
-    def heard(self, now: float) -> dict[str, Heard]:
+    def heard(self, now: float) -> dict[str, ReceivedHeartbeat]:
         """What is known of each process, without those that were not heard for long."""
         for name, one in list(self._processes.items()):
             if now - one.at > FORGET_SECONDS:
@@ -353,7 +353,7 @@ _NEWS_SECONDS: Final = 1.0
 #: So many refusals in a row are worth a word.
 
 
-class Teller:
+class HeartbeatSender:
     """Tells for one process; lives in one thread.
 
     `trouble` is why nothing is told at present, None when all is well. `look` says how busy the
@@ -371,20 +371,20 @@ class Teller:
         self._me, self._stream, self._clock, self._draw = me, stream, clock, draw
         self._look = look
         self._numbers = itertools.count(1)
-        self._told: Report | None = None
+        self._told: NodeReport | None = None
         self._told_at = float("-inf")
         self._wait = 0.0
         self._failures = 0
         self.trouble: str | None = None
 
-    def due(self, report: Report | None) -> float:
+    def due(self, report: NodeReport | None) -> float:
         """When the next heartbeat is, in monotonic seconds."""
         if report is None:
             return float("inf")
         news = self._told is not None and self._told.state != report.state
         return self._told_at + (min(_NEWS_SECONDS, self._wait) if news else self._wait)
 
-    def beat(self, report: Report, nodes: int, shards: int) -> None:
+    def beat(self, report: NodeReport, nodes: int, shards: int) -> None:
         """Put a heartbeat; `nodes` share the stream, this one included."""
         busy = self._look()
         heartbeat = Heartbeat(
@@ -450,18 +450,18 @@ class StreamGossip:
         look: Callable[[], Busy] | None = None,
     ) -> None:
         self._clock, self._wake = clock, wake
-        self._teller = Teller(me, stream, clock, draw, look or Host().look)
+        self._teller = HeartbeatSender(me, stream, clock, draw, look or Host().look)
         self._reader = None if wake is None else StreamReader(stream, clock, draw)
         self._listener = Listener(me)
         self._lock = threading.Lock()
         self._changed = threading.Event()
-        self._report: Report | None = None
+        self._report: NodeReport | None = None
         self._hints: deque[tuple[HintKind, tuple[str, ...]]] = deque(maxlen=_MOST_HINTS_SENT)
         self._nodes = 1
         self._broken: str | None = None
         self._stopped = False
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: NodeReport) -> None:
         """See `Gossip`."""
         self._report = report
 
@@ -532,7 +532,7 @@ class StreamGossip:
 class Gossip(Protocol):
     """What a node tells the others and hears of them. Usable from many threads; nothing waits."""
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: NodeReport) -> None:
         """Tell this from now on, with every heartbeat."""
         ...
 
@@ -549,10 +549,10 @@ class Gossip(Protocol):
         ...
 
 
-class Silence:
+class NoGossip:
     """A node without a stream: nobody hears what it tells."""
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: NodeReport) -> None:
         """See `Gossip`."""
 
     def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:

@@ -10,10 +10,10 @@ from threading import Event as Flag
 from typing import Final
 
 from polynya import __version__
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.network.relay import Relay
-from polynya.cluster.network.sign_of_life import Me
-from polynya.cluster.network.update_process import Heartbeat
+from polynya.cluster.network.sign_of_life import AgentIdentity
+from polynya.cluster.network.update_process import UpdateHeartbeat
 from polynya.cluster.systemd import Notify
 from polynya.observe.events import EventSink
 from polynya.observe.metrics import Figures, Metric, MetricsSink, Minute
@@ -28,7 +28,7 @@ _REPORT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class NetworkAgentPorts:
     """The outlets of the network agent.
 
     `alive` is called between two clusters; `ready` once, when all are reached; `report` once a
@@ -46,14 +46,14 @@ class NetworkAgent:
     def __init__(
         self,
         relays: Sequence[Relay],
-        ports: Ports,
+        ports: NetworkAgentPorts,
         *,
         clock: Clock,
         poll_seconds: float,
-        heartbeat: Heartbeat | None = None,
+        heartbeat: UpdateHeartbeat | None = None,
     ) -> None:
         self._relays, self._ports, self._clock = relays, ports, clock
-        self._heartbeat = heartbeat or Heartbeat(None)
+        self._heartbeat = heartbeat or UpdateHeartbeat(None)
         self._poll_seconds = poll_seconds
         self._ready = False
         self._reported = float("-inf")
@@ -92,7 +92,7 @@ METRIC: Final = "NetworkAgentConnected"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class NetworkAgentSettings:
     """What a network agent is started with.
 
     `name` is its own, `clusters` those that it serves; `metrics` takes the figures of each minute.
@@ -105,20 +105,20 @@ class Settings:
 
 
 def make_network_agent(
-    settings: Settings,
+    settings: NetworkAgentSettings,
     store: ObjectStore,
     groups: NodeGroups,
     *,
     clock: Clock,
     notify: Notify,
     tell: EventSink,
-    heartbeat: Heartbeat | None = None,
+    heartbeat: UpdateHeartbeat | None = None,
 ) -> NetworkAgent:
     """Put it together; nothing is read or written yet. `heartbeat` goes to the keeper."""
     random = SystemRandom()
-    me = Me(settings.name, f"{random.getrandbits(64):016x}", __version__)
+    me = AgentIdentity(settings.name, f"{random.getrandbits(64):016x}", __version__)
     relays = [
-        Relay(cluster, Register(store, cluster, random), groups, me, clock=clock, tell=tell)
+        Relay(cluster, DocumentStore(store, cluster, random), groups, me, clock=clock, tell=tell)
         for cluster in dict.fromkeys(settings.clusters)
     ]
 
@@ -135,7 +135,7 @@ def make_network_agent(
         state = "connected" if connected else "disconnected"
         return Minute(clock.now(), relay.cluster, settings.name, state, (figure,))
 
-    ports = Ports(
+    ports = NetworkAgentPorts(
         alive=lambda: notify("WATCHDOG=1"), ready=lambda: notify("READY=1"), report=report
     )
     return NetworkAgent(

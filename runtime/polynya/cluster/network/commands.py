@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Final, Literal, TypeAlias
 
-from polynya.cluster.network.documents import KINDS, TAKEN_WITHIN, Command
+from polynya.cluster.network.documents import KINDS, TAKEN_WITHIN, ClusterCommand
 from polynya.store.jobs import Bounds, GroupFacts, NodeGroups
 
 
@@ -140,7 +140,7 @@ Next: TypeAlias = Take | Ask | Wait | End
 
 
 def decide(
-    command: Command, facts: GroupFacts | None, newer: Command | None, now: datetime
+    command: ClusterCommand, facts: GroupFacts | None, newer: ClusterCommand | None, now: datetime
 ) -> Next:
     """What is next.
 
@@ -162,12 +162,12 @@ def decide(
     return _within(command, step, now)
 
 
-def _overtakes(newer: Command, command: Command) -> bool:
+def _overtakes(newer: ClusterCommand, command: ClusterCommand) -> bool:
     """A stop ends whatever was before it, a start only what it contradicts."""
     return newer.kind == "stop" or command.kind in ("stop", "start")
 
 
-def _within(command: Command, step: Next, now: datetime) -> Next:
+def _within(command: ClusterCommand, step: Next, now: datetime) -> Next:
     longest = _ROLLED_WITHIN if command.kind == "roll" else _THROUGH_WITHIN
     began = command.taken_at or command.since
     if isinstance(step, End) or now - began < longest:
@@ -177,7 +177,7 @@ def _within(command: Command, step: Next, now: datetime) -> Next:
 
 
 def _of_pending(
-    command: Command, facts: GroupFacts | None, newer: Command | None, now: datetime
+    command: ClusterCommand, facts: GroupFacts | None, newer: ClusterCommand | None, now: datetime
 ) -> Next:
     if command.kind not in KINDS:
         known = ", ".join(KINDS)
@@ -196,7 +196,7 @@ def _of_pending(
     return Take(facts.refresh.name if facts.refresh is not None else None)
 
 
-def _impossible(command: Command, facts: GroupFacts) -> str | None:
+def _impossible(command: ClusterCommand, facts: GroupFacts) -> str | None:
     bounds, refresh = facts.bounds, facts.refresh
     if command.kind in ("roll", "scale") and facts.is_stopped:
         return "the cluster is stopped: start it first"
@@ -216,7 +216,7 @@ def _impossible(command: Command, facts: GroupFacts) -> str | None:
     return None
 
 
-def _stop(_command: Command, facts: GroupFacts) -> Next:
+def _stop(_command: ClusterCommand, facts: GroupFacts) -> Next:
     if not facts.is_stopped:
         now, kept = facts.bounds, facts.stopped
         if kept is None or (kept.minimum, kept.maximum) != (now.minimum, now.maximum):
@@ -233,7 +233,7 @@ def _stop(_command: Command, facts: GroupFacts) -> Next:
     return End("done", "no node is left")
 
 
-def _start(command: Command, facts: GroupFacts) -> Next:
+def _start(command: ClusterCommand, facts: GroupFacts) -> Next:
     bounds, kept = facts.bounds, facts.stopped
     if kept is not None and bounds.maximum == 0:
         again = Bounds(kept.minimum, kept.maximum, max(kept.desired, 1))
@@ -249,7 +249,7 @@ def _start(command: Command, facts: GroupFacts) -> Next:
     return _until(facts, bounds.desired)
 
 
-def _scale(command: Command, facts: GroupFacts) -> Next:
+def _scale(command: ClusterCommand, facts: GroupFacts) -> Next:
     desired, wanted = facts.bounds.desired, command.nodes
     if wanted is None:
         return End("failed", "it does not say how many nodes")
@@ -260,7 +260,7 @@ def _scale(command: Command, facts: GroupFacts) -> Next:
     return _until(facts, wanted)
 
 
-def _roll(command: Command, facts: GroupFacts) -> Next:
+def _roll(command: ClusterCommand, facts: GroupFacts) -> Next:
     refresh = facts.refresh
     if refresh is None or refresh.name == command.refresh:
         return Ask(Roll(), "each node is replaced")

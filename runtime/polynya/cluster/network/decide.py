@@ -16,7 +16,7 @@ TURNS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UpdateLimits:
     """Until when a version has to show that it works, and how long one that serves is doubted."""
 
     heartbeat_seconds: float = 120.0
@@ -24,7 +24,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ObservedProcess:
     """What is known of a process.
 
     `turns` are those in which it reached all clusters. `quiet` is for how many seconds it had none,
@@ -38,7 +38,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class UpdateFacts:
     """What is known.
 
     Attributes:
@@ -52,11 +52,11 @@ class Facts:
     """
 
     wanted: str | None
-    serving: Process
+    serving: ObservedProcess
     former: str | None = None
     doubted: float = 0.0
     deaths: int = 0
-    trial: Process | None = None
+    trial: ObservedProcess | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,7 +95,7 @@ Next: TypeAlias = Stay | Try | Accept | Reject | GoBack
 _DEATHS: Final = 2
 
 
-def decide(facts: Facts, limits: Limits) -> Next:
+def decide(facts: UpdateFacts, limits: UpdateLimits) -> Next:
     """What is next."""
     if facts.trial is not None:
         return _of_trial(facts.trial, facts.wanted, limits)
@@ -109,7 +109,7 @@ def decide(facts: Facts, limits: Limits) -> Next:
     return Stay()
 
 
-def _of_trial(trial: Process, wanted: str | None, limits: Limits) -> Next:
+def _of_trial(trial: ObservedProcess, wanted: str | None, limits: UpdateLimits) -> Next:
     if trial.version != wanted:
         return Reject("another version is wanted by now", failed=False)
     if trial.ended is not None:

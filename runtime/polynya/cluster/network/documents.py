@@ -15,13 +15,13 @@ NETWORK_AGENT: Final = "network-agent"
 Kind: TypeAlias = Literal["stop", "start", "roll", "scale"]
 KINDS: Final[tuple[Kind, ...]] = ("stop", "start", "roll", "scale")
 
-CommandIs: TypeAlias = Literal["pending", "taken", "done", "failed", "refused"]
+CommandState: TypeAlias = Literal["pending", "taken", "done", "failed", "refused"]
 
 TAKEN_WITHIN: Final = timedelta(hours=1)
 """A command that nothing took for so long is refused: its sender no longer expects it."""
 
 
-class Command(Document):
+class ClusterCommand(Document):
     """`commands/<id>`: an operator's command for a group, and its outcome.
 
     Attributes:
@@ -39,7 +39,7 @@ class Command(Document):
     by: Text
     reason: Text = ""
     since: datetime
-    state: CommandIs = "pending"
+    state: CommandState = "pending"
     steps: tuple[Name, ...] = ()
     refresh: Text | None = None
     taken_by: Text | None = None
@@ -67,7 +67,7 @@ class Outage(BaseModel):
     reason: Text
 
 
-class Group(BaseModel):
+class GroupReport(BaseModel):
     """The group of a cluster, as the network agent saw it last.
 
     Attributes:
@@ -111,7 +111,7 @@ class AgentReport(Document):
     reason: Text = ""
     renewed_at: datetime
     outage: Outage | None = None
-    group: Group | None = None
+    group: GroupReport | None = None
     update: Text = ""
 
 

@@ -10,18 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from polynya.cluster.coordination.store import STORE_ERRORS, Register, Shelf, told
+from polynya.cluster.coordination.store import STORE_ERRORS, DocumentCache, DocumentStore, told
 from polynya.cluster.network.commands import Ask, End, Take, Wait, decide
 from polynya.cluster.network.documents import (
     COMMANDS,
-    Command,
-    Group,
+    ClusterCommand,
+    GroupReport,
     command_id,
     command_path,
     id_of,
 )
 from polynya.cluster.network.link import Link
-from polynya.cluster.network.sign_of_life import RENEW_SECONDS, Me, SignOfLife, seen_group
+from polynya.cluster.network.sign_of_life import (
+    RENEW_SECONDS,
+    AgentIdentity,
+    SignOfLife,
+    seen_group,
+)
 from polynya.model.errors import OperationError
 from polynya.observe.cluster import (
     CommandChanged,
@@ -39,14 +44,14 @@ T = TypeVar("T")
 _KEPT: Final = timedelta(days=7)
 
 
-def give(register: Register, command: Command) -> str:
+def give(document_store: DocumentStore, command: ClusterCommand) -> str:
     """Put a command into the queue; returns its id.
 
     Raises:
         DependencyError: it is not known whether it was written.
     """
-    name = command_id(command.since, register.token())
-    register.write(command_path(name), command, None)
+    name = command_id(command.since, document_store.token())
+    document_store.write(command_path(name), command, None)
     return name
 
 
@@ -55,36 +60,36 @@ def one_after_the_other(calls: Sequence[Callable[[], T]], /) -> list[T]:
     return [call() for call in calls]
 
 
-class Queue:
+class CommandQueue:
     """The queue of commands as it was read last. Raises what the store raises."""
 
-    def __init__(self, register: Register) -> None:
-        self._register = register
-        self._shelf = Shelf(register, Command, COMMANDS, one_after_the_other)
+    def __init__(self, document_store: DocumentStore) -> None:
+        self._document_store = document_store
+        self._cache = DocumentCache(document_store, ClusterCommand, COMMANDS, one_after_the_other)
 
     @property
     def troubles(self) -> tuple[str, ...]:
         """Commands that cannot be understood, and why."""
-        return self._shelf.troubles
+        return self._cache.troubles
 
     def refresh(self) -> None:
         """Read what changed."""
-        self._shelf.refresh(lambda: True)
+        self._cache.refresh(lambda: True)
 
-    def all(self) -> list[tuple[str, Command]]:
+    def all(self) -> list[tuple[str, ClusterCommand]]:
         """All commands with their ids, the oldest first."""
-        return [(id_of(path), one.document) for path, one in sorted(self._shelf.documents.items())]
+        return [(id_of(path), one.document) for path, one in sorted(self._cache.documents.items())]
 
-    def get(self, name: str) -> Command | None:
+    def get(self, name: str) -> ClusterCommand | None:
         """The command of this id."""
-        found = self._shelf.documents.get(command_path(name))
+        found = self._cache.documents.get(command_path(name))
         return found.document if found is not None else None
 
-    def open(self) -> list[tuple[str, Command]]:
+    def open(self) -> list[tuple[str, ClusterCommand]]:
         """Those with something still to do."""
         return [(name, one) for name, one in self.all() if one.is_open]
 
-    def newer(self, name: str) -> Command | None:
+    def newer(self, name: str) -> ClusterCommand | None:
         """The newest `stop` or `start` after a command that was taken, or done."""
         later = [
             one
@@ -93,26 +98,26 @@ class Queue:
         ]
         return later[-1] if later else None
 
-    def change(self, name: str, command: Command) -> bool:
+    def change(self, name: str, command: ClusterCommand) -> bool:
         """Write what became of a command if it is as it was read, then look again.
 
         False when another process changed it meanwhile.
         """
         path = command_path(name)
-        known = self._shelf.documents.get(path)
-        written = known is not None and self._register.write(path, command, known.version)
+        known = self._cache.documents.get(path)
+        written = known is not None and self._document_store.write(path, command, known.version)
         # Its version is known after the next look only.
-        self._shelf.doubt(path)
+        self._cache.doubt(path)
         self.refresh()
         return written
 
     def tidy(self, now: datetime) -> None:
         """Delete what ended long ago."""
-        for path, found in list(self._shelf.documents.items()):
+        for path, found in list(self._cache.documents.items()):
             ended = found.document.ended_at
             if ended is not None and now - ended > _KEPT:
-                self._register.delete(path, found.version)
-                self._shelf.deleted(path)
+                self._document_store.delete(path, found.version)
+                self._cache.deleted(path)
 
 
 #: A command needs a few requests; more than these mean that something undoes them.
@@ -124,7 +129,7 @@ class Relay:
 
     Args:
         cluster: its name, which is that of its group, too.
-        register: its objects.
+        document_store: its objects.
         groups: the groups of machines.
         me: this process.
         clock: the time; its wall clock is compared with that of a command's sender.
@@ -134,19 +139,19 @@ class Relay:
     def __init__(
         self,
         cluster: str,
-        register: Register,
+        document_store: DocumentStore,
         groups: NodeGroups,
-        me: Me,
+        me: AgentIdentity,
         *,
         clock: Clock,
         tell: EventSink,
     ) -> None:
-        self.cluster, self._register, self._groups = cluster, register, groups
+        self.cluster, self._document_store, self._groups = cluster, document_store, groups
         self._me, self._clock, self._tell = me, clock, tell
-        self._queue = Queue(register)
-        self._sign = SignOfLife(register, me, clock)
+        self._queue = CommandQueue(document_store)
+        self._sign = SignOfLife(document_store, me, clock)
         self._facts: GroupFacts | None = None
-        self._group: Group | None = None
+        self._group: GroupReport | None = None
         self._looked = float("-inf")
         self._told: set[str] = set()
         self.link = Link.at_start(clock.now())
@@ -205,7 +210,7 @@ class Relay:
             if command is None or not command.is_open or not self._step(name, command):
                 return
 
-    def _step(self, name: str, command: Command) -> bool:
+    def _step(self, name: str, command: ClusterCommand) -> bool:
         """One step of an open command. True when the next one may be taken at once."""
         now = self._clock.now()
         step = decide(command, self._facts, self._queue.newer(name), now)
@@ -222,7 +227,7 @@ class Relay:
                 self._end(name, command, step)
         return isinstance(step, Take)
 
-    def _ask(self, name: str, command: Command, step: Ask) -> bool:
+    def _ask(self, name: str, command: ClusterCommand, step: Ask) -> bool:
         """Ask it of the group, and look at what became of it."""
         asked = step.request.name
         try:
@@ -235,14 +240,14 @@ class Relay:
         self._look()
         return True
 
-    def _end(self, name: str, command: Command, step: End) -> None:
+    def _end(self, name: str, command: ClusterCommand, step: End) -> None:
         ended = {"state": step.state, "outcome": step.reason, "ended_at": self._clock.now()}
         self._change(name, command, ended)
 
     def _change(
         self,
         name: str,
-        command: Command,
+        command: ClusterCommand,
         fields: Mapping[str, object],
         *,
         asked: str | None = None,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from polynya.cluster.coordination.store import Register
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.network.commands import phase_of
-from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport, Group, Outage
+from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport, GroupReport, Outage
 from polynya.cluster.network.link import Link
 from polynya.store.clock import Clock
 from polynya.store.jobs import GroupFacts
@@ -25,7 +25,7 @@ _MOST_CHARACTERS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Me:
+class AgentIdentity:
     """This process: its name, a token of its own, the version of Polynya."""
 
     name: str
@@ -36,12 +36,12 @@ class Me:
 class SignOfLife:
     """Renews the object. Raises what the store raises."""
 
-    def __init__(self, register: Register, me: Me, clock: Clock) -> None:
-        self._register, self._me, self._clock = register, me, clock
+    def __init__(self, document_store: DocumentStore, me: AgentIdentity, clock: Clock) -> None:
+        self._document_store, self._me, self._clock = document_store, me, clock
         self._renewed = float("-inf")
         self._said: tuple[bool, str | None, str] | None = None
 
-    def renew(self, link: Link, group: Group | None, *, update: str = "") -> None:
+    def renew(self, link: Link, group: GroupReport | None, *, update: str = "") -> None:
         """Write when that is due, or when it has to say something else.
 
         `update` is what operators have to know of the version of this process.
@@ -50,7 +50,7 @@ class SignOfLife:
         says = (link.connected, group.phase if group is not None else None, update)
         if not due and says == self._said:
             return
-        found = self._register.read(AgentReport, NETWORK_AGENT)
+        found = self._document_store.read(AgentReport, NETWORK_AGENT)
         before = found.document if found is not None else None
         report = AgentReport(
             agent=self._me.name,
@@ -67,11 +67,11 @@ class SignOfLife:
         unknown = before.model_extra if before is not None else None
         report = report.model_copy(update=unknown or {})
         version = found.version if found is not None else None
-        if self._register.write(NETWORK_AGENT, report, version):
+        if self._document_store.write(NETWORK_AGENT, report, version):
             self._renewed, self._said = self._clock.monotonic(), says
 
 
-def _since_then(group: Group | None, before: Group | None) -> Group | None:
+def _since_then(group: GroupReport | None, before: GroupReport | None) -> GroupReport | None:
     """A phase that lasts keeps its beginning, whichever process saw it."""
     if group is None or before is None:
         return group
@@ -88,12 +88,12 @@ def _with_unknown(outage: Outage | None, before: Outage | None) -> Outage | None
     return outage.model_copy(update=before.model_extra or {})
 
 
-def unheard(register: Register, now: datetime) -> str | None:
+def unheard(document_store: DocumentStore, now: datetime) -> str | None:
     """Why no network agent can carry out a command, None when one can.
 
     Raises what the store raises.
     """
-    found = register.read(AgentReport, NETWORK_AGENT)
+    found = document_store.read(AgentReport, NETWORK_AGENT)
     if found is None:
         return "no network agent ever served this cluster"
     return silence(found.document, now)
@@ -110,12 +110,12 @@ def silence(report: AgentReport, now: datetime) -> str | None:
     return None
 
 
-def seen_group(facts: GroupFacts | None, seen_at: datetime) -> Group | None:
+def seen_group(facts: GroupFacts | None, seen_at: datetime) -> GroupReport | None:
     """The group as the sign of life reports it."""
     if facts is None:
         return None
     phase, reason = phase_of(facts)
-    return Group(
+    return GroupReport(
         minimum=facts.bounds.minimum,
         maximum=facts.bounds.maximum,
         desired=facts.bounds.desired,

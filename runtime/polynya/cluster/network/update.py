@@ -17,7 +17,15 @@ from threading import Event as Flag
 from typing import Final
 
 from polynya.cluster.coordination.store import STORE_ERRORS, told
-from polynya.cluster.network.decide import Accept, Facts, GoBack, Limits, Reject, Try, decide
+from polynya.cluster.network.decide import (
+    Accept,
+    GoBack,
+    Reject,
+    Try,
+    UpdateFacts,
+    UpdateLimits,
+    decide,
+)
 from polynya.cluster.network.update_process import Child, Pin, Pulse, Start, fetch, forget, wanted
 from polynya.cluster.systemd import Notify
 from polynya.model.errors import OperationError
@@ -32,7 +40,7 @@ _REMEMBERED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class UpdateRecord:
     """Versions by the digest of their packages; None is the one that is installed.
 
     Attributes:
@@ -54,21 +62,21 @@ class Book:
         return dict(list(found.items())[-_REMEMBERED:])
 
 
-def read_book(folder: Path) -> Book:
+def read_book(folder: Path) -> UpdateRecord:
     """What was remembered; nothing when that cannot be read: then the installed version serves."""
     try:
         found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        return Book(
+        return UpdateRecord(
             serving=_version(found["serving"]),
             former=_version(found["former"]),
             doubted=bool(found["doubted"]),
             failed={str(one): (str(pin), str(why)) for one, (pin, why) in found["failed"].items()},
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return Book()
+        return UpdateRecord()
 
 
-def write_book(folder: Path, book: Book) -> None:
+def write_book(folder: Path, book: UpdateRecord) -> None:
     """Remember it; whole at every moment."""
     partial = folder / f"{_FILE}.partial"
     with partial.open("w", encoding="utf-8") as file:
@@ -92,7 +100,7 @@ _PROCESSES: Final = "processes"
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class KeeperPorts:
     """The ports of a keeper: `start` starts a version, `tell` takes events."""
 
     store: ObjectStore
@@ -113,16 +121,22 @@ class Keeper:
     """
 
     def __init__(
-        self, name: str, folder: Path, ports: Ports, *, clock: Clock, limits: Limits | None = None
+        self,
+        name: str,
+        folder: Path,
+        ports: KeeperPorts,
+        *,
+        clock: Clock,
+        limits: UpdateLimits | None = None,
     ) -> None:
         self._name, self._folder, self._ports, self._clock = name, folder, ports, clock
-        self._limits = limits or Limits()
+        self._limits = limits or UpdateLimits()
         (folder / _VERSIONS).mkdir(parents=True, exist_ok=True)
         forget(folder / _PROCESSES, set())
         self._book = read_book(folder)
         if not self._is_here(self._book.serving):
             # Its folder is gone: what is installed can be started in any case.
-            self._book = Book(failed=self._book.failed)
+            self._book = UpdateRecord(failed=self._book.failed)
         self._pin: Pin | None = None
         self._pin_known = False
         self._trouble = ""
@@ -207,9 +221,9 @@ class Keeper:
                 said = f"the pinned version {_short(self._wanted)} failed: {why}"
                 self._say(said if why is not None else "")
 
-    def _facts(self) -> Facts:
+    def _facts(self) -> UpdateFacts:
         book = self._book
-        return Facts(
+        return UpdateFacts(
             wanted=self._wanted,
             serving=self._serving.known(),
             former=book.former,
@@ -286,7 +300,7 @@ class Keeper:
         book = self._book
         bad, former = book.serving, book.former if self._is_here(book.former) else None
         failed = self._with_failed(bad, reason) if bad is not None else book.failed
-        self._note(Book(serving=former, failed=failed))
+        self._note(UpdateRecord(serving=former, failed=failed))
         self._serving.kill()
         self._serve(former)
         self._tell("went back", bad, reason)
@@ -306,7 +320,7 @@ class Keeper:
     def _is_here(self, version: str | None) -> bool:
         return version is None or (self._folder / _VERSIONS / version).is_dir()
 
-    def _note(self, book: Book) -> None:
+    def _note(self, book: UpdateRecord) -> None:
         self._book = book
         write_book(self._folder, book)
 

@@ -30,7 +30,7 @@ from typing import Annotated, Final, Protocol, TypeAlias
 from pydantic import Field
 
 from polynya.cluster.coordination.documents import MAX_DOCUMENT_BYTES, Document, Text, parse
-from polynya.cluster.network.decide import Process
+from polynya.cluster.network.decide import ObservedProcess
 from polynya.model.error_catalogue.cluster import AGENT_PACKAGE_UNUSABLE, CLUSTER_OBJECT_CONTENDED
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
@@ -184,7 +184,7 @@ _SERVE: Final = "serve"
 _TROUBLE: Final = "trouble"
 
 
-class Heartbeat:
+class UpdateHeartbeat:
     """The side of the process. `folder` is None where nobody keeps it: then it serves."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -192,10 +192,10 @@ class Heartbeat:
         self._turns = self._connected = 0
 
     @staticmethod
-    def of(environment: Mapping[str, str]) -> Heartbeat:
+    def of(environment: Mapping[str, str]) -> UpdateHeartbeat:
         """The one that the environment names."""
         folder = environment.get(FOLDER_VARIABLE)
-        return Heartbeat(Path(folder) if folder else None)
+        return UpdateHeartbeat(Path(folder) if folder else None)
 
     @property
     def may_serve(self) -> bool:
@@ -326,9 +326,9 @@ class Child:
         self._quiet = 0.0 if beaten else self._quiet + seconds
         return beaten
 
-    def known(self) -> Process:
+    def known(self) -> ObservedProcess:
         """What is known of it."""
-        return Process(self.version, self._turns[1], self._quiet, self._process.poll())
+        return ObservedProcess(self.version, self._turns[1], self._quiet, self._process.poll())
 
     def end(self, clock: Clock) -> None:
         """Ask it to end, and end it after a while."""

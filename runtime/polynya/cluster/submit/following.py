@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from polynya.cluster.messages import Inbox, Observed, RoundEnded, RunEnded
+from polynya.cluster.messages import Inbox, JobObserved, RoundEnded, RunEnded
 from polynya.cluster.submit.processes import IDLE_SECONDS, Submission
 from polynya.engine.backlog import Backlog
 from polynya.engine.commands.unread import UnreadFiles
@@ -97,7 +97,7 @@ class Act(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RunFacts:
     """What is known of the submissions of one unit.
 
     Attributes:
@@ -122,7 +122,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RunDecision:
     """What to do, why, and with which run. `epoch` is that of the newer owner of YIELD."""
 
     act: Act
@@ -131,32 +131,32 @@ class Decision:
     epoch: int = 0
 
 
-def decide(facts: Facts) -> Decision:
+def decide(facts: RunFacts) -> RunDecision:
     """Decide about the submissions of one unit."""
     if facts.run is not None:
         return _of_run(facts, facts.run)
     if facts.stopping and not facts.asked:
-        return Decision(Act.END, "nothing is submitted")
+        return RunDecision(Act.END, "nothing is submitted")
     if facts.found is None:
         lost = "the answer to its submission was lost"
-        return Decision(Act.FIND, lost if facts.asked else "an earlier run may still work")
+        return RunDecision(Act.FIND, lost if facts.asked else "an earlier run may still work")
     if facts.stopping:
-        return Decision(Act.END, "its submission was not taken")
+        return RunDecision(Act.END, "its submission was not taken")
     return _of_others(facts, facts.found) or _of_next(facts)
 
 
-def _of_run(facts: Facts, run: RunSeen) -> Decision:
+def _of_run(facts: RunFacts, run: RunSeen) -> RunDecision:
     if run.state is RunState.ACTIVE:
         if not facts.stopping:
-            return Decision(Act.LOOK, "it works", run.id)
+            return RunDecision(Act.LOOK, "it works", run.id)
         if facts.cancel_due:
-            return Decision(Act.CANCEL, "the job is told to stop", run.id)
-        return Decision(Act.LOOK, "it was told to end", run.id)
+            return RunDecision(Act.CANCEL, "the job is told to stop", run.id)
+        return RunDecision(Act.LOOK, "it was told to end", run.id)
     if facts.stopping:
-        return Decision(Act.END, "it has ended", run.id)
+        return RunDecision(Act.END, "it has ended", run.id)
     if run.state is RunState.SUCCEEDED:
-        return Decision(Act.NEXT, "it has succeeded", run.id)
-    return Decision(Act.FAIL, run.why or _NO_REASON[run.state], run.id)
+        return RunDecision(Act.NEXT, "it has succeeded", run.id)
+    return RunDecision(Act.FAIL, run.why or _NO_REASON[run.state], run.id)
 
 
 _NO_REASON: Final = {
@@ -165,7 +165,7 @@ _NO_REASON: Final = {
 }
 
 
-def _of_others(facts: Facts, found: Sequence[RunSeen]) -> Decision | None:
+def _of_others(facts: RunFacts, found: Sequence[RunSeen]) -> RunDecision | None:
     """About a run that somebody else left or has, None when there is none."""
     label = facts.label
     others = [(one.label.epoch, one.id) for one in found if one.label is not None]
@@ -173,20 +173,20 @@ def _of_others(facts: Facts, found: Sequence[RunSeen]) -> Decision | None:
     # Who shares nothing has no epochs to compare.
     if label.epoch and newest[0] > label.epoch:
         reason = f"run {newest[1]} works on it in epoch {newest[0]}"
-        return Decision(Act.YIELD, reason, newest[1], newest[0])
+        return RunDecision(Act.YIELD, reason, newest[1], newest[0])
     if others:
-        return Decision(Act.CANCEL, "an earlier owner left it", min(others)[1])
+        return RunDecision(Act.CANCEL, "an earlier owner left it", min(others)[1])
     return None
 
 
-def _of_next(facts: Facts) -> Decision:
+def _of_next(facts: RunFacts) -> RunDecision:
     if facts.asked:
-        return Decision(Act.SUBMIT, "its submission was not taken")
+        return RunDecision(Act.SUBMIT, "its submission was not taken")
     if not facts.due:
-        return Decision(Act.REST, "the pause between two runs")
+        return RunDecision(Act.REST, "the pause between two runs")
     if not facts.landed:
-        return Decision(Act.REST, "nothing has landed since the last run")
-    return Decision(Act.SUBMIT, "it is due")
+        return RunDecision(Act.REST, "nothing has landed since the last run")
+    return RunDecision(Act.SUBMIT, "it is due")
 
 
 #: Exit code of a process that met a newer owner (docs/reference/cli.md).
@@ -264,14 +264,14 @@ class SubmittedRun:
         except BaseException as failure:  # noqa: BLE001 - the edge of a thread
             self._end(as_polynya(failure))
 
-    def _facts(self) -> Facts:
+    def _facts(self) -> RunFacts:
         now, idle = self._clock.monotonic(), self._submission.landed is not None
         due = now >= self._due_at
         wanted = self._seen is None and not self._stopping.is_set()
         landed = True
         if idle and due and wanted and now - self._began_at < IDLE_SECONDS:
             landed = self._look_for_files() != self._landed
-        return Facts(
+        return RunFacts(
             label=self._submission.label(self._ordinal),
             stopping=self._stopping.is_set(),
             run=self._seen,
@@ -290,7 +290,7 @@ class SubmittedRun:
             # The run itself will say what is wrong.
             return None
 
-    def _carry_out(self, decision: Decision) -> float | None:
+    def _carry_out(self, decision: RunDecision) -> float | None:
         match decision.act:
             case Act.FIND:
                 self._find()
@@ -370,7 +370,7 @@ class SubmittedRun:
         )
         return 0.0
 
-    def _cancel(self, decision: Decision) -> None:
+    def _cancel(self, decision: RunDecision) -> None:
         submission = self._submission
         submission.runs.cancel(decision.run)
         if self._seen is not None:
@@ -404,7 +404,7 @@ class SubmittedRun:
         pause: float = self._submission.look_seconds * 2.0 ** min(self._failures - 1, 16)
         return min(pause, _LONGEST_PAUSE)
 
-    def _failure(self, decision: Decision) -> PolynyaError:
+    def _failure(self, decision: RunDecision) -> PolynyaError:
         seen, epoch = self._seen, self._submission.epoch
         if seen is not None and seen.exit_code == _CONFLICT and epoch is not None:
             return JOB_RUN_FENCED(reason=decision.reason).by(epoch=epoch)
@@ -423,4 +423,4 @@ class SubmittedRun:
         self._inbox.put(RunEnded(self._submission.job, self._run, error))
 
     def _tell(self, event: Event) -> None:
-        self._inbox.put(Observed(self._submission.job, event))
+        self._inbox.put(JobObserved(self._submission.job, event))

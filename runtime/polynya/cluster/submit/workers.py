@@ -11,7 +11,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from polynya.cluster.messages import Inbox, Run, RunEnded, Workers
+from polynya.cluster.messages import Inbox, RunEnded, RunHandle, Workers
 from polynya.cluster.submit.following import SeenBacklog, SubmittedRun
 from polynya.cluster.submit.processes import ProcessRuns, Submission, arguments_of
 from polynya.cluster.unit import JobKey
@@ -46,7 +46,7 @@ Services = Callable[[Submitted, AwsAccess], JobRuns]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AgentPlace:
     """Where an agent is.
 
     Attributes:
@@ -79,7 +79,7 @@ class RoutedWorkers(Workers):
         self,
         here: Workers,
         target: ResolvedTarget,
-        place: Place,
+        place: AgentPlace,
         inbox: Inbox,
         clock: Clock,
         *,
@@ -107,7 +107,9 @@ class RoutedWorkers(Workers):
     def alive(self) -> bool:
         return self._here.alive()
 
-    def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
+    def start(
+        self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
+    ) -> RunHandle:
         """See `Workers`.
 
         Streams and databases are landed here: that takes little work and never ends.
@@ -134,7 +136,7 @@ class RoutedWorkers(Workers):
     @override
     def send(
         self, job: JobKey, task: Task, run: int, errand: UnitCommand, epoch: int | None
-    ) -> Run:
+    ) -> RunHandle:
         """What is asked is done here, whatever engine the task has."""
         return self._here.send(job, task, run, errand, epoch)
 
@@ -186,7 +188,7 @@ def _refuse_unnamed(engine: Submitted, job: JobKey) -> None:
             )
 
 
-class _Nothing(Run):
+class _Nothing(RunHandle):
     """A job that could not be submitted."""
 
     @override
@@ -195,7 +197,7 @@ class _Nothing(Run):
 
 
 def _refuse_unreachable(
-    engine: Submitted, job: JobKey, target: ResolvedTarget, place: Place
+    engine: Submitted, job: JobKey, target: ResolvedTarget, place: AgentPlace
 ) -> None:
     """Raise ConfigError when a job in AWS could not reach what it works on."""
     places = {"landing": target.landing, "warehouse": target.warehouse}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from polynya.cluster.control.wishes import Asked
-from polynya.cluster.coordination.standing import Standing
+from polynya.cluster.control.requests import PendingRequest
+from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError
 from tests.cluster.simulation.agent import CLUSTER, Agent
@@ -61,39 +61,39 @@ class Oracle:
         self._turn_began[agent.process.name] = self.world.now
         self.counts["turns"] += 1
 
-    def knows(self, agent: Agent, standing: Standing) -> None:
+    def knows(self, agent: Agent, member_state: MemberState) -> None:
         """A turn is over."""
         self._knows_since[agent.process.name] = self._turn_began[agent.process.name]
-        name = self._incarnations.setdefault(standing.incarnation, agent.process.name)
+        name = self._incarnations.setdefault(member_state.incarnation, agent.process.name)
         if name != agent.process.name:
             self.fail(f"{name} and {agent.process.name} have one incarnation")
-        for unit, epoch in standing.grants.items():
+        for unit, epoch in member_state.grants.items():
             given = self.records.owners.get(f"{unit.task}/{unit.name}", {}).get(epoch)
-            if given != standing.incarnation:
-                self.fail(f"{standing.incarnation} has a grant of {unit} in {epoch}: {given}'s")
-        if agent.machine.elapsed() < standing.grants_until:
-            self._judge_lapse(standing)
+            if given != member_state.incarnation:
+                self.fail(f"{member_state.incarnation} has a grant of {unit} in {epoch}: {given}'s")
+        if agent.machine.elapsed() < member_state.grants_until:
+            self._judge_lapse(member_state)
 
-    def _judge_lapse(self, standing: Standing) -> None:
+    def _judge_lapse(self, member_state: MemberState) -> None:
         """Who could be taken for dead reads its records again before it goes on."""
-        me = standing.incarnation
+        me = member_state.incarnation
         renewed = self.records.leases.lapsed(f"{CLUSTER}/nodes/{me}", TTL)
-        for unit in standing.grants if renewed is not None else ():
+        for unit in member_state.grants if renewed is not None else ():
             if self.records.lost_at.get((f"{unit.task}/{unit.name}", me), renewed) < renewed:
                 self.fail(f"{me} came back after its lease, and grants {unit}, which it lost")
 
     def begins_step(self, agent: Agent, job: Job) -> None:
         """A job begins a batch: its node has to trust its lease."""
-        assert agent.standing is not None
-        path = f"{CLUSTER}/nodes/{agent.standing.incarnation}"
+        assert agent.member_state is not None
+        path = f"{CLUSTER}/nodes/{agent.member_state.incarnation}"
         silent = self.world.now - self.records.leases.sent.get(path, float("-inf"))
         if silent > TTL * TRUST:
             self.fail(f"{agent.process.name} works on {job.unit} {silent:.1f} s after a renewal")
 
-    def begins_errand(self, agent: Agent, unit: JobKey, asked: Asked) -> None:
+    def begins_errand(self, agent: Agent, unit: JobKey, asked: PendingRequest) -> None:
         """An agent begins what is asked of a unit that it owns. In a freeze nobody does."""
-        assert agent.standing is not None
-        process, me = agent.process.name, agent.standing.incarnation
+        assert agent.member_state is not None
+        process, me = agent.process.name, agent.member_state.incarnation
         since = self.records.claimed_by[f"{unit.task}/{unit.name}", me]
         self.wishes.begins(process, unit, asked.wish, since)
         if self._frozen_for(process, self._knows_since):

@@ -8,12 +8,12 @@ from typing import Any
 from polynya.cluster.coordination.documents import LeaderLease
 from polynya.cluster.coordination.leases import Leadership
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.store import Found, Shelf
+from polynya.cluster.coordination.store import DocumentCache, StoredDocument
 from tests.cluster.simulation.planted.bug import Bug, Patch
 
 
 def same_term(
-    self: Leadership, me: str, found: Found[LeaderLease] | None, configuration: str
+    self: Leadership, me: str, found: StoredDocument[LeaderLease] | None, configuration: str
 ) -> None:
     """Whoever follows has the term of the one before."""
     ours = {
@@ -33,7 +33,7 @@ def led_once(self: Leadership) -> bool:
 
 
 def never_over(
-    self: Leadership, me: str, found: Found[LeaderLease] | None, configuration: str
+    self: Leadership, me: str, found: StoredDocument[LeaderLease] | None, configuration: str
 ) -> None:
     """Nobody follows a leader that has gone."""
     if found is None:
@@ -59,7 +59,7 @@ _read_plan = Member._read_plan
 
 def listed_only(self: Member, incarnation: str) -> bool:
     """As it was: who is not in the last listing is no member."""
-    return incarnation not in self._census.listed or self._census.dead(incarnation)
+    return incarnation not in self._lease_table.listed or self._lease_table.dead(incarnation)
 
 
 def resigns_for_all(self: Member, incarnation: str) -> bool:
@@ -73,7 +73,7 @@ _over = Member._over
 
 def at_once(self: Member, seen: Any) -> None:
     """As it was: what is to go is released in the turn that says so."""
-    self._revoked = self._holdings.units - self._kept(seen)
+    self._revoked = self._owned_units.units - self._kept(seen)
     _reconcile(self, seen)
 
 
@@ -114,7 +114,7 @@ LEADING = (
     Bug(
         "a destroyed plan is never written again",
         "this project, found by the simulator",
-        lambda: (Patch(Shelf, "damaged", lambda self, path: None),),
+        lambda: (Patch(DocumentCache, "damaged", lambda self, path: None),),
     ),
     Bug(
         "a leader that has just joined is taken for gone",

@@ -9,10 +9,15 @@ from typing import Any
 
 from polynya.cluster.coordination import member as member_module
 from polynya.cluster.coordination.documents import Document, NodeLease, NodeState
-from polynya.cluster.coordination.leases import Census, Session
+from polynya.cluster.coordination.leases import LeaseTable, NodeSession
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Pace
-from polynya.cluster.coordination.store import STORE_ERRORS, Register, incarnation_of, node_path
+from polynya.cluster.coordination.member_state import CoordinationPace
+from polynya.cluster.coordination.store import (
+    STORE_ERRORS,
+    DocumentStore,
+    incarnation_of,
+    node_path,
+)
 from tests.cluster.simulation.drill import Under
 from tests.cluster.simulation.parts.machine import MachineClock
 from tests.cluster.simulation.parts.store import Change, StoreLine
@@ -21,7 +26,7 @@ from tests.cluster.simulation.planted.bug import Bug, Patch
 
 def paced(**times: float) -> Callable[..., Member]:
     """A member with other times."""
-    pace = replace(Pace(), **times)  # type: ignore[arg-type]
+    pace = replace(CoordinationPace(), **times)  # type: ignore[arg-type]
 
     def made(*given: Any, **named: Any) -> Member:
         return Member(*given, **named, pace=pace)
@@ -45,7 +50,7 @@ class SleepyClock(MachineClock):
         return self.machine.awake()
 
 
-def believed(self: Register, path: str, document: Document, version: str | None) -> bool:
+def believed(self: DocumentStore, path: str, document: Document, version: str | None) -> bool:
     """An answer that never came is taken for a yes."""
     data = document.model_copy(update={"nonce": self.token()}).encoded()
     with suppress(*STORE_ERRORS):
@@ -55,7 +60,7 @@ def believed(self: Register, path: str, document: Document, version: str | None)
     return True
 
 
-def without_nonce(self: Register, path: str, document: Document, version: str | None) -> bool:
+def without_nonce(self: DocumentStore, path: str, document: Document, version: str | None) -> bool:
     """Each write of the same state has the same bytes, hence the same ETag."""
     data = document.model_copy(update={"nonce": "same"}).encoded()
     if version is None:
@@ -73,22 +78,22 @@ def swap_without_condition(self: StoreLine, path: str, data: bytes, version: str
     return self._ask("put_if", path, apply)
 
 
-def same_incarnation(self: Session) -> None:
+def same_incarnation(self: NodeSession) -> None:
     """A process that starts again is taken for the one before."""
     self.incarnation = incarnation_of(self._me.node, "0")
     self.state = None
     self.until = self._sent = float("-inf")
 
 
-def revived(self: Session, state: NodeState) -> None:
+def revived(self: NodeSession, state: NodeState) -> None:
     """Who is marked gone renews its lease as if nothing had happened."""
     due = self._clock.monotonic() >= self._sent + self._pace.renew
-    found = self._register.read(NodeLease, node_path(self.incarnation))
+    found = self._document_store.read(NodeLease, node_path(self.incarnation))
     if found is None or (state == self.state and not due):
         return
     sent = self._clock.monotonic()
     lease = found.document.model_copy(update={"state": state})
-    if self._register.write(node_path(self.incarnation), lease, found.version):
+    if self._document_store.write(node_path(self.incarnation), lease, found.version):
         self._renewed(state, sent)
 
 
@@ -96,12 +101,12 @@ LEASES = (
     Bug(
         "an answer that never came is taken for a yes",
         "redpanda connect#4591, iceberg#12818",
-        lambda: (Patch(Register, "write", believed),),
+        lambda: (Patch(DocumentStore, "write", believed),),
     ),
     Bug(
         "writes without a nonce, and no reading back",
         "aws-sdk-java-v2#6580; the ABA of ETags",
-        lambda: (Patch(Register, "write", without_nonce),),
+        lambda: (Patch(DocumentStore, "write", without_nonce),),
     ),
     Bug(
         "the store does not enforce conditions, and nobody probes it",
@@ -129,21 +134,21 @@ LEASES = (
     Bug(
         "a lease is dead after two missed seconds",
         "churn storms of KCL 2",
-        lambda: (Patch(Census, "dead", lambda self, one: self.silent(one) >= 2.0),),
+        lambda: (Patch(LeaseTable, "dead", lambda self, one: self.silent(one) >= 2.0),),
     ),
     Bug(
         "a dead process stays a member for ever",
         "KCL#1452",
-        lambda: (Patch(Census, "dead", lambda self, one: False),),
+        lambda: (Patch(LeaseTable, "dead", lambda self, one: False),),
     ),
     Bug(
         "a process that starts again has the name of the one before",
         "-",
-        lambda: (Patch(Session, "_be_new", same_incarnation),),
+        lambda: (Patch(NodeSession, "_be_new", same_incarnation),),
     ),
     Bug(
         "who is marked gone renews its lease",
         "iceberg#13756 coordinator not stopped",
-        lambda: (Patch(Session, "keep", revived),),
+        lambda: (Patch(NodeSession, "keep", revived),),
     ),
 )

@@ -8,32 +8,32 @@ from dataclasses import replace
 from typing import Any
 
 from polynya.cluster.coordination import ownership, store
-from polynya.cluster.coordination.documents import D, Document, Ownership
+from polynya.cluster.coordination.documents import D, Document, UnitOwnership
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.ownership import Claim, Decision, Holdings, decide
-from polynya.cluster.coordination.standing import Seen, Standing
+from polynya.cluster.coordination.member_state import MemberState, NodeFacts
+from polynya.cluster.coordination.ownership import Claim, Decision, OwnedUnits, decide
 from polynya.cluster.coordination.store import GoOn
 from tests.cluster.simulation.drill import Under
 from tests.cluster.simulation.planted.bug import Bug, Patch
 from tests.cluster.simulation.planted.leases import paced
 
 
-def claims(epoch: Callable[[Ownership | None, Claim], int]) -> Callable[..., Decision]:
+def claims(epoch: Callable[[UnitOwnership | None, Claim], int]) -> Callable[..., Decision]:
     """Decide as usual, and claim in another epoch."""
 
-    def decided(record: Ownership | None, **facts: Any) -> Decision:
+    def decided(record: UnitOwnership | None, **facts: Any) -> Decision:
         found = decide(record, **facts)
         return replace(found, epoch=epoch(record, found)) if isinstance(found, Claim) else found
 
     return decided
 
 
-def same_epoch(record: Ownership | None, claim: Claim) -> int:
+def same_epoch(record: UnitOwnership | None, claim: Claim) -> int:
     """The one of the owner before."""
     return claim.epoch if record is None else record.epoch
 
 
-def first_epoch_again(record: Ownership | None, claim: Claim) -> int:
+def first_epoch_again(record: UnitOwnership | None, claim: Claim) -> int:
     """A unit that was released begins from 1."""
     return 1 if record is not None and record.owner is None else claim.epoch
 
@@ -41,7 +41,7 @@ def first_epoch_again(record: Ownership | None, claim: Claim) -> int:
 class Impatient(Member):
     """Releases what it is told to, while it works on it."""
 
-    def turn(self, seen: Seen) -> Standing:
+    def turn(self, seen: NodeFacts) -> MemberState:
         """Claims that nothing works."""
         return super().turn(replace(seen, working=frozenset()))
 
@@ -49,7 +49,7 @@ class Impatient(Member):
 class Deaf(Member):
     """Does not hear that its tables are of another epoch."""
 
-    def turn(self, seen: Seen) -> Standing:
+    def turn(self, seen: NodeFacts) -> MemberState:
         """Drops what was fenced."""
         return super().turn(replace(seen, fenced={}))
 
@@ -57,11 +57,11 @@ class Deaf(Member):
 class Greedy(Member):
     """Works on what is planned for it, without a record that says so."""
 
-    def turn(self, seen: Seen) -> Standing:
+    def turn(self, seen: NodeFacts) -> MemberState:
         """Grants all of the plan."""
-        standing = super().turn(seen)
+        member_state = super().turn(seen)
         planned = {unit: 1 for unit in self._plan if unit in (seen.wanted or ())}
-        return replace(standing, grants={**planned, **standing.grants})
+        return replace(member_state, grants={**planned, **member_state.grants})
 
 
 def forgetful(self: Document) -> bytes:
@@ -76,11 +76,11 @@ def parsed_anyway(kind: type[D], data: bytes, where: str) -> D:
     return kind.model_validate_json(data.replace(b'"v": 2', b'"v": 1'))
 
 
-def doubtless(self: Holdings) -> None:
+def doubtless(self: OwnedUnits) -> None:
     """After its lease had run out a node goes on with what it had."""
 
 
-def unchecked(self: Holdings, go_on: GoOn) -> None:
+def unchecked(self: OwnedUnits, go_on: GoOn) -> None:
     """Nobody ever looks whether a record still says what it said."""
 
 
@@ -123,7 +123,7 @@ OWNING = (
     Bug(
         "records are not read again after a lease ran out",
         "KIP-848 without KIP-1251",
-        lambda: (Patch(Holdings, "doubt", doubtless), Patch(Holdings, "check", unchecked)),
+        lambda: (Patch(OwnedUnits, "doubt", doubtless), Patch(OwnedUnits, "check", unchecked)),
     ),
     Bug(
         "fields of a later version are lost",

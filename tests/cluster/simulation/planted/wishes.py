@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from polynya.cluster.control.wishes import Asked, Settled, UnitWishes, Wishes
+from polynya.cluster.control.requests import FinishedRequest, PendingRequest, Requests, UnitRequests
 from polynya.cluster.coordination import store
-from polynya.cluster.coordination.documents import UnitOutcome, UnitWish
-from polynya.cluster.coordination.store import STORE_ERRORS, Found, Register
+from polynya.cluster.coordination.documents import UnitOutcome, UnitRequest
+from polynya.cluster.coordination.store import STORE_ERRORS, DocumentStore, StoredDocument
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.planted.bug import Bug, Patch
 
 
-def deleted_first(self: UnitWishes) -> None:
+def deleted_first(self: UnitRequests) -> None:
     """A wish is deleted, then it is written what became of it."""
     while self._settled:
         one = self._settled[0]
@@ -22,7 +22,7 @@ def deleted_first(self: UnitWishes) -> None:
         self._settled.popleft()
 
 
-def told_once(self: UnitWishes) -> None:
+def told_once(self: UnitRequests) -> None:
     """What cannot be told at once is not told."""
     while self._settled:
         one = self._settled.popleft()
@@ -33,49 +33,51 @@ def told_once(self: UnitWishes) -> None:
             continue
 
 
-def listed_is_asked(self: UnitWishes, grants: Mapping[JobKey, int]) -> Mapping[JobKey, Asked]:
+def listed_is_asked(
+    self: UnitRequests, grants: Mapping[JobKey, int]
+) -> Mapping[JobKey, PendingRequest]:
     """As it was: what was listed before a unit was ours is taken for what is asked."""
     return {unit: asked for unit, asked in self._asked_now().items() if unit in grants}
 
 
-def never_done(self: UnitWishes, unit: JobKey, found: Found[UnitWish]) -> bool:
+def never_done(self: UnitRequests, unit: JobKey, found: StoredDocument[UnitRequest]) -> bool:
     """Nobody looks whether the owner before said what came of it."""
     return False
 
 
-def whoever_spoke(self: UnitWishes, one: Settled) -> bool:
+def whoever_spoke(self: UnitRequests, one: FinishedRequest) -> bool:
     """An owner before has the last word."""
-    register = self._register
-    read = register.read
+    document_store = self._document_store
+    read = document_store.read
 
-    class Deaf(Register):
+    class Deaf(DocumentStore):
         def __init__(self) -> None:
-            vars(self).update(vars(register))
+            vars(self).update(vars(document_store))
 
         def read(self, kind, path):  # type: ignore[no-untyped-def]
             found = read(kind, path)
             if found is None or not isinstance(found.document, UnitOutcome):
                 return found
-            return Found(found.document.model_copy(update={"epoch": 0}), found.version)
+            return StoredDocument(found.document.model_copy(update={"epoch": 0}), found.version)
 
-    self._register = Deaf()
+    self._document_store = Deaf()
     try:
         return _write(self, one)
     finally:
-        self._register = register
+        self._document_store = document_store
 
 
-_write = UnitWishes._write
+_write = UnitRequests._write
 
 
-def whatever_is_asked(self: UnitWishes, unit: JobKey, wish: str) -> None:
+def whatever_is_asked(self: UnitRequests, unit: JobKey, wish: str) -> None:
     """The wish that is there by now is deleted, whichever it is."""
-    found = self._register.read(UnitWish, store.wish_path(unit))
+    found = self._document_store.read(UnitRequest, store.wish_path(unit))
     if found is not None:
-        self._register.delete(store.wish_path(unit), found.version)
+        self._document_store.delete(store.wish_path(unit), found.version)
 
 
-def written_over(self: Wishes, unit: JobKey, wish: UnitWish) -> str:
+def written_over(self: Requests, unit: JobKey, wish: UnitRequest) -> str:
     """Who asks last is heard."""
     self._write(store.wish_path(unit), wish.model_copy(update={"by": self._by}))
     return ""
@@ -85,36 +87,36 @@ WISHES = (
     Bug(
         "a wish is deleted before it is said what became of it",
         "-",
-        lambda: (Patch(UnitWishes, "_tell", deleted_first),),
+        lambda: (Patch(UnitRequests, "_tell", deleted_first),),
     ),
     Bug(
         "what became of a wish is told once, whatever the store answers",
         "-",
-        lambda: (Patch(UnitWishes, "_tell", told_once),),
+        lambda: (Patch(UnitRequests, "_tell", told_once),),
     ),
     Bug(
         "a wish that the owner before carried out is done again",
         "-",
-        lambda: (Patch(UnitWishes, "_is_done", never_done),),
+        lambda: (Patch(UnitRequests, "_is_done", never_done),),
     ),
     Bug(
         "a new owner does what it had listed before it was the owner",
         "this project, found by the simulator",
-        lambda: (Patch(UnitWishes, "confirmed", listed_is_asked),),
+        lambda: (Patch(UnitRequests, "confirmed", listed_is_asked),),
     ),
     Bug(
         "an owner before has the last word on a wish",
         "KIP-1251",
-        lambda: (Patch(UnitWishes, "_write", whoever_spoke),),
+        lambda: (Patch(UnitRequests, "_write", whoever_spoke),),
     ),
     Bug(
         "the next wish is deleted with the one that was done",
         "-",
-        lambda: (Patch(UnitWishes, "_withdraw", whatever_is_asked),),
+        lambda: (Patch(UnitRequests, "_withdraw", whatever_is_asked),),
     ),
     Bug(
         "a second wish is written over the first",
         "-",
-        lambda: (Patch(Wishes, "ask", written_over),),
+        lambda: (Patch(Requests, "ask", written_over),),
     ),
 )

@@ -16,7 +16,13 @@ from random import Random
 from typing import TypeVar
 
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Me, NodeSeen, Pace, Seen, Standing
+from polynya.cluster.coordination.member_state import (
+    CoordinationPace,
+    MemberState,
+    NodeFacts,
+    NodeIdentity,
+    ObservedNode,
+)
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.agent import proposing
 from tests.cluster.simulation.parts.machine import day
@@ -59,7 +65,7 @@ class FleetClock:
 class Unwatched(Member):
     """A member that draws no picture of all other nodes for people: nobody looks at it here."""
 
-    def _nodes(self) -> dict[str, NodeSeen]:
+    def _nodes(self) -> dict[str, ObservedNode]:
         return {}
 
 
@@ -70,7 +76,7 @@ class Node:
     name: str
     member: Member
     working: set[JobKey] = field(default_factory=set)
-    standing: Standing | None = None
+    member_state: MemberState | None = None
     dead: bool = False
 
 
@@ -92,7 +98,7 @@ class Fleet:
         sizes: Sizes,
         tell: Callable[[str], None] = lambda _: None,
         *,
-        pace: Pace | None = None,
+        pace: CoordinationPace | None = None,
     ) -> None:
         self._tell, self._told, self._pace = tell, 0.0, pace
         self.sizes, self.random, self.now = sizes, Random(sizes.seed), Now()
@@ -115,7 +121,7 @@ class Fleet:
         member = Unwatched(
             self.store,
             "c",
-            Me(name),
+            NodeIdentity(name),
             proposing,
             clock=self.clock,
             random=Random(self.random.random()),
@@ -143,10 +149,10 @@ class Fleet:
             self._progress()
             self._turn(node)
             self._number += 1
-            assert node.standing is not None
+            assert node.member_state is not None
             heappush(
                 self._events,
-                (self.now.seconds + node.standing.next_turn_seconds, self._number, node),
+                (self.now.seconds + node.member_state.next_turn_seconds, self._number, node),
             )
             if done():
                 return due
@@ -160,10 +166,10 @@ class Fleet:
 
     def _turn(self, node: Node) -> None:
         wanted = self.wanted if self.now.seconds >= CONFIGURED else frozenset(self.units[:1])
-        seen = Seen(wanted=wanted, working=frozenset(node.working), loads=self.loads)
-        node.standing = standing = node.member.turn(seen)
-        node.working = set(standing.grants) - standing.revoked
-        for unit in standing.grants:
+        seen = NodeFacts(wanted=wanted, working=frozenset(node.working), loads=self.loads)
+        node.member_state = member_state = node.member.turn(seen)
+        node.working = set(member_state.grants) - member_state.revoked
+        for unit in member_state.grants:
             before = self.owner.get(unit)
             if before != node.name:
                 self._moved(before, unit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.cluster.coordination.standing import Pace
+from polynya.cluster.coordination.member_state import CoordinationPace
 from tests.cluster.simulation.scale.__main__ import measured
 from tests.cluster.simulation.scale.fleet import CONFIGURED, Fleet, Sizes
 
@@ -22,7 +22,7 @@ def test_what_lost_nodes_had_is_owned_soon_evenly_and_without_needless_moves(siz
 
 def test_while_all_nodes_claim_at_once_they_stay_below_the_limits_of_the_store() -> None:
     # A tenth of the usual pace for a tenth of 200 nodes: each claims as one of 200 does.
-    pace = Pace(claims_per_second=250)
+    pace = CoordinationPace(claims_per_second=250)
     fleet = Fleet(Sizes(nodes=20, units=1500), pace=pace)
 
     owned = fleet.run(60, lambda: len(fleet.owner) == fleet.sizes.units)

@@ -33,7 +33,7 @@ def one_by_one(calls: Sequence[Callable[[], T]], /) -> list[T]:
 
 
 @dataclass(frozen=True, slots=True)
-class Me:
+class NodeIdentity:
     """This node. `capacity`: how much work it can do next to others, such as its processors."""
 
     node: str
@@ -43,7 +43,7 @@ class Me:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CoordinationPace:
     """Times of the protocol, in seconds, and its limits.
 
     Attributes:
@@ -77,7 +77,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NodeFacts:
     """What a member is told in a turn.
 
     Attributes:
@@ -100,7 +100,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSeen:
+class ObservedNode:
     """What this member knows of one process of the cluster.
 
     Attributes:
@@ -121,11 +121,13 @@ class NodeSeen:
     planned: int | None = None
 
 
-Deed: TypeAlias = Literal["claimed", "released", "lost", "raised", "revoked", "planned", "alarm"]
+MemberActionKind: TypeAlias = Literal[
+    "claimed", "released", "lost", "raised", "revoked", "planned", "alarm"
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class MemberAction:
     """Something that was done in this turn, and why.
 
     claimed: the unit is ours from now on, in `epoch`. released: it is nobody's. revoked: it has to
@@ -133,7 +135,7 @@ class Decided:
     epoch. planned: as the leader we want it on `node`. alarm: the records contradict each other.
     """
 
-    what: Deed
+    what: MemberActionKind
     unit: JobKey
     reason: str
     epoch: int | None = None
@@ -141,14 +143,14 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemberState:
     """What a member knows after a turn.
 
     Attributes:
         incarnation: this process, as others know it.
         grants: units that this node may work on, each with its epoch. Valid until `grants_until`,
             in monotonic seconds of the member's clock; without newer ones the node stops them then.
-        revoked: units to stop; once they are no longer among `Seen.working` they are released.
+        revoked: units to stop; once they are no longer among `NodeFacts.working` they are released.
         state: what our lease says; None while the node is no member.
         left: all is released and the lease says gone; the process may end.
         leader: the incarnation that leads, as far as known.
@@ -172,8 +174,8 @@ class Standing:
     leading: bool = False
     frozen: Freeze | None = None
     held: bool = False
-    nodes: Mapping[str, NodeSeen] = field(default_factory=dict)
+    nodes: Mapping[str, ObservedNode] = field(default_factory=dict)
     waiting: Mapping[JobKey, str] = field(default_factory=dict)
-    decided: tuple[Decided, ...] = ()
+    decided: tuple[MemberAction, ...] = ()
     troubles: tuple[str, ...] = ()
     next_turn_seconds: float = 5.0

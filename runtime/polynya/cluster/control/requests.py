@@ -1,10 +1,10 @@
 """Requests of operators to a cluster, its tasks and its units, stored as objects.
 
-`Wishes` writes and withdraws requests. `TaskWishes` and `UnitWishes` read them in every node. The
-owner of a unit carries out the request for the unit and deletes it. It writes the outcome first, so
-that a node that dies in between leaves no request that looks pending. A new owner may have an old
-listing, up to half a minute, with a request that the former owner has carried out; so it reads the
-request again.
+`Requests` writes and withdraws requests. `TaskRequests` and `UnitRequests` read them in every node.
+The owner of a unit carries out the request for the unit and deletes it. It writes the outcome
+first, so that a node that dies in between leaves no request that looks pending. A new owner may
+have an old listing, up to half a minute, with a request that the former owner has carried out; so
+it reads the request again.
 
 `Leaving` is a request of the node itself. When AWS recommends to leave an instance, an interruption
 is more likely but not certain. So the node asks for its own drain as soon as another node can take
@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Final, cast, get_args
 
 from polynya.cluster.coordination import documents, store
-from polynya.cluster.coordination.documents import Document, TaskWish, UnitOutcome, UnitWish
-from polynya.cluster.coordination.standing import Standing
-from polynya.cluster.coordination.store import STORE_ERRORS, Found, Register
+from polynya.cluster.coordination.documents import Document, TaskRequest, UnitOutcome, UnitRequest
+from polynya.cluster.coordination.member_state import MemberState
+from polynya.cluster.coordination.store import STORE_ERRORS, DocumentStore, StoredDocument
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand, UnitCommandType
 from polynya.model.config.aws import AwsAccess
@@ -40,21 +40,21 @@ from polynya.store.places import store_at
 _TRIES: Final = 5
 
 
-class Wishes:
+class Requests:
     """Writes and withdraws the requests for one cluster.
 
     Args:
-        register: the documents of the cluster.
+        document_store: the documents of the cluster.
         by: the author of the requests.
         now: the wall clock, for operators to read.
     """
 
-    def __init__(self, register: Register, by: str, now: Callable[[], datetime]) -> None:
-        self._register, self._by, self._now = register, by, now
+    def __init__(self, document_store: DocumentStore, by: str, now: Callable[[], datetime]) -> None:
+        self._document_store, self._by, self._now = document_store, by, now
 
     def drain(self, node: str, reason: str) -> None:
         """Give a node no units, until `undrain`."""
-        wish = documents.DrainWish(by=self._by, reason=reason, since=self._now())
+        wish = documents.DrainRequest(by=self._by, reason=reason, since=self._now())
         self._write(store.drain_path(node), wish)
 
     def undrain(self, node: str, *, own: bool = False) -> bool:
@@ -62,10 +62,10 @@ class Wishes:
 
         False when there was no such wish.
         """
-        found = self._register.read(documents.DrainWish, store.drain_path(node))
+        found = self._document_store.read(documents.DrainRequest, store.drain_path(node))
         if own and (found is None or found.document.by != self._by):
             return False
-        return self._withdraw(documents.DrainWish, store.drain_path(node))
+        return self._withdraw(documents.DrainRequest, store.drain_path(node))
 
     def freeze(self, reason: str) -> None:
         """Let nothing move, until `unfreeze`; work goes on."""
@@ -78,37 +78,37 @@ class Wishes:
 
     def move(self, unit: JobKey, to: str, reason: str) -> None:
         """Let a unit be on the node `to`, until `unmove`."""
-        wish = documents.MoveWish(to=to, by=self._by, reason=reason, since=self._now())
+        wish = documents.MoveRequest(to=to, by=self._by, reason=reason, since=self._now())
         self._write(store.move_path(unit), wish)
 
     def unmove(self, unit: JobKey) -> bool:
         """Let the leader place a unit again. False when nobody had moved it."""
-        return self._withdraw(documents.MoveWish, store.move_path(unit))
+        return self._withdraw(documents.MoveRequest, store.move_path(unit))
 
     def stop(self, task: str, reason: str) -> None:
         """Let a task stand still on all nodes, until `start`."""
-        wish = documents.TaskWish(state="stopped", by=self._by, reason=reason, since=self._now())
+        wish = documents.TaskRequest(state="stopped", by=self._by, reason=reason, since=self._now())
         self._write(store.task_path(task), wish)
 
     def start(self, task: str) -> bool:
         """Let a task go on. False when nobody had stopped it."""
-        found = self._register.read(documents.TaskWish, store.task_path(task))
+        found = self._document_store.read(documents.TaskRequest, store.task_path(task))
         stopped = found is not None and found.document.state == "stopped"
-        return self._withdraw(documents.TaskWish, store.task_path(task)) and stopped
+        return self._withdraw(documents.TaskRequest, store.task_path(task)) and stopped
 
     def resume(self, task: str, reason: str) -> None:
         """Let a task go on, and its suspended jobs be tried again."""
-        wish = documents.TaskWish(state="started", by=self._by, reason=reason, since=self._now())
+        wish = documents.TaskRequest(state="started", by=self._by, reason=reason, since=self._now())
         self._write(store.task_path(task), wish)
 
     def refuse_asked(self, units: Iterable[JobKey]) -> None:
         """Raise ConflictError when something is asked of one of them already (POLYNYA-AGT-023)."""
         for unit in units:
-            found = self._register.read(UnitWish, store.wish_path(unit))
+            found = self._document_store.read(UnitRequest, store.wish_path(unit))
             if found is not None:
                 raise _asked_before(unit, found.document)
 
-    def ask(self, unit: JobKey, wish: UnitWish) -> str:
+    def ask(self, unit: JobKey, wish: UnitRequest) -> str:
         """Let something be done with a unit once; returns the nonce by which it is known.
 
         Raises:
@@ -117,8 +117,8 @@ class Wishes:
         path = store.wish_path(unit)
         own = wish.model_copy(update={"by": self._by, "since": self._now()})
         for _ in range(_TRIES):
-            mine = self._register.write(path, own, None)
-            found = self._register.read(UnitWish, path)
+            mine = self._document_store.write(path, own, None)
+            found = self._document_store.read(UnitRequest, path)
             if mine and found is not None:
                 return found.document.nonce
             if mine:
@@ -130,7 +130,7 @@ class Wishes:
 
     def take_back(self, unit: JobKey) -> bool:
         """Let nothing be done with a unit, unless it is done by now. False: nothing was asked."""
-        return self._withdraw(UnitWish, store.wish_path(unit))
+        return self._withdraw(UnitRequest, store.wish_path(unit))
 
     def _write(self, path: str, wish: Document) -> None:
         """Write a wish; fields of the one before that this version does not know stay.
@@ -140,24 +140,24 @@ class Wishes:
             ConflictError: others write it all the time (POLYNYA-AGT-022).
         """
         for _ in range(_TRIES):
-            found = self._register.read(type(wish), path)
+            found = self._document_store.read(type(wish), path)
             unknown = found.document.model_extra if found is not None else None
             version = found.version if found is not None else None
-            if self._register.write(path, wish.model_copy(update=unknown or {}), version):
+            if self._document_store.write(path, wish.model_copy(update=unknown or {}), version):
                 return
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
     def _withdraw(self, kind: type[Document], path: str) -> bool:
         for _ in range(_TRIES):
-            found = self._register.read(kind, path)
+            found = self._document_store.read(kind, path)
             if found is None:
                 return False
-            if self._register.delete(path, found.version):
+            if self._document_store.delete(path, found.version):
                 return True
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
 
-def _asked_before(unit: JobKey, wish: UnitWish) -> ConflictError:
+def _asked_before(unit: JobKey, wish: UnitRequest) -> ConflictError:
     return UNIT_REQUEST_PENDING(
         where=f"{unit.task}/{unit.name}",
         why=wish.reason or None,
@@ -194,7 +194,7 @@ class Leaving:
     again before the next one.
     """
 
-    def __init__(self, wishes: Wishes, node: str) -> None:
+    def __init__(self, wishes: Requests, node: str) -> None:
         self._wishes, self._node = wishes, node
         self._reason: str | None = None
         self._is_back = False
@@ -203,7 +203,7 @@ class Leaving:
         """Leave when another node is ready. Usable from any thread."""
         self._reason = reason
 
-    def __call__(self, standing: Standing) -> None:
+    def __call__(self, member_state: MemberState) -> None:
         """Write or withdraw the wish."""
         with suppress(PolynyaError, OSError):
             if not self._is_back:
@@ -211,15 +211,15 @@ class Leaving:
                 self._wishes.undrain(self._node, own=True)
                 self._is_back = True
             reason = self._reason
-            if reason is not None and _has_heir(standing, self._node):
+            if reason is not None and _has_heir(member_state, self._node):
                 self._wishes.drain(self._node, reason)
                 self._reason = None
 
 
-def _has_heir(standing: Standing, node: str) -> bool:
+def _has_heir(member_state: MemberState, node: str) -> bool:
     return any(
         one.node != node and one.state == "ready" and not one.dead and one.drained_by is None
-        for one in standing.nodes.values()
+        for one in member_state.nodes.values()
     )
 
 
@@ -228,7 +228,7 @@ EVERY_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRequest:
     """A wish that this version can carry out. `wish` is its nonce."""
 
     wish: str
@@ -245,36 +245,36 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class FinishedRequest:
     """What became of a wish; `done`: it was carried out, else `text` says why not."""
 
     unit: JobKey
-    asked: Asked
+    asked: PendingRequest
     done: bool
     text: str
     epoch: int
 
 
-class UnitWishes:
+class UnitRequests:
     """The requests for units. Where the store does not answer, the known ones stay. `node`: our id.
 
     Called on one thread; `settle` may be called on any.
     """
 
-    def __init__(self, register: Register, node: str, clock: Clock) -> None:
-        self._register, self._node, self._clock = register, node, clock
+    def __init__(self, document_store: DocumentStore, node: str, clock: Clock) -> None:
+        self._document_store, self._node, self._clock = document_store, node, clock
         #: By path, with the version; None for one that is done, or that this version cannot do.
-        self._known: dict[str, tuple[str, Asked | None]] = {}
-        self._settled: deque[Settled] = deque()
+        self._known: dict[str, tuple[str, PendingRequest | None]] = {}
+        self._settled: deque[FinishedRequest] = deque()
         self._read_at: float | None = None
         #: The epoch of each unit under which its wish was read again; only of units with a wish.
         self._confirmed: dict[JobKey, int] = {}
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: FinishedRequest) -> None:
         """Write the outcome of a request with the next call."""
         self._settled.append(settled)
 
-    def __call__(self) -> Mapping[JobKey, Asked]:
+    def __call__(self) -> Mapping[JobKey, PendingRequest]:
         """The requests by unit, as they were listed last. Settled ones are written first."""
         # The member meets the same trouble of the store in this turn, and reports it.
         with suppress(*STORE_ERRORS):
@@ -286,7 +286,7 @@ class UnitWishes:
                 self._read_at = now
         return self._asked_now()
 
-    def confirmed(self, grants: Mapping[JobKey, int]) -> Mapping[JobKey, Asked]:
+    def confirmed(self, grants: Mapping[JobKey, int]) -> Mapping[JobKey, PendingRequest]:
         """What is asked of the units of this node, as it has been since each was granted.
 
         A wish that cannot be read again under its grant is left out.
@@ -301,7 +301,7 @@ class UnitWishes:
         self._confirmed = sure
         return {unit: asked for unit, asked in self._asked_now().items() if unit in sure}
 
-    def _asked_now(self) -> dict[JobKey, Asked]:
+    def _asked_now(self) -> dict[JobKey, PendingRequest]:
         done = {one.asked.wish for one in list(self._settled)}
         units = ((store.unit_at(path), asked) for path, (_, asked) in self._known.items())
         return {
@@ -319,10 +319,10 @@ class UnitWishes:
             self._known.pop(store.wish_path(one.unit), None)
             self._settled.popleft()
 
-    def _write(self, one: Settled) -> bool:
+    def _write(self, one: FinishedRequest) -> bool:
         """Write what became of a wish; False: it is to be tried again."""
         path = store.outcome_path(one.unit)
-        found = self._register.read(UnitOutcome, path)
+        found = self._document_store.read(UnitOutcome, path)
         if found is not None and found.document.epoch > one.epoch:
             # A later owner of the unit wrote it.
             return True
@@ -340,16 +340,16 @@ class UnitWishes:
         unknown = found.document.model_extra if found is not None else None
         outcome = outcome.model_copy(update=unknown or {})
         version = found.version if found is not None else None
-        return self._register.write(path, outcome, version)
+        return self._document_store.write(path, outcome, version)
 
     def _withdraw(self, unit: JobKey, wish: str) -> None:
         path = store.wish_path(unit)
-        found = self._register.read(UnitWish, path)
+        found = self._document_store.read(UnitRequest, path)
         if found is not None and found.document.nonce == wish:
-            self._register.delete(path, found.version)
+            self._document_store.delete(path, found.version)
 
     def _read(self) -> None:
-        found = {path: one.version for path, one in self._register.list(store.WISHES).items()}
+        found = {path: one.version for path, one in self._document_store.list(store.WISHES).items()}
         known = {path: one for path, one in self._known.items() if path in found}
         for path, version in found.items():
             if path not in known or known[path][0] != version:
@@ -360,26 +360,26 @@ class UnitWishes:
         path = store.wish_path(unit)
         self._known[path] = (self._known[path][0], self._asked(path))
 
-    def _asked(self, path: str) -> Asked | None:
+    def _asked(self, path: str) -> PendingRequest | None:
         unit = store.unit_at(path)
         try:
-            found = self._register.read(UnitWish, path)
+            found = self._document_store.read(UnitRequest, path)
         except OperationError:
             return None
         if unit is None or found is None or self._is_done(unit, found):
             return None
         return _understood(found.document)
 
-    def _is_done(self, unit: JobKey, found: Found[UnitWish]) -> bool:
+    def _is_done(self, unit: JobKey, found: StoredDocument[UnitRequest]) -> bool:
         """Whether its last owner wrote the outcome and died before the delete; then delete it."""
-        outcome = self._register.read(UnitOutcome, store.outcome_path(unit))
+        outcome = self._document_store.read(UnitOutcome, store.outcome_path(unit))
         done = outcome is not None and outcome.document.wish == found.document.nonce
         if done:
-            self._register.delete(store.wish_path(unit), found.version)
+            self._document_store.delete(store.wish_path(unit), found.version)
         return done
 
 
-def _understood(wish: UnitWish) -> Asked | None:
+def _understood(wish: UnitRequest) -> PendingRequest | None:
     """A wish as an errand; None for one that another version has to carry out."""
     mode = wish.mode or UnitCommand("reload").mode
     if wish.kind not in get_args(UnitCommandType) or mode not in get_args(ReloadMode):
@@ -392,7 +392,7 @@ def _understood(wish: UnitWish) -> Asked | None:
         wish.as_of,
         wish.accept_incomplete,
     )
-    return Asked(wish.nonce, errand, wish.by, wish.since, wish.reason)
+    return PendingRequest(wish.nonce, errand, wish.by, wish.since, wish.reason)
 
 
 #: A listing costs a request, and operators do not mind this delay.
@@ -400,7 +400,7 @@ _EVERY_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class AskedOfTasks:
+class PendingRequests:
     """The stopped tasks, each with why, and those to be retried, each with a mark.
 
     Each request has another mark. `units` are those with a request that is carried out before their
@@ -409,39 +409,39 @@ class AskedOfTasks:
 
     stopped: Mapping[str, str] = field(default_factory=dict)
     resumed: Mapping[str, str] = field(default_factory=dict)
-    units: Mapping[JobKey, Asked] = field(default_factory=dict)
+    units: Mapping[JobKey, PendingRequest] = field(default_factory=dict)
 
 
-class WorkWishes:
+class WorkRequests:
     """Requests for tasks and their units. `node` is the id of this one."""
 
-    def __init__(self, register: Register, node: str, clock: Clock) -> None:
-        self._tasks = TaskWishes(register, clock)
-        self._units = UnitWishes(register, node, clock)
+    def __init__(self, document_store: DocumentStore, node: str, clock: Clock) -> None:
+        self._tasks = TaskRequests(document_store, clock)
+        self._units = UnitRequests(document_store, node, clock)
 
-    def __call__(self) -> AskedOfTasks:
+    def __call__(self) -> PendingRequests:
         """What is asked now, of units as it was listed last."""
         return replace(self._tasks(), units=self._units())
 
-    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+    def confirmed(self, asked: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
         """The same, of units those that are this node's, and what is asked of them since."""
         return replace(asked, units=self._units.confirmed(grants))
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: FinishedRequest) -> None:
         """Write the outcome of a request. Usable from any thread."""
         self._units.settle(settled)
 
 
-class TaskWishes:
+class TaskRequests:
     """The requests for tasks. Where the store does not answer, the known ones stay."""
 
-    def __init__(self, register: Register, clock: Clock) -> None:
-        self._register, self._clock = register, clock
+    def __init__(self, document_store: DocumentStore, clock: Clock) -> None:
+        self._document_store, self._clock = document_store, clock
         #: Version and document by path; None for one that cannot be understood.
-        self._known: dict[str, tuple[str, TaskWish | None]] = {}
+        self._known: dict[str, tuple[str, TaskRequest | None]] = {}
         self._read_at: float | None = None
 
-    def __call__(self) -> AskedOfTasks:
+    def __call__(self) -> PendingRequests:
         """What is asked now."""
         now = self._clock.monotonic()
         if self._read_at is None or now - self._read_at >= _EVERY_SECONDS:
@@ -454,27 +454,27 @@ class TaskWishes:
             for path, (_, wish) in self._known.items()
             if wish is not None
         }
-        return AskedOfTasks(
+        return PendingRequests(
             {task: _why(wish) for task, wish in wishes.items() if wish.state == "stopped"},
             {task: wish.nonce for task, wish in wishes.items() if wish.state == "started"},
         )
 
     def _read(self) -> None:
-        found = {path: one.version for path, one in self._register.list(store.TASKS).items()}
+        found = {path: one.version for path, one in self._document_store.list(store.TASKS).items()}
         known = {path: one for path, one in self._known.items() if path in found}
         for path, version in found.items():
             if path not in known or known[path][0] != version:
                 known[path] = (version, self._wish(path))
         self._known = known
 
-    def _wish(self, path: str) -> TaskWish | None:
+    def _wish(self, path: str) -> TaskRequest | None:
         """The wish of an object. One that no version of this document explains asks nothing."""
         try:
-            found = self._register.read(TaskWish, path)
+            found = self._document_store.read(TaskRequest, path)
         except OperationError:
             return None
         return found.document if found is not None else None
 
 
-def _why(wish: TaskWish) -> str:
+def _why(wish: TaskRequest) -> str:
     return f"stopped by {wish.by}" + (f": {wish.reason}" if wish.reason else "")
