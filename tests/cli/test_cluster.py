@@ -260,7 +260,7 @@ def test_a_reload_from_the_source_is_left_to_nodes_that_know_it(place: Path) -> 
     """Others would reload what has landed."""
     assert main(["reload", "sales", "--dataset", "shop.items", "--from", "source"]) == 0
 
-    assert read_cluster(LocalObjectStore(place), "main").wishes[Y].kind == "reload-from-source"
+    assert read_cluster(LocalObjectStore(place), "main").requests[Y].kind == "reload-from-source"
 
 
 def test_a_task_is_recreated_and_reloaded_by_the_nodes_that_have_it(
@@ -269,20 +269,20 @@ def test_a_task_is_recreated_and_reloaded_by_the_nodes_that_have_it(
     assert main(["task", "recreate", "sales", "--dataset", "orders", "--reason", "keys"]) == 0
     assert main(["reload", "sales", "--dataset", "shop.items", "--files", "new/*.json"]) == 0
     capsys.readouterr()
-    found = read_cluster(LocalObjectStore(place), "main").wishes
+    found = read_cluster(LocalObjectStore(place), "main").requests
     assert (found[X].kind, found[X].dataset, found[X].reason) == ("recreate", None, "keys")
     assert (found[Y].kind, found[Y].files) == ("reload", "new/*.json")
 
     assert main(["task", "withdraw", "sales", "--dataset", "orders"]) == 0
     assert main(["reload", "sales"]) == 5
-    assert read_cluster(LocalObjectStore(place), "main").wishes.keys() == {Y}
+    assert read_cluster(LocalObjectStore(place), "main").requests.keys() == {Y}
     assert "shop.items has a pending request: reload by" in capsys.readouterr().err
     _, units = call(capsys, "cluster", "tasks", "sales")
     assert "reload asked by" in units[0]["asked"]
     assert "n2 does it, or does so after its step" in units[0]["asked"]
     _, gone = call(capsys, "task", "withdraw", "sales")
     assert [one["was"] for one in gone] == [True, False]
-    assert read_cluster(LocalObjectStore(place), "main").wishes == {}
+    assert read_cluster(LocalObjectStore(place), "main").requests == {}
 
 
 def test_a_wish_in_a_frozen_cluster_waits_and_says_so(

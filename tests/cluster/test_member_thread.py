@@ -58,7 +58,7 @@ class FakeGossip:
         self.hints.clear()
 
 
-class FakeWishes:
+class FakeRequests:
     def __init__(self) -> None:
         self.settled: list[FinishedRequest] = []
 
@@ -90,11 +90,11 @@ class Running:
     def __init__(self) -> None:
         self.member, self.gossip, self.leave = FakeMember(), FakeGossip(), FakeLeave()
         self.inbox: SimpleQueue[Any] = SimpleQueue()
-        self.wishes = FakeWishes()
+        self.requests = FakeRequests()
         self.thread = MemberThread(
             self.member,
             self._opened,
-            self.wishes,
+            self.requests,
             self.leave,
             self.inbox,
         )
@@ -206,7 +206,7 @@ def test_the_outcome_of_a_wish_is_written_in_a_turn_at_once() -> None:
     running.thread.settle(settled)
 
     running.turn()
-    assert running.wishes.settled == [settled]
+    assert running.requests.settled == [settled]
     running.ends()
 
 

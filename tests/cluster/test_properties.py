@@ -88,9 +88,9 @@ def faults(case: Case, proposal: PlacementProposal, rules: PlacementRules = RULE
     if {unit: node for unit, node in after.items() if unit in placed} != proposal.assignment:
         yield "the moves do not lead to the assignment"
     for unit, node in proposal.assignment.items():
-        wish = facts[unit].pinned_to
+        request = facts[unit].pinned_to
         there = {one.node for name, one in ready.items() if name not in facts[unit].unknown_to}
-        if wish in there and ready.get(node, case.nodes[0]).node != wish:
+        if request in there and ready.get(node, case.nodes[0]).node != request:
             yield "a wish is not followed"
     free = [
         move

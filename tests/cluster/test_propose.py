@@ -207,28 +207,30 @@ def test_heavy_units_leave_a_node_last_and_not_for_a_spot_node() -> None:
 
 def test_the_wish_of_a_person_is_followed_at_once_and_not_undone() -> None:
     some = units(20)
-    wish = unit("wish", 30.0, pinned_to="b", moved_seconds_ago=1.0)
-    current = on("a", [*some, wish])
+    request = unit("wish", 30.0, pinned_to="b", moved_seconds_ago=1.0)
+    current = on("a", [*some, request])
 
-    proposal = propose(nodes("a", "b"), [*some, wish], current, RULES)
+    proposal = propose(nodes("a", "b"), [*some, request], current, RULES)
 
-    assert proposal.moves[0] == Move(wish.unit, "a.1", "b.1", "a person wants it on b")
-    after = propose(nodes("a", "b"), [*some, wish], proposal.assignment, RULES)
-    assert after.assignment[wish.unit] == "b.1"
+    assert proposal.moves[0] == Move(request.unit, "a.1", "b.1", "a person wants it on b")
+    after = propose(nodes("a", "b"), [*some, request], proposal.assignment, RULES)
+    assert after.assignment[request.unit] == "b.1"
 
 
 def test_a_wish_for_a_node_that_is_not_ready_holds_nothing_up() -> None:
-    wish = unit("wish", pinned_to="c")
+    request = unit("wish", pinned_to="c")
 
-    assert propose(nodes("a"), [wish], {}, RULES).assignment == {wish.unit: "a.1"}
+    assert propose(nodes("a"), [request], {}, RULES).assignment == {request.unit: "a.1"}
 
 
 def test_a_wish_names_the_node_and_follows_its_newest_process() -> None:
-    wish = unit("wish", pinned_to="a")
+    request = unit("wish", pinned_to="a")
     twice = [PlacementNode("a.2", "a", age_seconds=5.0), PlacementNode("a.1", "a")]
 
     for fleet in (twice, twice[::-1]):
-        assert propose(fleet, [wish], {wish.unit: "a.1"}, RULES).assignment == {wish.unit: "a.2"}
+        assert propose(fleet, [request], {request.unit: "a.1"}, RULES).assignment == {
+            request.unit: "a.2"
+        }
 
 
 @pytest.mark.parametrize("load", [float("nan"), float("inf"), -1.0, 1e308])

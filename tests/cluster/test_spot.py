@@ -50,7 +50,7 @@ def test_a_notice_counts_whatever_its_text_is(text: str) -> None:
     advice = advise(SpotNotices(action=text))
 
     assert advice is not None
-    assert advice.wish is SpotAction.DRAIN
+    assert advice.action is SpotAction.DRAIN
     assert advice.reason == "Spot interruption notice: the end of the instance"
 
 
@@ -62,7 +62,7 @@ def test_a_notice_counts_whatever_its_text_is(text: str) -> None:
 def test_scale_in_drains(state: str, drains: bool) -> None:
     advice = advise(SpotNotices(lifecycle=state))
 
-    assert (advice is not None and advice.wish is SpotAction.DRAIN) is drains
+    assert (advice is not None and advice.action is SpotAction.DRAIN) is drains
 
 
 def test_a_recommendation_asks_to_leave_and_a_notice_outranks_it() -> None:
@@ -70,11 +70,11 @@ def test_a_recommendation_asks_to_leave_and_a_notice_outranks_it() -> None:
 
     advice = advise(SpotNotices(recommendation=recommended))
     assert advice is not None
-    assert advice.wish is SpotAction.LEAVE
+    assert advice.action is SpotAction.LEAVE
     assert advice.within_seconds is None
     both = advise(SpotNotices(action="{}", recommendation=recommended))
     assert both is not None
-    assert both.wish is SpotAction.DRAIN
+    assert both.action is SpotAction.DRAIN
     assert advise(SpotNotices()) is None
 
 
@@ -102,7 +102,7 @@ def test_each_advice_is_told_once(service: FakeImds) -> None:
     watched.watcher.look()
     watched.watcher.look()
 
-    assert [one.wish for one in watched.advice] == [SpotAction.LEAVE, SpotAction.DRAIN]
+    assert [one.action for one in watched.advice] == [SpotAction.LEAVE, SpotAction.DRAIN]
 
 
 def test_a_service_that_does_not_answer_is_told_once_and_stops_nothing(service: FakeImds) -> None:

@@ -18,7 +18,7 @@ from polynya.cluster.gossip.messages import (
 )
 from polynya.cluster.membership import IdleNodes
 from polynya.cluster.unit import JobKey
-from tests.cluster.test_part import Node, X, Y
+from tests.cluster.test_membership import Node, X, Y
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

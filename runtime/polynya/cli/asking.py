@@ -37,7 +37,7 @@ def ask(
     wishes, output = place.wishes(), context.output
     asked = []
     units = units_of(place, task, wish.dataset)
-    wishes.refuse_asked(units)
+    wishes.refuse_pending(units)
     for unit in units:
         # A unit that finds its datasets is told which; any other one is the dataset.
         named = wish.dataset if unit.name == unit.task else None
@@ -111,7 +111,7 @@ def _outcome(place: Place, unit: JobKey, wish: str) -> UnitOutcome | None:
 
     register, clock = place.register(), SystemClock()
     while True:
-        left = register.read(UnitRequest, store.wish_path(unit))
+        left = register.read(UnitRequest, store.request_path(unit))
         if left is None or left.document.nonce != wish:
             found = register.read(UnitOutcome, store.outcome_path(unit))
             done = found is not None and wish in ("", found.document.wish)

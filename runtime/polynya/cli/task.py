@@ -157,7 +157,7 @@ def withdraw(
     place = place_of(context, where)
     wishes = place.wishes()
     for unit in units_of(place, task, dataset):
-        was = wishes.take_back(unit)
+        was = wishes.withdraw(unit)
         what = "nothing is asked any more" if was else "nothing was asked"
         data = {"task": unit.task, "name": unit.name, "was": was}
         context.output.result("unit.withdrawn", data, f"{unit.task}/{unit.name}: {what}")

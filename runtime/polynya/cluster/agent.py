@@ -16,7 +16,7 @@ from polynya.cluster.configuration import Acceptance, ActiveConfiguration, Watch
 from polynya.cluster.gossip.messages import NodeReport, UnitReport
 from polynya.cluster.gossip.stream import Gossip
 from polynya.cluster.jobs import AgentJob, JobSupervisor
-from polynya.cluster.membership import LoadMeter, Membership
+from polynya.cluster.membership import ClusterMembership, LoadMeter
 from polynya.cluster.messages import (
     ConfigurationRead,
     DrainRequested,
@@ -241,7 +241,7 @@ class AgentPorts:
     draining: Callable[[], None]
     draw: Callable[[], float]
     fetch_jars: Callable[[LoadedProject], object]
-    join: Callable[[LoadedProject], Membership] | None = None
+    join: Callable[[LoadedProject], ClusterMembership] | None = None
 
 
 @dataclass(slots=True)
@@ -301,7 +301,7 @@ class Agent:
         self._supervisor: JobSupervisor | None = None
         self._works_for: ResolvedTarget | None = None
         self._lacks = Lacking()
-        self._part: Membership | None = None
+        self._part: ClusterMembership | None = None
         self._ending = Ending(node.id, self._pace.drain, clock, self._tell, ports.draining)
         self._reported_at: float | None = None
         self._news = False
@@ -349,7 +349,7 @@ class Agent:
         return not part.left
 
     def _supervise(
-        self, supervisor: JobSupervisor, part: Membership | None, *, draining: bool
+        self, supervisor: JobSupervisor, part: ClusterMembership | None, *, draining: bool
     ) -> None:
         if part is None:
             supervisor.act(draining=draining)

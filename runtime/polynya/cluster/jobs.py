@@ -331,16 +331,16 @@ class AgentJob:
 
     def ask(self, asked: PendingRequest | None) -> None:
         """Take a request. It is tried at once, whatever has failed before."""
-        if asked is not None and asked.wish == self.settled:
+        if asked is not None and asked.nonce == self.settled:
             asked = None
         before, self.asked = self.asked, asked
-        if asked is not None and (before is None or before.wish != asked.wish):
+        if asked is not None and (before is None or before.nonce != asked.nonce):
             self.failures = []
 
     def settle(self) -> PendingRequest | None:
         """What ran instead of its work is done, or cannot be."""
         done, self.asked = self.doing, None
-        self.settled = done.wish if done is not None else self.settled
+        self.settled = done.nonce if done is not None else self.settled
         return done
 
     def yielded(self) -> None:

@@ -26,7 +26,7 @@ from polynya.cluster.coordination.member_state import MemberState, NodeFacts, No
 from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.gossip.messages import NodeReport, Picture, Sender
 from polynya.cluster.gossip.stream import Gossip, NoGossip, StreamGossip
-from polynya.cluster.membership import Membership
+from polynya.cluster.membership import ClusterMembership
 from polynya.cluster.messages import (
     DrainRequested,
     Inbox,
@@ -51,8 +51,8 @@ def watch_spot(imds: Imds, node: str, inbox: Inbox) -> None:
     """Ask for notices from now on."""
 
     def advised(advice: Advice) -> None:
-        inbox.put(Noticed(SpotAdvised(subject=node, wish=advice.wish, reason=advice.reason)))
-        if advice.wish is SpotAction.DRAIN:
+        inbox.put(Noticed(SpotAdvised(subject=node, wish=advice.action, reason=advice.reason)))
+        if advice.action is SpotAction.DRAIN:
             inbox.put(DrainRequested(advice.reason, advice.within_seconds))
         else:
             inbox.put(LeaveAdvised(advice.reason))
@@ -259,7 +259,7 @@ class MembershipSettings:
 
 def join(
     sharing: MembershipSettings, access: AwsAccess, inbox: Inbox, tell: EventSink
-) -> Membership:
+) -> ClusterMembership:
     """Begin to take turns; what comes of them goes to the inbox.
 
     Raises:
@@ -287,7 +287,7 @@ def join(
         watcher=LeaderReportWriter(document_store, clock, stream=sharing.stream is not None),
     )
     thread.start()
-    return Membership(sharing.node, thread, tell, clock.monotonic)
+    return ClusterMembership(sharing.node, thread, tell, clock.monotonic)
 
 
 def _gossip(

@@ -303,7 +303,7 @@ class Peers(Protocol):
         ...
 
 
-class Membership:
+class ClusterMembership:
     """What this node knows of the cluster. `tell` takes what happens.
 
     `now` is always in monotonic seconds of the member's clock.

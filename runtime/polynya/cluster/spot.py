@@ -161,9 +161,9 @@ class SpotNotices:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A wish, why, and for DRAIN how many seconds it may take at most (None: as configured)."""
+    """An action, why, and for DRAIN how many seconds it may take at most (None: as configured)."""
 
-    wish: SpotAction
+    action: SpotAction
     reason: str
     within_seconds: float | None = None
 

@@ -17,7 +17,7 @@ from polynya.cluster.configuration import Acceptance, ClusterTasks
 from polynya.cluster.gossip.messages import Sender
 from polynya.cluster.gossip.stream import Gossip, StreamGossip
 from polynya.cluster.member_thread import MembershipSettings, join, watch_spot
-from polynya.cluster.membership import Membership
+from polynya.cluster.membership import ClusterMembership
 from polynya.cluster.messages import ConfigurationRead, Inbox, JarsFetched, Noticed, Workers
 from polynya.cluster.report import MetricsOutlet, Node, summary
 from polynya.cluster.spot import Imds, is_on_demand
@@ -132,12 +132,12 @@ def _teller(stream: RecordStream, cluster: str, node: str) -> Gossip:
 
 def _joining(
     settings: AgentSettings, inbox: Inbox, tell: EventSink
-) -> Callable[[LoadedProject], Membership] | None:
+) -> Callable[[LoadedProject], ClusterMembership] | None:
     place = settings.coordination
     if place is None:
         return None
 
-    def joined(project: LoadedProject) -> Membership:
+    def joined(project: LoadedProject) -> ClusterMembership:
         sharing = MembershipSettings(
             place=place,
             cluster=settings.cluster or project.cluster_name,

@@ -90,8 +90,8 @@ def test_a_unit_between_two_tries_is_released_after_the_agent_was_told_to_stop_i
     other = next(node for node in lab.nodes if node is not leader)
     unit = min(leader.granted)
     leader.jobs.discard(unit)
-    wish = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
-    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(wish).encode())
+    request = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
+    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(request).encode())
 
     told = leader.turn()
     released_at_once = leader.did("released")
@@ -147,8 +147,8 @@ def test_a_claim_that_is_made_after_the_unit_was_planned_elsewhere_is_given_back
     leader = next(node for node in lab.nodes if node.member_state and node.member_state.leading)
     other = next(node for node in lab.nodes if node is not leader)
     unit = min(leader.granted)
-    wish = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
-    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(wish).encode())
+    request = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
+    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(request).encode())
     leader.turn()
     leader.turn()
     assert [one.unit for one in leader.did("released")] == [unit]
@@ -168,8 +168,8 @@ def test_a_claim_that_is_made_after_the_unit_was_planned_elsewhere_is_given_back
         # It is made, and the other node claims once more what is its own already.
         assert lab.store.put_if_unchanged(*unheard[0])
         other.turn()
-    wish["to"] = leader.name
-    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(wish).encode())
+    request["to"] = leader.name
+    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(request).encode())
     if not again:
         assert lab.store.put_if_unchanged(*unheard[0])
     monkeypatch.undo()

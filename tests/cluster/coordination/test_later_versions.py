@@ -111,15 +111,15 @@ def released(document_store: DocumentStore, clock: FakeClock) -> None:
     owned_units.release([X], "it moves", lambda: True)
 
 
-def asked(wish: Callable[[Requests], object]) -> Callable[[DocumentStore, FakeClock], object]:
-    return lambda document_store, clock: wish(Requests(document_store, "kim", clock.now))
+def asked(request: Callable[[Requests], object]) -> Callable[[DocumentStore, FakeClock], object]:
+    return lambda document_store, clock: request(Requests(document_store, "kim", clock.now))
 
 
 def settled(document_store: DocumentStore, clock: FakeClock) -> None:
-    wishes = UnitRequests(document_store, "n1", clock)
+    requests = UnitRequests(document_store, "n1", clock)
     errand = PendingRequest("1f", UnitCommand("reload"), "kim", AT)
-    wishes.settle(FinishedRequest(X, errand, done=True, text="3 rows", epoch=4))
-    wishes()
+    requests.settle(FinishedRequest(X, errand, done=True, text="3 rows", epoch=4))
+    requests()
 
 
 def taken(document_store: DocumentStore, _clock: FakeClock) -> None:
@@ -173,7 +173,14 @@ OBJECTS: Mapping[str, Rewritten] = {
     "outcome": Rewritten(
         store.outcome_path(X),
         documents.UnitOutcome(
-            wish="1e", kind="reload", done=False, node="n2", epoch=3, by="lee", asked=AT, ended=AT
+            request="1e",
+            kind="reload",
+            done=False,
+            node="n2",
+            epoch=3,
+            by="lee",
+            asked=AT,
+            ended=AT,
         ),
         settled,
     ),

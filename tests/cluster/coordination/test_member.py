@@ -14,8 +14,8 @@ from tests.cluster.coordination.lab import CLUSTER, Lab
 
 def drain(lab: Lab, node: str) -> None:
     """A person wants a node to have nothing."""
-    wish = DrainRequest(by="ann", reason="disk", since=lab.clock.now())
-    lab.store.put(f"{CLUSTER}/{drain_path(node)}", wish.encoded())
+    request = DrainRequest(by="ann", reason="disk", since=lab.clock.now())
+    lab.store.put(f"{CLUSTER}/{drain_path(node)}", request.encoded())
 
 
 def test_units_are_shared_and_each_is_granted_once() -> None:
@@ -262,8 +262,8 @@ def test_a_person_moves_a_unit() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
     unit = min(lab.nodes[0].granted)
-    wish = MoveRequest(to="n1", by="ann", since=lab.clock.now())
-    lab.store.put(f"{CLUSTER}/{move_path(unit)}", wish.encoded())
+    request = MoveRequest(to="n1", by="ann", since=lab.clock.now())
+    lab.store.put(f"{CLUSTER}/{move_path(unit)}", request.encoded())
 
     lab.passes(30)
 

@@ -17,7 +17,7 @@ from polynya.model.errors import ConflictError, PolynyaError
 from tests.cluster.simulation.agent import CLUSTER, Agent, Place
 from tests.cluster.simulation.judge.oracle import Oracle
 from tests.cluster.simulation.judge.records import FOREIGN, decoded
-from tests.cluster.simulation.judge.wishes import PERSON
+from tests.cluster.simulation.judge.requests import PERSON
 from tests.cluster.simulation.parts.faults import StoreFaults
 from tests.cluster.simulation.parts.machine import Machine, MachineClock, day
 from tests.cluster.simulation.parts.source import Source
@@ -167,7 +167,7 @@ class Drill:
             agent = self.agents.get(node.name)
             if agent is not None and key not in agent.jobs:
                 self._hang(key, 1000.0)
-                self._wish(f"moves/{key.task}/{key.name}", {"to": node.name})
+                self._request(f"moves/{key.task}/{key.name}", {"to": node.name})
                 return
 
     def _unit(self, number: int) -> JobKey:
@@ -195,7 +195,7 @@ class Drill:
     def freeze(self, seconds: float) -> None:
         """Have nothing move for a while."""
         self.counts["freeze"] += 1
-        self._wish("freeze", {})
+        self._request("freeze", {})
         self.oracle.frozen_since = self.world.now
 
         def thaw() -> None:
@@ -205,12 +205,12 @@ class Drill:
         self.world.at(min(self.plan.heals, self.world.now + seconds), thaw)
 
     def empty(self, node: int, seconds: float) -> None:
-        """Wish that a node has nothing."""
+        """Request that a node has nothing."""
         self.counts["drain by hand"] += 1
         self._wish_for(f"drains/n{node}", {}, seconds)
 
     def move(self, unit: int, node: int, seconds: float) -> None:
-        """Wish that a unit is on a node."""
+        """Request that a unit is on a node."""
         self.counts["move by hand"] += 1
         key = self._unit(unit)
         self._wish_for(f"moves/{key.task}/{key.name}", {"to": f"n{node}"}, seconds)
@@ -225,14 +225,14 @@ class Drill:
         process = Process(world, f"{PERSON} {self._people}")
         line = StoreLine(self.objects, process, self.place.faults)
         document_store = DocumentStore(line, CLUSTER, Random(world.random.random()))
-        wishes = Requests(document_store, process.name, lambda: day(world.now))
+        requests = Requests(document_store, process.name, lambda: day(world.now))
 
         def live() -> None:
             try:
-                wishes.ask(key, UnitRequest(kind=kind, by="", since=day(world.now)))
+                requests.ask(key, UnitRequest(kind=kind, by="", since=day(world.now)))
                 if back is not None:
                     process.wait(back)
-                    wishes.take_back(key)
+                    requests.withdraw(key)
             except ConflictError:
                 self.counts["second wish for one unit"] += 1
             except PolynyaError:
@@ -307,13 +307,13 @@ class Drill:
         agent.process.interrupt = interrupt
 
     def _wish_for(self, path: str, fields: dict[str, object], seconds: float) -> None:
-        self._wish(path, fields)
+        self._request(path, fields)
         self.world.at(
             min(self.plan.heals, self.world.now + seconds),
             lambda: self.oracle.by_hand(f"{CLUSTER}/{path}", None),
         )
 
-    def _wish(self, path: str, fields: dict[str, object]) -> None:
+    def _request(self, path: str, fields: dict[str, object]) -> None:
         asked = {"by": "a person", "reason": "", "since": SINCE}
         body = {"v": 1, "nonce": f"by hand {self.world.now}", **asked, **fields}
         self.oracle.by_hand(f"{CLUSTER}/{path}", json.dumps(body).encode())
@@ -332,7 +332,7 @@ class Drill:
     def open_wishes(self) -> list[str]:
         """What is asked of units that some node at work knows."""
         known = {f"{unit.task}/{unit.name}" for unit in self._known()}
-        return [unit for unit in self.oracle.wishes.open if unit in known]
+        return [unit for unit in self.oracle.requests.open if unit in known]
 
     def _known(self) -> frozenset[JobKey]:
         working = [one for one in self.agents.values() if not one.process.dead and not one.draining]

@@ -12,23 +12,23 @@ from tests.cluster.simulation.work import Job
 class Errands:
     """Of one process. What is asked is begun by `due`, and settled once."""
 
-    def __init__(self, wishes: UnitRequests) -> None:
-        self._wishes = wishes
+    def __init__(self, requests: UnitRequests) -> None:
+        self._requests = requests
         self._asked: Mapping[JobKey, PendingRequest] = {}
         self._settled: dict[JobKey, str] = {}
 
     def read(self) -> None:
         """Tell what became of them, and see what is asked by now."""
-        self._wishes()
+        self._requests()
 
     def confirm(self, grants: Mapping[JobKey, int]) -> None:
         """See what is asked of the units that are ours."""
-        self._asked = self._wishes.confirmed(grants)
+        self._asked = self._requests.confirmed(grants)
 
     def due(self, unit: JobKey) -> PendingRequest | None:
         """What is to be done with a unit before its work goes on."""
         asked = self._asked.get(unit)
-        return None if asked is None or asked.wish == self._settled.get(unit) else asked
+        return None if asked is None or asked.nonce == self._settled.get(unit) else asked
 
     def takes_turns(self, job: Job, *, held: bool) -> bool:
         """Whether a job ends for what is asked, or because that was withdrawn."""
@@ -39,6 +39,8 @@ class Errands:
         """A job did what was asked, or cannot, or neither."""
         if job.asked is None or job.carried_out is None:
             return
-        self._settled[job.unit] = job.asked.wish
+        self._settled[job.unit] = job.asked.nonce
         text = "done" if job.carried_out else "it cannot be"
-        self._wishes.settle(FinishedRequest(job.unit, job.asked, job.carried_out, text, job.epoch))
+        self._requests.settle(
+            FinishedRequest(job.unit, job.asked, job.carried_out, text, job.epoch)
+        )

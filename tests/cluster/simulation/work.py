@@ -88,13 +88,13 @@ class Job:
             self.carried_out = False
             return
         if asked.errand.kind == "recreate":
-            handle.empty(asked.wish)
+            handle.empty(asked.nonce)
         else:
-            handle.begin_load(asked.wish)
+            handle.begin_load(asked.nonce)
             process.wait(1 + 9 * random.random())
             if not self._goes_on():
                 return
-            handle.end_load(asked.wish)
+            handle.end_load(asked.nonce)
         self.carried_out = True
 
     def _goes_on(self) -> bool:

@@ -54,8 +54,8 @@ class Requests:
 
     def drain(self, node: str, reason: str) -> None:
         """Give a node no units, until `undrain`."""
-        wish = documents.DrainRequest(by=self._by, reason=reason, since=self._now())
-        self._write(store.drain_path(node), wish)
+        request = documents.DrainRequest(by=self._by, reason=reason, since=self._now())
+        self._write(store.drain_path(node), request)
 
     def undrain(self, node: str, *, own: bool = False) -> bool:
         """Let a node have units again; `own`: only if the request has the same author.
@@ -69,8 +69,8 @@ class Requests:
 
     def freeze(self, reason: str) -> None:
         """Let nothing move, until `unfreeze`; work goes on."""
-        wish = documents.Freeze(by=self._by, reason=reason, since=self._now())
-        self._write(store.FREEZE, wish)
+        request = documents.Freeze(by=self._by, reason=reason, since=self._now())
+        self._write(store.FREEZE, request)
 
     def unfreeze(self) -> bool:
         """Let units move again. False when nothing was frozen."""
@@ -78,8 +78,8 @@ class Requests:
 
     def move(self, unit: JobKey, to: str, reason: str) -> None:
         """Let a unit be on the node `to`, until `unmove`."""
-        wish = documents.MoveRequest(to=to, by=self._by, reason=reason, since=self._now())
-        self._write(store.move_path(unit), wish)
+        request = documents.MoveRequest(to=to, by=self._by, reason=reason, since=self._now())
+        self._write(store.move_path(unit), request)
 
     def unmove(self, unit: JobKey) -> bool:
         """Let the leader place a unit again. False when nobody had moved it."""
@@ -87,8 +87,10 @@ class Requests:
 
     def stop(self, task: str, reason: str) -> None:
         """Let a task stand still on all nodes, until `start`."""
-        wish = documents.TaskRequest(state="stopped", by=self._by, reason=reason, since=self._now())
-        self._write(store.task_path(task), wish)
+        request = documents.TaskRequest(
+            state="stopped", by=self._by, reason=reason, since=self._now()
+        )
+        self._write(store.task_path(task), request)
 
     def start(self, task: str) -> bool:
         """Let a task go on. False when nobody had stopped it."""
@@ -98,24 +100,26 @@ class Requests:
 
     def resume(self, task: str, reason: str) -> None:
         """Let a task go on, and its suspended jobs be tried again."""
-        wish = documents.TaskRequest(state="started", by=self._by, reason=reason, since=self._now())
-        self._write(store.task_path(task), wish)
+        request = documents.TaskRequest(
+            state="started", by=self._by, reason=reason, since=self._now()
+        )
+        self._write(store.task_path(task), request)
 
-    def refuse_asked(self, units: Iterable[JobKey]) -> None:
+    def refuse_pending(self, units: Iterable[JobKey]) -> None:
         """Raise ConflictError when something is asked of one of them already (POLYNYA-AGT-023)."""
         for unit in units:
-            found = self._document_store.read(UnitRequest, store.wish_path(unit))
+            found = self._document_store.read(UnitRequest, store.request_path(unit))
             if found is not None:
-                raise _asked_before(unit, found.document)
+                raise _pending(unit, found.document)
 
-    def ask(self, unit: JobKey, wish: UnitRequest) -> str:
+    def ask(self, unit: JobKey, request: UnitRequest) -> str:
         """Let something be done with a unit once; returns the nonce by which it is known.
 
         Raises:
             ConflictError: something else is asked of it already (POLYNYA-AGT-023).
         """
-        path = store.wish_path(unit)
-        own = wish.model_copy(update={"by": self._by, "since": self._now()})
+        path = store.request_path(unit)
+        own = request.model_copy(update={"by": self._by, "since": self._now()})
         for _ in range(_TRIES):
             mine = self._document_store.write(path, own, None)
             found = self._document_store.read(UnitRequest, path)
@@ -125,14 +129,14 @@ class Requests:
                 # Its owner was faster than we: it is done.
                 return ""
             if found is not None:
-                raise _asked_before(unit, found.document)
+                raise _pending(unit, found.document)
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
-    def take_back(self, unit: JobKey) -> bool:
+    def withdraw(self, unit: JobKey) -> bool:
         """Let nothing be done with a unit, unless it is done by now. False: nothing was asked."""
-        return self._withdraw(UnitRequest, store.wish_path(unit))
+        return self._withdraw(UnitRequest, store.request_path(unit))
 
-    def _write(self, path: str, wish: Document) -> None:
+    def _write(self, path: str, request: Document) -> None:
         """Write a wish; fields of the one before that this version does not know stay.
 
         Raises:
@@ -140,10 +144,10 @@ class Requests:
             ConflictError: others write it all the time (POLYNYA-AGT-022).
         """
         for _ in range(_TRIES):
-            found = self._document_store.read(type(wish), path)
+            found = self._document_store.read(type(request), path)
             unknown = found.document.model_extra if found is not None else None
             version = found.version if found is not None else None
-            if self._document_store.write(path, wish.model_copy(update=unknown or {}), version):
+            if self._document_store.write(path, request.model_copy(update=unknown or {}), version):
                 return
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
@@ -157,14 +161,14 @@ class Requests:
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
 
-def _asked_before(unit: JobKey, wish: UnitRequest) -> ConflictError:
+def _pending(unit: JobKey, request: UnitRequest) -> ConflictError:
     return UNIT_REQUEST_PENDING(
         where=f"{unit.task}/{unit.name}",
-        why=wish.reason or None,
+        why=request.reason or None,
         unit=unit.name,
-        request=wish.kind,
-        by=wish.by,
-        since=wish.since,
+        request=request.kind,
+        by=request.by,
+        since=request.since,
     )
 
 
@@ -194,8 +198,8 @@ class Leaving:
     again before the next one.
     """
 
-    def __init__(self, wishes: Requests, node: str) -> None:
-        self._wishes, self._node = wishes, node
+    def __init__(self, requests: Requests, node: str) -> None:
+        self._requests, self._node = requests, node
         self._reason: str | None = None
         self._is_back = False
 
@@ -208,11 +212,11 @@ class Leaving:
         with suppress(PolynyaError, OSError):
             if not self._is_back:
                 # The instance that was to be left is gone, or was spared.
-                self._wishes.undrain(self._node, own=True)
+                self._requests.undrain(self._node, own=True)
                 self._is_back = True
             reason = self._reason
             if reason is not None and _has_heir(member_state, self._node):
-                self._wishes.drain(self._node, reason)
+                self._requests.drain(self._node, reason)
                 self._reason = None
 
 
@@ -229,9 +233,9 @@ EVERY_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A wish that this version can carry out. `wish` is its nonce."""
+    """A request that this version can execute. `nonce` is that of its document."""
 
-    wish: str
+    nonce: str
     errand: UnitCommand
     by: str
     since: datetime
@@ -302,12 +306,12 @@ class UnitRequests:
         return {unit: asked for unit, asked in self._asked_now().items() if unit in sure}
 
     def _asked_now(self) -> dict[JobKey, PendingRequest]:
-        done = {one.asked.wish for one in list(self._settled)}
+        done = {one.asked.nonce for one in list(self._settled)}
         units = ((store.unit_at(path), asked) for path, (_, asked) in self._known.items())
         return {
             unit: asked
             for unit, asked in units
-            if unit is not None and asked is not None and asked.wish not in done
+            if unit is not None and asked is not None and asked.nonce not in done
         }
 
     def _tell(self) -> None:
@@ -315,8 +319,8 @@ class UnitRequests:
             one = self._settled[0]
             if not self._write(one):
                 return
-            self._withdraw(one.unit, one.asked.wish)
-            self._known.pop(store.wish_path(one.unit), None)
+            self._withdraw(one.unit, one.asked.nonce)
+            self._known.pop(store.request_path(one.unit), None)
             self._settled.popleft()
 
     def _write(self, one: FinishedRequest) -> bool:
@@ -327,7 +331,7 @@ class UnitRequests:
             # A later owner of the unit wrote it.
             return True
         outcome = UnitOutcome(
-            wish=one.asked.wish,
+            wish=one.asked.nonce,
             kind=one.asked.errand.kind,
             done=one.done,
             text=one.text[:2000],
@@ -342,14 +346,16 @@ class UnitRequests:
         version = found.version if found is not None else None
         return self._document_store.write(path, outcome, version)
 
-    def _withdraw(self, unit: JobKey, wish: str) -> None:
-        path = store.wish_path(unit)
+    def _withdraw(self, unit: JobKey, nonce: str) -> None:
+        path = store.request_path(unit)
         found = self._document_store.read(UnitRequest, path)
-        if found is not None and found.document.nonce == wish:
+        if found is not None and found.document.nonce == nonce:
             self._document_store.delete(path, found.version)
 
     def _read(self) -> None:
-        found = {path: one.version for path, one in self._document_store.list(store.WISHES).items()}
+        found = {
+            path: one.version for path, one in self._document_store.list(store.REQUESTS).items()
+        }
         known = {path: one for path, one in self._known.items() if path in found}
         for path, version in found.items():
             if path not in known or known[path][0] != version:
@@ -357,7 +363,7 @@ class UnitRequests:
         self._known = known
 
     def _look_again(self, unit: JobKey) -> None:
-        path = store.wish_path(unit)
+        path = store.request_path(unit)
         self._known[path] = (self._known[path][0], self._asked(path))
 
     def _asked(self, path: str) -> PendingRequest | None:
@@ -375,24 +381,24 @@ class UnitRequests:
         outcome = self._document_store.read(UnitOutcome, store.outcome_path(unit))
         done = outcome is not None and outcome.document.wish == found.document.nonce
         if done:
-            self._document_store.delete(store.wish_path(unit), found.version)
+            self._document_store.delete(store.request_path(unit), found.version)
         return done
 
 
-def _understood(wish: UnitRequest) -> PendingRequest | None:
+def _understood(request: UnitRequest) -> PendingRequest | None:
     """A wish as an errand; None for one that another version has to carry out."""
-    mode = wish.mode or UnitCommand("reload").mode
-    if wish.kind not in get_args(UnitCommandType) or mode not in get_args(ReloadMode):
+    mode = request.mode or UnitCommand("reload").mode
+    if request.kind not in get_args(UnitCommandType) or mode not in get_args(ReloadMode):
         return None
     errand = UnitCommand(
-        cast("UnitCommandType", wish.kind),
-        wish.dataset,
+        cast("UnitCommandType", request.kind),
+        request.dataset,
         cast("ReloadMode", mode),
-        wish.files,
-        wish.as_of,
-        wish.accept_incomplete,
+        request.files,
+        request.as_of,
+        request.accept_incomplete,
     )
-    return PendingRequest(wish.nonce, errand, wish.by, wish.since, wish.reason)
+    return PendingRequest(request.nonce, errand, request.by, request.since, request.reason)
 
 
 #: A listing costs a request, and operators do not mind this delay.
@@ -449,14 +455,22 @@ class TaskRequests:
             with suppress(PolynyaError, OSError):
                 self._read()
                 self._read_at = now
-        wishes = {
-            store.name_of(path.rpartition("/")[2]): wish
-            for path, (_, wish) in self._known.items()
-            if wish is not None
+        requests = {
+            store.name_of(path.rpartition("/")[2]): request
+            for path, (_, request) in self._known.items()
+            if request is not None
         }
         return PendingRequests(
-            {task: _why(wish) for task, wish in wishes.items() if wish.state == "stopped"},
-            {task: wish.nonce for task, wish in wishes.items() if wish.state == "started"},
+            {
+                task: _why(request)
+                for task, request in requests.items()
+                if request.state == "stopped"
+            },
+            {
+                task: request.nonce
+                for task, request in requests.items()
+                if request.state == "started"
+            },
         )
 
     def _read(self) -> None:
@@ -464,10 +478,10 @@ class TaskRequests:
         known = {path: one for path, one in self._known.items() if path in found}
         for path, version in found.items():
             if path not in known or known[path][0] != version:
-                known[path] = (version, self._wish(path))
+                known[path] = (version, self._request(path))
         self._known = known
 
-    def _wish(self, path: str) -> TaskRequest | None:
+    def _request(self, path: str) -> TaskRequest | None:
         """The wish of an object. One that no version of this document explains asks nothing."""
         try:
             found = self._document_store.read(TaskRequest, path)
@@ -476,5 +490,5 @@ class TaskRequests:
         return found.document if found is not None else None
 
 
-def _why(wish: TaskRequest) -> str:
-    return f"stopped by {wish.by}" + (f": {wish.reason}" if wish.reason else "")
+def _why(request: TaskRequest) -> str:
+    return f"stopped by {request.by}" + (f": {request.reason}" if request.reason else "")

@@ -226,7 +226,7 @@ class ClusterReading:
     moves: Mapping[JobKey, MoveRequest] = field(default_factory=dict)
     drains: Mapping[str, DrainRequest] = field(default_factory=dict)
     tasks: Mapping[str, TaskRequest] = field(default_factory=dict)
-    wishes: Mapping[JobKey, UnitRequest] = field(default_factory=dict)
+    requests: Mapping[JobKey, UnitRequest] = field(default_factory=dict)
     outcomes: Mapping[JobKey, UnitOutcome] = field(default_factory=dict)
     heard: LeaderReport | None = None
     network: AgentReport | None = None
@@ -256,7 +256,7 @@ def read_cluster(store: ObjectStore, cluster: str) -> ClusterReading:
         moves=_of_units(found, paths.MOVES, MoveRequest),
         drains=_named(found, paths.DRAINS, DrainRequest),
         tasks=_named(found, paths.TASKS, TaskRequest),
-        wishes=_of_units(found, paths.WISHES, UnitRequest),
+        requests=_of_units(found, paths.REQUESTS, UnitRequest),
         outcomes=_of_units(found, paths.OUTCOMES, UnitOutcome),
         heard=heard if isinstance(heard, LeaderReport) else None,
         network=network if isinstance(network, AgentReport) else None,
@@ -288,7 +288,7 @@ _KINDS: Final[Mapping[str, type[Document]]] = {
     paths.MOVES: MoveRequest,
     paths.DRAINS: DrainRequest,
     paths.TASKS: TaskRequest,
-    paths.WISHES: UnitRequest,
+    paths.REQUESTS: UnitRequest,
     paths.OUTCOMES: UnitOutcome,
     HEARD: LeaderReport,
     NETWORK_AGENT: AgentReport,
@@ -342,17 +342,17 @@ def asked(reading: ClusterReading, alive: Collection[str]) -> tuple[str, ...]:
     """All pending requests, with what each waits for; `alive` are the living incarnations."""
     return tuple(
         f"{unit.task}/{unit.name}: {in_words(reading, unit, alive)}"
-        for unit in sorted(reading.wishes)
+        for unit in sorted(reading.requests)
     )
 
 
 def in_words(reading: ClusterReading, unit: JobKey, alive: Collection[str]) -> str:
     """The request for a unit that has one, and what it waits for."""
-    wish = reading.wishes[unit]
-    of = f" of {wish.dataset}" if wish.dataset is not None else ""
-    why = f" ({wish.reason})" if wish.reason else ""
+    request = reading.requests[unit]
+    of = f" of {request.dataset}" if request.dataset is not None else ""
+    why = f" ({request.reason})" if request.reason else ""
     return (
-        f"{wish.kind}{of} asked by {wish.by}{why}, {wish.since:%Y-%m-%d %H:%M:%S} UTC, "
+        f"{request.kind}{of} asked by {request.by}{why}, {request.since:%Y-%m-%d %H:%M:%S} UTC, "
         f"{_waits(reading, unit, alive)}"
     )
 
@@ -371,14 +371,14 @@ def outcome_of(reading: ClusterReading, unit: JobKey) -> str | None:
 
 def place_of(reading: ClusterReading, unit: JobKey) -> str | None:
     """Where somebody wants a unit to be, None when that is left to the leader."""
-    wish = reading.moves.get(unit)
-    return None if wish is None else f"to be on {wish.to}, asked by {by_whom(wish)}"
+    request = reading.moves.get(unit)
+    return None if request is None else f"to be on {request.to}, asked by {by_whom(request)}"
 
 
-def by_whom(wish: DrainRequest | Freeze | MoveRequest | TaskRequest) -> str:
+def by_whom(request: DrainRequest | Freeze | MoveRequest | TaskRequest) -> str:
     """Who wished something, since when and why."""
-    why = f": {wish.reason}" if wish.reason else ""
-    return f"{wish.by} since {wish.since:%Y-%m-%d %H:%M:%S} UTC{why}"
+    why = f": {request.reason}" if request.reason else ""
+    return f"{request.by} since {request.since:%Y-%m-%d %H:%M:%S} UTC{why}"
 
 
 def _waits(reading: ClusterReading, unit: JobKey, alive: Collection[str]) -> str:
@@ -564,13 +564,13 @@ def _nodes(reading: ClusterReading, silent: Collection[str]) -> list[NodeStatus]
 
 
 def _of_node(reading: ClusterReading, lease: NodeLease, state: ShownNodeState) -> str:
-    wish = reading.drains.get(lease.node)
+    request = reading.drains.get(lease.node)
     if state == "silent":
         return "its lease is not renewed: others take its units"
     if state == "draining":
         return "it hands its units over, to end"
-    if state == "ready" and wish is not None:
-        return f"drained by {by_whom(wish)}"
+    if state == "ready" and request is not None:
+        return f"drained by {by_whom(request)}"
     return "it has left" if state == "gone" else ""
 
 
@@ -582,7 +582,7 @@ def _units(reading: ClusterReading, alive: Collection[str]) -> list[UnitStatus]:
         for unit, reason in plan.reasons().items()
     }
     owned = {unit for unit, one in reading.units.items() if one.owner}
-    known = sorted(planned.keys() | owned | reading.wishes.keys())
+    known = sorted(planned.keys() | owned | reading.requests.keys())
     heard = _heard(reading, alive)
     ill = {JobKey(one.task, one.name): one for one in heard.units} if heard is not None else {}
     found = (_unit(reading, unit, planned.get(unit), alive) for unit in known)
@@ -622,7 +622,7 @@ def _unit(
         epoch=one.epoch if one is not None else 0,
         reason=reason,
         since=since,
-        asked=in_words(reading, unit, alive) if unit in reading.wishes else None,
+        asked=in_words(reading, unit, alive) if unit in reading.requests else None,
         outcome=outcome_of(reading, unit),
         place=place_of(reading, unit),
     )

@@ -238,7 +238,7 @@ class UnitOutcome(Document):
     """`outcomes/<task>/<name>`: what became of the last wish for the unit.
 
     Attributes:
-        wish: the nonce of the wish.
+        wish: the nonce of the request.
         done: whether it was carried out; else `text` says why not.
         node, epoch: of its owner then.
         by, asked: the author of the request, and when it was made.

@@ -42,7 +42,7 @@ UNITS: Final = "units"
 DRAINS: Final = "drains"
 MOVES: Final = "moves"
 TASKS: Final = "tasks"
-WISHES: Final = "wishes"
+REQUESTS: Final = "wishes"
 OUTCOMES: Final = "outcomes"
 PROBES: Final = "probes"
 LEADER: Final = "leader"
@@ -98,9 +98,9 @@ def task_path(task: str) -> str:
     return f"{TASKS}/{element(task)}"
 
 
-def wish_path(unit: JobKey) -> str:
+def request_path(unit: JobKey) -> str:
     """What a person wants done with a unit."""
-    return f"{WISHES}/{element(unit.task)}/{element(unit.name)}"
+    return f"{REQUESTS}/{element(unit.task)}/{element(unit.name)}"
 
 
 def outcome_path(unit: JobKey) -> str:
@@ -111,7 +111,7 @@ def outcome_path(unit: JobKey) -> str:
 def unit_at(path: str) -> JobKey | None:
     """The unit whose object is at `path`, None when it is that of no unit."""
     parts = path.split("/")
-    if len(parts) != 3 or parts[0] not in {UNITS, MOVES, WISHES, OUTCOMES}:
+    if len(parts) != 3 or parts[0] not in {UNITS, MOVES, REQUESTS, OUTCOMES}:
         return None
     return JobKey(name_of(parts[1]), name_of(parts[2]))
 

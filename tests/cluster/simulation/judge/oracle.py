@@ -11,7 +11,7 @@ from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError
 from tests.cluster.simulation.agent import CLUSTER, Agent
 from tests.cluster.simulation.judge.records import TTL, Records, decoded
-from tests.cluster.simulation.judge.wishes import Wishes
+from tests.cluster.simulation.judge.requests import RequestJudge
 from tests.cluster.simulation.parts.store import Objects, Write
 from tests.cluster.simulation.parts.tables import Table
 from tests.cluster.simulation.parts.world import World
@@ -34,7 +34,7 @@ class Oracle:
         self.world, self.objects, self.tables = world, objects, tables
         self.records = Records(lambda: world.now, self.fail)
         self.counts: Counter[str] = Counter()
-        self.wishes = Wishes(lambda: world.now, self.fail, tables, self.counts)
+        self.requests = RequestJudge(lambda: world.now, self.fail, tables, self.counts)
         self.frozen_since: float | None = None
         self.orphans: list[tuple[float, JobKey]] = []
         self.crashes: list[float] = []
@@ -95,7 +95,7 @@ class Oracle:
         assert agent.member_state is not None
         process, me = agent.process.name, agent.member_state.incarnation
         since = self.records.claimed_by[f"{unit.task}/{unit.name}", me]
-        self.wishes.begins(process, unit, asked.wish, since)
+        self.requests.begins(process, unit, asked.nonce, since)
         if self._frozen_for(process, self._knows_since):
             self.fail(f"{process} begins what is asked of {unit} although the cluster is frozen")
 
@@ -121,7 +121,7 @@ class Oracle:
             self.records.by_hand(change)
             return
         self.records.see(change)
-        self.wishes.see(change)
+        self.requests.see(change)
         kind = change.path.split("/")[1]
         if kind == "units":
             self._released(change)

@@ -127,18 +127,18 @@ class Handle:
             raise _refused("POLYNYA-LAKE-060", self.table)
         self._swap(replace(self._next(), epoch=granted))
 
-    def empty(self, wish: str) -> None:
+    def empty(self, request: str) -> None:
         """Begin again from the first row, as a recreation does."""
-        self._swap(replace(self._next(), position=0, loading=""), did=wish, emptied=True)
+        self._swap(replace(self._next(), position=0, loading=""), did=request, emptied=True)
 
-    def begin_load(self, wish: str) -> None:
+    def begin_load(self, request: str) -> None:
         """Begin a reload, unless one has begun that nobody ended."""
         if not self.state.loading:
-            self._swap(replace(self._next(), loading=wish))
+            self._swap(replace(self._next(), loading=request))
 
-    def end_load(self, wish: str) -> None:
+    def end_load(self, request: str) -> None:
         """End the reload that has begun."""
-        self._swap(replace(self._next(), loading=""), did=wish)
+        self._swap(replace(self._next(), loading=""), did=request)
 
     def commit(self, count: int) -> None:
         """Take in the next `count` rows."""

@@ -76,7 +76,7 @@ def test_what_is_asked_reaches_every_node_and_goes_when_it_is_done(cluster: Clus
     assert cluster.n1() == {}
 
     found = read_cluster(cluster.store, "main")
-    assert found.wishes == {}
+    assert found.requests == {}
     outcome = found.outcomes[X]
     assert (outcome.done, outcome.node, outcome.by, outcome.epoch) == (True, "n1", "kim", 7)
     cluster.later()
@@ -103,8 +103,8 @@ def test_a_second_wish_is_refused_with_who_asked_and_since_when(cluster: Cluster
     assert str(caught.value).startswith(f"a/shop.x: {said}; ")
     assert caught.value.why == "month end"
     cluster.lee.ask(Y, RELOAD)
-    assert cluster.lee.take_back(X)
-    assert not cluster.lee.take_back(X)
+    assert cluster.lee.withdraw(X)
+    assert not cluster.lee.withdraw(X)
     assert cluster.n1().keys() == {Y}
 
 
@@ -120,7 +120,7 @@ def test_a_node_that_dies_before_it_deletes_the_wish_leaves_none_to_be_done_agai
 
     assert cluster.n2() == {}
 
-    assert read_cluster(cluster.store, "main").wishes == {}
+    assert read_cluster(cluster.store, "main").requests == {}
 
 
 def test_an_outcome_that_cannot_be_written_is_kept_until_it_can(cluster: Cluster) -> None:
@@ -130,7 +130,7 @@ def test_an_outcome_that_cannot_be_written_is_kept_until_it_can(cluster: Cluster
     cluster.n1.settle(done(asked))
 
     assert cluster.n1() == {}
-    assert X in read_cluster(cluster.store, "main").wishes
+    assert X in read_cluster(cluster.store, "main").requests
     del cluster.store.put_if_absent  # type: ignore[method-assign]
     assert cluster.n1() == {}
 
@@ -140,14 +140,14 @@ def test_an_outcome_that_cannot_be_written_is_kept_until_it_can(cluster: Cluster
 def test_the_next_wish_is_not_taken_for_the_one_before(cluster: Cluster) -> None:
     cluster.kim.ask(X, RELOAD)
     (first,) = cluster.n1().values()
-    cluster.kim.take_back(X)
+    cluster.kim.withdraw(X)
     cluster.kim.ask(X, RELOAD)
     cluster.n1.settle(done(first))
 
     cluster.later()
 
     (second,) = cluster.n1().values()
-    assert second.wish != first.wish
+    assert second.nonce != first.nonce
 
 
 def test_what_this_version_cannot_do_is_left_to_others(cluster: Cluster) -> None:
@@ -155,7 +155,7 @@ def test_what_this_version_cannot_do_is_left_to_others(cluster: Cluster) -> None
     cluster.kim.ask(Y, RELOAD.model_copy(update={"mode": "guess"}))
 
     assert cluster.n1() == {}
-    assert len(read_cluster(cluster.store, "main").wishes) == 2
+    assert len(read_cluster(cluster.store, "main").requests) == 2
 
 
 def test_fields_of_a_newer_version_survive_in_an_outcome(cluster: Cluster) -> None:

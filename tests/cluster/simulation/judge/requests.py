@@ -13,7 +13,7 @@ from tests.cluster.simulation.parts.tables import Table
 PERSON = "a person"
 
 
-class Wishes:
+class RequestJudge:
     """Checks wishes and outcomes; `fail` gets what is wrong.
 
     A wish is known by its nonce. `told` says when what became of it was written first.
@@ -41,11 +41,13 @@ class Wishes:
         kind, _, unit = change.path.partition("/")[2].partition("/")
         before, after = decoded(change.before), decoded(change.after)
         if kind == "wishes":
-            self._wish(change.process, unit, before, after)
+            self._request(change.process, unit, before, after)
         elif kind == "outcomes":
             self._outcome(unit, before, after)
 
-    def _wish(self, process: str, unit: str, before: Fields | None, after: Fields | None) -> None:
+    def _request(
+        self, process: str, unit: str, before: Fields | None, after: Fields | None
+    ) -> None:
         if after is not None:
             if before is not None or not process.startswith(PERSON):
                 self._fail(f"{process} wrote over what is asked of {unit}")
@@ -63,22 +65,22 @@ class Wishes:
         if after is None:
             self._fail(f"what became of a wish for {unit} was deleted")
             return
-        wish, old = after["wish"], before or {"wish": None, "epoch": 0}
-        if self._asked.get(old["wish"], 0.0) > self._asked[wish]:
+        request, old = after["wish"], before or {"wish": None, "epoch": 0}
+        if self._asked.get(old["wish"], 0.0) > self._asked[request]:
             self._fail(f"what became of a wish for {unit} was replaced by that of an older one")
         if after["epoch"] < old["epoch"]:
             self._fail(f"an owner of {unit} before spoke after the one of epoch {old['epoch']}")
-        self._counts["wishes carried out"] += after["done"] and wish not in self.told
-        self._counts["wishes that could not be"] += not after["done"] and wish not in self.told
-        self.told.setdefault(wish, self._now())
+        self._counts["wishes carried out"] += after["done"] and request not in self.told
+        self._counts["wishes that could not be"] += not after["done"] and request not in self.told
+        self.told.setdefault(request, self._now())
         task, _, name = unit.partition("/")
         if after["done"] and not any(
-            commit.did == wish for commit in self._tables[JobKey(task, name)].commits
+            commit.did == request for commit in self._tables[JobKey(task, name)].commits
         ):
             self._fail(f"a wish for {unit} is said to be done, and nobody did it")
 
-    def begins(self, process: str, unit: JobKey, wish: str, since: float) -> None:
+    def begins(self, process: str, unit: JobKey, request: str, since: float) -> None:
         """Somebody who has owned a unit `since` then begins what is asked of it."""
         self._counts["wishes begun"] += 1
-        if self.told.get(wish, float("inf")) < since:
+        if self.told.get(request, float("inf")) < since:
             self._fail(f"{process} does again with {unit} what was done before it had the unit")

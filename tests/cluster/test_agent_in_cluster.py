@@ -11,13 +11,13 @@ from polynya.cluster.agent import AgentEnd
 from polynya.cluster.control.requests import PendingRequests
 from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.gossip.messages import Picture
-from polynya.cluster.membership import Membership
+from polynya.cluster.membership import ClusterMembership
 from polynya.cluster.messages import DrainRequested, MembershipEnded, TurnTaken
 from polynya.cluster.report import is_healthy, summary
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError
 from tests.cluster.test_agent import Node
-from tests.cluster.test_part import Others
+from tests.cluster.test_membership import Others
 
 A, B = JobKey("a", "shop.a"), JobKey("b", "shop.b")
 READY = MemberState("n1.aa", state="ready", grants={A: 7}, grants_until=1e9)
@@ -29,7 +29,7 @@ class SharingNode(Node):
     def start(self) -> None:
         super().start()
         self.others = Others()
-        self.part = Membership("n1", self.others, self.told.append, self.clock.monotonic)
+        self.part = ClusterMembership("n1", self.others, self.told.append, self.clock.monotonic)
         self.agent._ports = replace(self.agent._ports, join=lambda _project: self.part)
 
     def hears(self, member_state: MemberState) -> AgentEnd | None:

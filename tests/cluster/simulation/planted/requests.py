@@ -16,7 +16,7 @@ def deleted_first(self: UnitRequests) -> None:
     """A wish is deleted, then it is written what became of it."""
     while self._settled:
         one = self._settled[0]
-        self._withdraw(one.unit, one.asked.wish)
+        self._withdraw(one.unit, one.asked.nonce)
         if not self._write(one):
             return
         self._settled.popleft()
@@ -28,7 +28,7 @@ def told_once(self: UnitRequests) -> None:
         one = self._settled.popleft()
         try:
             if self._write(one):
-                self._withdraw(one.unit, one.asked.wish)
+                self._withdraw(one.unit, one.asked.nonce)
         except STORE_ERRORS:
             continue
 
@@ -70,20 +70,20 @@ def whoever_spoke(self: UnitRequests, one: FinishedRequest) -> bool:
 _write = UnitRequests._write
 
 
-def whatever_is_asked(self: UnitRequests, unit: JobKey, wish: str) -> None:
+def whatever_is_asked(self: UnitRequests, unit: JobKey, request: str) -> None:
     """The wish that is there by now is deleted, whichever it is."""
-    found = self._document_store.read(UnitRequest, store.wish_path(unit))
+    found = self._document_store.read(UnitRequest, store.request_path(unit))
     if found is not None:
-        self._document_store.delete(store.wish_path(unit), found.version)
+        self._document_store.delete(store.request_path(unit), found.version)
 
 
-def written_over(self: Requests, unit: JobKey, wish: UnitRequest) -> str:
+def written_over(self: Requests, unit: JobKey, request: UnitRequest) -> str:
     """Who asks last is heard."""
-    self._write(store.wish_path(unit), wish.model_copy(update={"by": self._by}))
+    self._write(store.request_path(unit), request.model_copy(update={"by": self._by}))
     return ""
 
 
-WISHES = (
+REQUESTS = (
     Bug(
         "a wish is deleted before it is said what became of it",
         "-",

@@ -150,8 +150,8 @@ def test_a_wish_for_a_node_that_does_not_know_the_unit_waits() -> None:
     unit = min(leader.granted)
     other.wanted = lab.wanted - {unit}
     lab.passes(SOON)
-    wish = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
-    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(wish).encode())
+    request = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
+    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(request).encode())
 
     lab.passes(30)
     assert unit in leader.granted

@@ -24,7 +24,7 @@ from polynya.cluster.gossip.messages import (
     UnitReport,
 )
 from polynya.cluster.jobs import AgentJob, Failure, JobAction, JobDecision
-from polynya.cluster.membership import LoadMeter, Membership
+from polynya.cluster.membership import ClusterMembership, LoadMeter
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand
@@ -65,7 +65,7 @@ class Node:
     def __init__(self) -> None:
         self.clock, self.others = FakeClock(), Others()
         self.told: list[Event] = []
-        self.part = Membership("n1", self.others, self.told.append, self.clock.monotonic)
+        self.part = ClusterMembership("n1", self.others, self.told.append, self.clock.monotonic)
         task = wanted("a", "x", "y")
         self.jobs = {key: AgentJob(key, task.task, task.version) for key in (X, Y)}
 
@@ -282,11 +282,11 @@ def test_load_is_work_per_second_and_follows_slowly() -> None:
 
 
 def test_what_became_of_a_wish_is_told_here_and_to_all(node: Node) -> None:
-    wish = PendingRequest("1f", UnitCommand("reload"), "kim", NOW)
-    node.part.taken(TurnTaken(READY, PendingRequests(units={X: wish}), Picture()))
-    assert node.part.asked() == {X: wish}
+    request = PendingRequest("1f", UnitCommand("reload"), "kim", NOW)
+    node.part.taken(TurnTaken(READY, PendingRequests(units={X: request}), Picture()))
+    assert node.part.asked() == {X: request}
     assert node.part.held is None
-    settled = FinishedRequest(X, wish, done=False, text="no file", epoch=7)
+    settled = FinishedRequest(X, request, done=False, text="no file", epoch=7)
 
     node.part.settle(settled)
 
