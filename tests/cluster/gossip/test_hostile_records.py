@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from polynya.cluster.gossip.messages import (
-    MOST_BYTES,
+    MAX_RECORD_BYTES,
     Hint,
     Skipped,
     heartbeat_records,
@@ -133,6 +133,6 @@ def test_names_are_only_ever_values() -> None:
 def test_a_record_is_never_read_when_it_is_larger_than_any_message() -> None:
     listener = Listener(process("me"))
 
-    listener.take(b" " * (MOST_BYTES + 1), 0.0)
+    listener.take(b" " * (MAX_RECORD_BYTES + 1), 0.0)
 
     assert dict(listener.skipped) == {Skipped.HUGE.value: 1}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from polynya.cluster.gossip.messages import (
+    MAX_PARTS,
+    MAX_REASON,
+    MAX_RECORD_BYTES,
     MINOR,
-    MOST_BYTES,
-    MOST_PARTS,
-    MOST_REASON,
     Heartbeat,
     Hint,
     Skipped,
@@ -38,6 +38,32 @@ def test_a_hint_is_read_as_it_was_told() -> None:
     assert read_record(hint_record(told), CLUSTER) == told
 
 
+def test_records_of_the_version_before_are_read_and_written_as_before() -> None:
+    """Bytes that an earlier version wrote, before records were pydantic models."""
+    head = b'"cluster":"shop","node":"n1","incarnation":"n1.1",'
+    at = b'"at":"2026-01-01T00:00:00.000+00:00",'
+    old_heartbeat = (
+        b'{"v":1,"minor":1,"type":"node",' + head + b'"seq":7,' + at
+        + b'"state":"running","cpu":null,"memory":0.123,"part":1,"parts":1,"left_out":0,"units":['
+        b'{"task":"sales","name":"shop.orders","epoch":3,"load":0.25,"lag_seconds":1.5,'
+        b'"backlog_seconds":2.0,"state":"suspended","reason":"null_key: a key column is NULL"},'
+        b'{"task":"sales","name":"shop.\\u00e9","epoch":0,"load":0.0,"lag_seconds":1.5,'
+        b'"backlog_seconds":2.0}]}'
+    )  # fmt: skip
+    old_hint = (
+        b'{"v":1,"minor":1,"type":"planned",' + head + b'"seq":9,' + at + b'"to":["n2.1","n3.1"]}'
+    )
+    ill = unit("orders", state="suspended", reason="null_key: a key column is NULL")
+    healthy = unit("é", epoch=0, load=0.0, state="")
+    told = heartbeat(7, ill, healthy, cpu=None, memory=0.123)
+    hint = Hint("planned", process(), 9, AT, ("n2.1", "n3.1"))
+
+    assert read_record(old_heartbeat, CLUSTER) == told
+    assert read_record(old_hint, CLUSTER) == hint
+    assert heartbeat_records(replace(told, memory=0.12345)) == [old_heartbeat]
+    assert hint_record(hint) == old_hint
+
+
 def test_a_hint_for_very_many_is_for_all() -> None:
     told = Hint("planned", process(), 9, AT, tuple(f"n{number}.1" for number in range(2000)))
 
@@ -59,7 +85,7 @@ def test_many_units_take_several_records_with_the_largest_backlog_first() -> Non
     records = heartbeat_records(heartbeat(1, *units))
 
     read: list[Any] = [read_record(record, CLUSTER) for record in records]
-    assert max(map(len, records)) <= MOST_BYTES
+    assert max(map(len, records)) <= MAX_RECORD_BYTES
     assert [(one.part, one.parts) for one in read] == [
         (number, len(records)) for number in range(1, len(records) + 1)
     ]
@@ -74,8 +100,8 @@ def test_units_for_which_there_is_no_room_are_counted() -> None:
     records = heartbeat_records(heartbeat(1, *units))
 
     read: list[Any] = [read_record(record, CLUSTER) for record in records]
-    assert len(records) == MOST_PARTS
-    assert max(map(len, records)) <= MOST_BYTES
+    assert len(records) == MAX_PARTS
+    assert max(map(len, records)) <= MAX_RECORD_BYTES
     told = [name for one in read for name in names(one.units)]
     assert told == [f"t{number}" for number in reversed(range(3000))][: len(told)]
     assert {one.left_out for one in read} == {3000 - len(told)}
@@ -83,7 +109,7 @@ def test_units_for_which_there_is_no_room_are_counted() -> None:
 
 
 def test_a_name_that_fills_a_record_takes_no_place_from_others() -> None:
-    records = heartbeat_records(heartbeat(1, unit("x" * MOST_BYTES), unit("orders")))
+    records = heartbeat_records(heartbeat(1, unit("x" * MAX_RECORD_BYTES), unit("orders")))
 
     read: list[Any] = [read_record(record, CLUSTER) for record in records]
     assert [(names(one.units), one.left_out) for one in read] == [(["orders"], 1)]
@@ -119,14 +145,14 @@ def test_a_unit_of_an_earlier_version_tells_no_state() -> None:
 
 
 def test_a_reason_is_one_short_line_whatever_is_in_it() -> None:
-    ill = unit(state="suspended", reason="\x1b[2J\n\ud800" + "é" * MOST_BYTES)
+    ill = unit(state="suspended", reason="\x1b[2J\n\ud800" + "é" * MAX_RECORD_BYTES)
 
     records = heartbeat_records(heartbeat(1, ill, *(unit(f"t{one}") for one in range(200))))
 
     read: list[Any] = [read_record(record, CLUSTER) for record in records]
-    assert max(map(len, records)) <= MOST_BYTES
+    assert max(map(len, records)) <= MAX_RECORD_BYTES
     (reason,) = [one.reason for part in read for one in part.units if one.is_ill]
-    assert len(reason) == MOST_REASON
+    assert len(reason) == MAX_REASON
     assert reason.isprintable()
 
 
@@ -137,7 +163,7 @@ def test_many_units_that_wait_leave_room_for_others() -> None:
 
     read: list[Any] = [read_record(record, CLUSTER) for record in records]
     told = sum(len(one.units) for one in read)
-    assert max(map(len, records)) <= MOST_BYTES
+    assert max(map(len, records)) <= MAX_RECORD_BYTES
     assert told > 200
     assert {one.left_out for one in read} == {900 - told}
 
@@ -198,7 +224,7 @@ def _of_cluster(**parts: object) -> bytes:
         (b"[1]", Skipped.NOT_JSON),
         (b'"node"', Skipped.NOT_JSON),
         (b"null", Skipped.NOT_JSON),
-        (b"[" * MOST_BYTES, Skipped.NOT_JSON),
+        (b"[" * MAX_RECORD_BYTES, Skipped.NOT_JSON),
         (b'{"v": 1, "v": 1}', Skipped.NOT_JSON),
         (b'{"v": NaN}', Skipped.NOT_JSON),
         (b'{"v": -Infinity}', Skipped.NOT_JSON),
@@ -212,7 +238,7 @@ def _of_cluster(**parts: object) -> bytes:
         (_of_cluster(cluster=["shop"]), Skipped.CLUSTER),
         (_of_cluster(type="order"), Skipped.TYPE),
         (_of_cluster(type=["node"]), Skipped.TYPE),
-        (_of_cluster(pad="x" * MOST_BYTES), Skipped.HUGE),
+        (_of_cluster(pad="x" * MAX_RECORD_BYTES), Skipped.HUGE),
         (_of_cluster(type="planned", to="n1.1"), Skipped.FIELD),
         (_of_cluster(type="planned", to=["n1.1"] * 65), Skipped.FIELD),
     ],

@@ -12,11 +12,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from polynya.cluster.unit import JobKey
 
@@ -198,21 +210,139 @@ def _between_0_and_1(value: float) -> float:
 
 #: Version of the records. Fields may be added to it; another meaning is another version.
 VERSION: Final = 1
-#: Grows with each field that is added; readers may ignore unknown fields.
+#: Grows with each field that is added; readers ignore unknown fields.
 MINOR: Final = 1
-#: Most bytes of a record.
-MOST_BYTES: Final = 10 * 1024
+MAX_RECORD_BYTES: Final = 10 * 1024
 #: Most records of a heartbeat: some 700 units, those that matter most.
-MOST_PARTS: Final = 8
-#: Most characters of a reason; the state of the node has all of it.
-MOST_REASON: Final = 160
+MAX_PARTS: Final = 8
+#: Longest reason, in characters; the state of the node has all of it.
+MAX_REASON: Final = 160
 #: A hint that concerns more processes than this is for all.
-MOST_ADDRESSEES: Final = 64
+MAX_ADDRESSEES: Final = 64
+_MAX_NAME: Final = 512
+_MAX_SECONDS: Final = 1e10
+
+
+def _printable(text: str) -> str:
+    """A text that a terminal shows as it is: no control character, no half of a pair."""
+    if not text.isprintable():
+        raise ValueError("not printable")
+    return text
+
+
+def _moment(value: object) -> datetime:
+    moment = datetime.fromisoformat(_NAME.validate_python(value))
+    if moment.tzinfo is None:
+        raise ValueError("no zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("out of range") from error
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+_Name: TypeAlias = Annotated[
+    str, Field(min_length=1, max_length=_MAX_NAME), AfterValidator(_printable)
+]
+_NAME: Final = TypeAdapter(_Name, config=ConfigDict(strict=True))
+_Count: TypeAlias = Annotated[int, Field(ge=0, le=2**63 - 1)]
+_Rounded: TypeAlias = Annotated[
+    float, Field(ge=0, le=_MAX_SECONDS), PlainSerializer(_rounded, return_type=float)
+]
+_Share: TypeAlias = Annotated[_Rounded, AfterValidator(lambda share: min(share, 1.0))]
+_Moment: TypeAlias = Annotated[
+    datetime,
+    BeforeValidator(_moment),
+    PlainSerializer(lambda at: at.astimezone(UTC).isoformat(timespec="milliseconds")),
+]
+
+
+class _UnitRecord(BaseModel):
+    """A unit as a heartbeat has it. Without `state` and `reason`: of an earlier version."""
+
+    model_config = ConfigDict(strict=True)
+
+    task: _Name
+    name: _Name
+    epoch: _Count
+    load: _Rounded
+    lag_seconds: _Rounded
+    backlog_seconds: _Rounded
+    state: _Name = ""
+    reason: _Name = ""
+
+    @staticmethod
+    def fields_of(unit: UnitReport) -> dict[str, Any]:
+        """The fields of a unit in a record, without an empty state or reason."""
+        record = _UnitRecord.model_construct(
+            task=unit.unit.task,
+            name=unit.unit.name,
+            epoch=unit.epoch,
+            load=unit.load,
+            lag_seconds=unit.lag_seconds,
+            backlog_seconds=unit.backlog_seconds,
+            state=unit.state,
+            reason=shortened(unit.reason),
+        )
+        return record.model_dump(exclude_defaults=True)
+
+    def report(self) -> UnitReport:
+        return UnitReport(
+            JobKey(self.task, self.name),
+            self.epoch,
+            self.load,
+            self.lag_seconds,
+            self.backlog_seconds,
+            self.state,
+            self.reason,
+        )
+
+
+class _Record(BaseModel):
+    """What all records have in common."""
+
+    model_config = ConfigDict(strict=True)
+
+    v: int
+    minor: object = None
+    type: str
+    cluster: _Name
+    node: _Name
+    incarnation: _Name
+    seq: _Count
+    at: _Moment
+
+    @property
+    def sender(self) -> Sender:
+        return Sender(self.cluster, self.node, self.incarnation)
+
+
+class _HintRecord(_Record):
+    to: Annotated[list[_Name], Field(max_length=MAX_ADDRESSEES)] = []
+
+
+class _HeartbeatRecord(_Record):
+    state: _Name
+    cpu: _Share | None = None
+    memory: _Share | None = None
+    part: _Count = 1
+    parts: _Count = 1
+    left_out: _Count = 0
+    units: list[_UnitRecord]
+
+    @model_validator(mode="after")
+    def _check_part(self) -> Self:
+        if not 1 <= self.part <= self.parts <= MAX_PARTS:
+            raise ValueError("no such part")
+        return self
 
 
 @dataclass(slots=True)
 class _Part:
-    units: list[UnitReport]
+    units: list[dict[str, Any]]
     size: int
 
 
@@ -223,104 +353,64 @@ def heartbeat_records(heartbeat: Heartbeat) -> list[bytes]:
     there is no room are counted in `left_out`.
     """
     # As long as the head may become.
-    longest = replace(
-        heartbeat, units=(), part=MOST_PARTS, parts=MOST_PARTS, left_out=len(heartbeat.units)
-    )
-    room = MOST_BYTES - len(_bytes(_of_heartbeat(longest)))
+    longest = _heartbeat_bytes(heartbeat, MAX_PARTS, MAX_PARTS, len(heartbeat.units), [])
+    room = MAX_RECORD_BYTES - len(longest)
     parts, left_out = [_Part([], 0)], 0
     for unit in sorted(heartbeat.units, key=_importance):
-        size = len(_bytes(_of_unit(unit))) + 1
-        if parts[-1].size + size > room and size <= room and len(parts) < MOST_PARTS:
+        fields = _UnitRecord.fields_of(unit)
+        size = len(_bytes(fields)) + 1
+        if parts[-1].size + size > room and size <= room and len(parts) < MAX_PARTS:
             parts.append(_Part([], 0))
         if parts[-1].size + size > room:
             left_out += 1
             continue
-        parts[-1].units.append(unit)
+        parts[-1].units.append(fields)
         parts[-1].size += size
     return [
-        _bytes(
-            _of_heartbeat(
-                replace(
-                    heartbeat,
-                    units=tuple(part.units),
-                    part=number,
-                    parts=len(parts),
-                    left_out=left_out,
-                )
-            )
-        )
+        _heartbeat_bytes(heartbeat, number, len(parts), left_out, part.units)
         for number, part in enumerate(parts, 1)
     ]
-
-
-def hint_record(hint: Hint) -> bytes:
-    """A hint as a record."""
-    to = list(hint.to) if len(hint.to) <= MOST_ADDRESSEES else []
-    return _bytes({**_head(hint.kind, hint.sender, hint.seq, hint.at), "to": to})
 
 
 def _importance(unit: UnitReport) -> tuple[float, float, str, str]:
     return -unit.backlog_seconds, -unit.load, *unit.unit
 
 
-def _head(kind: str, sender: Sender, seq: int, at: datetime) -> dict[str, Any]:
-    return {
-        "v": VERSION,
-        "minor": MINOR,
-        "type": kind,
-        "cluster": sender.cluster,
-        "node": sender.node,
-        "incarnation": sender.incarnation,
-        "seq": seq,
-        "at": at.astimezone(UTC).isoformat(timespec="milliseconds"),
-    }
-
-
-def _of_heartbeat(heartbeat: Heartbeat) -> dict[str, Any]:
-    return {
+def _heartbeat_bytes(
+    heartbeat: Heartbeat, part: int, parts: int, left_out: int, units: list[dict[str, Any]]
+) -> bytes:
+    record = _HeartbeatRecord.model_construct(
         **_head("node", heartbeat.sender, heartbeat.seq, heartbeat.at),
-        "state": heartbeat.state,
-        "cpu": _rounded(heartbeat.cpu),
-        "memory": _rounded(heartbeat.memory),
-        "part": heartbeat.part,
-        "parts": heartbeat.parts,
-        "left_out": heartbeat.left_out,
-        "units": [_of_unit(unit) for unit in heartbeat.units],
-    }
+        state=heartbeat.state,
+        cpu=heartbeat.cpu,
+        memory=heartbeat.memory,
+        part=part,
+        parts=parts,
+        left_out=left_out,
+        units=[],
+    )
+    return _bytes({**record.model_dump(), "units": units})
 
 
-def _of_unit(unit: UnitReport) -> dict[str, Any]:
-    more = {"state": unit.state, "reason": shortened(unit.reason)}
-    return {
-        "task": unit.unit.task,
-        "name": unit.unit.name,
-        "epoch": unit.epoch,
-        "load": _rounded(unit.load),
-        "lag_seconds": _rounded(unit.lag_seconds),
-        "backlog_seconds": _rounded(unit.backlog_seconds),
-        **{name: text for name, text in more.items() if text},
-    }
+def hint_record(hint: Hint) -> bytes:
+    """A hint as a record."""
+    to = list(hint.to) if len(hint.to) <= MAX_ADDRESSEES else []
+    head = _head(hint.kind, hint.sender, hint.seq, hint.at)
+    return _bytes(_HintRecord.model_construct(**head, to=to).model_dump())
+
+
+def _head(kind: str, sender: Sender, seq: int, at: datetime) -> dict[str, Any]:
+    return {"v": VERSION, "minor": MINOR, "type": kind, **asdict(sender), "seq": seq, "at": at}
 
 
 def shortened(reason: str) -> str:
     """A reason as a record has it: one short line."""
-    line = "".join(each if each.isprintable() else " " for each in reason)
-    return line if len(line) <= MOST_REASON else f"{line[: MOST_REASON - 1]}…"
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
+    line = "".join(character if character.isprintable() else " " for character in reason)
+    return line if len(line) <= MAX_REASON else f"{line[: MAX_REASON - 1]}…"
 
 
 def _bytes(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
-
-
-#: Longest name in a message.
-_LONGEST: Final = 512
-_LARGEST: Final = 2**63 - 1
-_MOST_SECONDS: Final = 1e10
-_HINTS: Final = get_args(HintKind)
 
 
 class Skipped(StrEnum):
@@ -342,117 +432,49 @@ Message: TypeAlias = Heartbeat | Hint
 
 def read_record(data: bytes, cluster: str) -> Message | Skipped:
     """The message in a record, or why it is none of this cluster."""
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_RECORD_BYTES:
         return Skipped.HUGE
     try:
-        found = json.loads(data, parse_constant=_no_number, object_pairs_hook=_unambiguous)
+        fields = json.loads(data, parse_constant=_no_number, object_pairs_hook=_unambiguous)
     except (ValueError, RecursionError):
         return Skipped.NOT_JSON
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         return Skipped.NOT_JSON
-    version = found.get("v")
+    version = fields.get("v")
+    # True equals 1 to Python, and not to JSON.
     if type(version) is not int or version != VERSION:
         return Skipped.VERSION
-    if found.get("cluster") != cluster:
+    if fields.get("cluster") != cluster:
         return Skipped.CLUSTER
     try:
-        return _message(found)
-    except (KeyError, ValueError):
+        return _message(fields)
+    except ValidationError:
         return Skipped.FIELD
 
 
-def _message(found: dict[str, Any]) -> Message | Skipped:
-    kind = found["type"]
-    sender = Sender(_text(found["cluster"]), _text(found["node"]), _text(found["incarnation"]))
-    seq, at = _whole(found["seq"]), _moment(found["at"])
-    if kind == "node":
-        return _heartbeat(found, sender, seq, at)
-    if isinstance(kind, str) and kind in _HINTS:
-        to = _items(found.get("to", []))
-        if len(to) > MOST_ADDRESSEES:
-            raise ValueError("too many")
-        return Hint(kind, sender, seq, at, tuple(map(_text, to)))  # type: ignore[arg-type]
-    return Skipped.TYPE
+def _message(fields: dict[str, Any]) -> Message | Skipped:
+    match fields.get("type"):
+        case "node":
+            return _heartbeat(_HeartbeatRecord.model_validate(fields))
+        case "released" | "planned" as kind:
+            record = _HintRecord.model_validate(fields)
+            return Hint(kind, record.sender, record.seq, record.at, tuple(record.to))
+    return Skipped.TYPE if "type" in fields else Skipped.FIELD
 
 
-def _heartbeat(found: dict[str, Any], sender: Sender, seq: int, at: datetime) -> Heartbeat:
-    part, parts = _whole(found.get("part", 1)), _whole(found.get("parts", 1))
-    if not 1 <= part <= parts <= MOST_PARTS:
-        raise ValueError("no such part")
+def _heartbeat(record: _HeartbeatRecord) -> Heartbeat:
     return Heartbeat(
-        sender=sender,
-        seq=seq,
-        at=at,
-        state=_text(found["state"]),
-        cpu=_share_or_none(found.get("cpu")),
-        memory=_share_or_none(found.get("memory")),
-        units=tuple(_unit(one) for one in _items(found["units"])),
-        part=part,
-        parts=parts,
-        left_out=_whole(found.get("left_out", 0)),
+        sender=record.sender,
+        seq=record.seq,
+        at=record.at,
+        state=record.state,
+        cpu=record.cpu,
+        memory=record.memory,
+        units=tuple(unit.report() for unit in record.units),
+        part=record.part,
+        parts=record.parts,
+        left_out=record.left_out,
     )
-
-
-def _unit(found: object) -> UnitReport:
-    if not isinstance(found, dict):
-        raise ValueError("no unit")  # noqa: TRY004 - what is wrong is a value of the record
-    return UnitReport(
-        unit=JobKey(_text(found["task"]), _text(found["name"])),
-        epoch=_whole(found["epoch"]),
-        load=_number(found["load"]),
-        lag_seconds=_number(found["lag_seconds"]),
-        backlog_seconds=_number(found["backlog_seconds"]),
-        state=_added_text(found, "state"),
-        reason=_added_text(found, "reason"),
-    )
-
-
-def _items(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError("no list")  # noqa: TRY004
-    return value
-
-
-def _text(value: object) -> str:
-    """A name that a terminal shows as it is: no control character, no half of a pair."""
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or not value.isprintable():
-        raise ValueError("no name")
-    return value
-
-
-def _added_text(found: dict[str, Any], field: str) -> str:
-    """A text that an earlier version did not send."""
-    return _text(found[field]) if field in found else ""
-
-
-def _whole(value: object) -> int:
-    # True is an int to Python, and not to JSON.
-    if type(value) is not int or not 0 <= value <= _LARGEST:
-        raise ValueError("no whole number")
-    return value
-
-
-def _number(value: object) -> float:
-    if type(value) not in (int, float):
-        raise ValueError("no number")
-    if not 0 <= value <= _MOST_SECONDS:  # type: ignore[operator]
-        raise ValueError("out of range")
-    return float(value)  # type: ignore[arg-type]
-
-
-def _share_or_none(value: object) -> float | None:
-    return None if value is None else min(_number(value), 1.0)
-
-
-def _moment(value: object) -> datetime:
-    text = _text(value)
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError("no zone")
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError("out of range") from error
 
 
 def _no_number(name: str) -> float:
@@ -460,7 +482,7 @@ def _no_number(name: str) -> float:
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key twice")
-    return found
+    return fields
