@@ -9,93 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, Final, Literal, TypeAlias
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
 
 from polynya.cluster.network.documents import KINDS, TAKEN_WITHIN, ClusterCommand
 from polynya.store.jobs import Bounds, GroupFacts, NodeGroups
 
 
-@dataclass(frozen=True, slots=True)
-class Remember:
-    """Keep the bounds for a later start."""
+class GroupRequest(StrEnum):
+    """A request to the group. The values are the steps that a command has stored."""
 
-    name: ClassVar[str] = "remember"
-    bounds: Bounds
-
-    def ask(self, groups: NodeGroups, group: str) -> None:
-        """See `NodeGroups`."""
-        groups.remember(group, self.bounds)
-
-
-@dataclass(frozen=True, slots=True)
-class Forget:
-    """Keep no bounds any more."""
-
-    name: ClassVar[str] = "forget"
-
-    def ask(self, groups: NodeGroups, group: str) -> None:
-        """See `NodeGroups`."""
-        groups.forget(group)
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Let no schedule change the bounds."""
-
-    name: ClassVar[str] = "hold"
-
-    def ask(self, groups: NodeGroups, group: str) -> None:
-        """See `NodeGroups`."""
-        groups.hold(group)
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """Let schedules change the bounds again."""
-
-    name: ClassVar[str] = "release"
-
-    def ask(self, groups: NodeGroups, group: str) -> None:
-        """See `NodeGroups`."""
-        groups.release(group)
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """Give it these bounds."""
-
-    name: ClassVar[str] = "bound"
-    bounds: Bounds
-
-    def ask(self, groups: NodeGroups, group: str) -> None:
-        """See `NodeGroups`."""
-        groups.bound(group, self.bounds)
-
-
-@dataclass(frozen=True, slots=True)
-class Want:
-    """Let it have so many nodes."""
-
-    name: ClassVar[str] = "want"
-    desired: int
-
-    def ask(self, groups: NodeGroups, group: str) -> None:
-        """See `NodeGroups`."""
-        groups.want(group, self.desired)
-
-
-@dataclass(frozen=True, slots=True)
-class Roll:
-    """Replace all nodes."""
-
-    name: ClassVar[str] = "roll"
-
-    def ask(self, groups: NodeGroups, group: str) -> None:
-        """See `NodeGroups`."""
-        groups.roll(group)
-
-
-Request: TypeAlias = Remember | Forget | Hold | Release | Bound | Want | Roll
+    REMEMBER = "remember"
+    FORGET = "forget"
+    HOLD = "hold"
+    RELEASE = "release"
+    BOUND = "bound"
+    WANT = "want"
+    ROLL = "roll"
 
 
 _NONE: Final = Bounds(0, 0, 0)
@@ -115,10 +45,30 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask this of the group."""
+    """Send this request to the group, with the `bounds` or the `desired` number that it takes."""
 
-    request: Request
+    request: GroupRequest
     reason: str
+    bounds: Bounds = _NONE
+    desired: int = 0
+
+    def send(self, groups: NodeGroups, group: str) -> None:
+        """Send it. Raises what `NodeGroups` raises."""
+        match self.request:
+            case GroupRequest.REMEMBER:
+                groups.remember(group, self.bounds)
+            case GroupRequest.FORGET:
+                groups.forget(group)
+            case GroupRequest.HOLD:
+                groups.hold(group)
+            case GroupRequest.RELEASE:
+                groups.release(group)
+            case GroupRequest.BOUND:
+                groups.bound(group, self.bounds)
+            case GroupRequest.WANT:
+                groups.want(group, self.desired)
+            case GroupRequest.ROLL:
+                groups.roll(group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +107,7 @@ def decide(
     if newer is not None and _overtakes(newer, command):
         return End("failed", f"{newer.text()} by {newer.by} came before it was through")
     step = _STEPS[command.kind](command, facts)
-    if isinstance(step, Ask) and step.request.name in command.steps:
+    if isinstance(step, Ask) and step.request in command.steps:
         step = Wait(f"the group does not show it yet: {step.reason}")
     return _within(command, step, now)
 
@@ -223,10 +173,11 @@ def _stop(_command: ClusterCommand, facts: GroupFacts) -> Next:
             if now.maximum == 0:
                 return End("done", "the group may have no nodes already")
             kept_text = f"{now.minimum} to {now.maximum} nodes"
-            return Ask(Remember(now), f"its bounds are kept for a start: {kept_text}")
+            reason = f"its bounds are kept for a start: {kept_text}"
+            return Ask(GroupRequest.REMEMBER, reason, bounds=now)
         if not facts.held:
-            return Ask(Hold(), "no schedule starts it")
-        return Ask(Bound(_NONE), "it may have no nodes")
+            return Ask(GroupRequest.HOLD, "no schedule starts it")
+        return Ask(GroupRequest.BOUND, "it may have no nodes", bounds=_NONE)
     left = facts.in_service + facts.starting + facts.ending
     if left:
         return Wait(f"{left} node{'s' * (left > 1)} hand their work over and end")
@@ -237,15 +188,16 @@ def _start(command: ClusterCommand, facts: GroupFacts) -> Next:
     bounds, kept = facts.bounds, facts.stopped
     if kept is not None and bounds.maximum == 0:
         again = Bounds(kept.minimum, kept.maximum, max(kept.desired, 1))
-        return Ask(Bound(again), f"it may have {kept.minimum} to {kept.maximum} nodes again")
+        reason = f"it may have {kept.minimum} to {kept.maximum} nodes again"
+        return Ask(GroupRequest.BOUND, reason, bounds=again)
     if facts.held:
-        return Ask(Release(), "schedules hold again")
+        return Ask(GroupRequest.RELEASE, "schedules hold again")
     if kept is not None:
-        return Ask(Forget(), "it is not stopped")
+        return Ask(GroupRequest.FORGET, "it is not stopped")
     if bounds.desired == 0:
-        if {"want", "bound"} & set(command.steps):
+        if {GroupRequest.WANT, GroupRequest.BOUND} & set(command.steps):
             return End("done", "it was started; its strategy has taken its nodes away since")
-        return Ask(Want(1), "it had no node")
+        return Ask(GroupRequest.WANT, "it had no node", desired=1)
     return _until(facts, bounds.desired)
 
 
@@ -254,16 +206,17 @@ def _scale(command: ClusterCommand, facts: GroupFacts) -> Next:
     if wanted is None:
         return End("failed", "it does not say how many nodes")
     if desired != wanted:
-        if "want" in command.steps:
+        if GroupRequest.WANT in command.steps:
             return End("done", f"it was set; since then it was changed to {desired}")
-        return Ask(Want(wanted), f"{desired} nodes were wanted, {wanted} are now")
+        reason = f"{desired} nodes were wanted, {wanted} are now"
+        return Ask(GroupRequest.WANT, reason, desired=wanted)
     return _until(facts, wanted)
 
 
 def _roll(command: ClusterCommand, facts: GroupFacts) -> Next:
     refresh = facts.refresh
     if refresh is None or refresh.name == command.refresh:
-        return Ask(Roll(), "each node is replaced")
+        return Ask(GroupRequest.ROLL, "each node is replaced")
     if refresh.state == "running":
         return Wait(f"{refresh.percent} % are replaced")
     if refresh.state == "failed":

@@ -228,10 +228,10 @@ class Relay:
         return isinstance(step, Take)
 
     def _ask(self, name: str, command: ClusterCommand, step: Ask) -> bool:
-        """Ask it of the group, and look at what became of it."""
-        asked = step.request.name
+        """Send the request to the group, and look at the result."""
+        asked = step.request.value
         try:
-            step.request.ask(self._groups, self.cluster)
+            step.send(self._groups, self.cluster)
         except OperationError as error:
             self._end(name, command, End("failed", f"{error.message}: {error.why}"))
             return False
