@@ -137,7 +137,7 @@ def test_hints_wake_it_and_what_it_released_is_hinted() -> None:
     running.member.next = MemberState(
         "n1.aa",
         state="ready",
-        decided=(MemberAction("released", X, "drains"),),
+        actions=(MemberAction("released", X, "drains"),),
         next_turn_seconds=LONG,
     )
 

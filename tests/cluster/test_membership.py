@@ -202,7 +202,7 @@ def test_decisions_and_their_reasons_become_events(node: Node) -> None:
     claimed = MemberAction("claimed", X, "nobody had it", epoch=7)
     alarm = MemberAction("alarm", Y, "two owners in epoch 3")
 
-    told = node.hears(replace(READY, decided=(claimed, alarm)))
+    told = node.hears(replace(READY, actions=(claimed, alarm)))
 
     assert [one.type for one in told] == ["unit.claimed", "unit.alarm", "cluster.leader"]
     assert told[0].as_json() == {

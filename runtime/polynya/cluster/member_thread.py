@@ -201,7 +201,7 @@ class MemberThread:
                 self._gossip.stop()
             self._gossip = self._opened(member_state.incarnation, self._early.set)
             self._known_as = member_state.incarnation
-        done = {one.what for one in member_state.decided}
+        done = {one.what for one in member_state.actions}
         if "released" in done:
             self._gossip.hint("released")
         if "planned" in done:

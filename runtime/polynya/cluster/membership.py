@@ -339,7 +339,7 @@ class ClusterMembership:
         self._picture = message.picture
         for heard in message.picture.nodes.values():
             self._figures.told(heard.heartbeat.units, self._now(), age_seconds=heard.age_seconds)
-        for one in message.member_state.decided:
+        for one in message.member_state.actions:
             self._remember(one)
         for event in self._news(before, message.member_state):
             self._tell(event)
@@ -453,7 +453,7 @@ class ClusterMembership:
             self._reasons.pop(one.unit, None)
 
     def _news(self, before: MemberState | None, now: MemberState) -> Iterable[Event]:
-        for one in now.decided:
+        for one in now.actions:
             yield _DECIDED[one.what](
                 subject=one.unit.name,
                 task=one.unit.task,

@@ -119,7 +119,7 @@ class Node:
             loads=self.loads,
         )
         member_state = self.member_state = self.member.turn(seen)
-        self.history += member_state.decided
+        self.history += member_state.actions
         if not self.stubborn:
             self.jobs &= member_state.grants.keys()
         if self.lab.clock.monotonic() < member_state.grants_until:

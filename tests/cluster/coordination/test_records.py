@@ -29,13 +29,13 @@ def test_a_fenced_unit_that_is_still_ours_goes_on_above_the_epoch_of_its_table()
 
     assert member_state.grants[unit] == 42
     assert lab.record(unit)["epoch"] == 42
-    assert [one.what for one in member_state.decided] == ["raised"]
+    assert [one.what for one in member_state.actions] == ["raised"]
 
     # Told once more by an agent that has not heard of it: nothing is left to do.
     lab.nodes[0].fenced = {unit: 41}
     member_state = lab.nodes[0].turn()
     assert member_state.grants[unit] == 42
-    assert not member_state.decided
+    assert not member_state.actions
 
 
 def test_a_fenced_unit_that_another_node_has_is_lost() -> None:
@@ -49,7 +49,7 @@ def test_a_fenced_unit_that_another_node_has_is_lost() -> None:
     member_state = lab.nodes[0].turn()
 
     # No process has that lease, so it is claimed again, above what the table has.
-    assert [one.what for one in member_state.decided] == ["lost", "claimed"]
+    assert [one.what for one in member_state.actions] == ["lost", "claimed"]
     assert member_state.grants[unit] == lab.record(unit)["epoch"] == 8
 
 

@@ -47,7 +47,7 @@ class Voice:
 
     def tell(self, member_state: MemberState, loads: Mapping[JobKey, float]) -> None:
         """Tell the others what a turn brought, and now and then how it goes."""
-        for kind in sorted({HINTS[one.what] for one in member_state.decided if one.what in HINTS}):
+        for kind in sorted({HINTS[one.what] for one in member_state.actions if one.what in HINTS}):
             self._seq += 1
             at = self._machine.wall()
             self._stream.put(hint_record(Hint(kind, self._sender, self._seq, at)))

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
 from typing import Final
@@ -137,6 +138,35 @@ class DifferencePublisher:
 _FATAL: Final = frozenset({UNCONDITIONAL_WRITES.code, NODE_REPLACED.code})
 
 
+@dataclass(slots=True)
+class _Turn:
+    """One turn, and what came of it so far.
+
+    Attributes:
+        facts: the input of the turn.
+        started: when it began, in monotonic seconds.
+        moves_allowed: the store has said in this turn that the cluster is not frozen.
+        failed: the store failed in one of the steps.
+        unfinished: there is more to do, for which the next turn should come soon.
+    """
+
+    facts: NodeFacts
+    started: float
+    moves_allowed: bool = False
+    failed: bool = False
+    unfinished: bool = False
+    actions: list[MemberAction] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _FollowedPlan:
+    """The plan of this incarnation as it was read last, and its units with their reasons."""
+
+    stored: StoredDocument[NodePlan] | None = None
+    units: Mapping[JobKey, str] = field(default_factory=dict)
+
+
 class Member:
     """This node's part in the cluster. Lives in one thread; starts none.
 
@@ -164,227 +194,225 @@ class Member:
         pace: CoordinationPace | None = None,
         together: Together = one_by_one,
     ) -> None:
-        pace = pace or CoordinationPace()
-        document_store = DocumentStore(store, cluster, random)
-        records = OwnershipRecords(document_store, together)
         self._store, self._cluster, self._me = store, cluster, me
-        self._document_store, self._clock, self._random, self._pace = (
-            document_store,
-            clock,
-            random,
-            pace,
-        )
-        self._lease_table = LeaseTable(document_store, clock, pace, together)
-        self._session = NodeSession(document_store, me, clock, pace)
-        self._leadership = Leadership(document_store, me, clock, pace)
-        self._knowing = DifferencePublisher(document_store, clock, pace)
+        self._clock, self._random = clock, random
+        self._pace = pace = pace or CoordinationPace()
+        self._documents = documents = DocumentStore(store, cluster, random)
+        self._lease_table = LeaseTable(documents, clock, pace, together)
+        self._session = NodeSession(documents, me, clock, pace)
+        self._leadership = Leadership(documents, me, clock, pace)
+        self._differences = DifferencePublisher(documents, clock, pace)
         self._planner = Planner(
-            document_store, self._lease_table, propose, clock=clock, together=together
+            documents, self._lease_table, propose, clock=clock, together=together
         )
+        records = OwnershipRecords(documents, together)
         self._owned_units = OwnedUnits(records, clock, pace)
         self._claims = Claims(records, self._lease_table, self._owned_units, me=me, clock=clock)
-        self._probed = False
+        self._is_store_probed = False
         self._frozen: Freeze | None = None
-        self._moves_allowed = False
-        self._plan: dict[JobKey, str] = {}
-        self._plan_read: StoredDocument[NodePlan] | None = None
+        self._plan = _FollowedPlan()
+        #: Fenced units that were not looked up yet, with the epoch that was found.
         self._fenced: dict[JobKey, int] = {}
+        #: Units that the agent was told to stop in the last turn.
         self._revoked: frozenset[JobKey] = frozenset()
+        #: Lapses of the session after which the owned units were checked.
         self._lapses = 0
-        self._started = 0.0
-        self._failed = self._unfinished = False
-        self._decided: list[MemberAction] = []
-        self._troubles: list[str] = []
+        self._turn = _Turn(NodeFacts(wanted=None), started=0.0)
 
-    def turn(self, seen: NodeFacts) -> MemberState:
+    def turn(self, facts: NodeFacts) -> MemberState:
         """One round: renew the lease, lead if nobody else does, follow the plan.
 
         What fails in the store is among the `troubles` of the result and tried again next time.
 
         Raises:
-            OperationError: the store does not enforce conditions of writes (POLYNYA-AGT-010).
-            ConflictError: another process with the same node id took our place (POLYNYA-AGT-011).
+            OperationError: the store does not enforce conditional writes (POLYNYA-AGT-010).
+            ConflictError: another process with the same node id replaced this one
+                (POLYNYA-AGT-011).
         """
-        self._begin_turn(seen)
-        if self._session.state != "gone" and self._joined(seen):
-            self._step("renew the session", lambda: self._keep(seen))
-            self._step("look for a freeze", self._look_for_freeze)
-            self._step("look who leads", lambda: self._look_for_leader(seen))
-            self._step("tell what is known here", lambda: self._tell(seen))
-            self._step("lead", lambda: self._lead(seen))
-            self._step("read the plan", self._read_plan)
-            self._reconcile(seen)
-            if seen.draining:
-                self._step("leave", lambda: self._leave(seen))
-        return self._member_state(seen)
+        self._begin_turn(facts)
+        if self._session.state != "gone" and self._join():
+            for purpose, step in (
+                ("renew the session", self._renew_session),
+                ("look for a freeze", self._look_for_freeze),
+                ("look who leads", self._look_for_leader),
+                ("publish which units are known here", self._publish_difference),
+                ("lead", self._lead),
+                ("read the plan", self._read_plan),
+            ):
+                self._attempt(purpose, step)
+            self._reconcile()
+            if facts.draining:
+                self._attempt("leave", self._leave)
+        return self._state()
 
-    def _begin_turn(self, seen: NodeFacts) -> None:
-        self._started = self._clock.monotonic()
-        self._failed = self._unfinished = False
-        # Until the store has said that the cluster is not frozen.
-        self._moves_allowed = False
-        self._decided, self._troubles = [], []
-        self._owned_units.decided, self._owned_units.troubles = self._decided, self._troubles
-        for unit, epoch in seen.fenced.items():
+    def _begin_turn(self, facts: NodeFacts) -> None:
+        self._turn = turn = _Turn(facts, self._clock.monotonic())
+        self._owned_units.actions, self._owned_units.troubles = turn.actions, turn.troubles
+        for unit, epoch in facts.fenced.items():
             self._fenced[unit] = max(epoch, self._fenced.get(unit, 0))
 
-    def _step(self, what: str, call: Callable[[], object]) -> None:
-        """Do it; the store may fail. An outage that takes its time takes that of one step."""
-        spent = self._clock.monotonic() - self._started
-        if self._failed and spent > self._pace.turn:
+    def _attempt(self, purpose: str, step: Callable[[], object]) -> None:
+        """Take a step; the store may fail. An outage that takes its time takes that of one step."""
+        spent = self._clock.monotonic() - self._turn.started
+        if self._turn.failed and spent > self._pace.turn:
             return
         try:
-            call()
+            step()
         except STORE_ERRORS as error:
             if isinstance(error, PolynyaError) and error.code in _FATAL:
                 raise
-            self._failed = True
-            self._troubles.append(f"{told(error)} (to {what})")
+            self._turn.failed = True
+            self._turn.troubles.append(f"{told(error)} (to {purpose})")
 
     def _go_on(self) -> bool:
         """Whether a long step has time for more. The session is renewed in the meantime."""
         state = self._session.state
         if state is not None:
-            self._step("renew the session", lambda: self._session.keep(state))
+            self._attempt("renew the session", lambda: self._session.keep(state))
         self._doubt_after_lapse()
-        more = self._clock.monotonic() - self._started < self._pace.renew
-        self._unfinished = self._unfinished or not more
+        more = self._clock.monotonic() - self._turn.started < self._pace.renew
+        self._turn.unfinished |= not more
         return more
 
-    def _joined(self, seen: NodeFacts) -> bool:
+    def _join(self) -> bool:
         """Whether this node is a member, which it becomes with its first configuration."""
-        if self._session.state is None:
-            if seen.wanted is None or seen.draining:
+        session, lease_table = self._session, self._lease_table
+        if session.state is None:
+            if self._turn.facts.wanted is None or self._turn.facts.draining:
                 return False
-            if not self._probed:
-                self._step("probe the store", self._probe)
-        if self._probed:
-            if self._lease_table.due or self._leadership.leading or self._claims.waiting:
-                self._step("list the nodes", self._lease_table.look)
-            if self._session.state is None and not self._failed:
-                self._step("begin a session", lambda: self._session.begin(self._lease_table.listed))
-        if self._owned_units.me != self._session.incarnation:
-            self._owned_units.begin(self._session.incarnation)
-            self._plan, self._plan_read = {}, None
-        return self._session.state is not None
+            if not self._is_store_probed:
+                self._attempt("probe the store", self._probe)
+        if self._is_store_probed:
+            if lease_table.due or self._leadership.leading or self._claims.waiting:
+                self._attempt("list the nodes", lease_table.look)
+            if session.state is None and not self._turn.failed:
+                self._attempt("begin a session", lambda: session.begin(lease_table.listed))
+        if self._owned_units.me != session.incarnation:
+            self._owned_units.begin(session.incarnation)
+            self._plan = _FollowedPlan()
+        return session.state is not None
 
     def _probe(self) -> None:
-        probe(self._store, self._cluster, self._document_store.token())
-        self._probed = True
+        probe(self._store, self._cluster, self._documents.token())
+        self._is_store_probed = True
 
-    def _keep(self, seen: NodeFacts) -> None:
+    def _renew_session(self) -> None:
         session, late = self._session, []
-        for one in self._lease_table.processes(self._me.node):
-            ours = one == session.incarnation or one in session.before
-            if not ours and one in session.attempts:
-                late.append(one)
-            elif not ours and not self._lease_table.dead(one):
-                self._troubles.append(
-                    f"{NODE_REPLACED.code}: {one} runs with the id of this node, too"
+        for process in self._lease_table.processes(self._me.node):
+            ours = process == session.incarnation or process in session.before
+            if not ours and process in session.attempts:
+                late.append(process)
+            elif not ours and not self._lease_table.dead(process):
+                self._turn.troubles.append(
+                    f"{NODE_REPLACED.code}: {process} runs with the id of this node, too"
                 )
-        session.keep("draining" if seen.draining else "ready")
-        for one in late:
-            session.mark_gone(one)
+        session.keep("draining" if self._turn.facts.draining else "ready")
+        for process in late:
+            session.mark_gone(process)
 
     def _look_for_freeze(self) -> None:
         try:
-            found = self._document_store.read(Freeze, FREEZE)
+            freeze = self._documents.read(Freeze, FREEZE)
         except OperationError as error:
             # That it is there is what counts.
-            self._troubles.append(told(error))
+            self._turn.troubles.append(told(error))
             self._frozen = Freeze(by="?", since=self._clock.now())
         else:
-            self._frozen = found.document if found is not None else None
-        self._moves_allowed = self._frozen is None
+            self._frozen = freeze.document if freeze is not None else None
+        self._turn.moves_allowed = self._frozen is None
 
-    def _look_for_leader(self, seen: NodeFacts) -> None:
-        willing = not seen.draining and seen.wanted is not None and self._session.trusted
+    def _look_for_leader(self) -> None:
+        facts = self._turn.facts
         self._leadership.turn(
             self._session.incarnation,
-            willing=willing,
-            alone=all(node_of(one) == self._me.node for one in self._lease_table.listed),
-            configuration=self._configuration(seen),
+            willing=not facts.draining and facts.wanted is not None and self._session.trusted,
+            alone=all(node_of(process) == self._me.node for process in self._lease_table.listed),
+            configuration=self._configuration(),
             over=self._over,
         )
 
-    def _configuration(self, seen: NodeFacts) -> str:
-        return fingerprint(seen.wanted or frozenset())
-
-    def _tell(self, seen: NodeFacts) -> None:
-        """Let the leader know if this node knows other units."""
-        if seen.wanted is not None and not seen.draining:
-            leaders = self._leadership.configuration
-            self._knowing.turn(self._session.incarnation, seen.wanted, leaders)
+    def _configuration(self) -> str:
+        return fingerprint(self._turn.facts.wanted or frozenset())
 
     def _over(self, incarnation: str) -> bool:
         """Whether a process is known to be no member any more."""
         if incarnation in self._session.before:
             return True
-        lease = self._lease_table.lease(incarnation)
+        lease_table = self._lease_table
+        lease = lease_table.lease(incarnation)
         gone = lease is not None and lease.state == "gone"
-        if (
-            incarnation in self._lease_table.listed
-            and not gone
-            and not self._lease_table.dead(incarnation)
-        ):
+        if incarnation in lease_table.listed and not gone and not lease_table.dead(incarnation):
             return False
         # It may have begun, or renewed its lease, since the leases were listed.
-        return self._lease_table.verdicts({incarnation})[incarnation] in {"gone", "dead"}
+        return lease_table.verdicts({incarnation})[incarnation] in {"gone", "dead"}
 
-    def _lead(self, seen: NodeFacts) -> None:
+    def _publish_difference(self) -> None:
+        """Let the leader know if this node knows other units."""
+        facts = self._turn.facts
+        if facts.wanted is not None and not facts.draining:
+            leaders = self._leadership.configuration
+            self._differences.turn(self._session.incarnation, facts.wanted, leaders)
+
+    def _lead(self) -> None:
+        turn = self._turn
         if not self._leadership.leading:
             self._planner.resign()
-        elif self._moves_allowed:
-            planned = self._planner.turn(
-                self._leadership.term, seen, self._configuration(seen), self._go_on
+        elif turn.moves_allowed:
+            result = self._planner.turn(
+                self._leadership.term, turn.facts, self._configuration(), self._go_on
             )
-            self._decided += planned.decided
-            self._troubles += planned.troubles
-            self._unfinished = self._unfinished or planned.unfinished
+            turn.actions += result.actions
+            turn.troubles += result.troubles
+            turn.unfinished |= result.unfinished
 
     def _read_plan(self) -> None:
         """A plan that is not there, or cannot be understood, leaves the last one in force."""
-        path, before = plan_path(self._session.incarnation), self._plan_read
-        found = self._document_store.read(NodePlan, path, before)
-        if found is not None and found is not before:
-            self._plan_read, self._plan = found, found.document.reasons()
+        before = self._plan.stored
+        plan = self._documents.read(NodePlan, plan_path(self._session.incarnation), before)
+        if plan is not None and plan is not before:
+            self._plan = _FollowedPlan(plan, plan.document.reasons())
             # A node that has just begun need not watch a dead one for a whole lease itself.
-            self._lease_table.hear(found.document.dead_leases())
+            self._lease_table.hear(plan.document.dead_leases())
 
-    def _reconcile(self, seen: NodeFacts) -> None:
-        """Bring what we own in line with what we are to have."""
+    def _reconcile(self) -> None:
+        """Bring the owned units in line with the plan."""
         if not self._session.trusted:
             return
         self._doubt_after_lapse()
-        owned_units, go_on = self._owned_units, self._go_on
-        owned_units.fenced(self._fenced, go_on)
+        turn, owned_units = self._turn, self._owned_units
+        facts = turn.facts
+        owned_units.fenced(self._fenced, self._go_on)
         self._fenced = {}
-        owned_units.check(go_on)
-        leaving = owned_units.units - self._kept(seen)
-        reason = "this node drains" if seen.draining else "the leader wants it elsewhere"
-        stops = sorted((leaving & seen.working) - self._revoked)
-        self._decided += [MemberAction("revoked", unit, reason) for unit in stops]
+        owned_units.check(self._go_on)
+        leaving = owned_units.units - self._kept()
+        reason = "this node drains" if facts.draining else "the leader wants it elsewhere"
+        stops = sorted((leaving & facts.working) - self._revoked)
+        turn.actions += [MemberAction("revoked", unit, reason) for unit in stops]
         # A job that is between two tries starts again unless the agent was told to stop it: what
-        # goes is released in a turn after that. Who drains starts nothing.
-        told_to_stop = leaving if seen.draining else leaving & self._revoked
-        self._unfinished = self._unfinished or bool(leaving - told_to_stop)
+        # goes is released in a turn after that. A node that drains starts nothing.
+        stopping = leaving if facts.draining else leaving & self._revoked
+        turn.unfinished |= bool(leaving - stopping)
         self._revoked = leaving
-        if self._moves_allowed:
-            owned_units.release(told_to_stop - seen.working, reason, go_on)
-            if not seen.draining:
-                known = seen.wanted or frozenset()
-                more = self._claims.turn([unit for unit in self._plan if unit in known], go_on)
-                self._unfinished = self._unfinished or more
+        if turn.moves_allowed:
+            owned_units.release(stopping - facts.working, reason, self._go_on)
+            if not facts.draining:
+                known = facts.wanted or frozenset()
+                wanted = [unit for unit in self._plan.units if unit in known]
+                # The claims call `_go_on`, which may find the turn unfinished, too.
+                more = self._claims.turn(wanted, self._go_on)
+                turn.unfinished |= more
 
-    def _kept(self, seen: NodeFacts) -> Set[JobKey]:
-        """What this node is to have, of what it owns. A freeze leaves everything where it is."""
-        if seen.draining:
+    def _kept(self) -> Set[JobKey]:
+        """The owned units that this node should keep. A freeze leaves everything where it is."""
+        if self._turn.facts.draining:
             return frozenset()
-        return self._plan.keys() if self._frozen is None else self._owned_units.units
+        return self._plan.units.keys() if self._frozen is None else self._owned_units.units
 
-    def _leave(self, seen: NodeFacts) -> None:
+    def _leave(self) -> None:
         """With nothing left to release, the others need not wait for our lease to run out."""
-        if not seen.working and (self._frozen is not None or not self._owned_units.units):
+        if not self._turn.facts.working and (
+            self._frozen is not None or not self._owned_units.units
+        ):
             self._session.keep("gone")
 
     def _doubt_after_lapse(self) -> None:
@@ -392,58 +420,58 @@ class Member:
             self._lapses = self._session.lapses
             self._owned_units.doubt()
 
-    def _member_state(self, seen: NodeFacts) -> MemberState:
+    def _state(self) -> MemberState:
         self._doubt_after_lapse()
-        session, kept = self._session, self._kept(seen)
-        joined = session.state is not None
+        turn, session, owned_units = self._turn, self._session, self._owned_units
+        kept = self._kept()
         return MemberState(
             incarnation=session.incarnation,
-            grants={
-                unit: epoch for unit, epoch in self._owned_units.sure().items() if unit in kept
-            },
+            grants={unit: epoch for unit, epoch in owned_units.sure().items() if unit in kept},
             grants_until=session.until,
-            revoked=self._owned_units.units - kept,
+            revoked=owned_units.units - kept,
             state=session.state,
-            left=session.state == "gone" or (seen.draining and not joined),
+            left=session.state == "gone" or (turn.facts.draining and session.state is None),
             leader=self._leadership.holder,
             leading=self._leadership.leading,
             frozen=self._frozen,
-            held=not self._moves_allowed,
+            held=not turn.moves_allowed,
             nodes=self._nodes(),
-            waiting=self._claims.waiting | self._unknown(seen),
-            decided=tuple(self._decided),
-            troubles=tuple(self._troubles),
-            next_turn_seconds=self._next_turn(seen),
+            waiting=self._claims.waiting | self._unknown_units(),
+            actions=tuple(turn.actions),
+            troubles=tuple(turn.troubles),
+            next_turn_seconds=self._next_turn_seconds(),
         )
 
-    def _unknown(self, seen: NodeFacts) -> dict[JobKey, str]:
+    def _unknown_units(self) -> dict[JobKey, str]:
         """Units of the plan that the configuration of this node does not have, so far."""
-        if seen.draining or seen.wanted is None:
+        facts = self._turn.facts
+        if facts.draining or facts.wanted is None:
             return {}
-        missing = self._plan.keys() - seen.wanted - self._owned_units.units
+        missing = self._plan.units.keys() - facts.wanted - self._owned_units.units
         return dict.fromkeys(sorted(missing), "the configuration of this node does not have it")
 
-    def _next_turn(self, seen: NodeFacts) -> float:
+    def _next_turn_seconds(self) -> float:
         """Seconds until the next turn; spread, so that many nodes do not ask at the same time."""
-        hurry = self._unfinished or self._failed or seen.draining
+        turn = self._turn
+        hurry = turn.unfinished or turn.failed or turn.facts.draining
         seconds = self._pace.soon if hurry else self._pace.turn
         return seconds * (SHORTEST + (1 - SHORTEST) * self._random.random())
 
     def _nodes(self) -> dict[str, ObservedNode]:
-        leading = self._leadership.leading
+        leading, lease_table = self._leadership.leading, self._lease_table
         drained = self._planner.drained if leading else {}
         planned = self._planner.planned() if leading else None
-        seen = {}
-        for one in self._lease_table.listed:
-            lease, node = self._lease_table.lease(one), node_of(one)
-            seen[one] = ObservedNode(
-                incarnation=one,
+        nodes = {}
+        for incarnation in lease_table.listed:
+            lease, node = lease_table.lease(incarnation), node_of(incarnation)
+            nodes[incarnation] = ObservedNode(
+                incarnation=incarnation,
                 node=node,
                 state=lease.state if lease is not None else None,
-                dead=self._lease_table.dead(one),
-                silent_seconds=self._lease_table.silent(one),
+                dead=lease_table.dead(incarnation),
+                silent_seconds=lease_table.silent(incarnation),
                 on_demand=lease is not None and lease.on_demand,
                 drained_by=drained.get(node),
-                planned=None if planned is None else planned.get(one, 0),
+                planned=None if planned is None else planned.get(incarnation, 0),
             )
-        return seen
+        return nodes

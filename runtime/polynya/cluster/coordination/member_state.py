@@ -159,7 +159,7 @@ class MemberState:
         held: nothing moves, because of that or because the store did not say in this turn.
         nodes: all processes with a lease.
         waiting: units of our plan that are not ours yet, each with what it waits for.
-        decided: what was done in this turn.
+        actions: what was done in this turn.
         troubles: what went wrong in this turn, each with its error code.
         next_turn_seconds: when the next turn is due; sooner on a hint.
     """
@@ -176,6 +176,6 @@ class MemberState:
     held: bool = False
     nodes: Mapping[str, ObservedNode] = field(default_factory=dict)
     waiting: Mapping[JobKey, str] = field(default_factory=dict)
-    decided: tuple[MemberAction, ...] = ()
+    actions: tuple[MemberAction, ...] = ()
     troubles: tuple[str, ...] = ()
     next_turn_seconds: float = 5.0

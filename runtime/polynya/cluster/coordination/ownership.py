@@ -178,7 +178,7 @@ class OwnedUnits:
         self._held: dict[JobKey, _Held] = {}
         self.me = ""
         self.floors: dict[JobKey, int] = {}
-        self.decided: list[MemberAction] = []
+        self.actions: list[MemberAction] = []
         self.troubles: list[str] = []
 
     @property
@@ -204,7 +204,7 @@ class OwnedUnits:
         """Its record says that it is ours from now on."""
         self._held[unit] = _Held(epoch, sure=True, read_at=self._clock.monotonic())
         self.floors.pop(unit, None)
-        self.decided.append(MemberAction("claimed", unit, reason, epoch))
+        self.actions.append(MemberAction("claimed", unit, reason, epoch))
 
     def check(self, go_on: GoOn) -> None:
         """Read the records of what is not sure, and those of some others in rotation."""
@@ -238,7 +238,7 @@ class OwnedUnits:
 
         def done(unit: JobKey, _: UnitOwnership) -> None:
             held = self._held.pop(unit)
-            self.decided.append(MemberAction("released", unit, reason, held.epoch))
+            self.actions.append(MemberAction("released", unit, reason, held.epoch))
 
         self._rewrite(sorted(units)[: self._pace.most], freed, done, go_on)
 
@@ -251,7 +251,7 @@ class OwnedUnits:
         now = self._clock.monotonic()
         self._held[unit] = _Held(record.epoch, sure=True, read_at=now)
         self.floors.pop(unit, None)
-        self.decided.append(MemberAction("raised", unit, record.reason, record.epoch))
+        self.actions.append(MemberAction("raised", unit, record.reason, record.epoch))
 
     def _rewrite(
         self,
@@ -298,13 +298,13 @@ class OwnedUnits:
         return ours
 
     def _alarm(self, unit: JobKey, epoch: int, reason: str) -> None:
-        self.decided.append(MemberAction("alarm", unit, reason, epoch))
+        self.actions.append(MemberAction("alarm", unit, reason, epoch))
         self.troubles.append(f"{OWNERSHIP_CONTRADICTS.code}: {unit.task}, {unit.name}: {reason}")
         self._lose(unit, reason)
 
     def _lose(self, unit: JobKey, reason: str) -> None:
         held = self._held.pop(unit)
-        self.decided.append(MemberAction("lost", unit, reason, held.epoch))
+        self.actions.append(MemberAction("lost", unit, reason, held.epoch))
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ _NOBODY: Final[frozenset[str]] = frozenset()
 class PlanningResult:
     """What a leader did in a turn. `unfinished`: there is more to write or to read."""
 
-    decided: tuple[MemberAction, ...] = ()
+    actions: tuple[MemberAction, ...] = ()
     troubles: tuple[str, ...] = ()
     unfinished: bool = False
 
@@ -287,10 +287,10 @@ class Planner:
         self._knowledge.publish(seen.wanted, configuration)
         nodes = self._nodes()
         known = self._knowledge.known(seen.wanted, [one.incarnation for one in nodes])
-        decided = self._place(nodes, seen, known)
+        actions = self._place(nodes, seen, known)
         wrong, unfinished = self._write(term, go_on)
         self._tidy()
-        return PlanningResult(tuple(decided), (*troubles, *wrong), unfinished)
+        return PlanningResult(tuple(actions), (*troubles, *wrong), unfinished)
 
     def _nodes(self) -> list[PlacementNode]:
         drained, facts = self.drained, []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from polynya.cluster.coordination.documents import LeaderLease
 from polynya.cluster.coordination.leases import Leadership
@@ -45,12 +44,12 @@ _follow = Leadership._follow
 
 def not_looked(self: Member) -> None:
     """A freeze is not looked for."""
-    self._moves_allowed = True
+    self._turn.moves_allowed = True
 
 
 def only_new(self: Member) -> None:
     """A plan is read once."""
-    if not self._plan:
+    if not self._plan.units:
         _read_plan(self)
 
 
@@ -71,10 +70,10 @@ def resigns_for_all(self: Member, incarnation: str) -> bool:
 _over = Member._over
 
 
-def at_once(self: Member, seen: Any) -> None:
+def at_once(self: Member) -> None:
     """As it was: what is to go is released in the turn that says so."""
-    self._revoked = self._owned_units.units - self._kept(seen)
-    _reconcile(self, seen)
+    self._revoked = self._owned_units.units - self._kept()
+    _reconcile(self)
 
 
 _reconcile = Member._reconcile
