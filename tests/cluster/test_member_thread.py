@@ -45,13 +45,13 @@ class FakeGossip:
         self.reports: list[NodeReport] = []
         self.wake: Callable[[], None] = lambda: None
 
-    def tell(self, report: NodeReport) -> None:
+    def publish(self, report: NodeReport) -> None:
         self.reports.append(report)
 
     def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
         self.hints.append(kind)
 
-    def heard(self) -> Picture:
+    def picture(self) -> Picture:
         return Picture()
 
     def stop(self) -> None:

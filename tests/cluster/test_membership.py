@@ -49,7 +49,7 @@ class Others:
     def see(self, seen: NodeFacts) -> None:
         self.seen = seen
 
-    def tell(self, report: NodeReport) -> None:
+    def publish(self, report: NodeReport) -> None:
         self.told.append(report)
 
     def prefer_to_leave(self, reason: str) -> None:

@@ -210,8 +210,8 @@ class HeartbeatOutlet:
             )
             for key, job in jobs.items()
         )
-        self._gossip.tell(NodeReport(report["state"], tuple(units)))
-        trouble = self._gossip.heard().trouble
+        self._gossip.publish(NodeReport(report["state"], tuple(units)))
+        trouble = self._gossip.picture().trouble
         return f"workload stream: {trouble}" if trouble is not None else None
 
 

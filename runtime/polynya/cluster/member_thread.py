@@ -131,7 +131,7 @@ class MemberThread:
         watcher: Watcher | None = None,
     ) -> None:
         self._watcher = watcher
-        self._told: NodeReport | None = None
+        self._report: NodeReport | None = None
         self._member, self._opened, self._inbox = member, opened, inbox
         self._asked, self._leave = asked, leave
         self._gossip: Gossip | None = None
@@ -149,11 +149,11 @@ class MemberThread:
         if _is_urgent(before, seen):
             self._early.set()
 
-    def tell(self, report: NodeReport) -> None:
+    def publish(self, report: NodeReport) -> None:
         """Let the other nodes know this."""
-        self._told = report
+        self._report = report
         if self._gossip is not None:
-            self._gossip.tell(report)
+            self._gossip.publish(report)
 
     def prefer_to_leave(self, reason: str) -> None:
         """Give the units of this node to others, if there are any."""
@@ -181,7 +181,7 @@ class MemberThread:
         if before is not None:
             self._leave(before)
         asked, seen = self._asked(), self._seen
-        picture = self._gossip.heard() if self._gossip is not None else Picture()
+        picture = self._gossip.picture() if self._gossip is not None else Picture()
         fenced = _unresolved(seen.fenced, before)
         loads = {**picture.loads(), **seen.loads}
         member_state = self._member.turn(replace(seen, loads=loads, fenced=fenced))
@@ -189,7 +189,7 @@ class MemberThread:
         self._inbox.put(TurnTaken(member_state, asked, picture))
         self._hint(member_state)
         if self._watcher is not None:
-            self._watcher(member_state, self._told, picture)
+            self._watcher(member_state, self._report, picture)
         return member_state
 
     def _hint(self, member_state: MemberState) -> None:

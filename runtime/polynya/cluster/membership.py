@@ -290,7 +290,7 @@ class Peers(Protocol):
         """Let the member know this in its next turn."""
         ...
 
-    def tell(self, report: NodeReport) -> None:
+    def publish(self, report: NodeReport) -> None:
         """Let the other nodes know this."""
         ...
 
@@ -416,7 +416,7 @@ class ClusterMembership:
             if key in granted or key in working
         )
         self._figures.told(told, now)
-        self._others.tell(NodeReport(state, told))
+        self._others.publish(NodeReport(state, told))
 
     def report(self) -> dict[str, Any]:
         """The part of the node's state about its cluster."""

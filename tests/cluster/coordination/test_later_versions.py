@@ -44,7 +44,7 @@ from polynya.cluster.network.documents import (
 )
 from polynya.cluster.network.link import Link
 from polynya.cluster.network.relay import CommandQueue
-from polynya.cluster.network.sign_of_life import NodeIdentity as MyAgent
+from polynya.cluster.network.sign_of_life import AgentIdentity as MyAgent
 from polynya.cluster.network.sign_of_life import SignOfLife
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand

@@ -68,11 +68,11 @@ class Node:
         self.works()
 
     def works(self, *units: UnitReport, state: str = "running") -> None:
-        self.gossip.tell(NodeReport(state, units))
+        self.gossip.publish(NodeReport(state, units))
 
     def hears(self) -> Mapping[str, Any]:
         """What it knows of each process, by node."""
-        heard = self.gossip.heard().nodes.values()
+        heard = self.gossip.picture().nodes.values()
         return {one.heartbeat.sender.node: one for one in heard}
 
     def _wake(self) -> None:

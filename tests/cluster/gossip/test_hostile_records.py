@@ -99,7 +99,7 @@ def test_nothing_in_a_record_stops_the_listener_or_changes_what_others_told(reco
     seed = 17
     listener, kinds, good = hear(records, seed)
 
-    heard = listener.heard(float(records))
+    heard = listener.received(float(records))
     told = heard["true.1"].heartbeat
     assert (told.seq, [one.unit.name for one in told.units]) == (good, ["shop.told"]), seed
     assert len(heard) <= MOST_PROCESSES
@@ -125,7 +125,7 @@ def test_names_are_only_ever_values() -> None:
 
     listener.take(heartbeat_records(heartbeat(1, unit(name), sender=sender))[0], 0.0)
 
-    (heard,) = listener.heard(0.0).values()
+    (heard,) = listener.received(0.0).values()
     assert heard.heartbeat.sender == sender
     assert heard.heartbeat.units[0].unit.name == f"shop.{name}"
 

@@ -131,5 +131,5 @@ def test_records_of_anybody_are_passed_over(stream: KinesisStream) -> None:
         stream.put("anybody", junk)
     let_pass(15, clock, one, two)
 
-    assert sum(two.gossip.heard().skipped.values()) == 4
+    assert sum(two.gossip.picture().skipped.values()) == 4
     assert two.hears()["n0"].age_seconds < 15

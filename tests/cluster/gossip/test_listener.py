@@ -19,7 +19,7 @@ def records(seq: int, *units: Any, **parts: Any) -> list[bytes]:
 
 
 def heard_units(listener: Listener, now: float = 0.0) -> list[str]:
-    (heard,) = listener.heard(now).values()
+    (heard,) = listener.received(now).values()
     return sorted(names(heard.heartbeat.units))
 
 
@@ -29,7 +29,7 @@ def test_the_newest_of_each_process_is_known_with_its_age() -> None:
         listener.take(records(seq, unit(f"t{seq}"))[0], at)
     listener.take(records(1, unit("other"), sender=process("n2"))[0], 24.0)
 
-    heard = listener.heard(25.0)
+    heard = listener.received(25.0)
 
     assert {name: (one.heartbeat.seq, one.age_seconds) for name, one in heard.items()} == {
         "n1.1": (2, 5.0),
@@ -44,7 +44,7 @@ def test_own_records_are_no_news() -> None:
     listener.take(records(1, sender=ME)[0], 0.0)
     woken = listener.take(hint_record(Hint("released", ME, 2, AT)), 0.0)
 
-    assert (listener.heard(0.0), woken, dict(listener.skipped)) == ({}, False, {})
+    assert (listener.received(0.0), woken, dict(listener.skipped)) == ({}, False, {})
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
@@ -72,7 +72,7 @@ def test_a_replay_makes_nobody_younger() -> None:
     for seq in (1, 2, 3):
         listener.take(records(seq)[0], 100.0)
 
-    assert listener.heard(103.0)["n1.1"].age_seconds == 100.0
+    assert listener.received(103.0)["n1.1"].age_seconds == 100.0
     assert dict(listener.skipped) == {Skipped.LATE.value: 2, Skipped.REPEATED.value: 1}
 
 
@@ -84,7 +84,7 @@ def test_a_process_that_starts_again_is_another_one() -> None:
 
     listener.take(records(1, unit("t"), sender=again)[0], 5.0)
 
-    heard = listener.heard(5.0)
+    heard = listener.received(5.0)
     assert {name: one.heartbeat.seq for name, one in heard.items()} == {"n1.1": 900, "n1.2": 1}
 
 
@@ -112,7 +112,7 @@ def test_a_part_that_is_lost_leaves_its_units_as_they_were_for_one_heartbeat() -
     assert len(heard_units(listener)) == 200
 
     listener.take(records(3, *MANY)[0], 20.0)
-    (heard,) = listener.heard(20.0).values()
+    (heard,) = listener.received(20.0).values()
     assert 0 < len(heard.heartbeat.units) < 200
 
 
@@ -130,8 +130,8 @@ def test_who_was_not_heard_for_long_is_forgotten() -> None:
     listener = Listener(ME)
     listener.take(records(1)[0], 0.0)
 
-    assert "n1.1" in listener.heard(FORGET_SECONDS)
-    assert listener.heard(FORGET_SECONDS + 1) == {}
+    assert "n1.1" in listener.received(FORGET_SECONDS)
+    assert listener.received(FORGET_SECONDS + 1) == {}
 
 
 def test_inventions_do_not_fill_the_memory() -> None:
@@ -140,7 +140,7 @@ def test_inventions_do_not_fill_the_memory() -> None:
     for number in range(MOST_PROCESSES + 5):
         listener.take(records(1, sender=process(f"n{number}"))[0], 0.0)
 
-    assert len(listener.heard(0.0)) == MOST_PROCESSES
+    assert len(listener.received(0.0)) == MOST_PROCESSES
     assert dict(listener.skipped) == {Skipped.CROWDED.value: 5}
 
 
@@ -150,7 +150,7 @@ def test_the_load_of_a_unit_is_what_its_newest_owner_said() -> None:
         told = unit("moves", epoch=epoch, load=load)
         listener.take(records(1, told, unit(name), sender=process(name))[0], at)
 
-    loads = Picture(listener.heard(10.0)).loads()
+    loads = Picture(listener.received(10.0)).loads()
 
     assert {key.name: load for key, load in loads.items()} == {
         "shop.moves": 0.3, "shop.a": 0.25, "shop.b": 0.25, "shop.c": 0.25

@@ -91,13 +91,13 @@ def test_a_stream_that_goes_away_is_said_and_comes_back(clock: FakeClock) -> Non
 
     stream.failure = no_stream()
     let_pass(900, clock, one, two)
-    picture = two.gossip.heard()
+    picture = two.gossip.picture()
     assert picture.trouble == "POLYNYA-AGT-042: " + no_stream().message
     assert picture.nodes == {}
 
     stream.failure = None
     let_pass(150, clock, one, two)
-    assert two.gossip.heard().trouble is None
+    assert two.gossip.picture().trouble is None
     assert sorted(two.hears()) == ["n0"]
 
 
@@ -126,7 +126,7 @@ def test_records_of_others_in_the_stream_are_counted_only(clock: FakeClock) -> N
     let_pass(15, clock, one, two)
 
     assert sorted(two.hears()) == ["n0"]
-    assert dict(two.gossip.heard().skipped) == {"of another version": 1, "of another cluster": 1}
+    assert dict(two.gossip.picture().skipped) == {"of another version": 1, "of another cluster": 1}
 
 
 @pytest.mark.parametrize("nodes", [5, 40])
@@ -165,16 +165,16 @@ def test_the_thread_tells_and_hears() -> None:
         for name, wake in (("n0", lambda: None), ("n1", woken.set))
     )
     for node in (one, two):
-        node.tell(NodeReport("running", ()))
+        node.publish(NodeReport("running", ()))
         node.start()
     assert woken.wait(10)
 
     woken.clear()
     one.hint("released")
-    one.tell(NodeReport("draining", ()))
+    one.publish(NodeReport("draining", ()))
 
     assert woken.wait(10)
-    while not two.heard().nodes:
+    while not two.picture().nodes:
         time.sleep(0.05)
 
 
@@ -192,7 +192,7 @@ def test_a_fault_of_the_program_is_said_and_the_thread_goes_on() -> None:
     gossip.start()
     while gossip.trouble is None:
         time.sleep(0.01)
-    assert gossip.heard().trouble == "RuntimeError: a bug"
+    assert gossip.picture().trouble == "RuntimeError: a bug"
 
     stream.broken = False
 
@@ -201,7 +201,7 @@ def test_a_fault_of_the_program_is_said_and_the_thread_goes_on() -> None:
 
 def test_without_a_stream_nothing_is_heard() -> None:
     silence = NoGossip()
-    silence.tell(NodeReport("running", ()))
+    silence.publish(NodeReport("running", ()))
     silence.hint("planned")
 
-    assert silence.heard() == Picture()
+    assert silence.picture() == Picture()

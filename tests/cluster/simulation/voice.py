@@ -74,5 +74,5 @@ class Voice:
 
     def heard(self) -> dict[JobKey, float]:
         """The load of the units of the others."""
-        heard = self._listener.heard(self._machine.elapsed()).values()
+        heard = self._listener.received(self._machine.elapsed()).values()
         return {one.unit: one.load for told in heard for one in told.heartbeat.units}

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
+from typing_extensions import override
+
 from polynya.cluster.gossip.messages import (
     Busy,
     Heartbeat,
@@ -127,7 +129,7 @@ class News:
 
 
 @dataclass(slots=True)
-class _Place:
+class _ShardPosition:
     """Where a shard is read next, and when, in monotonic seconds."""
 
     iterator: str
@@ -150,25 +152,25 @@ class StreamReader:
 
     def __init__(self, stream: RecordStream, clock: Clock, draw: Callable[[], float]) -> None:
         self._stream, self._clock, self._draw = stream, clock, draw
-        self._places: dict[str, _Place] = {}
+        self._positions: dict[str, _ShardPosition] = {}
         self._list_at = clock.monotonic()
         self._failed: dict[str, _Failed] = {}
 
     @property
     def trouble(self) -> str | None:
-        """Why something is not heard at present, None when all is well."""
-        said = (one.trouble for one in list(self._failed.values()))
-        return next((trouble for trouble in said if trouble is not None), None)
+        """Why something is not received at present, None when all is well."""
+        failures = list(self._failed.values())
+        return next((one.trouble for one in failures if one.trouble is not None), None)
 
     @property
     def shards(self) -> int:
         """How many shards are read."""
-        return len(self._places)
+        return len(self._positions)
 
     @property
     def due(self) -> float:
         """When the next turn is, in monotonic seconds."""
-        return min([self._list_at, *(place.due for place in self._places.values())])
+        return min([self._list_at, *(position.due for position in self._positions.values())])
 
     def turn(self, nodes: int) -> list[News]:
         """Read what is due; `nodes` share the stream, this one included."""
@@ -176,9 +178,9 @@ class StreamReader:
         found = []
         if now >= self._list_at:
             found.append(News(gap=self._list(now, nodes)))
-        for shard, place in list(self._places.items()):
-            if now >= place.due:
-                found.append(self._read(shard, place, nodes))
+        for shard, position in list(self._positions.items()):
+            if now >= position.due:
+                found.append(self._read(shard, position, nodes))
         return found
 
     def _list(self, now: float, nodes: int) -> bool:
@@ -187,26 +189,26 @@ class StreamReader:
         try:
             shards = self._stream.shards()
             for shard in shards:
-                if shard not in self._places:
+                if shard not in self._positions:
                     # Spread over the time between two reads, as the nodes are too.
                     due = now + read_wait(nodes, 0, 0.0).seconds * self._draw()
-                    self._places[shard] = _Place(self._stream.newest(shard), due)
+                    self._positions[shard] = _ShardPosition(self._stream.newest(shard), due)
                     begun = True
         except PolynyaError as error:
             self._list_at = now + self._pause(_LIST, error, nodes)
             return begun
         # A shard that failed is well when it was read, or is there no longer.
-        self._failed = {one: why for one, why in self._failed.items() if one in self._places}
+        self._failed = {one: why for one, why in self._failed.items() if one in self._positions}
         self._list_at = now + (_LIST_SECONDS if shards else read_wait(nodes, 1, 0.0).seconds)
         return begun
 
-    def _read(self, shard: str, place: _Place, nodes: int) -> News:
+    def _read(self, shard: str, position: _ShardPosition, nodes: int) -> News:
         now = self._clock.monotonic()
         try:
-            page = self._stream.read(place.iterator)
+            page = self._stream.read(position.iterator)
         except PolynyaError as error:
             pause = self._pause(shard, error, nodes)
-            place.due = now + pause
+            position.due = now + pause
             known_to_be_there = isinstance(error, ThrottledError)
             tired = self._failed[shard].times % _PATIENCE == 0
             if isinstance(error, IteratorLostError) or (tired and not known_to_be_there):
@@ -217,13 +219,13 @@ class StreamReader:
         if page.following is None or behind > _OLD_SECONDS:
             self._begin_again(shard, now)
         else:
-            place.iterator = page.following
-            place.due = now + read_wait(nodes, 0, self._draw()).seconds
+            position.iterator = page.following
+            position.due = now + read_wait(nodes, 0, self._draw()).seconds
         return News(page.records, now - behind)
 
     def _begin_again(self, shard: str, at: float) -> None:
         """Drop the iterator of a shard, and list the shards soon."""
-        del self._places[shard]
+        del self._positions[shard]
         self._list_at = min(self._list_at, at)
 
     def _pause(self, what: str, error: PolynyaError, nodes: int) -> float:
@@ -278,10 +280,10 @@ class _Process:
         # What a missing part would say is as the heartbeat before had it.
         complete = len(self.parts) == heartbeat.parts
         oldest = heartbeat.seq if complete else self.before
-        self.units = {key: told for key, told in self.units.items() if told[0] >= oldest}
+        self.units = {key: report for key, report in self.units.items() if report[0] >= oldest}
         return None
 
-    def heard(self, now: float) -> ReceivedHeartbeat:
+    def received(self, now: float) -> ReceivedHeartbeat:
         """The newest heartbeat, put together from its parts."""
         if self.whole is None:
             units = tuple(one for _, one in self.units.values())
@@ -315,13 +317,13 @@ class Listener:
             self.skipped[why.value] += 1
         return wakes
 
-    def heard(self, now: float) -> dict[str, ReceivedHeartbeat]:
-        """What is known of each process, without those that were not heard for long."""
+    def received(self, now: float) -> dict[str, ReceivedHeartbeat]:
+        """The newest heartbeat of each process, without processes that were silent for long."""
         for name, one in list(self._processes.items()):
             if now - one.at > FORGET_SECONDS:
                 del self._processes[name]
                 self._hints.pop(name, None)
-        return {name: one.heard(now) for name, one in self._processes.items()}
+        return {name: one.received(now) for name, one in self._processes.items()}
 
     def _take_heartbeat(self, heartbeat: Heartbeat, at: float) -> Skipped | None:
         name = heartbeat.sender.incarnation
@@ -335,7 +337,7 @@ class Listener:
     def _take_hint(self, hint: Hint) -> Skipped | None:
         name = hint.sender.incarnation
         if name not in self._hints and len(self._hints) >= MOST_PROCESSES:
-            # All that is lost is that old hints are not told from new ones.
+            # All that is lost: old hints look like new ones.
             self._hints.clear()
         numbers = self._hints.setdefault(name, [])
         if hint.seq in numbers:
@@ -348,15 +350,14 @@ class Listener:
         return None
 
 
-#: A heartbeat out of turn, of a node whose state is another one now, waits so long at least.
+#: Least wait before a heartbeat out of turn, of a node whose state has changed.
 _NEWS_SECONDS: Final = 1.0
-#: So many refusals in a row are worth a word.
 
 
 class HeartbeatSender:
-    """Tells for one process; lives in one thread.
+    """Sends the heartbeats and hints of one process; lives in one thread.
 
-    `trouble` is why nothing is told at present, None when all is well. `look` says how busy the
+    `trouble` is why nothing is sent at present, None when all is well. `look` says how busy the
     machine is.
     """
 
@@ -371,8 +372,8 @@ class HeartbeatSender:
         self._me, self._stream, self._clock, self._draw = me, stream, clock, draw
         self._look = look
         self._numbers = itertools.count(1)
-        self._told: NodeReport | None = None
-        self._told_at = float("-inf")
+        self._sent: NodeReport | None = None
+        self._sent_at = float("-inf")
         self._wait = 0.0
         self._failures = 0
         self.trouble: str | None = None
@@ -381,8 +382,8 @@ class HeartbeatSender:
         """When the next heartbeat is, in monotonic seconds."""
         if report is None:
             return float("inf")
-        news = self._told is not None and self._told.state != report.state
-        return self._told_at + (min(_NEWS_SECONDS, self._wait) if news else self._wait)
+        news = self._sent is not None and self._sent.state != report.state
+        return self._sent_at + (min(_NEWS_SECONDS, self._wait) if news else self._wait)
 
     def beat(self, report: NodeReport, nodes: int, shards: int) -> None:
         """Put a heartbeat; `nodes` share the stream, this one included."""
@@ -398,12 +399,12 @@ class HeartbeatSender:
         )
         records = heartbeat_records(heartbeat)
         self._put(records)
-        self._told, self._told_at = report, self._clock.monotonic()
+        self._sent, self._sent_at = report, self._clock.monotonic()
         size = sum(map(len, records))
         self._wait = beat_wait(nodes, shards, size, self._failures, self._draw()).seconds
 
     def hint(self, kind: HintKind, to: Iterable[str]) -> None:
-        """Put a hint; one that is lost is not told again."""
+        """Put a hint; one that is lost is not sent again."""
         hint = Hint(kind, self._me, next(self._numbers), self._clock.now(), tuple(to))
         self._put([hint_record(hint)])
 
@@ -420,14 +421,37 @@ class HeartbeatSender:
         self._failures, self.trouble = 0, None
 
 
-#: So many hints wait to be told; more of them say the same.
+class Gossip(Protocol):
+    """What a node publishes to the others and receives from them.
+
+    Usable from many threads; nothing waits.
+    """
+
+    def publish(self, report: NodeReport) -> None:
+        """Send this from now on, with every heartbeat."""
+        ...
+
+    def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
+        """Let these incarnations read the store soon; all of them when none is named."""
+        ...
+
+    def picture(self) -> Picture:
+        """What is known of the others now."""
+        ...
+
+    def stop(self) -> None:
+        """Send and receive nothing from now on."""
+        ...
+
+
+#: Most hints that wait to be sent; more of them say the same.
 _MOST_HINTS_SENT: Final = 32
-#: Longest pause of the thread: `tell` does not interrupt it.
+#: Longest pause of the thread, in seconds: `publish` does not interrupt it.
 _LONGEST_PAUSE: Final = 1.0
 
 
-class StreamGossip:
-    """See `Gossip`. `turn` does the work, on a thread or where a simulation wants it.
+class StreamGossip(Gossip):
+    """Gossip over a stream. `turn` does the work, on a thread or where a simulation wants it.
 
     Args:
         me: the sender.
@@ -435,7 +459,7 @@ class StreamGossip:
         clock: of this machine.
         draw: numbers in [0, 1) that spread what nodes ask.
         wake: called in a turn when the store should be looked at before its time; None for a
-            process that only tells and reads nothing.
+            process that only sends.
         look: how busy the machine is, by default its own figures.
     """
 
@@ -450,7 +474,7 @@ class StreamGossip:
         look: Callable[[], Busy] | None = None,
     ) -> None:
         self._clock, self._wake = clock, wake
-        self._teller = HeartbeatSender(me, stream, clock, draw, look or Host().look)
+        self._sender = HeartbeatSender(me, stream, clock, draw, look or Host().look)
         self._reader = None if wake is None else StreamReader(stream, clock, draw)
         self._listener = Listener(me)
         self._lock = threading.Lock()
@@ -461,36 +485,36 @@ class StreamGossip:
         self._broken: str | None = None
         self._stopped = False
 
-    def tell(self, report: NodeReport) -> None:
-        """See `Gossip`."""
+    @override
+    def publish(self, report: NodeReport) -> None:
         self._report = report
 
+    @override
     def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
-        """See `Gossip`."""
         self._hints.append((kind, tuple(to)))
         self._changed.set()
 
-    def heard(self) -> Picture:
-        """See `Gossip`."""
+    @override
+    def picture(self) -> Picture:
         with self._lock:
-            nodes = self._listener.heard(self._clock.monotonic())
+            nodes = self._listener.received(self._clock.monotonic())
             skipped = dict(self._listener.skipped)
         return Picture(nodes, skipped, self.trouble)
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing is told or heard at present, None when all is well."""
-        unheard = self._reader.trouble if self._reader is not None else None
-        return self._broken or self._teller.trouble or unheard
+        """Why nothing is sent or received at present, None when all is well."""
+        unread = self._reader.trouble if self._reader is not None else None
+        return self._broken or self._sender.trouble or unread
 
     def turn(self) -> float:
-        """Tell and read what is due; returns the seconds until something else is."""
+        """Send and read what is due; returns the seconds until something else is."""
         while self._hints:
-            self._teller.hint(*self._hints.popleft())
+            self._sender.hint(*self._hints.popleft())
         report, reader = self._report, self._reader
-        if report is not None and self._teller.due(report) <= self._clock.monotonic():
-            self._teller.beat(report, self._nodes, reader.shards if reader is not None else 1)
-        due = self._teller.due(self._report)
+        if report is not None and self._sender.due(report) <= self._clock.monotonic():
+            self._sender.beat(report, self._nodes, reader.shards if reader is not None else 1)
+        due = self._sender.due(self._report)
         if reader is not None:
             self._read(reader)
             due = min(due, reader.due)
@@ -505,7 +529,7 @@ class StreamGossip:
             woken = [
                 self._listener.take(record.data, one.at) for one in news for record in one.records
             ]
-            self._nodes = 1 + len(self._listener.heard(self._clock.monotonic()))
+            self._nodes = 1 + len(self._listener.received(self._clock.monotonic()))
         if self._wake is not None and (any(woken) or any(one.gap for one in news)):
             self._wake()
 
@@ -513,8 +537,8 @@ class StreamGossip:
         """Take turns on a thread of its own until the process ends."""
         threading.Thread(target=self._go, name="gossip", daemon=True).start()
 
+    @override
     def stop(self) -> None:
-        """See `Gossip`."""
         self._stopped = True
         self._changed.set()
 
@@ -529,38 +553,21 @@ class StreamGossip:
             self._changed.wait(min(pause, _LONGEST_PAUSE))
 
 
-class Gossip(Protocol):
-    """What a node tells the others and hears of them. Usable from many threads; nothing waits."""
+class NoGossip(Gossip):
+    """A node without a stream: it sends and receives nothing."""
 
-    def tell(self, report: NodeReport) -> None:
-        """Tell this from now on, with every heartbeat."""
-        ...
+    @override
+    def publish(self, report: NodeReport) -> None:
+        pass
 
+    @override
     def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
-        """Let these incarnations look at the store soon; all of them when none is named."""
-        ...
+        pass
 
-    def heard(self) -> Picture:
-        """What is known of the others now."""
-        ...
-
-    def stop(self) -> None:
-        """Tell and hear nothing from now on."""
-        ...
-
-
-class NoGossip:
-    """A node without a stream: nobody hears what it tells."""
-
-    def tell(self, report: NodeReport) -> None:
-        """See `Gossip`."""
-
-    def hint(self, kind: HintKind, to: Iterable[str] = ()) -> None:
-        """See `Gossip`."""
-
-    def heard(self) -> Picture:
-        """Nothing."""
+    @override
+    def picture(self) -> Picture:
         return Picture()
 
+    @override
     def stop(self) -> None:
-        """See `Gossip`."""
+        pass
