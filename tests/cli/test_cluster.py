@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from polynya.cli.main import main
+from polynya.cluster.control.reading import read_cluster
 from polynya.cluster.control.requests import FinishedRequest, UnitRequests
-from polynya.cluster.control.status import read_cluster
 from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import LeaderLease, NodeLease, NodePlan, UnitOwnership
 from polynya.cluster.coordination.store import DocumentStore

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polynya.cli.main import main
-from polynya.cluster.control.status import clusters_at
+from polynya.cluster.control.reading import clusters_at
 from polynya.cluster.network.update_process import package_path, wanted
 from polynya.store.object_store import LocalObjectStore
 

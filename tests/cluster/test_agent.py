@@ -23,7 +23,8 @@ from polynya.cluster.agent import (
     StateFile,
 )
 from polynya.cluster.configuration import Acceptance
-from polynya.cluster.gossip.messages import Heartbeat, Sender, read_record
+from polynya.cluster.gossip.messages import Heartbeat, Sender
+from polynya.cluster.gossip.records import read_record
 from polynya.cluster.gossip.stream import StreamGossip
 from polynya.cluster.messages import (
     ConfigurationRead,

@@ -20,7 +20,7 @@ from polynya.cluster import member_thread
 from polynya.cluster.coordination import member
 from polynya.cluster.coordination.documents import Document
 from polynya.cluster.coordination.member_state import CoordinationPace
-from polynya.cluster.gossip import messages
+from polynya.cluster.gossip import records
 from polynya.lake.iceberg import commit
 from tests.cluster.later_version import object_with_more, record_with_more
 
@@ -43,13 +43,13 @@ def _unfenced(table: Any, delta: Any, step: Any) -> None:
 
 def _say_more(version: str) -> None:
     """Be of a later version from now on."""
-    as_object, as_record = Document.encoded, messages._bytes
+    as_object, as_record = Document.encoded, records._bytes
 
     def encoded(self: Document) -> bytes:
         return object_with_more(as_object(self))
 
     Document.encoded = encoded  # type: ignore[method-assign]
-    vars(messages)["_bytes"] = lambda value: record_with_more(as_record(value))
+    vars(records)["_bytes"] = lambda value: record_with_more(as_record(value))
     vars(member_thread)["__version__"] = version
 
 

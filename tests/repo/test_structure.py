@@ -19,8 +19,6 @@ DEEPEST = 2
 #: that must grow or be joined with others. This list may only shrink.
 SMALL = {
     "capture/landing",
-    "cluster/control",
-    "cluster/gossip",
     "lake",
     "model/documents",
     "streams/kinesis",

@@ -22,7 +22,7 @@ from pyarrow import parquet
 
 from polynya.capture.landing.position import Position
 from polynya.capture.wire import Asking
-from polynya.cluster.gossip.messages import Skipped, read_record
+from polynya.cluster.gossip.records import Skipped, read_record
 from polynya.formats.batch import WHOLE_FILE
 from polynya.formats.contents.decoders import decoder_of
 from polynya.formats.debezium.captured import read_header

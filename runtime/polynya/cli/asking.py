@@ -56,7 +56,7 @@ def units_of(place: Place, task: str, dataset: str | None) -> list[JobKey]:
         ConfigError: there is none (POLYNYA-CLI-001).
     """
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.control.status import known_units, read_cluster
+    from polynya.cluster.control.reading import known_units, read_cluster
 
     known = known_units(read_cluster(place.store, place.cluster))
     units = [one for one in known if one.task == task]

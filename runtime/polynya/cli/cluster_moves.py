@@ -168,7 +168,8 @@ def warn_of_waiting(
     get units, `node` one that is to lose them; both wait in a frozen cluster.
     """
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.control.status import by_whom, known_units, read_cluster
+    from polynya.cluster.control.reading import known_units, read_cluster
+    from polynya.cluster.control.status import by_whom
 
     reading = read_cluster(place.store, place.cluster)
     nodes = {lease.node for lease in reading.leases.values() if lease.state != "gone"}
@@ -251,7 +252,7 @@ def unmove(
 def _units(place: Place, text: str) -> list[JobKey]:
     """The units that a text names, of those that the cluster knows."""
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.control.status import known_units, read_cluster
+    from polynya.cluster.control.reading import known_units, read_cluster
 
     task, _, dataset = text.partition("/")
     known = known_units(read_cluster(place.store, place.cluster))

@@ -30,7 +30,8 @@ def seen(place: Place) -> ClusterStatus:
     any other one that says that its node lives is watched until it is renewed, for 12 s at most.
     """
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.control.status import cluster_status, lease_versions, read_cluster
+    from polynya.cluster.control.reading import lease_versions, read_cluster
+    from polynya.cluster.control.status import cluster_status
     from polynya.cluster.network.sign_of_life import silence
 
     reading, clock = read_cluster(place.store, place.cluster), SystemClock()
@@ -154,7 +155,7 @@ def list_(*, coordination: str | None = None, context: Context) -> int:
         context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
-    from polynya.cluster.control.status import clusters_at
+    from polynya.cluster.control.reading import clusters_at
 
     store, name = store_of(context, coordination)
     at, clusters = Place(name, "", store), clusters_at(store)

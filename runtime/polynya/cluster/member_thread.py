@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from polynya import __version__
+from polynya.cluster.control.leader_report import LeaderReportWriter
 from polynya.cluster.control.requests import (
     FinishedRequest,
     Leaving,
@@ -20,7 +21,6 @@ from polynya.cluster.control.requests import (
     WorkRequests,
     coordination_store,
 )
-from polynya.cluster.control.status import LeaderReportWriter
 from polynya.cluster.coordination.member import Member
 from polynya.cluster.coordination.member_state import MemberState, NodeFacts, NodeIdentity
 from polynya.cluster.coordination.store import DocumentStore

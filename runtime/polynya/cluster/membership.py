@@ -506,11 +506,11 @@ def _heard(job: JobView, epoch: int, load: float, now: float) -> UnitReport:
         lag_seconds=round(waiting.oldest_seconds, 1),
         backlog_seconds=round(waiting.node_seconds, 1),
         state=job.state,
-        reason=job.reason if _is_ill(job) else "",
+        reason=job.reason if _waits(job) else "",
     )
 
 
-def _is_ill(job: JobView) -> bool:
+def _waits(job: JobView) -> bool:
     """Whether its work waits after a failure, or for somebody; not that it is about to begin."""
     after_failure = bool(job.failures) and job.state == "waiting"
     return after_failure or job.state == "suspended" or job.held is not None

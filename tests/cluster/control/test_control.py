@@ -9,15 +9,9 @@ from random import Random
 
 import pytest
 
+from polynya.cluster.control.reading import clusters_at, known_units, read_cluster
 from polynya.cluster.control.requests import Leaving, PendingRequests, Requests, TaskRequests
-from polynya.cluster.control.status import (
-    ClusterState,
-    ClusterStatus,
-    cluster_status,
-    clusters_at,
-    known_units,
-    read_cluster,
-)
+from polynya.cluster.control.status import ClusterState, ClusterStatus, cluster_status
 from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import (
     LeaderLease,

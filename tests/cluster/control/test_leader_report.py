@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.control.status import (
-    HEARD,
-    ClusterState,
-    ClusterStatus,
-    LeaderReport,
-    LeaderReportWriter,
-    cluster_status,
-    read_cluster,
-)
+from polynya.cluster.control.leader_report import HEARD, LeaderReport, LeaderReportWriter
+from polynya.cluster.control.reading import read_cluster
+from polynya.cluster.control.status import ClusterState, ClusterStatus, cluster_status
 from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import LeaderLease, NodeLease, UnitOwnership
 from polynya.cluster.coordination.member_state import MemberState, ObservedNode
 from polynya.cluster.coordination.store import DocumentStore
-from polynya.cluster.gossip import messages
-from polynya.cluster.gossip.messages import Heartbeat, NodeReport, Picture, Sender, UnitReport
+from polynya.cluster.gossip.messages import (
+    Heartbeat,
+    NodeReport,
+    Picture,
+    ReceivedHeartbeat,
+    Sender,
+    UnitReport,
+)
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import DependencyError
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -72,7 +72,7 @@ class Leader:
         self.clock.sleep(10.0)
         sender = Sender("shop", "n2", "n2.aa")
         beat = Heartbeat(sender, 1, NOW, "running", None, None, units)
-        picture = Picture({"n2.aa": messages.ReceivedHeartbeat(beat, age)}, trouble=trouble)
+        picture = Picture({"n2.aa": ReceivedHeartbeat(beat, age)}, trouble=trouble)
         self.writer(self.member_state, self.own, picture)
 
     def hears_nothing(self, seconds: float) -> None:
@@ -155,7 +155,7 @@ def test_a_node_that_lives_and_tells_nothing_is_said(leader: Leader) -> None:
 
     leader.hears_nothing(30.0)
 
-    assert "nothing is heard of n2" in leader.shows().troubles[0]
+    assert "no heartbeats of n2" in leader.shows().troubles[0]
 
 
 def test_without_a_stream_nobody_is_expected_to_tell_anything() -> None:

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from polynya.cluster.control.reading import read_cluster
 from polynya.cluster.control.requests import (
     EVERY_SECONDS,
     FinishedRequest,
@@ -16,7 +17,7 @@ from polynya.cluster.control.requests import (
     UnitRequests,
     WorkRequests,
 )
-from polynya.cluster.control.status import cluster_status, read_cluster
+from polynya.cluster.control.status import cluster_status
 from polynya.cluster.coordination import store
 from polynya.cluster.coordination.documents import NodeLease, UnitOwnership, UnitRequest
 from polynya.cluster.coordination.store import DocumentStore

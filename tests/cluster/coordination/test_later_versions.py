@@ -31,10 +31,8 @@ from polynya.cluster.gossip.messages import (
     Hint,
     Sender,
     UnitReport,
-    heartbeat_records,
-    hint_record,
-    read_record,
 )
+from polynya.cluster.gossip.records import heartbeat_records, hint_record, read_record
 from polynya.cluster.network.documents import (
     AgentReport,
     ClusterCommand,
@@ -173,7 +171,7 @@ OBJECTS: Mapping[str, Rewritten] = {
     "outcome": Rewritten(
         store.outcome_path(X),
         documents.UnitOutcome(
-            request="1e",
+            wish="1e",
             kind="reload",
             done=False,
             node="n2",

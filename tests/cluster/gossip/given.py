@@ -7,7 +7,13 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from polynya.cluster.gossip.messages import Busy, Heartbeat, NodeReport, Sender, UnitReport
+from polynya.cluster.gossip.machine import Busy
+from polynya.cluster.gossip.messages import (
+    Heartbeat,
+    NodeReport,
+    Sender,
+    UnitReport,
+)
 from polynya.cluster.gossip.stream import StreamGossip
 from polynya.cluster.unit import JobKey
 from polynya.store.streams import RecordStream

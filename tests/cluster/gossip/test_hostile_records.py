@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.gossip.messages import (
+from polynya.cluster.gossip.messages import Hint
+from polynya.cluster.gossip.records import (
     MAX_RECORD_BYTES,
-    Hint,
     Skipped,
     heartbeat_records,
     hint_record,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.gossip.messages import Hint, Picture, Skipped, heartbeat_records, hint_record
+from polynya.cluster.gossip.messages import Hint, Picture
+from polynya.cluster.gossip.records import Skipped, heartbeat_records, hint_record
 from polynya.cluster.gossip.stream import FORGET_SECONDS, MOST_PROCESSES, Listener
 from tests.cluster.gossip.given import AT, heartbeat, names, process, unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.cluster.gossip.stream import (
+from polynya.cluster.gossip.reader import (
     BEAT_SECONDS,
     LONGEST_PAUSE_SECONDS,
     READ_SECONDS,

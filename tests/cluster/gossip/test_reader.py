@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from polynya.cluster.gossip.stream import StreamReader
+from polynya.cluster.gossip.reader import StreamReader
 from polynya.model.errors import DependencyError
 from polynya.store.streams import Page, Record
 from polynya.testing.fakes import FakeClock, MemoryRecordStream, no_stream

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.gossip.messages import (
+from polynya.cluster.gossip.messages import Heartbeat, Hint
+from polynya.cluster.gossip.records import (
     MAX_PARTS,
     MAX_REASON,
     MAX_RECORD_BYTES,
     MINOR,
-    Heartbeat,
-    Hint,
     Skipped,
     heartbeat_records,
     hint_record,
@@ -131,7 +130,7 @@ def test_a_unit_tells_its_state_and_why_its_work_waits() -> None:
     (record,) = heartbeat_records(told)
 
     assert read_record(record, CLUSTER) == told
-    assert [one.is_ill for one in told.units] == [True, False]
+    assert [one.waits for one in told.units] == [True, False]
     assert json.loads(record)["minor"] == MINOR
 
 
@@ -151,7 +150,7 @@ def test_a_reason_is_one_short_line_whatever_is_in_it() -> None:
 
     read: list[Any] = [read_record(record, CLUSTER) for record in records]
     assert max(map(len, records)) <= MAX_RECORD_BYTES
-    (reason,) = [one.reason for part in read for one in part.units if one.is_ill]
+    (reason,) = [one.reason for part in read for one in part.units if one.waits]
     assert len(reason) == MAX_REASON
     assert reason.isprintable()
 

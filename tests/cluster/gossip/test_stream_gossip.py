@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from polynya.cluster.gossip.messages import NodeReport, Picture, heartbeat_records
+from polynya.cluster.gossip.messages import NodeReport, Picture
+from polynya.cluster.gossip.records import heartbeat_records
 from polynya.cluster.gossip.stream import NoGossip, StreamGossip
 from polynya.store.clock import SystemClock
 from polynya.store.streams import THROTTLED, ObjectStream

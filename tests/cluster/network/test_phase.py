@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from polynya.cluster.control.status import ClusterState, ClusterStatus, cluster_status, read_cluster
+from polynya.cluster.control.reading import read_cluster
+from polynya.cluster.control.status import ClusterState, ClusterStatus, cluster_status
 from polynya.cluster.coordination.documents import NodeLease
 from polynya.cluster.coordination.store import node_path
 from polynya.cluster.network.commands import Phase, phase_of

@@ -11,9 +11,8 @@ from polynya.cluster.gossip.messages import (
     HintKind,
     Sender,
     UnitReport,
-    heartbeat_records,
-    hint_record,
 )
+from polynya.cluster.gossip.records import heartbeat_records, hint_record
 from polynya.cluster.gossip.stream import Listener
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.parts.machine import Machine, day
