@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from polynya.model.errors import ConfigError, ConfigErrors, DependencyError, PolynyaError
+from polynya.model.error_catalogue.operation import WORK_FOLDER_NOT_WRITABLE
+from polynya.model.errors import ConfigError, ConfigErrors, PolynyaError
 from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
 from polynya.model.names import relative_path_problem
 from polynya.model.project import Task
@@ -273,7 +274,9 @@ class Watch:
             self._not_read(error)
             return None
         except OSError as error:
-            self._not_read(_unwritable(error))
+            self._not_read(
+                WORK_FOLDER_NOT_WRITABLE(where=str(error.filename or ""), reason=error.strerror)
+            )
             return None
         earlier, self.in_force = self.in_force, found
         self._tell_accepted(found, earlier)
@@ -312,13 +315,3 @@ class Watch:
                 self._tell(ConfigurationBroken(subject=self._node, file=file, error=error))
         for file in sorted(before.keys() - found.errors.keys()):
             self._tell(ConfigurationFixed(subject=self._node, file=file))
-
-
-def _unwritable(error: OSError) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-AGT-002",
-        f"the work folder cannot be written: {error.strerror}",
-        where=str(error.filename or ""),
-        state="the configuration from before stays in force",
-        fix="check the disk and the owner of the folder",
-    )

@@ -28,7 +28,7 @@ from polynya.cluster.work import EngineWorkers
 from polynya.engine.collaborators import start_engine
 from polynya.engine.errors import as_polynya
 from polynya.engine.session import fetch_jars
-from polynya.model.errors import ConflictError
+from polynya.model.error_catalogue.operation import WORK_FOLDER_IN_USE
 from polynya.model.loader import LoadedProject
 from polynya.observe.cluster import JarsMissing
 from polynya.observe.events import EventSink
@@ -220,13 +220,7 @@ def _lock(work: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise ConflictError(
-            "POLYNYA-AGT-001",
-            "another agent works in this folder",
-            where=str(work),
-            state="nothing was started; the other agent goes on",
-            fix="end it, or give this one another folder with `--work DIR`",
-        ) from None
+        raise WORK_FOLDER_IN_USE(where=str(work)) from None
     _HELD.append(file)
 
 
