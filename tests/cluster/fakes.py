@@ -78,7 +78,7 @@ class FakeRun:
     def __init__(self, job: JobKey, number: int, backlog: Backlog, epoch: int | None) -> None:
         self.job, self.number, self.backlog, self.stopped = job, number, backlog, False
         self.epoch = epoch
-        self.errand: UnitCommand | None = None
+        self.command: UnitCommand | None = None
 
     def stop(self) -> None:
         self.stopped = True
@@ -107,10 +107,10 @@ class FakeWorkers:
         return self.runs[-1]
 
     def send(
-        self, job: JobKey, task: StorageTask, run: int, errand: UnitCommand, epoch: int | None
+        self, job: JobKey, task: StorageTask, run: int, command: UnitCommand, epoch: int | None
     ) -> FakeRun:
         started = self.start(job, task, run, Backlog(), epoch)
-        started.errand = errand
+        started.command = command
         return started
 
     def busy_seconds(self) -> float:

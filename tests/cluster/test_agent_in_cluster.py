@@ -17,7 +17,7 @@ from polynya.cluster.report import is_healthy, summary
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError
 from tests.cluster.test_agent import Node
-from tests.cluster.test_membership import Others
+from tests.cluster.test_membership import FakePeers
 
 A, B = JobKey("a", "shop.a"), JobKey("b", "shop.b")
 READY = MemberState("n1.aa", state="ready", grants={A: 7}, grants_until=1e9)
@@ -28,9 +28,11 @@ class SharingNode(Node):
 
     def start(self) -> None:
         super().start()
-        self.others = Others()
-        self.part = ClusterMembership("n1", self.others, self.told.append, self.clock.monotonic)
-        self.agent._ports = replace(self.agent._ports, join=lambda _project: self.part)
+        self.peers = FakePeers()
+        self.membership = ClusterMembership(
+            "n1", self.peers, self.told.append, self.clock.monotonic
+        )
+        self.agent._ports = replace(self.agent._ports, join=lambda _project: self.membership)
 
     def hears(self, member_state: MemberState) -> AgentEnd | None:
         self.inbox.put(TurnTaken(member_state, PendingRequests(), Picture()))
@@ -48,13 +50,13 @@ def node(tmp_path: Path) -> SharingNode:
 def test_a_node_joins_when_it_can_work_and_starts_what_it_is_granted(node: SharingNode) -> None:
     assert node.signs == ["ready"]
     assert node.running() == []
-    assert node.others.seen.wanted == {A, B}
+    assert node.peers.seen.wanted == {A, B}
 
     node.hears(READY)
 
     assert node.running() == ["shop.a"]
     assert [run.epoch for run in node.workers.runs] == [7]
-    assert node.others.seen.working == {A}
+    assert node.peers.seen.working == {A}
     assert summary(node.report) == "1 running, 1 elsewhere"
     assert is_healthy(node.report)
     assert node.report["sharing"]["incarnation"] == "n1.aa"
@@ -64,11 +66,11 @@ def test_a_drain_ends_when_the_units_are_handed_over(node: SharingNode) -> None:
     node.hears(READY)
     node.inbox.put(DrainRequested("SIGTERM"))
     node.turns()
-    assert node.others.seen.draining
+    assert node.peers.seen.draining
     node.end_all()
 
     assert node.turns() is None
-    assert node.others.seen.working == frozenset()
+    assert node.peers.seen.working == frozenset()
     assert node.hears(replace(READY, grants={}, left=True)) is AgentEnd.DRAINED
 
 

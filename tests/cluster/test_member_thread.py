@@ -118,7 +118,7 @@ class Running:
 def test_a_turn_is_taken_at_once_when_others_wait_for_it() -> None:
     running = Running()
     assert running.first == NodeFacts(wanted=None)
-    assert running.taken.asked.stopped == {"b": "stopped"}
+    assert running.taken.requests.stopped == {"b": "stopped"}
     works = NodeFacts(wanted=frozenset({X}), working=frozenset({X}))
 
     running.thread.see(works)
@@ -212,11 +212,11 @@ def test_the_outcome_of_a_wish_is_written_in_a_turn_at_once() -> None:
 
 def test_what_is_asked_is_read_again_for_the_units_that_a_turn_left_to_the_node() -> None:
     running = Running()
-    assert running.taken.asked.units == {}
+    assert running.taken.requests.units == {}
     running.member.next = MemberState("n1.aa", grants={X: 7}, next_turn_seconds=LONG)
 
     running.thread.see(NodeFacts(wanted=frozenset({X})))
 
     running.turn()
-    assert running.inbox.get(timeout=10).asked.units == {X: WISH}
+    assert running.inbox.get(timeout=10).requests.units == {X: WISH}
     running.ends()

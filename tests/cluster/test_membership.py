@@ -37,7 +37,7 @@ X, Y = JobKey("a", "shop.x"), JobKey("a", "shop.y")
 READY = MemberState("n1.aa", state="ready", grants={X: 7}, grants_until=24.0, leader="n2.bb")
 
 
-class Others:
+class FakePeers:
     """Takes what a part says to its member and to the others."""
 
     def __init__(self) -> None:
@@ -46,8 +46,8 @@ class Others:
         self.leaves: list[str] = []
         self.settled: list[FinishedRequest] = []
 
-    def see(self, seen: NodeFacts) -> None:
-        self.seen = seen
+    def see(self, facts: NodeFacts) -> None:
+        self.seen = facts
 
     def publish(self, report: NodeReport) -> None:
         self.told.append(report)
@@ -63,9 +63,11 @@ class Node:
     """A part with two jobs, and what it told."""
 
     def __init__(self) -> None:
-        self.clock, self.others = FakeClock(), Others()
+        self.clock, self.peers = FakeClock(), FakePeers()
         self.told: list[Event] = []
-        self.part = ClusterMembership("n1", self.others, self.told.append, self.clock.monotonic)
+        self.membership = ClusterMembership(
+            "n1", self.peers, self.told.append, self.clock.monotonic
+        )
         task = wanted("a", "x", "y")
         self.jobs = {key: AgentJob(key, task.task, task.version) for key in (X, Y)}
 
@@ -74,12 +76,12 @@ class Node:
     ) -> list[Event]:
         self.told.clear()
         asked = PendingRequests(stopped)
-        self.part.taken(TurnTaken(member_state, asked, picture or Picture()))
+        self.membership.taken(TurnTaken(member_state, asked, picture or Picture()))
         return list(self.told)
 
     def shows(self, *, draining: bool = False) -> NodeFacts:
-        self.part.show(self.jobs, state="running", draining=draining)
-        return self.others.seen
+        self.membership.show(self.jobs, state="running", draining=draining)
+        return self.peers.seen
 
 
 @pytest.fixture
@@ -94,38 +96,38 @@ def picture_of(*units: JobKey, age: float = 1.0, trouble: str | None = None) -> 
 
 
 def test_nothing_may_run_before_the_cluster_answers(node: Node) -> None:
-    assert node.part.rights().of(X).epoch is None
-    assert node.part.rights().of(X).where == "waiting"
+    assert node.membership.rights().of(X).epoch is None
+    assert node.membership.rights().of(X).where == "waiting"
 
 
 def test_grants_hold_until_their_time_is_over_whoever_hears_nothing_newer(node: Node) -> None:
     node.hears(READY)
-    assert node.part.rights().of(X).epoch == 7
+    assert node.membership.rights().of(X).epoch == 7
     node.clock.advance(timedelta(seconds=23.9))
-    assert node.part.rights().of(X).epoch == 7
+    assert node.membership.rights().of(X).epoch == 7
 
     node.clock.advance(timedelta(seconds=0.1))
 
-    assert node.part.rights().of(X).epoch is None
-    assert "lease" in node.part.rights().of(X).reason
+    assert node.membership.rights().of(X).epoch is None
+    assert "lease" in node.membership.rights().of(X).reason
     node.hears(replace(READY, grants_until=60.0))
-    assert node.part.rights().of(X).epoch == 7
+    assert node.membership.rights().of(X).epoch == 7
 
 
 def test_a_job_elsewhere_names_the_node_that_has_it_as_long_as_that_is_heard(node: Node) -> None:
     node.hears(READY, picture_of(Y))
-    assert node.part.rights().of(Y).reason == "node n2 has it"
+    assert node.membership.rights().of(Y).reason == "node n2 has it"
 
     node.hears(READY, picture_of(Y, age=61.0))
 
-    assert node.part.rights().of(Y).reason == "another node has it, or will have it"
+    assert node.membership.rights().of(Y).reason == "another node has it, or will have it"
 
 
 def test_a_job_that_others_are_asked_to_release_says_what_it_waits_for(node: Node) -> None:
     node.hears(replace(READY, waiting={Y: "waits for n2 to release it"}))
 
-    assert node.part.rights().of(Y).reason == "waits for n2 to release it"
-    assert node.part.rights().of(Y).where == "elsewhere"
+    assert node.membership.rights().of(Y).reason == "waits for n2 to release it"
+    assert node.membership.rights().of(Y).where == "elsewhere"
 
 
 def test_a_unit_counts_as_working_until_its_revocation_has_arrived(node: Node) -> None:
@@ -143,7 +145,7 @@ def test_a_unit_counts_as_working_until_its_revocation_has_arrived(node: Node) -
 def test_a_draining_node_releases_what_no_longer_runs(node: Node) -> None:
     node.hears(READY)
     assert node.shows(draining=True).working == frozenset()
-    assert node.others.seen.draining
+    assert node.peers.seen.draining
 
 
 def test_a_stopped_task_is_wanted_by_nobody(node: Node) -> None:
@@ -153,7 +155,7 @@ def test_a_stopped_task_is_wanted_by_nobody(node: Node) -> None:
     node.hears(READY, a="stopped by kim")
 
     assert node.shows().wanted == frozenset()
-    assert node.part.rights().of(X).where == "stopped"
+    assert node.membership.rights().of(X).where == "stopped"
 
 
 def test_what_was_fenced_is_told_until_the_answer_is_there(node: Node) -> None:
@@ -172,7 +174,7 @@ def test_the_others_hear_what_works_here(node: Node) -> None:
     node.jobs[X].running, node.jobs[X].epoch = "v1", 7
     node.shows()
 
-    (told,) = node.others.told[-1].units
+    (told,) = node.peers.told[-1].units
     assert (told.unit, told.epoch) == (X, 7)
     assert (told.state, told.reason) == ("running", "")
 
@@ -185,7 +187,7 @@ def test_the_others_hear_what_its_work_waits_for(node: Node) -> None:
 
     def told() -> tuple[str, str]:
         node.shows()
-        (one,) = node.others.told[-1].units
+        (one,) = node.peers.told[-1].units
         return one.state, one.reason
 
     assert told() == ("waiting", "")
@@ -208,7 +210,7 @@ def test_decisions_and_their_reasons_become_events(node: Node) -> None:
     assert told[0].as_json() == {
         "subject": "shop.x", "task": "a", "reason": "nobody had it", "epoch": 7,
     }  # fmt: skip
-    assert node.part.rights().of(X).reason == "nobody had it"
+    assert node.membership.rights().of(X).reason == "nobody had it"
 
 
 def test_what_lasts_is_told_once(node: Node) -> None:
@@ -239,7 +241,7 @@ def test_the_report_says_who_leads_what_is_frozen_and_that_the_stream_is_gone(no
 
     node.hears(replace(READY, frozen=frozen, nodes=nodes), Picture(trouble="no such stream"))
 
-    report = node.part.report()
+    report = node.membership.report()
     assert report["leader"] == "n2.bb"
     assert report["frozen"] == {"by": "kim", "since": NOW.isoformat(), "reason": "audit"}
     assert report["stream_trouble"] == "no such stream"
@@ -248,26 +250,26 @@ def test_the_report_says_who_leads_what_is_frozen_and_that_the_stream_is_gone(no
 
 def test_tasks_are_tried_again_once_each_time_that_somebody_asks(node: Node) -> None:
     def asked(mark: str) -> frozenset[str]:
-        return node.part.taken(TurnTaken(READY, PendingRequests({}, {"a": mark}), Picture()))
+        return node.membership.taken(TurnTaken(READY, PendingRequests({}, {"a": mark}), Picture()))
 
     assert [asked("1"), asked("1"), asked("2")] == [{"a"}, frozenset(), {"a"}]
 
 
 def test_advice_to_leave_goes_on_to_the_member(node: Node) -> None:
-    node.part.leave(LeaveAdvised("rebalance recommendation"))
+    node.membership.leave(LeaveAdvised("rebalance recommendation"))
 
-    assert node.others.leaves == ["rebalance recommendation"]
+    assert node.peers.leaves == ["rebalance recommendation"]
 
 
 def test_while_a_freeze_cannot_be_ruled_out_nothing_that_is_asked_is_begun(node: Node) -> None:
     frozen = Freeze(by="kim", reason="audit", since=NOW)
 
     node.hears(replace(READY, held=True))
-    unsure = node.part.held
+    unsure = node.membership.held
     node.hears(replace(READY, held=True, frozen=frozen))
 
-    assert (unsure, node.part.held) == (
-        "nobody knows whether the cluster is frozen",
+    assert (unsure, node.membership.held) == (
+        "it is unknown whether the cluster is frozen",
         "the cluster is frozen",
     )
 
@@ -283,14 +285,14 @@ def test_load_is_work_per_second_and_follows_slowly() -> None:
 
 def test_what_became_of_a_wish_is_told_here_and_to_all(node: Node) -> None:
     request = PendingRequest("1f", UnitCommand("reload"), "kim", NOW)
-    node.part.taken(TurnTaken(READY, PendingRequests(units={X: request}), Picture()))
-    assert node.part.asked() == {X: request}
-    assert node.part.held is None
+    node.membership.taken(TurnTaken(READY, PendingRequests(units={X: request}), Picture()))
+    assert node.membership.requests() == {X: request}
+    assert node.membership.held is None
     settled = FinishedRequest(X, request, done=False, text="no file", epoch=7)
 
-    node.part.settle(settled)
+    node.membership.settle(settled)
 
-    assert node.others.settled == [settled]
+    assert node.peers.settled == [settled]
     assert node.told[-1].as_json() == {
         "subject": "shop.x", "task": "a", "kind": "reload", "by": "kim", "done": False,
         "outcome": "no file",

@@ -60,7 +60,7 @@ def node() -> Node:
 
 
 def unowned(node: Node) -> Any:
-    return node.part.report()["unowned"]
+    return node.membership.report()["unowned"]
 
 
 def test_what_a_living_node_has_is_not_counted_by_another(node: Node) -> None:
@@ -115,7 +115,7 @@ def test_who_does_not_know_what_others_have_counts_nothing(node: Node, picture: 
 def test_a_unit_whose_job_waits_after_a_failure_has_an_owner(node: Node) -> None:
     assert node.jobs[X].running is None
 
-    assert [one.unit for one in node.others.told[-1].units] == [X]
+    assert [one.unit for one in node.peers.told[-1].units] == [X]
 
 
 def test_more_nodes_than_units_are_said_when_it_lasts() -> None:

@@ -301,7 +301,7 @@ class Agent:
         self._supervisor: JobSupervisor | None = None
         self._works_for: ResolvedTarget | None = None
         self._lacks = Lacking()
-        self._part: ClusterMembership | None = None
+        self._membership: ClusterMembership | None = None
         self._ending = Ending(node.id, self._pace.drain, clock, self._tell, ports.draining)
         self._reported_at: float | None = None
         self._news = False
@@ -340,24 +340,24 @@ class Agent:
 
     def _act(self) -> bool:
         """Decide about all jobs; returns whether others wait for this node to release units."""
-        draining, part = self._ending.begun, self._part
+        draining, membership = self._ending.begun, self._membership
         if self._supervisor is not None:
-            self._supervise(self._supervisor, part, draining=draining)
-        if part is None:
+            self._supervise(self._supervisor, membership, draining=draining)
+        if membership is None:
             return False
-        part.show(self._jobs, state=self._state, draining=draining)
-        return not part.left
+        membership.show(self._jobs, state=self._state, draining=draining)
+        return not membership.left
 
     def _supervise(
-        self, supervisor: JobSupervisor, part: ClusterMembership | None, *, draining: bool
+        self, supervisor: JobSupervisor, membership: ClusterMembership | None, *, draining: bool
     ) -> None:
-        if part is None:
+        if membership is None:
             supervisor.act(draining=draining)
             return
-        supervisor.ask(part.asked())
-        supervisor.act(draining=draining, rights=part.rights(), held=part.held)
+        supervisor.ask(membership.requests())
+        supervisor.act(draining=draining, rights=membership.rights(), held=membership.held)
         for one in supervisor.settled():
-            part.settle(one)
+            membership.settle(one)
 
     @property
     def _jobs(self) -> Mapping[JobKey, AgentJob]:
@@ -401,12 +401,12 @@ class Agent:
                 self._ending.begin("the Spark driver died", AgentEnd.RESTART)
 
     def _take_of_cluster(self, message: LeaveAdvised | TurnTaken) -> None:
-        if self._part is None or self._supervisor is None:
+        if self._membership is None or self._supervisor is None:
             return
         if isinstance(message, LeaveAdvised):
-            self._part.leave(message)
+            self._membership.leave(message)
         else:
-            self._supervisor.forgive(self._part.taken(message))
+            self._supervisor.forgive(self._membership.taken(message))
 
     def _configure(self, found: ActiveConfiguration) -> None:
         if self._supervisor is None:
@@ -417,7 +417,7 @@ class Agent:
                 self._workers, self._clock, self._tell, self._ports.draw
             )
             if self._ports.join is not None:
-                self._part = self._ports.join(found.project)
+                self._membership = self._ports.join(found.project)
             self._ports.ready()
             self._tell(AgentReady(subject=self._node.id, tasks=tuple(sorted(found.tasks))))
         elif found.project.target != self._works_for:
@@ -444,7 +444,7 @@ class Agent:
             jobs=jobs,
             backlogs=[job.waiting(now) for job in jobs],
             streams=[job.backlog.streams(now) for job in jobs],
-            sharing=self._part.report() if self._part is not None else None,
+            sharing=self._membership.report() if self._membership is not None else None,
             busy_seconds=self._workers.busy_seconds() if self._workers is not None else 0.0,
         )
         for wrong in self._outlets.put(node_report(facts)):

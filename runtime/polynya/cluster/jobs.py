@@ -89,7 +89,7 @@ class JobFacts:
         right: whether this node may run it; None where nodes share nothing.
         epoch: under which it runs, or ran last.
         fenced: the epoch of its table that ended its last run, None when none did.
-        asked: the pending request in words, carried out before its work continues; or None.
+        request: the pending request in words, carried out before its work continues; or None.
         doing: what runs does that, instead of its work.
         held: why nothing that is asked is begun, None when it may be.
     """
@@ -103,7 +103,7 @@ class JobFacts:
     right: Right | None = None
     epoch: int | None = None
     fenced: int | None = None
-    asked: str | None = None
+    request: str | None = None
     doing: bool = False
     held: str | None = None
 
@@ -146,7 +146,7 @@ def decide(facts: JobFacts, *, now: float, draining: bool, rules: JobRules) -> J
     if facts.task_ended is not None:
         return JobDecision(JobAction.SUSPEND, facts.task_ended)
     if facts.tried != facts.wanted or not facts.failures:
-        begins = facts.asked if facts.held is None else None
+        begins = facts.request if facts.held is None else None
         return JobDecision(JobAction.START, begins or _why_now(facts))
     return _of_failed(facts.failures, now, rules)
 
@@ -193,9 +193,9 @@ def _of_asked(facts: JobFacts) -> JobDecision | None:
     """What becomes of a job that runs because of what is asked of it, None: it runs on."""
     if facts.doing:
         withdrawn = JobDecision(JobAction.STOP, "what was asked was withdrawn")
-        return withdrawn if facts.asked is None else JobDecision(JobAction.KEEP, facts.asked)
-    if facts.asked is not None and facts.held is None:
-        return JobDecision(JobAction.STOP, facts.asked)
+        return withdrawn if facts.request is None else JobDecision(JobAction.KEEP, facts.request)
+    if facts.request is not None and facts.held is None:
+        return JobDecision(JobAction.STOP, facts.request)
     return None
 
 
@@ -250,7 +250,7 @@ class AgentJob:
         where: see `Right`; None where nodes share nothing.
         looks: its tables, by name, as they were looked at last.
         step: the last one.
-        asked: an operator's request, carried out before its work continues.
+        request: an operator's request, carried out before its work continues.
         doing: the part of that request that runs now instead of its work.
         settled: the request that was settled last; others may still have to learn of it.
     """
@@ -277,7 +277,7 @@ class AgentJob:
     fenced: int | None = None
     looks: dict[str, TableHealth] = field(default_factory=dict)
     step: JobStep | None = None
-    asked: PendingRequest | None = None
+    request: PendingRequest | None = None
     doing: PendingRequest | None = None
     settled: str | None = None
 
@@ -296,7 +296,7 @@ class AgentJob:
             right=right,
             epoch=self.epoch,
             fenced=self.fenced,
-            asked=self.asked.text() if self.asked is not None else None,
+            request=self.request.text() if self.request is not None else None,
             doing=self.doing is not None,
             held=held,
         )
@@ -329,17 +329,17 @@ class AgentJob:
             self.failures, self.backlog = [], Backlog()
         self.backlog.resume(now)
 
-    def ask(self, asked: PendingRequest | None) -> None:
+    def ask(self, request: PendingRequest | None) -> None:
         """Take a request. It is tried at once, whatever has failed before."""
-        if asked is not None and asked.nonce == self.settled:
-            asked = None
-        before, self.asked = self.asked, asked
-        if asked is not None and (before is None or before.nonce != asked.nonce):
+        if request is not None and request.nonce == self.settled:
+            request = None
+        before, self.request = self.request, request
+        if request is not None and (before is None or before.nonce != request.nonce):
             self.failures = []
 
     def settle(self) -> PendingRequest | None:
         """What ran instead of its work is done, or cannot be."""
-        done, self.asked = self.doing, None
+        done, self.request = self.doing, None
         self.settled = done.nonce if done is not None else self.settled
         return done
 
@@ -464,19 +464,21 @@ class JobSupervisor:
                 job.ended(message.error, self._clock.monotonic(), self._draw)
 
     def _settle(self, job: AgentJob, message: UnitCommandEnded) -> None:
-        if (asked := job.settle()) is not None:
+        if (request := job.settle()) is not None:
             epoch = job.epoch or 0
-            self._settled.append(FinishedRequest(job.key, asked, message.done, message.text, epoch))
+            self._settled.append(
+                FinishedRequest(job.key, request, message.done, message.text, epoch)
+            )
 
     def settled(self) -> list[FinishedRequest]:
         """What was done with units since this was called last, or cannot be."""
         found, self._settled = self._settled, []
         return found
 
-    def ask(self, asked: Mapping[JobKey, PendingRequest]) -> None:
+    def ask(self, request: Mapping[JobKey, PendingRequest]) -> None:
         """Want this done with units before their work goes on, and nothing else."""
         for key, job in self.jobs.items():
-            job.ask(asked.get(key))
+            job.ask(request.get(key))
 
     def forgive(self, tasks: Collection[str]) -> None:
         """Forget what failed in these tasks: their suspended and waiting jobs start again."""
@@ -501,20 +503,20 @@ class JobSupervisor:
             self._tell_news(job, decision, now)
             epoch = right.epoch if right is not None else None
             if decision.action is JobAction.START:
-                self._start(job, epoch, job.asked if held is None else None)
+                self._start(job, epoch, job.request if held is None else None)
             else:
                 self._carry_out(job, decision.action)
 
-    def _start(self, job: AgentJob, epoch: int | None, asked: PendingRequest | None) -> None:
+    def _start(self, job: AgentJob, epoch: int | None, request: PendingRequest | None) -> None:
         """Let a job work, or first do what is asked of it."""
         number = next(self._numbers)
         job.prepare(self._clock.monotonic())
         run = (
             self._workers.start(job.key, job.task, number, job.backlog, epoch)
-            if asked is None
-            else self._workers.send(job.key, job.task, number, asked.errand, epoch)
+            if request is None
+            else self._workers.send(job.key, job.task, number, request.command, epoch)
         )
-        job.started(run, number, epoch, asked)
+        job.started(run, number, epoch, request)
 
     def _carry_out(self, job: AgentJob, action: JobAction) -> None:
         if action is JobAction.STOP and job.run is not None:

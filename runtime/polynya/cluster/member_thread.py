@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
+from typing_extensions import override
+
 from polynya import __version__
 from polynya.cluster.control.leader_report import LeaderReportWriter
 from polynya.cluster.control.requests import (
@@ -22,7 +24,12 @@ from polynya.cluster.control.requests import (
     coordination_store,
 )
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.member_state import MemberState, NodeFacts, NodeIdentity
+from polynya.cluster.coordination.member_state import (
+    MemberState,
+    NodeFacts,
+    NodeIdentity,
+    Together,
+)
 from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.gossip.messages import NodeReport, Picture, Sender
 from polynya.cluster.gossip.stream import Gossip, NoGossip, StreamGossip
@@ -66,29 +73,29 @@ def watch_spot(imds: Imds, node: str, inbox: Inbox) -> None:
 class Turns(Protocol):
     """A member of a cluster."""
 
-    def turn(self, seen: NodeFacts) -> MemberState:
+    def turn(self, facts: NodeFacts) -> MemberState:
         """Take one turn. Raises PolynyaError when there can be no other."""
         ...
 
 
 class RequestReader(Protocol):
-    """What a person asks of tasks and of their units."""
+    """The requests of operators for tasks and their units."""
 
     def __call__(self) -> PendingRequests:
-        """What is asked now."""
+        """The requests that are pending now."""
         ...
 
-    def confirmed(self, asked: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
-        """What is still asked of these units of this node."""
+    def confirmed(self, requests: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
+        """The requests that are still pending for these units of this node."""
         ...
 
-    def settle(self, settled: FinishedRequest) -> None:
-        """Let everybody know what became of a wish."""
+    def settle(self, finished: FinishedRequest) -> None:
+        """Publish the outcome of a request."""
         ...
 
 
 class Leave(Protocol):
-    """Gives the work of this node to others, if there are any and somebody prefers that."""
+    """Gives the work of this node to others, if there are any and AWS recommends it."""
 
     def prefer(self, reason: str) -> None:
         """Prefer it from now on."""
@@ -112,19 +119,18 @@ class MemberThread:
 
     Args:
         member: whose turns they are.
-        opened: begins to tell and to hear, once it is known as which incarnation; what it is given
-            wakes the member.
-        asked: reads the requests of operators.
-        leave: asked before each turn but the first.
+        opened: starts gossip once the incarnation is known; its second argument wakes the member.
+        requests: reads the requests of operators.
+        leave: called before each turn but the first.
         inbox: takes what comes of each turn.
-        watcher: receives after each turn what this node reports, and what the others reported.
+        watcher: gets the reports of this node and of the others after each turn.
     """
 
     def __init__(
         self,
         member: Turns,
         opened: Callable[[str, Callable[[], None]], Gossip],
-        asked: RequestReader,
+        requests: RequestReader,
         leave: Leave,
         inbox: Inbox,
         *,
@@ -133,24 +139,24 @@ class MemberThread:
         self._watcher = watcher
         self._report: NodeReport | None = None
         self._member, self._opened, self._inbox = member, opened, inbox
-        self._asked, self._leave = asked, leave
+        self._requests, self._leave = requests, leave
         self._gossip: Gossip | None = None
         self._known_as = ""
-        self._seen = NodeFacts(wanted=None)
+        self._facts = NodeFacts(wanted=None)
         self._early = threading.Event()
 
     def start(self) -> None:
         """Start the thread. A process that must end does not wait for it."""
         threading.Thread(target=self._run, name="member", daemon=True).start()
 
-    def see(self, seen: NodeFacts) -> None:
-        """Let the next turns know this; the next one is taken at once when it matters."""
-        before, self._seen = self._seen, seen
-        if _is_urgent(before, seen):
+    def see(self, facts: NodeFacts) -> None:
+        """Take these facts for the next turns; the next one is taken at once when it matters."""
+        before, self._facts = self._facts, facts
+        if _is_urgent(before, facts):
             self._early.set()
 
     def publish(self, report: NodeReport) -> None:
-        """Let the other nodes know this."""
+        """Send this report to the other nodes."""
         self._report = report
         if self._gossip is not None:
             self._gossip.publish(report)
@@ -160,9 +166,9 @@ class MemberThread:
         self._leave.prefer(reason)
         self._early.set()
 
-    def settle(self, settled: FinishedRequest) -> None:
-        """Let everybody know what became of a wish, in a turn at once."""
-        self._asked.settle(settled)
+    def settle(self, finished: FinishedRequest) -> None:
+        """Publish the outcome of a request, in a turn at once."""
+        self._requests.settle(finished)
         self._early.set()
 
     def _run(self) -> None:
@@ -180,13 +186,13 @@ class MemberThread:
     def _turn(self, before: MemberState | None) -> MemberState:
         if before is not None:
             self._leave(before)
-        asked, seen = self._asked(), self._seen
+        requests, facts = self._requests(), self._facts
         picture = self._gossip.picture() if self._gossip is not None else Picture()
-        fenced = _unresolved(seen.fenced, before)
-        loads = {**picture.loads(), **seen.loads}
-        member_state = self._member.turn(replace(seen, loads=loads, fenced=fenced))
-        asked = self._asked.confirmed(asked, member_state.grants)
-        self._inbox.put(TurnTaken(member_state, asked, picture))
+        fenced = _unresolved(facts.fenced, before)
+        loads = {**picture.loads(), **facts.loads}
+        member_state = self._member.turn(replace(facts, loads=loads, fenced=fenced))
+        requests = self._requests.confirmed(requests, member_state.grants)
+        self._inbox.put(TurnTaken(member_state, requests, picture))
         self._hint(member_state)
         if self._watcher is not None:
             self._watcher(member_state, self._report, picture)
@@ -201,7 +207,7 @@ class MemberThread:
                 self._gossip.stop()
             self._gossip = self._opened(member_state.incarnation, self._early.set)
             self._known_as = member_state.incarnation
-        done = {one.what for one in member_state.actions}
+        done = {action.what for action in member_state.actions}
         if "released" in done:
             self._gossip.hint("released")
         if "planned" in done:
@@ -220,19 +226,19 @@ def _unresolved(
     return {unit: epoch for unit, epoch in fenced.items() if grants.get(unit, epoch) <= epoch}
 
 
-def _is_urgent(before: NodeFacts, seen: NodeFacts) -> bool:
+def _is_urgent(before: NodeFacts, facts: NodeFacts) -> bool:
     """Whether others wait for what a member would do about this."""
     return (
-        seen.draining != before.draining
-        or any(before.fenced.get(unit) != epoch for unit, epoch in seen.fenced.items())
-        or (seen.wanted is None) != (before.wanted is None)
-        or bool(before.working - seen.working)
+        facts.draining != before.draining
+        or any(before.fenced.get(unit) != epoch for unit, epoch in facts.fenced.items())
+        or (facts.wanted is None) != (before.wanted is None)
+        or bool(before.working - facts.working)
     )
 
 
 T = TypeVar("T")
 
-#: Who asks for the drain of a node that AWS recommends to leave.
+#: The author of the drain of a node that AWS recommends to leave.
 BY_AWS: Final = "AWS"
 #: Most requests of one turn at a time.
 _THREADS: Final = 16
@@ -240,7 +246,7 @@ _THREADS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class MembershipSettings:
-    """How a node takes part.
+    """How a node is a member of its cluster.
 
     Attributes:
         place: the coordination place, a folder or `s3://BUCKET/PREFIX`.
@@ -258,60 +264,61 @@ class MembershipSettings:
 
 
 def join(
-    sharing: MembershipSettings, access: AwsAccess, inbox: Inbox, tell: EventSink
+    settings: MembershipSettings, access: AwsAccess, inbox: Inbox, tell: EventSink
 ) -> ClusterMembership:
-    """Begin to take turns; what comes of them goes to the inbox.
+    """Start the turns of this node; their results go to the inbox.
 
     Raises:
         ConfigError: a place or a stream that cannot be.
     """
     clock, source = BootClock(), random.SystemRandom()
-    store = coordination_store(sharing.place, access)
-    me = NodeIdentity(sharing.node, sharing.on_demand, float(os.cpu_count() or 1), __version__)
+    store = coordination_store(settings.place, access)
+    me = NodeIdentity(settings.node, settings.on_demand, float(os.cpu_count() or 1), __version__)
     member = Member(
         store,
-        sharing.cluster,
+        settings.cluster,
         me,
         partial(propose, rules=PlacementRules()),
         clock=clock,
         random=source,
         together=_InThreads(),
     )
-    document_store = DocumentStore(store, sharing.cluster, source)
+    document_store = DocumentStore(store, settings.cluster, source)
     thread = MemberThread(
         member,
-        lambda incarnation, wake: _gossip(sharing, incarnation, access, clock, wake),
-        WorkRequests(document_store, sharing.node, clock),
-        Leaving(Requests(document_store, BY_AWS, clock.now), sharing.node),
+        lambda incarnation, wake: _gossip(settings, incarnation, access, clock, wake),
+        WorkRequests(document_store, settings.node, clock),
+        Leaving(Requests(document_store, BY_AWS, clock.now), settings.node),
         inbox,
-        watcher=LeaderReportWriter(document_store, clock, stream=sharing.stream is not None),
+        watcher=LeaderReportWriter(document_store, clock, stream=settings.stream is not None),
     )
     thread.start()
-    return ClusterMembership(sharing.node, thread, tell, clock.monotonic)
+    return ClusterMembership(settings.node, thread, tell, clock.monotonic)
 
 
 def _gossip(
-    sharing: MembershipSettings,
+    settings: MembershipSettings,
     incarnation: str,
     access: AwsAccess,
     clock: BootClock,
     wake: Callable[[], None],
 ) -> Gossip:
-    if sharing.stream is None:
+    if settings.stream is None:
         return NoGossip()
-    sender = Sender(sharing.cluster, sharing.node, incarnation)
-    stream = stream_at(sharing.stream, access, clock)
+    sender = Sender(settings.cluster, settings.node, incarnation)
+    stream = stream_at(settings.stream, access, clock)
     gossip = StreamGossip(sender, stream, clock=clock, draw=random.random, wake=wake)
     gossip.start()
     return gossip
 
 
-class _InThreads:
-    """Does several requests at the same time; see `Together`."""
+class _InThreads(Together):
+    """Several requests to the store at the same time, in threads."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="coordination")
 
+    @override
     def __call__(self, calls: Sequence[Callable[[], T]], /) -> list[T]:
         if len(calls) == 1:
             return [calls[0]()]

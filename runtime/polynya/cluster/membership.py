@@ -34,27 +34,27 @@ from polynya.observe import cluster as events
 from polynya.observe.events import Event, EventSink
 
 #: Replaced nodes and their replacements run at the same time for some minutes.
-_LASTING_SECONDS: Final = 900.0
+_IDLE_SECONDS: Final = 900.0
 
 
 class IdleNodes:
-    """Says it when it lasts; `now` in monotonic seconds."""
+    """Finds out whether a cluster has had too many nodes for long."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     def trouble(self, nodes: Mapping[str, ObservedNode], units: int, now: float) -> str | None:
-        """What is wrong with `units` of work for these nodes, None when nothing is."""
+        """The trouble of `units` of work for these nodes at monotonic `now`, None without one."""
         ready = sum(
-            not one.dead and one.state == "ready" and one.drained_by is None
-            for one in nodes.values()
+            not node.dead and node.state == "ready" and node.drained_by is None
+            for node in nodes.values()
         )
         if ready <= max(units, 1):
             self._since = None
             return None
         if self._since is None:
             self._since = now
-        if now - self._since < _LASTING_SECONDS:
+        if now - self._since < _IDLE_SECONDS:
             return None
         error = TOO_MANY_NODES(units=units, nodes=ready)
         return f"{error.code}: {error}"
@@ -90,13 +90,13 @@ class LastFigures:
     def __init__(self) -> None:
         self._last: dict[JobKey, _Last] = {}
 
-    def told(self, units: Iterable[UnitReport], now: float, *, age_seconds: float = 0.0) -> None:
+    def add(self, units: Iterable[UnitReport], now: float, *, age_seconds: float = 0.0) -> None:
         """Take a report that was made `age_seconds` ago."""
         at = now - age_seconds
-        for one in units:
-            known = self._last.get(one.unit)
-            if known is None or known.at < at:
-                self._last[one.unit] = _Last(one.backlog_seconds, one.lag_seconds, at)
+        for unit in units:
+            last = self._last.get(unit.unit)
+            if last is None or last.at < at:
+                self._last[unit.unit] = _Last(unit.backlog_seconds, unit.lag_seconds, at)
 
     def keep(self, wanted: Collection[JobKey]) -> None:
         """Forget units that nobody wants."""
@@ -129,15 +129,15 @@ def without_owner(
     It knows when every other living node reported all its units. A unit that changes its owner is
     among them until its new owner reports it, at its next heartbeat.
     """
-    had = set(own)
+    owned = set(own)
     for incarnation, node in nodes.items():
         if node.dead or node.state == "gone" or incarnation == me:
             continue
-        heard = picture.nodes.get(incarnation)
-        if heard is None or heard.heartbeat.left_out:
+        peer = picture.nodes.get(incarnation)
+        if peer is None or peer.heartbeat.left_out:
             return None
-        had |= {one.unit for one in heard.heartbeat.units}
-    return frozenset(wanted) - had
+        owned |= {unit.unit for unit in peer.heartbeat.units}
+    return frozenset(wanted) - owned
 
 
 #: `elsewhere`: another node has the job, or will have; `stopped`: an operator stopped its task;
@@ -161,7 +161,7 @@ class Rights:
     Attributes:
         grants: epoch by unit.
         reasons: why a unit was given to this node, or what it waits for.
-        owners: the node that has a unit, as far as the others told.
+        owners: the node that has a unit, as far as the others reported.
         stopped: why a task stands still, by task.
         lapsed: why there are no grants at all, None when they hold.
     """
@@ -248,12 +248,12 @@ class LoadMeter:
         return loads
 
 
-#: A node that was not heard of for longer may have nothing any more, in seconds.
-_HEARD_SECONDS: Final = 60.0
+#: A node whose last heartbeat is older than this may have no units any more.
+_MAX_AGE_SECONDS: Final = 60.0
 
 
 class JobView(Protocol):
-    """What a part has to know of a job; see `Job`."""
+    """A job as the membership sees it; `AgentJob` has the meaning of the attributes."""
 
     key: JobKey
     wanted: str | None
@@ -265,12 +265,12 @@ class JobView(Protocol):
 
     @property
     def failures(self) -> Sequence[object]:
-        """What went wrong since it last went well."""
+        """The failures since its last success."""
         ...
 
     @property
     def state(self) -> str:
-        """Its state, in a word."""
+        """Its state, in one word."""
         ...
 
     @property
@@ -279,40 +279,40 @@ class JobView(Protocol):
         ...
 
     def waiting(self, now: float) -> BacklogSize:
-        """What waits for it."""
+        """Its backlog."""
         ...
 
 
 class Peers(Protocol):
-    """What goes from the agent to its member and to the other nodes. Nothing waits."""
+    """The way from the agent to its member and to the other nodes. No call waits."""
 
-    def see(self, seen: NodeFacts) -> None:
-        """Let the member know this in its next turn."""
+    def see(self, facts: NodeFacts) -> None:
+        """Give the member these facts in its next turn."""
         ...
 
     def publish(self, report: NodeReport) -> None:
-        """Let the other nodes know this."""
+        """Send this report to the other nodes."""
         ...
 
     def prefer_to_leave(self, reason: str) -> None:
         """Give the units of this node to others, if there are any."""
         ...
 
-    def settle(self, settled: FinishedRequest) -> None:
-        """Let everybody know what became of a wish for a unit."""
+    def settle(self, finished: FinishedRequest) -> None:
+        """Publish the outcome of a request for a unit."""
         ...
 
 
 class ClusterMembership:
-    """What this node knows of the cluster. `tell` takes what happens.
+    """What this node knows of the cluster. `tell` takes events.
 
     `now` is always in monotonic seconds of the member's clock.
     """
 
-    def __init__(self, node: str, others: Peers, tell: EventSink, now: Callable[[], float]) -> None:
-        self._node, self._others, self._tell, self._now = node, others, tell, now
+    def __init__(self, node: str, peers: Peers, tell: EventSink, now: Callable[[], float]) -> None:
+        self._node, self._peers, self._tell, self._now = node, peers, tell, now
         self._member_state: MemberState | None = None
-        self._asked = PendingRequests()
+        self._requests = PendingRequests()
         self._picture = Picture()
         self._reasons: dict[JobKey, str] = {}
         self._troubles: tuple[str, ...] = ()
@@ -327,79 +327,76 @@ class ClusterMembership:
 
     def leave(self, advice: LeaveAdvised) -> None:
         """AWS recommends to leave this instance: give the work to others, if there are any."""
-        self._others.prefer_to_leave(advice.reason)
+        self._peers.prefer_to_leave(advice.reason)
 
     def taken(self, message: TurnTaken) -> frozenset[str]:
-        """Take note of a turn of the member; the tasks whose suspended jobs should be retried.
-
-        Who has just begun has suspended none.
-        """
+        """Take note of a turn of the member; returns tasks whose suspended jobs to retry."""
         before, self._member_state = self._member_state, message.member_state
-        asked, self._asked = self._asked, message.asked
+        before_requests, self._requests = self._requests, message.requests
         self._picture = message.picture
-        for heard in message.picture.nodes.values():
-            self._figures.told(heard.heartbeat.units, self._now(), age_seconds=heard.age_seconds)
-        for one in message.member_state.actions:
-            self._remember(one)
+        for peer in message.picture.nodes.values():
+            self._figures.add(peer.heartbeat.units, self._now(), age_seconds=peer.age_seconds)
+        for action in message.member_state.actions:
+            self._remember(action)
         for event in self._news(before, message.member_state):
             self._tell(event)
-        again = message.asked.resumed.items() - asked.resumed.items()
+        again = message.requests.resumed.items() - before_requests.resumed.items()
         return frozenset(task for task, _ in again)
 
     def rights(self) -> Rights:
         """Which jobs may run here now."""
         owners = {
-            one.unit: heard.heartbeat.sender.node
-            for heard in self._picture.nodes.values()
-            if heard.age_seconds < _HEARD_SECONDS
-            for one in heard.heartbeat.units
+            unit.unit: peer.heartbeat.sender.node
+            for peer in self._picture.nodes.values()
+            if peer.age_seconds < _MAX_AGE_SECONDS
+            for unit in peer.heartbeat.units
         }
         return rights(
             self._member_state,
             self._now(),
             reasons=self._reasons,
             owners=owners,
-            stopped=self._asked.stopped,
+            stopped=self._requests.stopped,
         )
 
-    def asked(self) -> Mapping[JobKey, PendingRequest]:
-        """What is to be done with units before their work goes on."""
-        return self._asked.units
+    def requests(self) -> Mapping[JobKey, PendingRequest]:
+        """The requests that are executed before the work of their units continues."""
+        return self._requests.units
 
     @property
     def held(self) -> str | None:
-        """Why nothing that is asked of units is begun; None when it may be."""
+        """Why no request is executed now; None when requests may be."""
         if self._member_state is None or not self._member_state.held:
             return None
         frozen = self._member_state.frozen is not None
-        return "the cluster is frozen" if frozen else "nobody knows whether the cluster is frozen"
+        return "the cluster is frozen" if frozen else "it is unknown whether the cluster is frozen"
 
-    def settle(self, settled: FinishedRequest) -> None:
-        """Say what became of a wish for a unit."""
-        asked = settled.asked
+    def settle(self, finished: FinishedRequest) -> None:
+        """Report the outcome of a request for a unit."""
+        request = finished.request
         self._tell(
             events.UnitRequestEnded(
-                subject=settled.unit.name,
-                task=settled.unit.task,
-                kind=asked.errand.kind,
-                by=asked.by,
-                done=settled.done,
-                outcome=settled.text,
+                subject=finished.unit.name,
+                task=finished.unit.task,
+                kind=request.command.kind,
+                by=request.by,
+                done=finished.done,
+                outcome=finished.text,
             )
         )
-        self._others.settle(settled)
+        self._peers.settle(finished)
 
     def show(self, jobs: Mapping[JobKey, JobView], *, state: str, draining: bool) -> None:
-        """Let the member and the other nodes know how the jobs are."""
+        """Give the state of the jobs to the member and to the other nodes."""
         now = self._now()
         granted = self.rights().grants
         working = {key: job for key, job in jobs.items() if job.running is not None}
-        # What may start any moment counts as working: a unit is released only after the turn that
-        # revoked it has arrived here.
+        # A job that may start any moment counts as working: a unit is released only after the turn
+        # that revoked it has arrived here.
         able = {key for key, job in jobs.items() if key in granted and job.wanted is not None}
         loads = self._loads.measured({key: job.busy_seconds for key, job in working.items()}, now)
-        self._wanted = _wanted(jobs.values(), self._asked.stopped)
-        self._others.see(
+        self._wanted = _wanted(jobs.values(), self._requests.stopped)
+        self._peers.see(
             NodeFacts(
                 wanted=self._wanted,
                 working=frozenset(working) if draining else frozenset(working) | able,
@@ -409,14 +406,14 @@ class ClusterMembership:
                 fenced={key: job.fenced for key, job in jobs.items() if job.fenced is not None},
             )
         )
-        # What is this node's is told of, also while it waits after a failure: it has an owner.
-        told = tuple(
-            _heard(job, granted.get(key, job.epoch or 0), loads.get(key, 0.0), now)
+        # Also units that wait after a failure: this node owns them.
+        units = tuple(
+            _unit_report(job, granted.get(key, job.epoch or 0), loads.get(key, 0.0), now)
             for key, job in jobs.items()
             if key in granted or key in working
         )
-        self._figures.told(told, now)
-        self._others.publish(NodeReport(state, told))
+        self._figures.add(units, now)
+        self._peers.publish(NodeReport(state, units))
 
     def report(self) -> dict[str, Any]:
         """The part of the node's state about its cluster."""
@@ -429,15 +426,15 @@ class ClusterMembership:
             "leading": member_state.leading,
             "frozen": None if frozen is None else _freeze(frozen),
             "units": len(member_state.grants),
-            "nodes": len([one for one in member_state.nodes.values() if not one.dead]),
-            "stopped_tasks": dict(sorted(self._asked.stopped.items())),
+            "nodes": len([node for node in member_state.nodes.values() if not node.dead]),
+            "stopped_tasks": dict(sorted(self._requests.stopped.items())),
             "troubles": list(member_state.troubles),
             "stream_trouble": self._picture.trouble,
             "unowned": unowned.as_json() if (unowned := self._unowned()) is not None else None,
         }
 
     def _unowned(self) -> Unowned | None:
-        """What waits in units that no node has; None when another node leads, or nobody knows."""
+        """The backlog of units without an owner; None when another node leads or it is unknown."""
         member_state, picture = self._member_state, self._picture
         if member_state is None or not member_state.leading or picture.trouble is not None:
             return None
@@ -446,20 +443,20 @@ class ClusterMembership:
         self._figures.keep(self._wanted)
         return self._figures.waiting(units, self._now()) if units is not None else None
 
-    def _remember(self, one: MemberAction) -> None:
-        if one.what in ("claimed", "raised", "revoked"):
-            self._reasons[one.unit] = one.reason
-        elif one.what in ("lost", "released"):
-            self._reasons.pop(one.unit, None)
+    def _remember(self, action: MemberAction) -> None:
+        if action.what in ("claimed", "raised", "revoked"):
+            self._reasons[action.unit] = action.reason
+        elif action.what in ("lost", "released"):
+            self._reasons.pop(action.unit, None)
 
     def _news(self, before: MemberState | None, now: MemberState) -> Iterable[Event]:
-        for one in now.actions:
-            yield _DECIDED[one.what](
-                subject=one.unit.name,
-                task=one.unit.task,
-                reason=one.reason,
-                epoch=one.epoch,
-                node=one.node,
+        for action in now.actions:
+            yield _EVENTS[action.what](
+                subject=action.unit.name,
+                task=action.unit.task,
+                reason=action.reason,
+                epoch=action.epoch,
+                node=action.node,
             )
         if now.leader != (before.leader if before is not None else None):
             yield events.LeaderChanged(subject=self._node, leader=now.leader)
@@ -483,7 +480,7 @@ class ClusterMembership:
             *([idle] if idle else []),
         )
         for text in troubles:
-            # What lasts is said once.
+            # A trouble that lasts is reported once.
             if text not in self._troubles:
                 yield events.ClusterTrouble(subject=self._node, message=text)
         if self._troubles and not troubles:
@@ -497,7 +494,7 @@ def _wanted(jobs: Iterable[JobView], stopped: Mapping[str, str]) -> frozenset[Jo
     )
 
 
-def _heard(job: JobView, epoch: int, load: float, now: float) -> UnitReport:
+def _unit_report(job: JobView, epoch: int, load: float, now: float) -> UnitReport:
     waiting = job.waiting(now)
     return UnitReport(
         unit=job.key,
@@ -511,12 +508,12 @@ def _heard(job: JobView, epoch: int, load: float, now: float) -> UnitReport:
 
 
 def _waits(job: JobView) -> bool:
-    """Whether its work waits after a failure, or for somebody; not that it is about to begin."""
+    """Whether its work waits after a failure or for a decision; not whether it starts soon."""
     after_failure = bool(job.failures) and job.state == "waiting"
     return after_failure or job.state == "suspended" or job.held is not None
 
 
-_DECIDED: Final[Mapping[MemberActionKind, type[events.UnitDecided]]] = {
+_EVENTS: Final[Mapping[MemberActionKind, type[events.UnitDecided]]] = {
     "claimed": events.UnitClaimed,
     "released": events.UnitReleased,
     "revoked": events.UnitRevoked,

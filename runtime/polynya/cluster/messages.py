@@ -95,12 +95,12 @@ class TurnTaken:
 
     Attributes:
         member_state: what it knows now.
-        asked: the requests of operators for tasks.
+        requests: the requests of operators for tasks.
         picture: the other nodes, as they reported themselves.
     """
 
     member_state: MemberState
-    asked: PendingRequests
+    requests: PendingRequests
     picture: Picture
 
 
@@ -159,7 +159,7 @@ class Workers(Protocol):
         ...
 
     def send(
-        self, job: JobKey, task: Task, run: int, errand: UnitCommand, epoch: int | None
+        self, job: JobKey, task: Task, run: int, command: UnitCommand, epoch: int | None
     ) -> RunHandle:
         """Do once what is asked of a unit, under a grant; nothing else of the job runs meanwhile.
 

@@ -138,14 +138,14 @@ def _joining(
         return None
 
     def joined(project: LoadedProject) -> ClusterMembership:
-        sharing = MembershipSettings(
+        membership = MembershipSettings(
             place=place,
             cluster=settings.cluster or project.cluster_name,
             node=settings.node_id,
             stream=settings.stream,
             on_demand=is_on_demand(settings.imds),
         )
-        return join(sharing, project.target.aws, inbox, tell)
+        return join(membership, project.target.aws, inbox, tell)
 
     return joined
 

@@ -138,7 +138,7 @@ class EngineWorkers(Workers):
         return started
 
     def send(
-        self, job: JobKey, task: Task, run: int, errand: UnitCommand, epoch: int | None
+        self, job: JobKey, task: Task, run: int, command: UnitCommand, epoch: int | None
     ) -> JobRun:
         """Do once what is asked of a unit; see `Workers`."""
         started = JobRun(job, run, self._inbox, replace(self._engine, epoch=epoch))
@@ -147,7 +147,7 @@ class EngineWorkers(Workers):
             def step(turn: TimeSlice) -> StepResult:
                 if not turn.long:
                     return TOO_LONG
-                done, text = _carried_out(context, task, job, errand)
+                done, text = _carried_out(context, task, job, command)
                 if text is not None:
                     self._inbox.put(UnitCommandEnded(job, run, done, text))
                 return OVER
@@ -167,14 +167,14 @@ class EngineWorkers(Workers):
 
 
 def _carried_out(
-    context: EngineContext, task: Task, job: JobKey, errand: UnitCommand
+    context: EngineContext, task: Task, job: JobKey, command: UnitCommand
 ) -> tuple[bool, str | None]:
     """Whether it was done, and what or why not; no text when it was stopped.
 
     Raises what may pass: then it is tried again.
     """
     try:
-        return True, carry_out(context, task, job.name, errand)
+        return True, carry_out(context, task, job.name, command)
     except Exception as failure:
         error = as_polynya(failure)
         if error.retryable or not context.is_alive():

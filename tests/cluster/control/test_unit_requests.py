@@ -70,7 +70,7 @@ def test_what_is_asked_reaches_every_node_and_goes_when_it_is_done(cluster: Clus
     cluster.kim.ask(X, RELOAD)
 
     (asked,) = cluster.n1().values()
-    assert (asked.errand.kind, asked.errand.mode) == ("reload", "truncate_and_insert")
+    assert (asked.command.kind, asked.command.mode) == ("reload", "truncate_and_insert")
     assert asked.text() == "reload, asked by kim: month end"
     assert cluster.n2() == {X: asked}
     cluster.n1.settle(done(asked))
@@ -89,7 +89,7 @@ def test_a_reload_from_the_source_is_an_errand_of_its_own(cluster: Cluster) -> N
 
     (asked,) = cluster.n1().values()
 
-    assert (asked.errand.kind, asked.errand.mode) == ("reload-from-source", "truncate_and_insert")
+    assert (asked.command.kind, asked.command.mode) == ("reload-from-source", "truncate_and_insert")
 
 
 def test_a_second_wish_is_refused_with_who_asked_and_since_when(cluster: Cluster) -> None:

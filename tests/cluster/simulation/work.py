@@ -87,7 +87,7 @@ class Job:
         if random.random() < IMPOSSIBLE_SHARE:
             self.carried_out = False
             return
-        if asked.errand.kind == "recreate":
+        if asked.command.kind == "recreate":
             handle.empty(asked.nonce)
         else:
             handle.begin_load(asked.nonce)

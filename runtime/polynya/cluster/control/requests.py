@@ -110,7 +110,7 @@ class Requests:
         for unit in units:
             found = self._document_store.read(UnitRequest, store.request_path(unit))
             if found is not None:
-                raise _pending(unit, found.document)
+                raise _pending_error(unit, found.document)
 
     def ask(self, unit: JobKey, request: UnitRequest) -> str:
         """Let something be done with a unit once; returns the nonce by which it is known.
@@ -129,7 +129,7 @@ class Requests:
                 # Its owner was faster than we: it is done.
                 return ""
             if found is not None:
-                raise _pending(unit, found.document)
+                raise _pending_error(unit, found.document)
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
     def withdraw(self, unit: JobKey) -> bool:
@@ -161,7 +161,7 @@ class Requests:
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
 
-def _pending(unit: JobKey, request: UnitRequest) -> ConflictError:
+def _pending_error(unit: JobKey, request: UnitRequest) -> ConflictError:
     return UNIT_REQUEST_PENDING(
         where=f"{unit.task}/{unit.name}",
         why=request.reason or None,
@@ -236,14 +236,14 @@ class PendingRequest:
     """A request that this version can execute. `nonce` is that of its document."""
 
     nonce: str
-    errand: UnitCommand
+    command: UnitCommand
     by: str
     since: datetime
     reason: str = ""
 
     def text(self) -> str:
         """What is asked, by whom, and why."""
-        return f"{self.errand.kind}, asked by {self.by}" + (
+        return f"{self.command.kind}, asked by {self.by}" + (
             f": {self.reason}" if self.reason else ""
         )
 
@@ -253,7 +253,7 @@ class FinishedRequest:
     """What became of a wish; `done`: it was carried out, else `text` says why not."""
 
     unit: JobKey
-    asked: PendingRequest
+    request: PendingRequest
     done: bool
     text: str
     epoch: int
@@ -282,13 +282,13 @@ class UnitRequests:
         """The requests by unit, as they were listed last. Settled ones are written first."""
         # The member meets the same trouble of the store in this turn, and reports it.
         with suppress(*STORE_ERRORS):
-            self._tell()
+            self._write_outcomes()
         now = self._clock.monotonic()
         if self._read_at is None or now - self._read_at >= EVERY_SECONDS:
             with suppress(*STORE_ERRORS):
                 self._read()
                 self._read_at = now
-        return self._asked_now()
+        return self._pending_requests()
 
     def confirmed(self, grants: Mapping[JobKey, int]) -> Mapping[JobKey, PendingRequest]:
         """What is asked of the units of this node, as it has been since each was granted.
@@ -297,29 +297,29 @@ class UnitRequests:
         """
         before = self._confirmed
         sure = {unit: one for unit, one in before.items() if grants.get(unit) == one}
-        for unit in self._asked_now():
+        for unit in self._pending_requests():
             if unit in grants and unit not in sure:
                 with suppress(*STORE_ERRORS):
-                    self._look_again(unit)
+                    self._read_again(unit)
                     sure[unit] = grants[unit]
         self._confirmed = sure
-        return {unit: asked for unit, asked in self._asked_now().items() if unit in sure}
+        return {unit: request for unit, request in self._pending_requests().items() if unit in sure}
 
-    def _asked_now(self) -> dict[JobKey, PendingRequest]:
-        done = {one.asked.nonce for one in list(self._settled)}
-        units = ((store.unit_at(path), asked) for path, (_, asked) in self._known.items())
+    def _pending_requests(self) -> dict[JobKey, PendingRequest]:
+        done = {one.request.nonce for one in list(self._settled)}
+        units = ((store.unit_at(path), request) for path, (_, request) in self._known.items())
         return {
-            unit: asked
-            for unit, asked in units
-            if unit is not None and asked is not None and asked.nonce not in done
+            unit: request
+            for unit, request in units
+            if unit is not None and request is not None and request.nonce not in done
         }
 
-    def _tell(self) -> None:
+    def _write_outcomes(self) -> None:
         while self._settled:
             one = self._settled[0]
             if not self._write(one):
                 return
-            self._withdraw(one.unit, one.asked.nonce)
+            self._withdraw(one.unit, one.request.nonce)
             self._known.pop(store.request_path(one.unit), None)
             self._settled.popleft()
 
@@ -331,14 +331,14 @@ class UnitRequests:
             # A later owner of the unit wrote it.
             return True
         outcome = UnitOutcome(
-            wish=one.asked.nonce,
-            kind=one.asked.errand.kind,
+            wish=one.request.nonce,
+            kind=one.request.command.kind,
             done=one.done,
             text=one.text[:2000],
             node=self._node,
             epoch=one.epoch,
-            by=one.asked.by,
-            asked=one.asked.since,
+            by=one.request.by,
+            asked=one.request.since,
             ended=self._clock.now(),
         )
         unknown = found.document.model_extra if found is not None else None
@@ -359,14 +359,14 @@ class UnitRequests:
         known = {path: one for path, one in self._known.items() if path in found}
         for path, version in found.items():
             if path not in known or known[path][0] != version:
-                known[path] = (version, self._asked(path))
+                known[path] = (version, self._read_request(path))
         self._known = known
 
-    def _look_again(self, unit: JobKey) -> None:
+    def _read_again(self, unit: JobKey) -> None:
         path = store.request_path(unit)
-        self._known[path] = (self._known[path][0], self._asked(path))
+        self._known[path] = (self._known[path][0], self._read_request(path))
 
-    def _asked(self, path: str) -> PendingRequest | None:
+    def _read_request(self, path: str) -> PendingRequest | None:
         unit = store.unit_at(path)
         try:
             found = self._document_store.read(UnitRequest, path)
@@ -374,7 +374,7 @@ class UnitRequests:
             return None
         if unit is None or found is None or self._is_done(unit, found):
             return None
-        return _understood(found.document)
+        return _pending_request(found.document)
 
     def _is_done(self, unit: JobKey, found: StoredDocument[UnitRequest]) -> bool:
         """Whether its last owner wrote the outcome and died before the delete; then delete it."""
@@ -385,12 +385,12 @@ class UnitRequests:
         return done
 
 
-def _understood(request: UnitRequest) -> PendingRequest | None:
+def _pending_request(request: UnitRequest) -> PendingRequest | None:
     """A wish as an errand; None for one that another version has to carry out."""
     mode = request.mode or UnitCommand("reload").mode
     if request.kind not in get_args(UnitCommandType) or mode not in get_args(ReloadMode):
         return None
-    errand = UnitCommand(
+    command = UnitCommand(
         cast("UnitCommandType", request.kind),
         request.dataset,
         cast("ReloadMode", mode),
@@ -398,7 +398,7 @@ def _understood(request: UnitRequest) -> PendingRequest | None:
         request.as_of,
         request.accept_incomplete,
     )
-    return PendingRequest(request.nonce, errand, request.by, request.since, request.reason)
+    return PendingRequest(request.nonce, command, request.by, request.since, request.reason)
 
 
 #: A listing costs a request, and operators do not mind this delay.
@@ -429,9 +429,9 @@ class WorkRequests:
         """What is asked now, of units as it was listed last."""
         return replace(self._tasks(), units=self._units())
 
-    def confirmed(self, asked: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
+    def confirmed(self, request: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
         """The same, of units those that are this node's, and what is asked of them since."""
-        return replace(asked, units=self._units.confirmed(grants))
+        return replace(request, units=self._units.confirmed(grants))
 
     def settle(self, settled: FinishedRequest) -> None:
         """Write the outcome of a request. Usable from any thread."""

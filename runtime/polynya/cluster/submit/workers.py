@@ -135,10 +135,10 @@ class RoutedWorkers(Workers):
 
     @override
     def send(
-        self, job: JobKey, task: Task, run: int, errand: UnitCommand, epoch: int | None
+        self, job: JobKey, task: Task, run: int, command: UnitCommand, epoch: int | None
     ) -> RunHandle:
         """What is asked is done here, whatever engine the task has."""
-        return self._here.send(job, task, run, errand, epoch)
+        return self._here.send(job, task, run, command, epoch)
 
     def _submission(
         self, engine: Engine, job: JobKey, task: StorageTask, run: int, epoch: int | None

@@ -16,7 +16,7 @@ def deleted_first(self: UnitRequests) -> None:
     """A wish is deleted, then it is written what became of it."""
     while self._settled:
         one = self._settled[0]
-        self._withdraw(one.unit, one.asked.nonce)
+        self._withdraw(one.unit, one.request.nonce)
         if not self._write(one):
             return
         self._settled.popleft()
@@ -28,7 +28,7 @@ def told_once(self: UnitRequests) -> None:
         one = self._settled.popleft()
         try:
             if self._write(one):
-                self._withdraw(one.unit, one.asked.nonce)
+                self._withdraw(one.unit, one.request.nonce)
         except STORE_ERRORS:
             continue
 
@@ -37,7 +37,7 @@ def listed_is_asked(
     self: UnitRequests, grants: Mapping[JobKey, int]
 ) -> Mapping[JobKey, PendingRequest]:
     """As it was: what was listed before a unit was ours is taken for what is asked."""
-    return {unit: asked for unit, asked in self._asked_now().items() if unit in grants}
+    return {unit: asked for unit, asked in self._pending_requests().items() if unit in grants}
 
 
 def never_done(self: UnitRequests, unit: JobKey, found: StoredDocument[UnitRequest]) -> bool:
@@ -87,12 +87,12 @@ REQUESTS = (
     Bug(
         "a wish is deleted before it is said what became of it",
         "-",
-        lambda: (Patch(UnitRequests, "_tell", deleted_first),),
+        lambda: (Patch(UnitRequests, "_write_outcomes", deleted_first),),
     ),
     Bug(
         "what became of a wish is told once, whatever the store answers",
         "-",
-        lambda: (Patch(UnitRequests, "_tell", told_once),),
+        lambda: (Patch(UnitRequests, "_write_outcomes", told_once),),
     ),
     Bug(
         "a wish that the owner before carried out is done again",

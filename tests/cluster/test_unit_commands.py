@@ -63,12 +63,12 @@ def test_the_work_stops_after_its_step_the_wish_is_done_and_the_work_goes_on(nod
     assert node.workers.runs == [work]
     node.ends(work)
 
-    assert (node.run.errand, node.run.epoch) == (RELOAD.errand, 7)
+    assert (node.run.command, node.run.epoch) == (RELOAD.command, 7)
     assert node.reason(X) == "reload, asked by kim"
     node.did()
     # Others hear of it a turn later.
     node.asks(RELOAD)
-    assert [run.errand for run in node.workers.runs] == [None, RELOAD.errand, None]
+    assert [run.command for run in node.workers.runs] == [None, RELOAD.command, None]
     (settled,) = node.supervisor.settled()
     assert (settled.unit, settled.done, settled.text, settled.epoch) == (
         X,
@@ -84,7 +84,7 @@ def test_only_the_owner_does_it(node: Node) -> None:
 
     node.asks(RELOAD)
 
-    assert [(run.job, run.errand) for run in node.workers.runs] == [(Y, None)]
+    assert [(run.job, run.command) for run in node.workers.runs] == [(Y, None)]
     assert not node.run.stopped
 
 
@@ -92,7 +92,7 @@ def test_a_unit_that_comes_from_a_dead_node_begins_with_the_wish(node: Node) -> 
     node.asks(RELOAD)
     node.gets(grants={X: 8})
 
-    assert (node.run.errand, node.run.epoch) == (RELOAD.errand, 8)
+    assert (node.run.command, node.run.epoch) == (RELOAD.command, 8)
 
 
 def test_in_a_frozen_cluster_it_waits_and_work_goes_on(node: Node) -> None:
@@ -105,10 +105,10 @@ def test_in_a_frozen_cluster_it_waits_and_work_goes_on(node: Node) -> None:
     node.fails(DependencyError("POLYNYA-AWS-003", "no answer"))
     node.clock.advance(timedelta(seconds=10))
     node.acts()
-    assert node.run.errand is None
+    assert node.run.command is None
     node.freezes(None)
     node.ends(node.run)
-    assert node.run.errand == RELOAD.errand
+    assert node.run.command == RELOAD.command
 
 
 def test_what_had_begun_when_the_cluster_was_frozen_is_ended(node: Node) -> None:
@@ -127,7 +127,7 @@ def test_of_a_stopped_task_it_waits(node: Node) -> None:
     assert node.workers.runs == []
     node.gets(grants={X: 7})
 
-    assert node.run.errand == RELOAD.errand
+    assert node.run.command == RELOAD.command
 
 
 def test_what_cannot_be_done_is_settled_and_the_work_goes_on(node: Node) -> None:
@@ -136,7 +136,7 @@ def test_what_cannot_be_done_is_settled_and_the_work_goes_on(node: Node) -> None
 
     node.did(done=False, text="POLYNYA-LAKE-014: no file")
 
-    assert node.run.errand is None
+    assert node.run.command is None
     assert [one.done for one in node.supervisor.settled()] == [False]
 
 
@@ -149,7 +149,7 @@ def test_what_may_pass_is_tried_again_after_a_pause(node: Node) -> None:
     node.clock.advance(timedelta(seconds=10))
     node.acts()
 
-    assert [run.errand for run in node.workers.runs] == [RELOAD.errand] * 2
+    assert [run.command for run in node.workers.runs] == [RELOAD.command] * 2
     assert node.supervisor.settled() == []
 
 
@@ -163,9 +163,9 @@ def test_who_is_overtaken_meanwhile_does_it_again_in_a_higher_epoch_or_not_at_al
 
     node.gets(grants={X: 9})
 
-    assert [(run.errand, run.epoch) for run in node.workers.runs] == [
-        (RELOAD.errand, 7),
-        (RELOAD.errand, 9),
+    assert [(run.command, run.epoch) for run in node.workers.runs] == [
+        (RELOAD.command, 7),
+        (RELOAD.command, 9),
     ]
     node.fails(overtaken(10))
     node.gets(owners={X: "n2"})
@@ -194,7 +194,7 @@ def test_what_is_withdrawn_stops_and_the_work_goes_on(node: Node) -> None:
     assert node.run.stopped
     node.ends(node.run)
 
-    assert node.run.errand is None
+    assert node.run.command is None
 
 
 def test_a_suspended_job_begins_again_with_the_wish(node: Node) -> None:
@@ -207,4 +207,4 @@ def test_a_suspended_job_begins_again_with_the_wish(node: Node) -> None:
 
     node.asks(RELOAD)
 
-    assert node.run.errand == RELOAD.errand
+    assert node.run.command == RELOAD.command
