@@ -71,8 +71,8 @@ def test_a_dataset_that_fails_is_told_while_the_others_go_on(
     said = err.getvalue().splitlines()
     assert [line for line in said if line.startswith("failed ")] == [
         (
-            "failed   told.users: told_internal.users_internal: the keys of users were "
-            "['userId'] and now are ['sequenceNum'] (POLYNYA-LAKE-010); set the old keys again, or "
+            "failed   told.users: told_internal.users_internal: the keys of users changed "
+            "from ['userId'] to ['sequenceNum'] (POLYNYA-LAKE-010); restore the old keys, or "
             "give the dataset a new name to build a new table"
         )
     ]

@@ -224,7 +224,7 @@ def test_a_row_that_got_lost_on_the_way_is_noticed(
         retyping, "_converted_rows", lambda *given: real(*given).where("id IS NULL OR id <> 4")
     )
 
-    with pytest.raises(InternalError, match="were to be written again"):
+    with pytest.raises(InternalError, match="had to be rewritten"):
         migrate(lab, orders.task)
 
     assert seen(orders) == before

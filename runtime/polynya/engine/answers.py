@@ -25,6 +25,7 @@ from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.lake.warehouse.tables import ListedTables, Tables
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote_path
@@ -238,9 +239,8 @@ class Answers:
             if self._engine is QueryEngine.EMBEDDED:
                 raise unanswered(
                     statement,
-                    f"the embedded engine leaves it to Spark: {reason}",
-                    "leave `--engine embedded` out, so that Spark answers it",
-                    code="POLYNYA-QRY-002",
+                    reason,
+                    entry=STATEMENT_NEEDS_SPARK,
                 )
             self._tell(f"Spark answers: {reason}")
         # Start-up time: pyspark.

@@ -10,24 +10,39 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 
-from polynya.lake.server_errors import refused, unreachable
 from polynya.lake.spark.api import CapturedException, Py4JJavaError, PySparkException
-from polynya.lake.warehouse.catalogs import damaged
-from polynya.lake.warehouse.check import NO_ROOM, no_access, no_room
+from polynya.lake.warehouse.check import NO_ROOM
+from polynya.model.error_catalogue.entry import ErrorEntry
+from polynya.model.error_catalogue.lake import (
+    COMMIT_UNKNOWN,
+    IMPOSSIBLE_COLUMNS,
+    LAYOUT_CHANGED_BY_OTHER,
+    TABLE_CHANGED_BY_OWNER,
+)
+from polynya.model.error_catalogue.machine import (
+    ACCESS_DENIED,
+    DISK_FULL,
+    DRIVER_HEAP_TOO_SMALL,
+    JVM_NOT_STARTED,
+)
+from polynya.model.error_catalogue.warehouse import (
+    CATALOG_DAMAGED,
+    CATALOG_DATABASE_UNREACHABLE,
+    CATALOG_LOGIN_REFUSED,
+    METADATA_FILE_MISSING_FIX,
+    TABLE_FILE_MISSING,
+)
 from polynya.model.errors import (
     ConflictError,
     DependencyError,
-    OperationError,
     PolynyaError,
-    StaleStepError,
 )
 
-_Found = Callable[[str | None, str], PolynyaError]
 #: Longest text of a library that is shown.
 _MOST_SHOWN: Final = 300
 _OF_LIBRARIES: Final = (
@@ -41,65 +56,21 @@ _PATH: Final = re.compile(r"(?:file:)?(/[^\s'\",;()]+)")
 _CLASSES: Final = re.compile(r"\b(?:[a-z]\w*\.)*[A-Z]\w*(?:Exception|Error): ")
 
 
-def _missing(where: str | None, why: str) -> OperationError:
-    fix = "put the file back from a backup; `polynya verify` looks at the files of each table"
-    if where is not None and where.endswith(".metadata.json"):
-        fix = (
-            "put the file back from a backup, or let `polynya doctor --repair` go back to the "
-            "newest metadata that is there"
-        )
-    return OperationError(
-        "POLYNYA-LAKE-043",
-        "a file of a table is missing",
-        where=where,
-        why=why,
-        state="nothing of this step was written",
-        fix=fix,
-    )
-
-
-def _small_heap(where: str | None, why: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-DEP-012",
-        "the driver's heap is too small",
-        where=where,
-        why=why,
-        state="as after the last completed commit; every commit is atomic",
-        fix="raise POLYNYA_DRIVER_MEMORY, or lower `batch.max_rows` and `batch.max_bytes`",
-    )
-
-
-def _no_start(where: str | None, why: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-DEP-013",
-        "Java ended while it started",
-        where=where,
-        why=why,
-        state="nothing was started, no data was touched",
-        fix="`polynya/log/spark.log` in the cache folder has what Java said; most often the heap "
-        "(POLYNYA_DRIVER_MEMORY) is more than the machine can give",
-    )
-
-
-def _damaged(where: str | None, why: str) -> DependencyError:
-    return damaged(where or "the catalog", why)
-
-
 #: Texts by which a fault is recognised in an error message.
-_SIGNS: Final[tuple[tuple[re.Pattern[str], _Found], ...]] = (
-    (re.compile(r"No space left on device|Disk quota exceeded|SQLITE_FULL"), no_room),
+_SIGNS: Final[tuple[tuple[re.Pattern[str], ErrorEntry[Any]], ...]] = (
+    (re.compile(r"No space left on device|Disk quota exceeded|SQLITE_FULL"), DISK_FULL),
     (
         re.compile(
             r"Read-only file system|Permission denied|SQLITE_READONLY|readonly database|"
             r"Mkdirs failed to create|SQLITE_CANTOPEN"
         ),
-        no_access,
+        ACCESS_DENIED,
     ),
     (
         re.compile(
             r"SQLITE_CORRUPT|SQLITE_NOTADB|not a database|disk image is malformed",
         ),
-        _damaged,
+        CATALOG_DAMAGED,
     ),
     (
         re.compile(
@@ -107,17 +78,17 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], _Found], ...]] = (
             r"entry|role .* (?:does not exist|is not permitted)|permission denied)|"
             r"PSQLException: The server requested .*password"
         ),
-        refused,
+        CATALOG_LOGIN_REFUSED,
     ),
     (
         re.compile(
             r"PSQLException: (?:Connection to .* refused|The connection attempt failed|"
             r"An I/O error occurred|This connection has been closed|FATAL: )"
         ),
-        unreachable,
+        CATALOG_DATABASE_UNREACHABLE,
     ),
-    (re.compile(r"OutOfMemoryError|Java heap space|GC overhead limit"), _small_heap),
-    (re.compile(r"JAVA_GATEWAY_EXITED"), _no_start),
+    (re.compile(r"OutOfMemoryError|Java heap space|GC overhead limit"), DRIVER_HEAP_TOO_SMALL),
+    (re.compile(r"JAVA_GATEWAY_EXITED"), JVM_NOT_STARTED),
     (
         re.compile(
             r"NotFoundException: (?:Failed to open|Location does not exist)|"
@@ -125,7 +96,7 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], _Found], ...]] = (
             r"(?:not exist|No such file).*(?:metadata\.json|/metadata/[^/]*\.avro)|"
             r"(?:metadata\.json|/metadata/[^/]*\.avro)\b.*(?:not exist|No such file)"
         ),
-        _missing,
+        TABLE_FILE_MISSING,
     ),
 )
 
@@ -135,13 +106,23 @@ def machine_error(error: BaseException) -> PolynyaError | None:
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in NO_ROOM:
-            return no_room(_file(seen), seen.strerror)
+            return DISK_FULL(where=_file(seen), why=seen.strerror)
         for text in _texts(seen):
-            for sign, found in _SIGNS:
+            for sign, entry in _SIGNS:
                 if sign.search(text):
-                    return found(_place(text), _plain(text))
+                    return _machine_error(entry, _path(text), _plain(text))
         seen = seen.__cause__
     return None
+
+
+def _machine_error(entry: ErrorEntry[Any], path: str | None, why: str) -> PolynyaError:
+    if entry is CATALOG_DAMAGED:
+        path = path or "the catalog"
+    fix = None
+    if entry is TABLE_FILE_MISSING and path is not None and path.endswith(".metadata.json"):
+        fix = METADATA_FILE_MISSING_FIX
+    error: PolynyaError = entry(where=path, why=why, fix=fix)
+    return error
 
 
 def _file(error: OSError) -> str | None:
@@ -153,7 +134,7 @@ def _plain(text: str) -> str:
     return _CLASSES.sub("", " ".join(text.split()))[:_MOST_SHOWN]
 
 
-def _place(text: str) -> str | None:
+def _path(text: str) -> str | None:
     match = _PATH.search(text)
     return match.group(1) if match else None
 
@@ -235,55 +216,21 @@ def _is_any(error: Py4JJavaError, names: Collection[str]) -> bool:
 
 def refusal(table: str, error: Py4JJavaError) -> ConflictError:
     """The error of a step that was refused because another owner was faster."""
-    return ConflictError(
-        "POLYNYA-LAKE-003",
-        f"another owner changed {table} since this step began ({first_line(error)})",
-        where=table,
-        state="nothing of this step was written; the other owner's data is intact",
-        fix="nothing, if a command such as `reload` or `replay` did it: a run goes on by itself; "
-        "end one of two processes that run the same task",
-    )
+    return TABLE_CHANGED_BY_OWNER(where=table, table=table, reason=first_line(error))
 
 
 def unknown(table: str, error: Py4JJavaError) -> DependencyError:
     """The error of a step whose outcome is unknown."""
-    return DependencyError(
-        "POLYNYA-LAKE-004",
-        f"the catalog did not say whether the commit of {table} was made: {first_line(error)}",
-        where=table,
-        state="either all of the step is in the table or nothing; "
-        "the next run looks before it writes",
-        fix="check the catalog, then run again",
-    )
+    return COMMIT_UNKNOWN(where=table, table=table, reason=first_line(error))
 
 
 def of_change(table: str, error: Py4JJavaError) -> PolynyaError:
     """The error of a change of columns or layout, which carries no marker to look for."""
     if _is_any(error, {_INVALID}):
-        return refused_columns(table, first_line(error))
+        return IMPOSSIBLE_COLUMNS(where=table, why=first_line(error), table=table)
     if _is_any(error, {_OVERTAKEN}):
-        return StaleStepError(
-            "POLYNYA-LAKE-052",
-            f"somebody else changed {table} while its columns or layout were changed",
-            where=table,
-            why=first_line(error),
-            state="nothing of this step was written; a run takes it again at once",
-            fix="nothing: a step that is taken again begins with what the table is now",
-        )
+        return LAYOUT_CHANGED_BY_OTHER(where=table, why=first_line(error), table=table)
     return aws_error(error) or machine_error(error) or unknown(table, error)
-
-
-def refused_columns(table: str, why: str) -> OperationError:
-    """The error of columns or a layout that a table of Iceberg cannot have."""
-    return OperationError(
-        "POLYNYA-LAKE-061",
-        f"{table} cannot have these columns or this layout",
-        where=table,
-        why=why,
-        state="nothing of this batch was copied; its files stay where they are",
-        fix="give the column another name at the source or in the list of `columns`, or leave it "
-        "out with `except_columns`",
-    )
 
 
 def first_line(error: Py4JJavaError) -> str:

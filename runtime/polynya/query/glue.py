@@ -14,7 +14,7 @@ from typing import Any, Final
 from polynya.lake.fold.shape import Shape
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.operation import VIEW_TOO_LONG
 from polynya.query.views import View, glue_type, shown_type, trino_views
 from polynya.store.aws.glue import GlueViews
 
@@ -76,13 +76,7 @@ class GlueMirror:
         for view in trino_views(dataset, shape):
             made = table_input(view, database)
             if len(made["ViewOriginalText"]) > MAX_TEXT:
-                raise OperationError(
-                    "POLYNYA-VIEW-003",
-                    f"the view {database}.{view.name} is longer than Glue takes",
-                    where=f"{database}.{view.name}",
-                    state="the tables are right; other engines have no such view of them",
-                    fix="leave columns out with `except_columns`",
-                )
+                raise VIEW_TOO_LONG(where=f"{database}.{view.name}", view=f"{database}.{view.name}")
             if self._glue.publish(database, made):
                 published.append(f"{database}.{view.name}")
         return published

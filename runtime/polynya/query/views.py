@@ -21,7 +21,7 @@ from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.operation import VIEW_NOT_TRANSLATED
 from polynya.model.names import quote_path
 from polynya.model.promotion import storage_type
 from polynya.model.types import (
@@ -161,12 +161,8 @@ def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
             for name, sql in definitions(dataset, shape, table).items()
         ]
     except SqlglotError as error:
-        raise OperationError(
-            "POLYNYA-VIEW-004",
-            f"the views of {dataset.relations.current} cannot be put in Trino's SQL: {error}",
-            where=dataset.relations.current,
-            state="the tables are right; other engines have no view of them",
-            fix="report it with the names and types of the columns",
+        raise VIEW_NOT_TRANSLATED(
+            where=dataset.relations.current, relation=dataset.relations.current, reason=error
         ) from error
 
 

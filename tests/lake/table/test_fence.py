@@ -56,7 +56,7 @@ def test_a_new_table_is_anybodys() -> None:
 def test_who_holds_a_table_is_told_of_a_newer_owner_only() -> None:
     refuse_overtaken(FOUND, 4, "lake.users")
 
-    with pytest.raises(FencedError, match=r"node-2\.9a took lake\.users over") as refused:
+    with pytest.raises(FencedError, match=r"node-2\.9a took over lake\.users") as refused:
         refuse_overtaken(FOUND, 3, "lake.users")
     assert (refused.value.code, refused.value.epoch) == ("POLYNYA-LAKE-002", 4)
 

@@ -87,7 +87,7 @@ def test_a_commit_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("polynya.lake.warehouse.adopt.at_home", committed)
 
-    with pytest.raises(ConflictError, match="somebody committed"):
+    with pytest.raises(ConflictError, match="another process committed"):
         adopt(target_in(here), CATALOG)
 
 

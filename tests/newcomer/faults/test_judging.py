@@ -9,9 +9,9 @@ from tests.oracle.packs.driver import Printed
 
 GOOD = """\
 start    shop: target local, 1 task
-error[POLYNYA-LAKE-041]: the catalog is not there, and its warehouse holds tables
+error[POLYNYA-LAKE-041]: the catalog is missing, and its warehouse holds tables
   --> shop/warehouse/catalog.db
-  why: state of the data: nothing was started; the tables are as they were
+  why: state of the data: nothing was started; the tables are unchanged
   fix: put it back, or `polynya doctor --repair`; more: polynya explain POLYNYA-LAKE-041
 done     shop: nothing was copied, in 0.7 s
 """

@@ -47,6 +47,13 @@ from polynya.model.config.dataset import (
     ResolvedDataset,
     recorded,
 )
+from polynya.model.error_catalogue.lake import (
+    LOAD_INCOMPLETE,
+    NO_RELOAD,
+    NO_SUCH_COMPARED_COLUMN,
+    NOTHING_TO_COMPARE_BY,
+    OTHER_RELOAD,
+)
 from polynya.model.errors import OperationError
 from polynya.model.formats import rules_of
 from polynya.model.headers import LANDED_AT, PLACE_HEADERS, Partition, StreamSource
@@ -88,7 +95,7 @@ def begin(
             raise _other_mode(target, state.reloading, mode)
         return state.reloading
     if target.shape(keys=_keys(target)).append_only:
-        raise _without_keys(target)
+        raise NOTHING_TO_COMPARE_BY(where=target.table.name, table=target.table.name)
     reloading = Reloading(
         mode,
         state.reloads + 1,
@@ -103,27 +110,15 @@ def begin(
     return reloading
 
 
-def _without_keys(target: DatasetTable) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-013",
-        f"{target.table.name} has no keys yet, or keeps every event as a row: "
-        "there is nothing to compare a load by",
-        where=target.table.name,
-        state="nothing was changed",
-        fix="give the dataset `keys` and run it once",
-    )
-
-
 def _other_mode(target: DatasetTable, reloading: Reloading, mode: ReloadMode) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-012",
-        f"another reload of {target.table.name} is under way: "
-        f"{reloading.mode} of {_what(reloading)}, not {mode}",
+    return OTHER_RELOAD(
         where=target.table.name,
-        state=f"{reloading.rows} rows are loaded, Current is as before",
-        fix="give it up with `--abandon`"
-        if reloading.extract is not None
-        else f"go on with `--mode {reloading.mode}`, or give it up with `--abandon`",
+        fix="discard it with `--abandon`" if reloading.extract is not None else None,
+        table=target.table.name,
+        mode=reloading.mode,
+        source=_what(reloading),
+        requested=mode,
+        rows=reloading.rows,
     )
 
 
@@ -310,15 +305,7 @@ def _not_whole(target: DatasetTable, reloading: Reloading) -> OperationError:
         lacks = f"{reloading.quarantined} of its records went to quarantine"
     else:
         lacks = "it holds no row"
-    return OperationError(
-        "POLYNYA-LAKE-015",
-        f"the load of {target.table.name} is not whole ({lacks}): "
-        "records that it lacks would be deleted",
-        where=target.table.name,
-        state="the load is kept beside Current, which is as before",
-        fix="`--abandon` it, fix the files and reload; "
-        "or go on with `--accept-incomplete` if those records shall be deleted",
-    )
+    return LOAD_INCOMPLETE(where=target.table.name, table=target.table.name, problem=lacks)
 
 
 def _after(
@@ -356,13 +343,7 @@ def _after(
 def under_way(target: DatasetTable) -> Reloading:
     """The reload that has begun and not ended. Raises OperationError when there is none."""
     if target.state.copy.reloading is None:
-        raise OperationError(
-            "POLYNYA-LAKE-011",
-            f"no reload of {target.table.name} is under way",
-            where=target.table.name,
-            state="nothing was changed",
-            fix="begin one with `polynya reload`",
-        )
+        raise NO_RELOAD(where=target.table.name, table=target.table.name)
     return target.state.copy.reloading
 
 
@@ -410,7 +391,7 @@ def _differs(shape: Shape, comparison: Comparison) -> str:
     newer = comparison.newer
     for name in (*comparison.columns, *filter(None, (newer,))):
         if name not in shape.columns:
-            raise _nothing_to_compare(name)
+            raise NO_SUCH_COMPARED_COLUMN(where=f"column {shown(name)}", column=shown(name))
     if newer is not None:
         loaded, known = (comparable(f"{a}.{quote(newer)}", shape.columns[newer]) for a in "lc")
         return f"{loaded} IS NOT NULL AND coalesce({loaded} > {known}, true)"
@@ -498,16 +479,6 @@ def _columns(
     }
     columns = {**{quote(name): value for name, value in data.items()}, **headers}
     return ", ".join(f"{value} AS {name}" for name, value in columns.items())
-
-
-def _nothing_to_compare(column: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-021",
-        f"extracts shall be compared by {shown(column)}, and the table has no such column",
-        where=f"column {shown(column)}",
-        state="the extract is kept beside Current, which is as before",
-        fix="correct `check_columns` or `updated_at` in `extracts`, and run again",
-    )
 
 
 def at_places(batch: DatasetBatch, source: StreamSource) -> DatasetBatch:

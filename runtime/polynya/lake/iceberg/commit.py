@@ -17,7 +17,7 @@ from polynya.lake.errors import first_line, is_refusal, machine_error, refusal, 
 from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile, listed
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
-from polynya.model.errors import DependencyError, StaleStepError
+from polynya.model.error_catalogue.lake import COMMIT_FAILED, SNAPSHOT_EXPIRED
 from polynya.model.headers import Partition
 from polynya.observe.trace import count, is_on, span
 
@@ -101,7 +101,8 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
             raise
         if _is_live(table, step) is False:
             table.drop_files(step.staged)
-        raise _expired(table, str(error)) from error
+        why = str(error).partition("\n")[0]
+        raise SNAPSHOT_EXPIRED(where=table.name, why=why, table=table.name) from error
     table.show_to_spark()
     _count_metadata(table)
     return _outcome(table, step)
@@ -180,29 +181,12 @@ def _explained(
         if is_live is False:
             table.drop_files(step.staged)
         if _NO_HISTORY in first_line(error):
-            return _expired(table, first_line(error))
+            return SNAPSHOT_EXPIRED(where=table.name, why=first_line(error), table=table.name)
         return refusal(table.name, error)
     kind = str(error.java_exception.getClass().getSimpleName())
     if kind == "CommitStateUnknownException" or is_live is None:
         return unknown(table.name, error)
     # The staged files stay: no reader sees them, and a commit that comes true late would need them.
-    return machine_error(error) or DependencyError(
-        "POLYNYA-LAKE-005",
-        f"the commit of {table.name} failed: {kind}: {first_line(error)}",
-        where=table.name,
-        state="the table was read again and holds nothing of this step",
-        fix="check that the catalog and the warehouse can be reached, then run again",
-    )
-
-
-def _expired(table: IcebergTable, why: str) -> StaleStepError:
-    """The error of a step whose first snapshot somebody else has expired meanwhile."""
-    return StaleStepError(
-        "POLYNYA-LAKE-050",
-        f"the snapshot that a step of {table.name} was computed from has expired meanwhile",
-        where=table.name,
-        why=why.split("\n", maxsplit=1)[0],
-        state="nothing of this step was written; a run takes it again at once",
-        fix="let the engine that expires snapshots of this table keep them for longer than the "
-        "longest apply, or leave expiry to Polynya",
+    return machine_error(error) or COMMIT_FAILED(
+        where=table.name, table=table.name, kind=kind, reason=first_line(error)
     )

@@ -20,7 +20,7 @@ from polynya.lake.iceberg.files import DataFile, DeleteFile, Slot
 from polynya.lake.iceberg.reading import KEPT, each_read, is_read_by
 from polynya.lake.iceberg.table import IcebergTable, ThroughJava
 from polynya.lake.iceberg.writing import new_location, put_file, write_position_deletes
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.lake import FOREIGN_DELETES
 from polynya.model.headers import Partition
 from polynya.observe.trace import span
 from polynya.store.data_files import ReadFiles
@@ -170,7 +170,7 @@ def stage_deletes(
         return write_position_deletes(table, places, slots), []
     live = table.position_deletes(snapshot)
     if live is None:
-        raise other_deletes(table)
+        raise FOREIGN_DELETES(where=table.name, table=table.name)
     return _write_vectors(table, live, places, slots)
 
 
@@ -189,18 +189,6 @@ def _slots(
         for file in table.files(Partition(partition), snapshot)
     )
     return {file.path: file.slot for file in chain(live, add) if file.values is not None}
-
-
-def other_deletes(table: IcebergTable) -> OperationError:
-    """The error of a table of format v3 that somebody else gave deletes of another kind."""
-    return OperationError(
-        "POLYNYA-LAKE-023",
-        f"{table.name} has equality deletes, or position deletes that are no Parquet; "
-        "format v3 needs them in deletion vectors, and Polynya cannot put them there",
-        where=table.name,
-        state="nothing of this step was written; the table is as it was",
-        fix="rewrite these deletes with the engine that made them, or compact the table with it",
-    )
 
 
 @span("write deletes")

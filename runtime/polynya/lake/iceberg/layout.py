@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.formats.values.names import schema_problem
-from polynya.lake.errors import refused_columns
 from polynya.lake.iceberg.partitions import Spec
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError, PySparkException, SparkSession
 from polynya.model.config.dataset import Layout
 from polynya.model.config.layout import PartitionTerm, RowRetention, SortTerm, age_refusal
+from polynya.model.error_catalogue.lake import IMPOSSIBLE_COLUMNS
 from polynya.model.errors import ConfigError
 from polynya.model.headers import HEADERS, PARTITION
 from polynya.model.names import literal, quote
@@ -337,7 +337,7 @@ def grow_columns(
         return False
     problem = schema_problem(before, after)
     if problem is not None:
-        raise refused_columns(table.name, problem)
+        raise IMPOSSIBLE_COLUMNS(where=table.name, why=problem, table=table.name)
     update = table.java.updateSchema()
     growth = _Growth(spark, table.java.schema(), update)
     for name, new in changed.items():

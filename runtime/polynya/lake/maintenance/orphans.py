@@ -19,7 +19,7 @@ from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.maintenance.base import Limits, Outcome
 from polynya.lake.maintenance.snapshots import delete, reached_by
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.operation import FOLDER_LISTED_UNDER_OTHER_NAME
 from polynya.observe.trace import span
 from polynya.store.data_files import ListedFile
 
@@ -113,15 +113,8 @@ def _refuse_other_spelling(
     newest = [one for one in metadata.get("snapshots", ()) if one["snapshot-id"] == current]
     missing = {path for path in reached_by(table, newest).paths if _key(path) not in listed}
     if missing:
-        raise OperationError(
-            "POLYNYA-MNT-011",
-            f"{len(missing)} files of the current snapshot of {table.name} are not where its "
-            "folder was listed",
-            where=min(missing),
-            why=f"the folder is {root}",
-            state="nothing was deleted",
-            fix="`polynya verify` says whether the files are there; where they are, the folder is "
-            "reached by another name: remove its orphans by hand",
+        raise FOLDER_LISTED_UNDER_OTHER_NAME(
+            where=min(missing), why=f"the folder is {root}", count=len(missing), table=table.name
         )
 
 

@@ -37,7 +37,7 @@ from polynya.lake.iceberg.table import IcebergTable, ThroughJava
 from polynya.lake.maintenance.base import Limits, Outcome
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.warehouse.readers import SKEW, Reading
-from polynya.model.errors import InternalError
+from polynya.model.error_catalogue.operation import CLEANUP_OF_USED_FILE
 from polynya.observe.trace import span
 from polynya.store.data_files import ReadFiles
 
@@ -369,11 +369,4 @@ def _refuse_files_in_use(table: IcebergTable, paths: Iterable[str]) -> None:
     newest = [one for one in metadata.get("snapshots", ()) if one["snapshot-id"] == current]
     used = reached_by(table, newest).paths & set(paths)
     if used:
-        raise InternalError(
-            "POLYNYA-MNT-010",
-            f"the clean-up after an expiry of {table.name} would have deleted {len(used)} files "
-            "of the current snapshot",
-            where=min(used),
-            state="the snapshots have expired, and no file was deleted",
-            fix="report it with the metadata of the table; the files are removed as orphans later",
-        )
+        raise CLEANUP_OF_USED_FILE(where=min(used), count=len(used), table=table.name)

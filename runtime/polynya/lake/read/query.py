@@ -17,6 +17,8 @@ from polynya.lake.read.plans import why_refused
 from polynya.lake.read.values import Answer, json_rows
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
 from polynya.lake.spark.session import view_catalog
+from polynya.model.error_catalogue.entry import ErrorEntry
+from polynya.model.error_catalogue.operation import STATEMENT_NOT_ANSWERED
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.names import quote_path
 
@@ -81,17 +83,16 @@ def refuse_writing(statement: Statement) -> None:
 
 
 def unanswered(
-    statement: Statement, why: str, fix: str, *, code: str = "POLYNYA-QRY-001"
+    statement: Statement,
+    reason: str,
+    fix: str | None = None,
+    *,
+    entry: ErrorEntry[OperationError] = STATEMENT_NOT_ANSWERED,
 ) -> OperationError:
     """The error for a statement that was not answered."""
     text = statement.text if len(statement.text) <= 200 else statement.text[:200] + "…"
-    return OperationError(
-        code,
-        f"the statement was not answered: {why}",
-        where=f"{statement.place}: {text}" if statement.place else text,
-        state="no data was changed",
-        fix=fix,
-    )
+    where = f"{statement.place}: {text}" if statement.place else text
+    return entry(where=where, fix=fix, reason=reason)
 
 
 #: Views that a hint lists; a project may have hundreds.

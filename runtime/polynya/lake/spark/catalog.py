@@ -10,7 +10,7 @@ from polynya.lake.warehouse.catalogs import SQLITE, CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.warehouse import NO_TABLES_YET
 from polynya.model.names import S3Location
 
 if TYPE_CHECKING:
@@ -100,12 +100,8 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
         return GlueCatalog(CATALOG, **_glue_for_python(target))
     file = catalog_file(target)
     if not has_tables(target):
-        raise OperationError(
-            "POLYNYA-LAKE-008",
-            f"the target {target.name} has no tables yet",
-            where=str(file) if file is not None else f"target {target.name}",
-            state="nothing was run",
-            fix="`polynya run --once`",
+        raise NO_TABLES_YET(
+            where=str(file) if file is not None else f"target {target.name}", target=target.name
         )
     # Start-up time: SQLAlchemy, which a process with a JVM has no use for.
     from pyiceberg.catalog.sql import SqlCatalog

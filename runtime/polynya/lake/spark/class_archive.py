@@ -24,7 +24,8 @@ from pathlib import Path
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.jars import CORE, jar_paths, spark_jars_directory
 from polynya.lake.spark.java import JavaHome, find_java
-from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.error_catalogue.machine import NO_CLASS_ARCHIVE
+from polynya.model.errors import PolynyaError
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ def create_archive(java: JavaHome, jars: Sequence[str]) -> Path:
             options = [*_base_archive(java), f"-XX:ArchiveClassesAtExit={written}"]
             _train(java, jars, options, scratch)
             if not written.is_file():
-                raise _failure("the JVM wrote none", scratch)
+                raise NO_CLASS_ARCHIVE(where=os.fspath(scratch), reason="the JVM wrote none")
             written.replace(archive)
     return archive
 
@@ -102,7 +103,7 @@ def _train(java: JavaHome, jars: Sequence[str], options: Sequence[str], scratch:
         text=True, errors="replace", check=False,
     )  # fmt: skip
     if done.returncode != 0:
-        raise _failure(done.stdout.strip()[-600:], scratch)
+        raise NO_CLASS_ARCHIVE(where=os.fspath(scratch), reason=done.stdout.strip()[-600:])
 
 
 def _base_archive(java: JavaHome) -> list[str]:
@@ -120,19 +121,9 @@ def _base_archive(java: JavaHome) -> list[str]:
             dump = [os.fspath(java.executable), "-Xshare:dump", f"-XX:SharedArchiveFile={scratch}"]
             done = subprocess.run(dump, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                raise _failure(done.stderr.strip()[-600:], base)
+                raise NO_CLASS_ARCHIVE(where=os.fspath(base), reason=done.stderr.strip()[-600:])
             scratch.replace(base)
     return [f"-XX:SharedArchiveFile={base}"]
-
-
-def _failure(reason: str, where: Path) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-DEP-006",
-        f"the class archive cannot be made: {reason}",
-        where=os.fspath(where),
-        state="no data was touched; Polynya works without the archive and starts slower",
-        fix="run `make install` again; if it persists, report this message",
-    )
 
 
 def _directory() -> Path:

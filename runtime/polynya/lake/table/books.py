@@ -14,7 +14,7 @@ from polynya.formats.batch import AnyBatch
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ApplyState, CopyState
-from polynya.model.errors import InternalError
+from polynya.model.error_catalogue.lake import ROWS_DO_NOT_ADD_UP
 from polynya.model.headers import Partition
 
 
@@ -46,13 +46,12 @@ def booked(
         "rows_quarantined": quarantined,
     }
     if batch.rows_in != out + batch.rows_filtered + quarantined:
-        raise InternalError(
-            "POLYNYA-LAKE-007",
-            f"{batch.rows_in} records came in, {out} went out, {batch.rows_filtered} were filtered "
-            f"and {quarantined} quarantined: that does not add up",
+        raise ROWS_DO_NOT_ADD_UP(
             where=target.table.name,
-            state="nothing of this batch was committed",
-            fix="please report this; the landed files are untouched",
+            rows_in=batch.rows_in,
+            rows_out=out,
+            filtered=batch.rows_filtered,
+            quarantined=quarantined,
         )
     totals = Counter(state.books.totals)
     totals.update(figures)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import after_additions, after_renames
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.deletes import other_deletes, stage_deletes
+from polynya.lake.iceberg.deletes import stage_deletes
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.layout import (
     columns_in_use,
@@ -52,6 +52,7 @@ from polynya.lake.table.state import (
     stage_states,
 )
 from polynya.model.config.dataset import LAYOUT, Layout, ResolvedDataset
+from polynya.model.error_catalogue.lake import FOREIGN_DELETES
 from polynya.model.errors import ConflictError
 from polynya.model.headers import Partition
 from polynya.model.names import quote_path
@@ -67,7 +68,7 @@ def upgrade(table: IcebergTable, snapshot: int | None, format_version: int) -> N
     lacking = missing_bounds(table.properties())
     if table.format_version() < format_version:
         if snapshot is not None and table.position_deletes(snapshot) is None:
-            raise other_deletes(table)
+            raise FOREIGN_DELETES(where=table.name, table=table.name)
         lacking["format-version"] = str(format_version)
     if lacking:
         table.set_properties(lacking)

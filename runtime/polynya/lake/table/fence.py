@@ -11,6 +11,7 @@ import socket
 from uuid import uuid4
 
 from polynya.lake.table.state import Ownership
+from polynya.model.error_catalogue.lake import TABLE_TAKEN_OVER
 from polynya.model.errors import FencedError
 
 
@@ -53,16 +54,13 @@ def epoch_to_take(found: Ownership, *, owner: str, granted: int | None, table: s
 def refuse_overtaken(newest: Ownership, epoch: int, table: str) -> None:
     """Raise FencedError when a table that was taken under an epoch has a newer owner."""
     if newest.epoch > epoch:
-        raise FencedError(
-            "POLYNYA-LAKE-002",
-            f"{owner_in_words(newest.owner)} took {table} over "
-            f"(epoch {newest.epoch}, ours {epoch})",
-            epoch=newest.epoch,
-            owner=newest.owner,
+        raise TABLE_TAKEN_OVER(
             where=table,
-            state="nothing of this step was written; the other owner goes on",
-            fix="run this task in one process only",
-        )
+            owner=owner_in_words(newest.owner),
+            table=table,
+            epoch=newest.epoch,
+            our_epoch=epoch,
+        ).by(epoch=newest.epoch, owner=newest.owner)
 
 
 def epoch_found(error: BaseException) -> int:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from polynya.formats.batch import AnyBatch
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import contradicted, format_before
+from polynya.model.error_catalogue.lake import (
+    FORMAT_VERSION_LOWERED,
+    KEYS_CHANGED,
+    ORDER_CHANGED,
+    SECOND_TASK,
+)
 from polynya.model.errors import OperationError
 
 
@@ -24,13 +30,7 @@ def refuse_second_task(target: DatasetTable) -> None:
     """Two captures may hold tables of one name; only reading them shows it."""
     owner, task = target.state.copy.membership.task, target.dataset.task
     if owner is not None and owner != task:
-        raise OperationError(
-            "POLYNYA-LAKE-009",
-            f"{target.table.name} is filled by the task {owner}, and {task} wants to fill it too",
-            where=target.table.name,
-            state="nothing of this batch was copied; the table is as it was",
-            fix=f"give {task} a `prefix` or another `schema`, or the dataset another `name`",
-        )
+        raise SECOND_TASK(where=target.table.name, table=target.table.name, owner=owner, task=task)
 
 
 def refuse_other_order(target: DatasetTable) -> None:
@@ -39,13 +39,8 @@ def refuse_other_order(target: DatasetTable) -> None:
     found = contradicted(target.dataset, before) if has_rows(target) else []
     if found:
         name = found[0]
-        raise OperationError(
-            "POLYNYA-LAKE-020",
-            f"`{name}` of {target.dataset.name} was {before[name]} and now is another: "
-            "what was copied and what comes next cannot be put into one order",
-            where=target.table.name,
-            state="nothing of this batch was copied; the table is as it was",
-            fix=f"set the old `{name}` again, or give the dataset a new name to build a new table",
+        raise ORDER_CHANGED(
+            where=target.table.name, setting=name, dataset=target.dataset.name, old=before[name]
         )
 
 
@@ -54,14 +49,8 @@ def refuse_older_format(target: DatasetTable) -> None:
     before = format_before(target.state.copy.settings)
     wanted = target.dataset.kept.format_version
     if wanted < before:
-        raise OperationError(
-            "POLYNYA-LAKE-022",
-            f"`format_version` of {target.dataset.name} was {before} and now is {wanted}: "
-            "a table does not go back to an older version",
-            where=target.table.name,
-            state="nothing was written; the table is as it was",
-            fix=f"set `format_version: {before}` again, or give the dataset a new name to build "
-            "a new table",
+        raise FORMAT_VERSION_LOWERED(
+            where=target.table.name, dataset=target.dataset.name, old=before, new=wanted
         )
 
 
@@ -75,12 +64,8 @@ def agreed_keys(target: DatasetTable, batch: AnyBatch) -> tuple[str, ...]:
     known = target.known_keys()
     keys = batch.keys or known
     if has_rows(target) and known != keys:
-        raise OperationError(
-            "POLYNYA-LAKE-010",
-            f"the keys of {target.dataset.name} were {list(known)} and now are {list(keys)}",
-            where=target.table.name,
-            state="nothing of this batch was copied; the table is as it was",
-            fix="set the old keys again, or give the dataset a new name to build a new table",
+        raise KEYS_CHANGED(
+            where=target.table.name, dataset=target.dataset.name, old=list(known), new=list(keys)
         )
     return keys
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.table.fence import refuse_overtaken
 from polynya.lake.table.state import TableState, read_state
+from polynya.model.error_catalogue.lake import FILES_CHANGED_BY_ENGINE
 from polynya.model.errors import ConflictError, StaleStepError
 
 
@@ -26,14 +27,8 @@ def refuse_stale(table: IcebergTable, before: TableState, refused: ConflictError
     found = read_state(table)
     if found.snapshot == before.snapshot or _marks(found) != _marks(before):
         return
-    raise StaleStepError(
-        "POLYNYA-LAKE-051",
-        f"another engine changed files of {table.name} that this step works on",
-        where=table.name,
-        why=refused.message,
-        state="nothing of this step was written; a run takes it again at once",
-        fix="nothing, unless it happens often: then leave compaction of this table to Polynya, "
-        "or let the other engine leave the partition `asset_state` alone",
+    raise FILES_CHANGED_BY_ENGINE(
+        where=table.name, why=refused.message, table=table.name
     ) from refused
 
 

@@ -21,7 +21,13 @@ from polynya.lake.iceberg.writing import stage
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import CopyState
-from polynya.model.errors import InternalError, OperationError
+from polynya.model.error_catalogue.lake import (
+    KEY_TYPE_FIXED,
+    LAYOUT_COLUMN_TYPE_FIXED,
+    REWRITE_DOES_NOT_ADD_UP,
+    VALUES_DO_NOT_FIT,
+)
+from polynya.model.errors import OperationError
 from polynya.model.headers import WITH_DATA
 from polynya.model.names import quote
 from polynya.model.promotion import is_rewritable
@@ -104,26 +110,15 @@ def refuse_order(target: DatasetTable, names: Collection[str]) -> None:
     fixed = {*target.known_keys(), *target.dataset.events.sequence_by}
     found = next((name for name in names if name in fixed), None)
     if found is not None:
-        raise OperationError(
-            "POLYNYA-LAKE-026",
-            f"{found} is in `keys` or `sequence_by` of {target.dataset.name}: its type stays",
-            where=target.table.name,
-            state="nothing was changed",
-            fix="take the declared type back, or give the dataset a new name to build a new table",
-        )
+        raise KEY_TYPE_FIXED(where=target.table.name, column=found, dataset=target.dataset.name)
 
 
 def _refuse_laid_out(target: DatasetTable, names: Collection[str]) -> None:
     """Raise OperationError where files are, or were, parted or sorted by a column."""
     found = next(iter(columns_in_use(target.table) & {*names}), None)
     if found is not None:
-        raise OperationError(
-            "POLYNYA-LAKE-055",
-            f"files of {target.dataset.name} are, or were, parted or sorted by {found}: "
-            "its type stays",
-            where=target.table.name,
-            state="nothing was changed",
-            fix="take the declared type back, or give the dataset a new name to build a new table",
+        raise LAYOUT_COLUMN_TYPE_FIXED(
+            where=target.table.name, column=found, dataset=target.dataset.name
         )
 
 
@@ -150,15 +145,14 @@ def _unfit(target: DatasetTable, change: _Change, count: int) -> OperationError:
         f"AND {change.lacks_value} LIMIT {_EXAMPLES}"
     )
     examples = ", ".join(sorted(repr(row[0][:60]) for row in rows.collect()))
-    return OperationError(
-        "POLYNYA-LAKE-024",
-        f"{change.name} of {target.dataset.relations.current} cannot become {change.new}: "
-        f"{count:,} stored value{'s' if count > 1 else ''} of the type {change.old} would not stay "
-        f"the same, such as {examples}",
+    return VALUES_DO_NOT_FIT(
         where=target.table.name,
-        state="nothing was changed; the column is as it was",
-        fix="choose a type that holds these values, or give the dataset a new name, which reads "
-        "all that has landed",
+        column=change.name,
+        relation=target.dataset.relations.current,
+        old=change.old,
+        new=change.new,
+        count=count,
+        examples=examples,
     )
 
 
@@ -173,12 +167,8 @@ def _refuse_missing(target: DatasetTable, rows: int, staged: list[DataFile]) -> 
     written = sum(file.rows for file in staged)
     if written != rows:
         target.table.drop_files(file.path for file in staged)
-        raise InternalError(
-            "POLYNYA-LAKE-025",
-            f"{rows:,} rows of {target.table.name} were to be written again, and {written:,} were",
-            where=target.table.name,
-            state="nothing was changed",
-            fix="please report this; the table is as it was",
+        raise REWRITE_DOES_NOT_ADD_UP(
+            where=target.table.name, table=target.table.name, rows=rows, written=written
         )
 
 

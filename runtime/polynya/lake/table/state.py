@@ -27,7 +27,7 @@ from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.iceberg.writing import write_rows
 from polynya.model.config.dataset import ReloadMode
-from polynya.model.errors import InternalError
+from polynya.model.error_catalogue.lake import TWO_STATES
 from polynya.model.headers import (
     APPLY_CHANGE_IDENTIFIER,
     COPY_CHANGE_IDENTIFIER,
@@ -426,11 +426,11 @@ def read_state(table: IcebergTable) -> TableState:
     for file, (kind, text) in ((one, row) for one in found for row in _read_rows(table, one)):
         if kind == "copy":
             if copy_file is not None:
-                raise _doubled(table)
+                raise TWO_STATES(where=table.name, table=table.name)
             copy, copy_file = CopyState.from_json(text), file
         else:
             if apply_file is not None:
-                raise _doubled(table)
+                raise TWO_STATES(where=table.name, table=table.name)
             apply, apply_file = ApplyState.from_json(text), file
     return TableState(snapshot, copy, apply, copy_file, apply_file)
 
@@ -483,13 +483,3 @@ def _read_rows(table: IcebergTable, file: DataFile) -> list[tuple[str, str]]:
         ("copy" if row.get(COPY_CHANGE_IDENTIFIER) is not None else "apply", str(row[STATE]))
         for row in rows
     ]
-
-
-def _doubled(table: IcebergTable) -> InternalError:
-    return InternalError(
-        "POLYNYA-LAKE-006",
-        f"{table.name} holds two state rows of one kind",
-        where=table.name,
-        state="nothing was written; the table was changed by something that is not Polynya",
-        fix="roll the table back to the snapshot before that change",
-    )

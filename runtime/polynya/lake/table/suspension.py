@@ -22,18 +22,23 @@ from polynya.lake.table.books import discounted
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import CopyState, Decisions, Suspension
 from polynya.model import headers as h
-from polynya.model.errors import OperationError, SuspendedError, TaskStoppedError
+from polynya.model.error_catalogue.lake import (
+    DATASET_SUSPENDED,
+    NOT_SUSPENDED,
+    TASK_STOPPED_BY_POLICY,
+)
+from polynya.model.errors import OperationError, SuspendedError
 from polynya.model.headers import Partition
 
 #: What `polynya dataset resume --accept` lets the next batch quarantine once.
 CAUSE = "bad_record"
 
-#: By cause, what to do where that is more than a word.
-_FIXES: Final = {
-    "change_key": "{resume} with `--accept ignore` if the keys of the table still tell all rows "
-    "apart; otherwise give the dataset another `name`, with `keys`, which builds a new table",
-    "restart_log": "{resume} with `--accept propagate` if the log began again (failover, reset, "
-    "restore): what follows then comes after all that was before; `--accept ignore` if it did not",
+#: What to do about a suspension, by its cause, where the entry of the error does not suffice.
+_FIX_BY_CAUSE: Final = {
+    "change_key": "run {resume} with `--accept ignore` if the keys of the table still identify all "
+    "rows; otherwise give the dataset another `name`, with `keys`, to build a new table",
+    "restart_log": "run {resume} with `--accept propagate` if the log restarted (failover, reset, "
+    "restore): later events then sort after all earlier ones; `--accept ignore` if it did not",
 }
 
 
@@ -62,13 +67,7 @@ def resume(target: DatasetTable, accepted: Mapping[str, str]) -> Suspension:
     target.take_over()
     suspension = target.state.copy.decisions.suspended
     if suspension is None:
-        raise OperationError(
-            "POLYNYA-LAKE-019",
-            f"{target.table.name} is not suspended",
-            where=target.table.name,
-            state="nothing was changed",
-            fix="`polynya status` shows which datasets are",
-        )
+        raise NOT_SUSPENDED(where=target.table.name, table=target.table.name)
     decisions = Decisions(suspended=None, accepted=dict(accepted))
     state = replace(target.state.copy, decisions=decisions)
     target.commit_copy_state(state, "resume")
@@ -85,15 +84,15 @@ def refuse_suspended(target: DatasetTable) -> None:
 def suspended_error(target: DatasetTable, suspension: Suspension) -> SuspendedError:
     """What a run says of a suspended dataset."""
     dataset = target.dataset
-    return SuspendedError(
-        "POLYNYA-LAKE-017",
-        f"{dataset.relations.current} is suspended since {suspension.since[:19]}Z: "
-        f"{suspension.reason}",
+    resume = f"`polynya dataset resume {dataset.task} {dataset.name}`"
+    fix = _FIX_BY_CAUSE.get(suspension.cause)
+    return DATASET_SUSPENDED(
         where=suspension.where,
-        state="what was copied before is applied and can be queried; its later files are not read",
-        fix=_FIXES.get(suspension.cause, "decide, then {resume}").format(
-            resume=f"`polynya dataset resume {dataset.task} {dataset.name}`"
-        ),
+        relation=dataset.relations.current,
+        since=f"{suspension.since[:19]}Z",
+        reason=suspension.reason,
+        fix=fix and fix.format(resume=resume),
+        resume=resume,
     )
 
 
@@ -158,12 +157,13 @@ def held_at(target: DatasetTable, found: BadRecordError) -> OperationError:
 
 def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
     dataset = target.dataset
-    return TaskStoppedError(
-        "POLYNYA-LAKE-018",
-        f"{dataset.relations.current}: {reason}, and `on_bad_record` is `stop`",
+    return TASK_STOPPED_BY_POLICY(
         where=place,
-        state="the files before this one were copied; it and later ones stay where they are",
+        state="the files before this one were copied; it and later files stay where they are",
         fix="fix the file, or change `on_bad_record` of the dataset, and run again",
+        subject=dataset.relations.current,
+        reason=reason,
+        policy="on_bad_record",
     )
 
 

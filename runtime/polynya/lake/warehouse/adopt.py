@@ -35,6 +35,12 @@ from polynya.lake.warehouse.check import (
     version_of,
 )
 from polynya.model.config.target import ResolvedTarget
+from polynya.model.error_catalogue.warehouse import (
+    CATALOG_DAMAGED,
+    CATALOG_NOT_LOCAL,
+    TABLE_FILE_MISSING,
+    TABLE_NOT_IN_WAREHOUSE,
+)
 from polynya.model.errors import OperationError, PolynyaError
 
 _POSITION_DELETES: Final = 1
@@ -56,13 +62,12 @@ class _Move:
         """A location of the table, in the present folder."""
         found, root = plain_path(location), plain_path(self.before)
         if found is None or root is None or not found.is_relative_to(root):
-            raise OperationError(
-                "POLYNYA-LAKE-044",
-                "a file of the table lies outside of its folder",
+            raise TABLE_NOT_IN_WAREHOUSE(
+                "a file of the table is outside its folder",
                 where=location,
                 why=f"the table is in {self.after}",
-                state="nothing was changed",
-                fix="copy the whole warehouse to where it was, and set `warehouse` to that folder",
+                fix="copy the whole warehouse to its former location, and set `warehouse` to that "
+                "folder",
             )
         return str(self.after / found.relative_to(root))
 
@@ -176,12 +181,11 @@ def _beside(file: Path) -> Path:
 
 
 def _not_there(file: Path) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-043",
-        "a file of the table is missing, or is not whole",
+    return TABLE_FILE_MISSING(
+        "a file of the table is missing or incomplete",
         where=str(file),
         state="nothing was changed",
-        fix="copy the whole warehouse again, while nothing works in it",
+        fix="copy the whole warehouse again while nothing works in it",
     )
 
 
@@ -218,7 +222,11 @@ def adopt(target: ResolvedTarget, catalog: str) -> Adopted:
         folder = warehouse / entry.namespace / entry.name
         found = _metadata_of(entry, folder)
         if found is None and not entry.is_view:
-            raise _not_here(entry, folder)
+            raise TABLE_NOT_IN_WAREHOUSE(
+                where=str(folder),
+                why=f"the catalog has it at {entry.metadata}",
+                table=entry.full_name,
+            )
         home = None if found is None else at_home(found, folder)
         if home is None or plain_path(entry.metadata) != home:
             changed[entry] = home
@@ -239,7 +247,7 @@ def repair(target: ResolvedTarget, catalog: str) -> Adopted:
     try:
         known = entries(file, catalog)
     except PolynyaError as error:
-        if error.code != "POLYNYA-LAKE-040":
+        if error.code != CATALOG_DAMAGED.code:
             raise
         known, aside = [], _put_aside(file)
     if known:
@@ -256,13 +264,7 @@ def repair(target: ResolvedTarget, catalog: str) -> Adopted:
 def _local(target: ResolvedTarget) -> tuple[Path, Path]:
     file, warehouse = catalog_file(target), target.warehouse
     if file is None or not isinstance(warehouse, Path):
-        raise OperationError(
-            "POLYNYA-LAKE-046",
-            f"the catalog of the target {target.name} is no file on this machine",
-            where=f"target {target.name}",
-            state="nothing was changed",
-            fix="see to the catalog with the tools of its own",
-        )
+        raise CATALOG_NOT_LOCAL(where=f"target {target.name}", target=target.name)
     return file, warehouse
 
 
@@ -292,15 +294,4 @@ def _told(changed: dict[CatalogEntry, Path | None]) -> Adopted:
         tables=names([one for one in kept if not one.is_view]),
         views=names([one for one in kept if one.is_view]),
         dropped=names([one for one, home in changed.items() if home is None]),
-    )
-
-
-def _not_here(entry: CatalogEntry, folder: Path) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-044",
-        f"the table {entry.full_name} is not in this warehouse",
-        where=str(folder),
-        why=f"the catalog has it at {entry.metadata}",
-        state="nothing was changed",
-        fix="copy the whole warehouse; or set `warehouse` of the target to where the tables are",
     )

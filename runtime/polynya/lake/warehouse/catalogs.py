@@ -13,9 +13,15 @@ from urllib.parse import quote
 
 import pg8000.native
 
-from polynya.lake.server_errors import refused, unreachable
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.errors import ConflictError, DependencyError
+from polynya.model.error_catalogue.machine import ACCESS_DENIED
+from polynya.model.error_catalogue.warehouse import (
+    CATALOG_DAMAGED,
+    CATALOG_DATABASE_UNREACHABLE,
+    CATALOG_LOGIN_REFUSED,
+    WAREHOUSE_IN_USE,
+)
+from polynya.model.errors import DependencyError
 from polynya.model.names import PostgresAddress
 
 SQLITE: Final = "jdbc:sqlite:"
@@ -110,13 +116,7 @@ def change_entries(
                     (str(metadata), *key),
                 )
             if done.rowcount != 1:
-                raise ConflictError(
-                    "POLYNYA-LAKE-045",
-                    f"somebody committed to {entry.full_name} meanwhile",
-                    where=str(file),
-                    state="the catalog is as it was",
-                    fix="end what works in this warehouse, then do it again",
-                )
+                raise WAREHOUSE_IN_USE(where=str(file), table=entry.full_name)
         database.execute(
             "UPDATE iceberg_namespace_properties SET property_value = "
             "? || substr(property_value, ?) WHERE catalog_name = ? AND property_key = 'location' "
@@ -155,37 +155,20 @@ def _opened(file: Path, *, mode: str = "rw") -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(uri, uri=True, timeout=_FILE_PATIENCE)) as database:
             yield database
     except sqlite3.OperationalError as error:
-        raise _unusable(file, f"cannot be used: {error}") from error
+        raise ACCESS_DENIED(
+            f"the catalog file cannot be used: {error}",
+            where=str(file),
+            state="nothing was started; the tables are unchanged",
+            fix="check the permissions of the file and its folder, and the free space on the disk",
+        ) from error
     except sqlite3.DatabaseError as error:
-        raise damaged(file, str(error)) from error
+        raise CATALOG_DAMAGED(where=str(file), why=str(error)) from error
 
 
 def _refuse_damaged(database: sqlite3.Connection, file: Path) -> None:
     (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise damaged(file, " ".join(str(verdict).split()))
-
-
-def damaged(file: Path | str, why: str) -> DependencyError:
-    """The error for a catalog file that is none, or is not whole."""
-    return DependencyError(
-        "POLYNYA-LAKE-040",
-        "the catalog file is damaged, or is no catalog",
-        where=str(file),
-        why=why,
-        state="nothing was started; the tables are in the warehouse as they were",
-        fix="`polynya doctor --repair` puts it aside and registers the tables again",
-    )
-
-
-def _unusable(file: Path, why: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-DEP-010",
-        f"the catalog file {why}",
-        where=str(file),
-        state="nothing was started; the tables are as they were",
-        fix="see to the permissions of the file and its folder, and to the room on the disk",
-    )
+        raise CATALOG_DAMAGED(where=str(file), why=" ".join(str(verdict).split()))
 
 
 #: Seconds until a server that does not answer is given up.
@@ -265,5 +248,5 @@ def _failed(address: PostgresAddress, error: Exception) -> DependencyError:
     if isinstance(said, dict):
         code, why = str(said.get("C", "")), str(said.get("M", ""))
     if code.startswith(_REFUSED):
-        return refused(address.text, why)
-    return unreachable(address.text, why)
+        return CATALOG_LOGIN_REFUSED(where=address.text, why=why)
+    return CATALOG_DATABASE_UNREACHABLE(where=address.text, why=why)

@@ -13,6 +13,14 @@ from typing import Any, Final
 
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, entries
 from polynya.model.config.target import ResolvedTarget
+from polynya.model.error_catalogue.machine import ACCESS_DENIED, DISK_FULL
+from polynya.model.error_catalogue.warehouse import (
+    CATALOG_LOST,
+    METADATA_FILE_MISSING_FIX,
+    TABLE_FILE_MISSING,
+    TABLES_IN_OTHER_WAREHOUSE,
+    WAREHOUSE_REMOVED,
+)
 from polynya.model.errors import (
     ConfigError,
     ConflictError,
@@ -41,15 +49,7 @@ def cause_of(failure: PolynyaError, target: ResolvedTarget, catalog: str) -> Pol
     except PolynyaError as damaged:
         return damaged
     what = "is empty" if file.exists() else "is gone"
-    found = DependencyError(
-        "POLYNYA-DEP-017",
-        f"the catalog {what}: somebody removed the warehouse, or a part of it, meanwhile",
-        where=str(file),
-        why=failure.message,
-        state="nothing of this step was written; what was in the folder is gone with it",
-        fix="end the run. If only the catalog is gone, `polynya doctor --repair` registers the "
-        "tables again; else put the folder back from a backup, or begin anew with `polynya run`",
-    )
+    found = WAREHOUSE_REMOVED(where=str(file), why=failure.message, is_what=what)
     found.__cause__ = failure
     return found
 
@@ -163,14 +163,23 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
     known = sorted(known, key=lambda one: one.is_view)
     away = [one for one in known if not lies_in(one.metadata, warehouse)]
     if away:
-        raise _elsewhere(away, warehouse)
+        raise TABLES_IN_OTHER_WAREHOUSE(
+            where=away[0].metadata,
+            why=f"the warehouse of the target is {warehouse}",
+            tables=_names(away),
+        )
 
 
 def refuse_incomplete(target: ResolvedTarget, catalog: str) -> None:
     """Raise when metadata of tables is missing. A run continues with its other tables."""
     gone = [one for one in entries_of(target, catalog) if _is_gone(one.metadata)]
     if gone:
-        raise _without_metadata(gone)
+        raise TABLE_FILE_MISSING(
+            f"files of {_names(gone)} are missing",
+            where=gone[0].metadata,
+            state="other tables are not affected",
+            fix=METADATA_FILE_MISSING_FIX,
+        )
 
 
 def _is_gone(location: str) -> bool:
@@ -184,43 +193,15 @@ def _names(found: Sequence[CatalogEntry]) -> str:
 
 
 def _lost(file: Path | None, target: ResolvedTarget, warehouse: Path) -> OperationError:
-    what = "is empty" if file is None or file.exists() else "is not there"
-    back = (
-        "put the file back, or let `polynya doctor --repair` register the tables again"
-        if file is not None
-        else "restore the database, or name the one that has the tables"
-    )
-    return OperationError(
-        "POLYNYA-LAKE-041",
-        f"the catalog {what}, and its warehouse holds tables",
-        where=str(file) if file is not None else f"target {target.name}",
-        state="nothing was started; the tables are as they were",
-        fix=f"{back}; to begin from scratch remove {warehouse}",
-    )
-
-
-def _elsewhere(away: Sequence[CatalogEntry], warehouse: Path) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-042",
-        f"{_names(away)} {'lies' if len(away) == 1 else 'lie'} in another warehouse: "
-        "this one was copied or moved",
-        where=away[0].metadata,
-        why=f"the warehouse of the target is {warehouse}",
-        state="nothing was started; the tables are as they were, here and there",
-        fix="`polynya adopt` makes the tables in this folder its own; to go on with those there, "
-        "set `warehouse` of the target",
-    )
-
-
-def _without_metadata(gone: Sequence[CatalogEntry]) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-043",
-        f"files of {_names(gone)} are missing",
-        where=gone[0].metadata,
-        state="the other tables are not concerned",
-        fix="put the file back from a backup, or let `polynya doctor --repair` go back to the "
-        "newest metadata that is there",
-    )
+    if file is None:
+        fix = "restore the database, or name the one that has the tables; to start from scratch, "
+        return CATALOG_LOST(
+            where=f"target {target.name}",
+            fix=f"{fix}remove {warehouse}",
+            is_what="is empty",
+        )
+    is_what = "is empty" if file.exists() else "is missing"
+    return CATALOG_LOST(where=str(file), is_what=is_what, warehouse=warehouse)
 
 
 #: Error numbers of a full disk.
@@ -249,29 +230,5 @@ def refuse_unwritable(folder: Path) -> None:
 def unwritable(where: str, error: OSError) -> DependencyError:
     """The error for a place that accepts no file, from the system's message."""
     if error.errno in NO_ROOM:
-        return no_room(where, error.strerror)
-    return no_access(where, error.strerror or str(error))
-
-
-def no_room(where: str | None, why: str | None) -> DependencyError:
-    """The error for a full disk."""
-    return DependencyError(
-        "POLYNYA-DEP-011",
-        "there is no room left on the disk",
-        where=where,
-        why=why,
-        state="as after the last completed commit; every commit is atomic",
-        fix="make room, then run again",
-    )
-
-
-def no_access(where: str | None, why: str) -> DependencyError:
-    """The error for a folder or a file that the system does not let us use."""
-    return DependencyError(
-        "POLYNYA-DEP-010",
-        "the system refuses access to a file or a folder",
-        where=where,
-        why=why,
-        state="as after the last completed commit; every commit is atomic",
-        fix="see to the permissions and to how the disk is mounted, or choose another folder",
-    )
+        return DISK_FULL(where=where, why=error.strerror)
+    return ACCESS_DENIED(where=where, why=error.strerror or str(error))

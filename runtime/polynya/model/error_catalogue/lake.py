@@ -286,7 +286,7 @@ DATASET_SUSPENDED = ErrorEntry(
     title="a dataset is suspended",
     message="{relation} has been suspended since {since}: {reason}",
     state="earlier batches are applied and can be queried; later files are not read",
-    fix="decide, then run {resume}",
+    fix="decide, then {resume}",
     page="A policy of the dataset requires a decision, or an operator suspended it. Nothing of "
     "that batch was copied, its files stay where they are, and the other datasets continue. For a "
     "bad record, the files before its file were copied, and nothing after them. Decide, and change "

@@ -46,7 +46,7 @@ JAR_MISSING = ErrorEntry(
     DependencyError,
     "POLYNYA-DEP-003",
     title="a jar is missing from POLYNYA_JARS",
-    message="the folder that POLYNYA_JARS names does not contain {file_name}",
+    message="{file_name} is not in the folder that POLYNYA_JARS names",
     state=_NOTHING_STARTED,
     fix="put {coordinates} there (SHA-256 {sha256}), or unset POLYNYA_JARS",
     page="While POLYNYA_JARS is set, nothing is downloaded: its folder must hold every jar under "
@@ -56,7 +56,7 @@ JAR_NOT_PINNED = ErrorEntry(
     DependencyError,
     "POLYNYA-DEP-004",
     title="a jar is not the pinned one",
-    message="{file_name} differs from the jar that the lock file pins: SHA-256 {found_sha256}, "
+    message="{file_name} is not the jar that the lock file pins: SHA-256 {found_sha256}, "
     "expected {sha256}; {found_size} bytes, expected {size}",
     state="the jar was not loaded; nothing was started; no data was touched",
     fix="delete the file and run `make install`; if the error persists, the repository serves "

@@ -7,6 +7,11 @@ from typing import Final
 from polynya.model.error_catalogue.entry import ErrorEntry
 from polynya.model.errors import ConflictError, DependencyError, OperationError
 
+#: The fix of `TABLE_FILE_MISSING` where the file is metadata.
+METADATA_FILE_MISSING_FIX: Final = (
+    "put the file back from a backup, or run `polynya doctor --repair` to go back to the newest "
+    "metadata that exists"
+)
 _NOTHING_STARTED: Final = "nothing was started; the tables are unchanged"
 
 NO_TABLES_YET = ErrorEntry(
