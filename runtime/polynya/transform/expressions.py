@@ -15,6 +15,12 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
+from polynya.model.error_catalogue.expressions import (
+    EXPRESSION_TOO_LARGE,
+    FUNCTION_NOT_ALLOWED,
+    NOT_ALLOWED_IN_EXPRESSION,
+    QUERY_IN_EXPRESSION,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.names import literal, shown
 from polynya.model.types import Array, DataType, MapType, Struct, Void
@@ -141,7 +147,7 @@ def _checked(text: str, where: str | None) -> tuple[str, frozenset[str]]:
             _check_node(node, where)
         sql = _generate(tree)
     except RecursionError:
-        raise refuse("POLYNYA-EXP-006", "nested too deep", where) from None
+        raise refuse(EXPRESSION_TOO_LARGE, "nested too deep", where) from None
     return sql, frozenset(_columns(nodes))
 
 
@@ -158,18 +164,18 @@ def _columns(nodes: list[exp.Expr]) -> Iterator[str]:
 
 def _check_node(node: exp.Expr, where: str | None) -> None:
     if isinstance(node, _QUERIES):
-        raise refuse("POLYNYA-EXP-003", "sub-queries and tables are not allowed", where)
+        raise refuse(QUERY_IN_EXPRESSION, "sub-queries and tables are not allowed", where)
     if isinstance(node, exp.Anonymous):
         check_call(node, where)
     elif isinstance(node, exp.Column):
         _check_column(node, where)
     elif isinstance(node, exp.DataType) and node.this == exp.DType.USERDEFINED:
-        raise refuse("POLYNYA-EXP-005", "unknown type in a cast", where)
+        raise refuse(NOT_ALLOWED_IN_EXPRESSION, "unknown type in a cast", where)
     elif isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
-        raise refuse("POLYNYA-EXP-003", "sub-queries and tables are not allowed", where)
+        raise refuse(QUERY_IN_EXPRESSION, "sub-queries and tables are not allowed", where)
     elif type(node) not in _ALLOWED_NODES:
         raise refuse(
-            "POLYNYA-EXP-005",
+            NOT_ALLOWED_IN_EXPRESSION,
             f"{type(node).__name__.lower()} is not allowed here",
             where,
             node.meta.get("start"),
@@ -179,16 +185,16 @@ def _check_node(node: exp.Expr, where: str | None) -> None:
 def _check_column(column: exp.Column, where: str | None) -> None:
     parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
     if len(parts) != len(column.parts):
-        raise refuse("POLYNYA-EXP-005", "`*` is not allowed here", where)
+        raise refuse(NOT_ALLOWED_IN_EXPRESSION, "`*` is not allowed here", where)
     if not all(part.name for part in parts):
-        raise refuse("POLYNYA-EXP-005", "a column name is empty", where)
+        raise refuse(NOT_ALLOWED_IN_EXPRESSION, "a column name is empty", where)
     first, position = parts[0], parts[0].meta.get("start")
     if (
         len(parts) > 1
         and first.name.lower() in _FILE_FORMATS
         and "/" in "".join(part.name for part in parts[1:])
     ):
-        raise refuse("POLYNYA-EXP-003", "paths as tables are not allowed", where, position)
+        raise refuse(QUERY_IN_EXPRESSION, "paths as tables are not allowed", where, position)
     if not first.quoted and first.name.lower().startswith(_CLOCKS):
         # Spark would fall back to the function of that name, which is not the same on every run.
         raise _clock(first.name, where, position)
@@ -196,7 +202,7 @@ def _check_column(column: exp.Column, where: str | None) -> None:
 
 def _clock(name: str, where: str | None, position: int | None) -> ConfigError:
     message = f"{shown(name)} is not allowed: it differs on every run; quote it if it is a column"
-    return refuse("POLYNYA-EXP-004", message, where, position)
+    return refuse(FUNCTION_NOT_ALLOWED, message, where, position)
 
 
 def path_of(text: str) -> tuple[str, ...] | None:

@@ -17,7 +17,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.expressions import INVALID_ARRAY_PATH, TWO_ARRAYS_MAKE_ROWS
 from polynya.model.names import quote, shown
 from polynya.transform.expressions import expression_columns
 from polynya.transform.parsing import refuse
@@ -97,7 +97,7 @@ def flattened(text: str, where: str | None = None) -> Flat:
         if chain is None:
             if _is_pair(tokens, index):
                 raise refuse(
-                    "POLYNYA-EXP-008", "`[]` has no path of names before it", where,
+                    INVALID_ARRAY_PATH, "`[]` has no path of names before it", where,
                     tokens[index].start,
                 )  # fmt: skip
             index += 1
@@ -165,7 +165,7 @@ def _place(
     if chain.names or not closed:
         path = str(chain.path)
         raise refuse(
-            "POLYNYA-EXP-008", f"`{_CALL}` takes an array path only, such as {shown(path)}", where,
+            INVALID_ARRAY_PATH, f"`{_CALL}` takes an array path only, such as {shown(path)}", where,
             tokens[first].start,
         )  # fmt: skip
     return first - 2, end, quote(ordinal_column(depth))
@@ -221,12 +221,5 @@ def array_of(places: Iterable[tuple[str, Flat]]) -> ArrayPath | None:
             if longest is None or longest.leads_to(path):
                 longest, first = path, where
             elif not path.leads_to(longest):
-                raise ConfigError(
-                    "POLYNYA-MAP-001",
-                    f"`{path}` makes rows of another array than `{longest}` at {first}",
-                    where=where,
-                    state="nothing was read",
-                    fix="make rows of one of the two only: keep the other as an array, or read the "
-                    "files by a second dataset",
-                )
+                raise TWO_ARRAYS_MAKE_ROWS(where=where, path=path, other=longest, place=first)
     return longest

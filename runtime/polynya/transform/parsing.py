@@ -21,6 +21,18 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.entry import ErrorEntry
+from polynya.model.error_catalogue.expressions import (
+    ARGUMENT_NOT_LITERAL,
+    COMMENT_IN_EXPRESSION,
+    EXPRESSION_NOT_SQL,
+    EXPRESSION_TOO_LARGE,
+    FUNCTION_NOT_ALLOWED,
+    FUNCTION_NOT_COMPUTABLE,
+    NOT_ONE_EXPRESSION,
+    QUERY_IN_EXPRESSION,
+    WRONG_ARGUMENT_COUNT,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.names import quote, shown
 from polynya.model.types import BIGINT, BOOLEAN, INT, STRING, TIMESTAMP, DataType, Decimal, Void
@@ -78,15 +90,17 @@ class PlainParser(SparkParser):
     }
 
 
-def refuse(code: str, message: str, where: str | None, position: int | None = None) -> ConfigError:
+def refuse(
+    entry: ErrorEntry[ConfigError],
+    message: str,
+    where: str | None,
+    position: int | None = None,
+    *,
+    fix: str | None = None,
+) -> ConfigError:
     """Make the error of an expression; `position` is the 0-based offset in its text."""
     at = "" if position is None else f" at position {position + 1}"
-    return ConfigError(
-        code,
-        f"expression: {message}{at}",
-        where=where,
-        state="nothing was read or written with this expression",
-    )
+    return entry(f"expression: {message}{at}", where=where, fix=fix)
 
 
 def parse(text: str, where: str | None) -> exp.Expr:
@@ -100,12 +114,12 @@ def parse(text: str, where: str | None) -> exp.Expr:
         problem = _CLASS.sub(r"missing for \1", str(details.get("description", "syntax error")))
         at = f"line {details.get('line', 1)}, column {details.get('col', 1)}"
         raise refuse(
-            "POLYNYA-EXP-001", f"not valid SQL: {problem.rstrip('.')} ({at})", where
+            EXPRESSION_NOT_SQL, f"not valid SQL: {problem.rstrip('.')} ({at})", where
         ) from None
     except RecursionError:
-        raise refuse("POLYNYA-EXP-006", "nested too deep", where) from None
+        raise refuse(EXPRESSION_TOO_LARGE, "nested too deep", where) from None
     if len(trees) != 1 or trees[0] is None:
-        raise refuse("POLYNYA-EXP-002", "has to be exactly one expression", where)
+        raise refuse(NOT_ONE_EXPRESSION, "has to be exactly one expression", where)
     tree: exp.Expr = trees[0]
     return tree
 
@@ -113,28 +127,28 @@ def parse(text: str, where: str | None) -> exp.Expr:
 def _tokens(text: str, where: str | None) -> list[Token]:
     """Return the tokens, after the checks that need no tree: size, depth, comments, queries."""
     if len(text) > MAX_LENGTH:
-        raise refuse("POLYNYA-EXP-006", f"longer than {MAX_LENGTH} characters", where)
+        raise refuse(EXPRESSION_TOO_LARGE, f"longer than {MAX_LENGTH} characters", where)
     try:
         tokens = Spark().tokenize(text)
     except TokenError:
-        raise refuse("POLYNYA-EXP-001", "not valid SQL: a quote is not closed", where) from None
+        raise refuse(EXPRESSION_NOT_SQL, "not valid SQL: a quote is not closed", where) from None
     if not tokens:
-        raise refuse("POLYNYA-EXP-002", "has to be exactly one expression", where)
+        raise refuse(NOT_ONE_EXPRESSION, "has to be exactly one expression", where)
     if len(tokens) > MAX_TOKENS:
-        raise refuse("POLYNYA-EXP-006", f"more than {MAX_TOKENS} words and symbols", where)
+        raise refuse(EXPRESSION_TOO_LARGE, f"more than {MAX_TOKENS} words and symbols", where)
     depth = 0
     for token in tokens:
         kind = token.token_type
         depth += (kind in _OPENING) - (kind in _CLOSING)
         if depth > MAX_DEPTH:
-            raise refuse("POLYNYA-EXP-006", "nested too deep", where, token.start)
+            raise refuse(EXPRESSION_TOO_LARGE, "nested too deep", where, token.start)
         if token.comments or kind == TokenType.HINT:
-            raise refuse("POLYNYA-EXP-007", "comments and hints are not allowed", where)
+            raise refuse(COMMENT_IN_EXPRESSION, "comments and hints are not allowed", where)
         if kind == TokenType.SEMICOLON:
-            raise refuse("POLYNYA-EXP-002", "`;` is not allowed", where, token.start)
+            raise refuse(NOT_ONE_EXPRESSION, "`;` is not allowed", where, token.start)
         if kind in _QUERY:
             raise refuse(
-                "POLYNYA-EXP-003", "sub-queries and tables are not allowed", where, token.start
+                QUERY_IN_EXPRESSION, "sub-queries and tables are not allowed", where, token.start
             )
     _name_calls(tokens)
     return _with_spark_strings(tokens, text)
@@ -232,16 +246,17 @@ def check_call(call: exp.Anonymous, where: str | None) -> None:
         _check_arguments(own, call, where)
         return
     if is_qualified(call) or isinstance(call.this, exp.Identifier) or not _is_sparks(name):
-        error = refuse("POLYNYA-EXP-004", f"function {shown(name)} is not allowed", where, position)
-        error.fix = _nearest(name)
-        raise error
+        message = f"function {shown(name)} is not allowed"
+        raise refuse(FUNCTION_NOT_ALLOWED, message, where, position, fix=_nearest(name))
     if not call.expressions:
         # Without arguments `unix_timestamp()` is the clock, and no other function makes sense.
         raise refuse(
-            "POLYNYA-EXP-004", f"function {shown(name)} needs an argument", where, position
+            FUNCTION_NOT_ALLOWED, f"function {shown(name)} needs an argument", where, position
         )
     if isinstance(call.parent, exp.Dot):
-        raise refuse("POLYNYA-EXP-004", f"function {shown(name)} has a qualifier", where, position)
+        raise refuse(
+            FUNCTION_NOT_ALLOWED, f"function {shown(name)} has a qualifier", where, position
+        )
 
 
 def _is_sparks(name: str) -> bool:
@@ -256,35 +271,21 @@ def _check_arguments(own: Function, call: exp.Anonymous, where: str | None) -> N
         and not is_qualified(call)
     ):
         raise refuse(
-            "POLYNYA-EXP-004", f"function {shown(own.name)} has a qualifier", where, position
+            FUNCTION_NOT_ALLOWED, f"function {shown(own.name)} has a qualifier", where, position
         )
     if not own.is_callable:
-        error = refuse(
-            "POLYNYA-FUN-003",
-            f"function {shown(own.name)} cannot be computed here",
-            where,
-            position,
-        )
-        error.fix = own.about
-        raise error
+        message = f"function {shown(own.name)} cannot be computed here"
+        raise refuse(FUNCTION_NOT_COMPUTABLE, message, where, position, fix=own.about)
     given = len(call.expressions)
     if given < own.fewest or (own.most is not None and given > own.most):
-        error = refuse(
-            "POLYNYA-FUN-001", f"wrong number of arguments for {own.name}: {given}", where, position
-        )
-        error.fix = f"write {own.signature}"
-        raise error
+        message = f"wrong number of arguments for {own.name}: {given}"
+        fix = f"write {own.signature}"
+        raise refuse(WRONG_ARGUMENT_COUNT, message, where, position, fix=fix)
     for index, argument in enumerate(call.expressions):
         parameter = own.parameter(index)
         if parameter.startswith("'") and constant_of(argument) is None:
-            error = refuse(
-                "POLYNYA-FUN-002",
-                f"{parameter.rstrip('?+')} of {own.name} is not a literal",
-                where,
-                position,
-            )
-            error.fix = "write a text in quotes, a number, true or false there"
-            raise error
+            message = f"{parameter.rstrip('?+')} of {own.name} is not a literal"
+            raise refuse(ARGUMENT_NOT_LITERAL, message, where, position)
 
 
 def _nearest(name: str) -> str:
@@ -335,7 +336,7 @@ def rewrite(
                 own, [_value(arg, told, generate) for arg in call.expressions], columns, place
             )
             if len(value.sql) > _MOST_CHARACTERS:
-                raise refuse("POLYNYA-EXP-006", f"too many calls of {own.name}", where)
+                raise refuse(EXPRESSION_TOO_LARGE, f"too many calls of {own.name}", where)
             _put(call, value)
         done = {id(call) for call, _ in ready}
         calls = [one for one in calls if id(one[0]) not in done]

@@ -10,12 +10,17 @@ from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.settings import Dataset, DatasetSettings, Mode
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, merged
+from polynya.model.error_catalogue.expressions import (
+    FUNCTION_NOT_COMPUTABLE,
+    MAPPING_NOT_POSSIBLE,
+    NO_LIST_OF_COLUMNS,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.formats import rules_of
 from polynya.model.headers import LANDED_AT
 from polynya.model.loader import LoadedProject
 from polynya.transform.expressions import validate_expression
-from polynya.transform.mapping import Flat, array_of, columns_read, flattened
+from polynya.transform.mapping import array_of, columns_read, flattened
 from polynya.transform.source_conditions import checked_condition
 
 EXPRESSION_SETTINGS: Final = ("apply_as_deletes", "apply_as_truncates", "where")
@@ -77,9 +82,8 @@ def _refuse_landing_time(task: StorageTask, text: str, where: str) -> None:
         why = f"format `{task.landing.format}` does not say when a record was landed"
     else:
         return
-    raise ConfigError(
-        "POLYNYA-FUN-003",
-        f"there is no time of processing here: {why}",
+    raise FUNCTION_NOT_COMPUTABLE(
+        f"there is no processing time here: {why}",
         where=where,
         state="nothing was read",
         fix="name a column that holds a time",
@@ -123,7 +127,11 @@ def _array_errors(places: list[tuple[str, _Written]]) -> Iterator[ConfigError]:
     flat = [(where, flattened(one.text), one) for where, one in places]
     has_list = any(one.is_column for _, _, one in flat)
     if not has_list:
-        yield from (_without_list(where, one) for where, one, _ in flat if one.paths)
+        yield from (
+            NO_LIST_OF_COLUMNS(where=where, path=one.paths[0])
+            for where, one, _ in flat
+            if one.paths
+        )
         return
     try:
         array_of((where, one) for where, one, _ in flat)
@@ -140,22 +148,10 @@ def _capture_errors(
         return
     for where, one in places:
         if paths := flattened(one.text).paths:
-            yield ConfigError(
-                "POLYNYA-MAP-004",
+            yield MAPPING_NOT_POSSIBLE(
                 f"`{paths[0]}` makes rows of elements, but the key of format `{rules.name}` is "
-                "that of the record: all of them would be one row",
+                "that of the record: all rows would have the same key",
                 where=where,
                 state="nothing was read",
                 fix="keep the array, or set `mode: append_only`",
             )
-
-
-def _without_list(where: str, flat: Flat) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-MAP-002",
-        f"`{flat.paths[0]}` makes rows of elements, but the dataset has no list of `columns`",
-        where=where,
-        state="nothing was read",
-        fix="write `columns` as a list of `{name: …, expression: …}`, or use `exists` for a "
-        "condition over all elements",
-    )

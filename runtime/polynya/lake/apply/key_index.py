@@ -43,7 +43,7 @@ from polynya.lake.apply.key_index_file import (
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.cache import cache_root
 from polynya.model.config.fields import parse_size
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.configuration import WRONG_VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,11 +429,10 @@ def key_indexes(setting: str | None, folder: Path | None = None) -> KeyIndexes |
     try:
         limit = parse_size(setting or DEFAULT)
     except ValueError as error:
-        raise ConfigError(
-            "POLYNYA-CFG-009",
+        raise WRONG_VALUE(
             f"{VARIABLE}: {error}",
             where="the environment",
-            state="nothing was started, no data was touched",
+            state="nothing was started; no data was touched",
             fix=f"set {VARIABLE} to a size such as {DEFAULT}, to 0 for no indexes, or unset it",
         ) from error
     return KeyIndexes(Folder(folder or cache_root() / "keys", limit)) if limit else None

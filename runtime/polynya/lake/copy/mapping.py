@@ -23,7 +23,7 @@ from polynya.lake.copy.rows import ERRORS
 from polynya.lake.copy.values import Made, Session, Wanted, computed
 from polynya.lake.table.state import SourceColumns
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.expressions import MAPPED_NAME_TAKEN, SOURCE_KEY_NOT_MAPPED
 from polynya.model.headers import ALL_BUT, READ, RESERVED_PREFIX
 from polynya.model.names import folded, quote, shown
 from polynya.model.promotion import widen
@@ -44,13 +44,7 @@ def keys_of(batch: DatasetBatch, dataset: ResolvedDataset) -> tuple[str, ...]:
     for source in batch.keys:
         name = dataset.mapping.of_table(source)
         if name is None or name in dataset.events.except_columns:
-            raise ConfigError(
-                "POLYNYA-MAP-007",
-                f"the key of the source has the column {shown(source)}, which the table would lack",
-                where=dataset.relations.current,
-                state="nothing of this batch was copied; its files stay where they are",
-                fix=f"give the column of that name another one, and map {shown(source)} as it is",
-            )
+            raise SOURCE_KEY_NOT_MAPPED(where=dataset.relations.current, column=shown(source))
         found.append(name)
     return tuple(found)
 
@@ -255,18 +249,8 @@ def _expand(
     if folded(name) in taken:
         return
     if folded(name) in set(map(folded, found)):
-        raise _clash(name, path)
+        raise MAPPED_NAME_TAKEN(where=".".join(path), column=shown(name))
     found[name] = Kept(column, path[0])
-
-
-def _clash(name: str, path: tuple[str, ...]) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-MAP-006",
-        f"`nested: expand` makes two columns {shown(name)}",
-        where=".".join(path),
-        state="nothing of this batch was copied; its files stay where they are",
-        fix="give one of the two a name of its own in the list of `columns`",
-    )
 
 
 #: Rule of a record with a value that its column cannot hold.

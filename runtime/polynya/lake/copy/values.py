@@ -23,7 +23,7 @@ from polynya.lake.copy.mapped_values import (
 from polynya.lake.copy.rows import choice_in, chosen
 from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession, functions
 from polynya.lake.spark.arrow import collected_rows, kind_of, spark_schema
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.expressions import EXPRESSION_NOT_COMPUTABLE
 from polynya.model.names import quote
 from polynya.model.types import BOOLEAN, DATE, TIMESTAMP, DataType, Void
 from polynya.transform.expressions import (
@@ -204,14 +204,18 @@ def _selected(landed: DataFrame, kinds: Mapping[str, DataType], wanted: Sequence
             try:
                 _ = select({index: one}).schema
             except PySparkException as error:
-                raise _refused(one, _first_line(error)) from None
+                raise EXPRESSION_NOT_COMPUTABLE(
+                    where=one.called, reason=_first_line(error)
+                ) from None
         raise
     found = []
     for one, field in zip(wanted, fields, strict=True):
         kind = kind_of(field.dataType)
         name = field.dataType.simpleString()
         if isinstance(kind, Void) and name != "void":
-            raise _refused(one, f"it is of the type {name}, which no table has")
+            raise EXPRESSION_NOT_COMPUTABLE(
+                where=one.called, reason=f"it is of the type {name}, which no table has"
+            )
         found.append(kind)
     return _Given(frame, found)
 
@@ -221,24 +225,12 @@ def _collected(frame: DataFrame, chosen: Sequence[str], wanted: Sequence[Wanted]
         result = collected_rows(frame.selectExpr(*chosen))
     except PySparkException as error:
         names = ", ".join(one.called for one in wanted)
-        raise ConfigError(
-            "POLYNYA-MAP-005",
-            f"values cannot be brought to the types of their columns: {_first_line(error)}",
+        raise EXPRESSION_NOT_COMPUTABLE(
+            f"cannot convert values to the types of their columns: {_first_line(error)}",
             where=names,
-            state="nothing of this batch was copied; its files stay where they are",
             fix="write the conversion into the expression, or declare another `type`",
         ) from None
     return result.sort_by("__row")
-
-
-def _refused(one: Wanted, why: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-MAP-005",
-        f"the expression cannot be computed for the columns that there are: {why}",
-        where=one.called,
-        state="nothing of this batch was copied; its files stay where they are",
-        fix="change the expression; `to_string`, `to_double` and their like take every type",
-    )
 
 
 def _first_line(error: PySparkException) -> str:

@@ -20,8 +20,8 @@ from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError, PySparkException, SparkSession
 from polynya.model.config.dataset import Layout
 from polynya.model.config.layout import PartitionTerm, RowRetention, SortTerm, age_refusal
+from polynya.model.error_catalogue.configuration import UNSUITABLE_AGE_TYPE, UNSUITABLE_LAYOUT_TYPE
 from polynya.model.error_catalogue.lake import IMPOSSIBLE_COLUMNS
-from polynya.model.errors import ConfigError
 from polynya.model.headers import HEADERS, PARTITION
 from polynya.model.names import literal, quote
 from polynya.model.promotion import storage_type, widen
@@ -106,13 +106,9 @@ def refuse_types(layout: Layout, known: Mapping[str, DataType], name: str) -> No
         kind = known.get(column)
         if kind is None or isinstance(kind, Void):
             continue
-        if why := term.refusal(kind):
-            raise ConfigError(
-                "POLYNYA-CFG-042",
-                f"`{setting}` of {name} names `{column}`: {why}",
-                where=name,
-                state="nothing of this batch was copied; its files stay where they are",
-                fix=f"take `{term}` out of `{setting}`, or declare the column under `columns`",
+        if reason := term.refusal(kind):
+            raise UNSUITABLE_LAYOUT_TYPE(
+                where=name, setting=setting, table=name, column=column, reason=reason, term=term
             )
 
 
@@ -121,14 +117,8 @@ def refuse_age(retention: RowRetention | None, known: Mapping[str, DataType], na
     kind = None if retention is None else known.get(retention.column)
     if retention is None or kind is None or isinstance(kind, Void):
         return
-    if why := age_refusal(kind):
-        raise ConfigError(
-            "POLYNYA-CFG-043",
-            f"`retention` of {name} names `{retention.column}`: {why}",
-            where=name,
-            state="nothing of this batch was copied; its files stay where they are",
-            fix="name another column, or declare this one under `columns`",
-        )
+    if reason := age_refusal(kind):
+        raise UNSUITABLE_AGE_TYPE(where=name, table=name, column=retention.column, reason=reason)
 
 
 def columns_in_use(table: IcebergTable) -> set[str]:

@@ -27,7 +27,7 @@ from polynya.lake.table.state import ApplyState, CopyState
 from polynya.lake.warehouse.tables import Tables
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.headers import WITH_DATA, Partition
 from polynya.model.names import literal, quote, quote_path
 from polynya.model.types import parse_type
@@ -68,11 +68,7 @@ def conditions(spark: SparkSession, view: str, key: Mapping[str, str]) -> str:
     }
     for name in key:
         if name not in types:
-            raise ConfigError(
-                "POLYNYA-CLI-001",
-                f"{view} has no column `{name}`",
-                fix=f"columns: {', '.join(types)}",
-            )
+            raise WRONG_USAGE(f"{view} has no column `{name}`", fix=f"columns: {', '.join(types)}")
     return " AND ".join(
         f"{quote(name)} = CAST({literal(value)} AS {types[name]})" for name, value in key.items()
     )

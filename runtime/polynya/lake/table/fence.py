@@ -11,6 +11,7 @@ import socket
 from uuid import uuid4
 
 from polynya.lake.table.state import Ownership
+from polynya.model.error_catalogue.cluster import LAKE_EPOCH_TOO_LOW
 from polynya.model.error_catalogue.lake import TABLE_TAKEN_OVER
 from polynya.model.errors import FencedError
 
@@ -39,16 +40,13 @@ def epoch_to_take(found: Ownership, *, owner: str, granted: int | None, table: s
         return found.epoch + 1
     if granted > found.epoch or (granted == found.epoch and owner == found.owner):
         return granted
-    raise FencedError(
-        "POLYNYA-LAKE-060",
-        f"{owner_in_words(found.owner)} owns {table} since epoch {found.epoch}, "
-        f"and this process was granted epoch {granted}",
-        epoch=found.epoch,
-        owner=found.owner,
+    raise LAKE_EPOCH_TOO_LOW(
         where=table,
-        state="nothing of this step was written; the other owner goes on",
-        fix="nothing: the agent looks up who has this work, and starts it again if it still does",
-    )
+        owner=owner_in_words(found.owner),
+        table=table,
+        epoch=found.epoch,
+        granted=granted,
+    ).by(epoch=found.epoch, owner=found.owner)
 
 
 def refuse_overtaken(newest: Ownership, epoch: int, table: str) -> None:

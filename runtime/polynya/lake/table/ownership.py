@@ -11,7 +11,7 @@ from polynya.model.error_catalogue.lake import (
     ORDER_CHANGED,
     SECOND_TASK,
 )
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.streams import FILLED_DIRECTLY, FILLED_FROM_BATCHES
 
 
 def enter(target: DatasetTable) -> None:
@@ -74,22 +74,10 @@ def refuse_landed(target: DatasetTable) -> None:
     """A table that was filled from landed batches does not know where they end in the source."""
     position = target.state.copy.position
     if position.stream is None and (position.files or has_rows(target)):
-        raise OperationError(
-            "POLYNYA-STR-068",
-            f"{target.table.name} was filled from landed batches, and is to read its stream itself",
-            where=f"task {target.dataset.task}",
-            state="nothing was read; the table is as it was",
-            fix="take `direct` out of the landing, or give the transform another `table`",
-        )
+        raise FILLED_FROM_BATCHES(where=f"task {target.dataset.task}", table=target.table.name)
 
 
 def refuse_direct(target: DatasetTable) -> None:
     """A table that has read its stream itself does not know which landed batches continue there."""
     if target.state.copy.position.stream is not None:
-        raise OperationError(
-            "POLYNYA-STR-069",
-            f"{target.table.name} has read its stream itself, and is to be filled from files",
-            where=f"task {target.dataset.task}",
-            state="nothing was copied; the table is as it was",
-            fix="set `direct: true` again, or give the transform another `table`",
-        )
+        raise FILLED_DIRECTLY(where=f"task {target.dataset.task}", table=target.table.name)
