@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from bench.session import session_in
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.sql import key_hash
-from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.iceberg.commit import CommitStep, commit_row_delta
 from polynya.lake.iceberg.writing import stage
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import DatasetTable
@@ -89,7 +89,7 @@ def write(target: DatasetTable, ids: str, version: int, partition: str, operatio
         f"SELECT {', '.join(columns)} FROM (SELECT {values(version)} FROM {ids})"
     )
     files = stage(target.table, rows)
-    commit_row_delta(target.table, Step("bench", target.table.snapshot_id(), files))
+    commit_row_delta(target.table, CommitStep("bench", target.table.snapshot_id(), files))
     target.reload()
 
 

@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from polynya.lake.apply.build import Source
+from polynya.lake.apply.build import IndexSource
 from polynya.lake.apply.key_index import Costs, Folder, KeyIndexes
-from polynya.lake.apply.probe import Order, Probe
-from polynya.lake.apply.records import Records
+from polynya.lake.apply.probe import NeededOrder, Probe
+from polynya.lake.apply.records import TouchedRecords
 from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.reading import StoredFile
+from polynya.lake.iceberg.reading import TableFile
 from polynya.model import headers as h
 from polynya.store.data_files import LocalFiles
 
@@ -75,7 +75,7 @@ def lines(folder: Path, rows: int) -> Iterator[list[str]]:
     building = timed(lambda: build(KeyIndexes(where), plain), 1)
     size = sum(one.stat().st_size for one in where.path.iterdir())
     for count in TOUCHED:
-        touched = Records([keys(0, rows).take(pa.array(range(0, rows, rows // count)))])
+        touched = TouchedRecords([keys(0, rows).take(pa.array(range(0, rows, rows // count)))])
         indexes = KeyIndexes(where, costs=ALWAYS)
         probe = Probe(LocalFiles(), files, COLUMNS, [COLUMNS["id"]], indexes)
         read = timed(lambda: plain.find(touched, WANTED), RUNS)  # noqa: B023 - called at once
@@ -87,13 +87,13 @@ def lines(folder: Path, rows: int) -> Iterator[list[str]]:
         yield [f"{rows:,}", f"{count:,}", *shown, f"{read[0] / then[0]:.1f}"]
 
 
-WANTED = Order("9", TIME)
+WANTED = NeededOrder("9", TIME)
 
 
 def build(indexes: KeyIndexes, probe: Probe) -> None:
     """Build all indexes, one after the other."""
     for file, stored in probe.files:
-        indexes.build(Source(file, stored, probe.keys, [COLUMNS[h.INSERTED_TIMESTAMP]]))
+        indexes.build(IndexSource(file, stored, probe.keys, [COLUMNS[h.INSERTED_TIMESTAMP]]))
 
 
 def keys(start: int, end: int) -> pa.Array:
@@ -103,7 +103,7 @@ def keys(start: int, end: int) -> pa.Array:
     return pc.subtract(spread, pc.multiply(pc.divide(spread, PRIME), PRIME))
 
 
-def written(path: Path, start: int, end: int) -> tuple[DataFile, StoredFile]:
+def written(path: Path, start: int, end: int) -> tuple[DataFile, TableFile]:
     """A data file of Current with the keys of some rows."""
     path.parent.mkdir(parents=True, exist_ok=True)
     time_of = pa.scalar(TIME, pa.timestamp("us", "UTC"))
@@ -118,7 +118,7 @@ def written(path: Path, start: int, end: int) -> tuple[DataFile, StoredFile]:
     pq.write_table(as_stored(pa.table(rows), list(COLUMNS.values())), path,
                    row_group_size=GROUP_ROWS, compression="zstd", compression_level=1)  # fmt: skip
     file = DataFile(None, str(path), "current", end - start, path.stat().st_size)
-    return file, StoredFile(LocalFiles(), str(path))
+    return file, TableFile(LocalFiles(), str(path))
 
 
 def timed(work: Callable[[], object], runs: int) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from bench.step import TASK, Source, processor_seconds, step
 from polynya.engine.context import EngineContext
 from polynya.engine.runner import units
 from polynya.engine.unit import Unit
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.rewrite_data_files import RULE, rewrite_data_files
 from polynya.lake.maintenance.snapshots import Keep, expire_snapshots
 from polynya.lake.spark.api import SparkSession
@@ -130,11 +130,11 @@ def rewritten(table: Table, *, thorough: bool) -> str:
     return _said(done)
 
 
-def _limits() -> Limits:
-    return Limits(datetime.now(UTC))
+def _limits() -> ActionLimits:
+    return ActionLimits(datetime.now(UTC))
 
 
-def _said(done: Outcome) -> str:
+def _said(done: ActionOutcome) -> str:
     return f"{done.why} ({done.written_bytes:,} bytes, {done.seconds:.1f} s)"
 
 

@@ -27,9 +27,15 @@ from polynya.engine.runner import units
 from polynya.lake.iceberg.reading import stored_file
 from polynya.lake.iceberg.writing import write_rows
 from polynya.lake.maintenance.base import never
-from polynya.lake.maintenance.job import Job
+from polynya.lake.maintenance.job import RewriteJob
 from polynya.lake.maintenance.rewrite_data_files import stage_by_tasks
-from polynya.lake.maintenance.rewrite_plan import MEBIBYTE, FileFacts, Group, Seen, look
+from polynya.lake.maintenance.rewrite_plan import (
+    MEBIBYTE,
+    RewriteCandidate,
+    RewriteGroup,
+    SnapshotFiles,
+    look,
+)
 from polynya.lake.maintenance.rewrite_writer import ordered_by
 from polynya.lake.maintenance.write import StagedGroup, job_of, stage_here
 from polynya.lake.table.dataset import DatasetTable
@@ -41,7 +47,7 @@ ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "3000000"))
 FILE_ROWS, ROUNDS = 50_000, 2
 SIZES = (8, 32)
 _TICKS = os.sysconf("SC_CLK_TCK")
-Work = Sequence[tuple[Group, Job]]
+Work = Sequence[tuple[RewriteGroup, RewriteJob]]
 
 
 def main() -> None:
@@ -104,30 +110,34 @@ def _cut(table: DatasetTable) -> None:
     table.commit(apply=table.state.apply, add=new, remove=old, summary={})
 
 
-def _seen(table: DatasetTable) -> Seen:
+def _seen(table: DatasetTable) -> SnapshotFiles:
     assert table.state.snapshot is not None
     seen = look(table.table, table.state.snapshot, table.stored_shape(), table.dataset.layout)
     assert not isinstance(seen, str)
     return seen
 
 
-def _groups(seen: Seen, size: int) -> list[Group]:
+def _groups(seen: SnapshotFiles, size: int) -> list[RewriteGroup]:
     """All files, in groups of about this size that become one file for each 128 MiB."""
-    groups: list[Group] = []
-    part: list[FileFacts] = []
+    groups: list[RewriteGroup] = []
+    part: list[RewriteCandidate] = []
     held = 0
     for one in seen.files:
         part.append(one)
         held += one.file.size_bytes
         if held >= size:
-            groups.append(Group("join", tuple(part), max(1, held // (128 * MEBIBYTE)), "a test"))
+            groups.append(
+                RewriteGroup("join", tuple(part), max(1, held // (128 * MEBIBYTE)), "a test")
+            )
             part, held = [], 0
     if part:
-        groups.append(Group("join", tuple(part), 1, "a test"))
+        groups.append(RewriteGroup("join", tuple(part), 1, "a test"))
     return groups
 
 
-def compare(table: DatasetTable, seen: Seen, groups: Sequence[Group], what: str) -> None:
+def compare(
+    table: DatasetTable, seen: SnapshotFiles, groups: Sequence[RewriteGroup], what: str
+) -> None:
     """Write groups in both ways, in turns; print medians."""
     ways = {"driver": by_driver, "tasks": by_tasks}
     taken: dict[str, list[Taken]] = {name: [] for name in ways}
@@ -154,8 +164,8 @@ def by_tasks(table: DatasetTable, work: Work) -> list[StagedGroup]:
     return stage_by_tasks(table.table, work, never)
 
 
-def _job(found: Job | str) -> Job:
-    assert isinstance(found, Job), found
+def _job(found: RewriteJob | str) -> RewriteJob:
+    assert isinstance(found, RewriteJob), found
     return found
 
 

@@ -13,16 +13,16 @@ from polynya.lake.maintenance.health import (
     PROPERTY,
     Done,
     FilesFacts,
-    Record,
+    MaintenanceRecord,
     TableFacts,
     health_of,
 )
-from polynya.lake.maintenance.rewrite_plan import Rule
+from polynya.lake.maintenance.rewrite_plan import RewriteRule
 from polynya.model.config.maintenance import Maintenance
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MEBIBYTE = 2**20
-RULE = Rule()
+RULE = RewriteRule()
 
 
 def care(**facts: Any) -> MaintenanceStatus:
@@ -45,7 +45,9 @@ CROWDED = care(
     manifests=7,
     snapshots=1200,
     metadata_bytes=3 * 2**18,
-    record=Record(NOW, {"expire_snapshots": Done(NOW, "40 of 52 snapshots", seconds=0.31)}),
+    record=MaintenanceRecord(
+        NOW, {"expire_snapshots": Done(NOW, "40 of 52 snapshots", seconds=0.31)}
+    ),
 )
 
 
@@ -74,7 +76,9 @@ def test_what_was_done_last_and_what_comes_next_and_why_not_sooner() -> None:
 def test_what_came_true_stands_beside_what_was_expected() -> None:
     earlier = NOW - timedelta(hours=1)
     joined = Done(NOW, "", expected_cost=200, cost=500, expected_gain=1000, gain=900, whole=False)
-    record = Record(NOW, {"expire_rows": Done(earlier, "", cost=9), "rewrite_data_files": joined})
+    record = MaintenanceRecord(
+        NOW, {"expire_rows": Done(earlier, "", cost=9), "rewrite_data_files": joined}
+    )
 
     first, second = (came_true_line(one) for one in review_actions(record))
     assert first == (
@@ -88,7 +92,7 @@ def test_what_came_true_stands_beside_what_was_expected() -> None:
         "expected_cost": 200, "cost": 500, "cost_ratio": 2.5,
         "expected_gain": 1000, "gain": 900, "gain_ratio": 0.9,
     }  # fmt: skip
-    assert Record.of({PROPERTY: record.to_json()}) == record
+    assert MaintenanceRecord.of({PROPERTY: record.to_json()}) == record
 
 
 def test_programs_get_all_of_it() -> None:

@@ -13,7 +13,7 @@ from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once, units
 from polynya.formats.loads import LoadLimits
 from polynya.lake.maintenance import rewrite_deletes
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.retention import expire_rows
 from polynya.lake.maintenance.rewrite_data_files import RULE, rewrite_data_files
 from polynya.lake.maintenance.rewrite_deletes import rewrite_position_delete_files
@@ -185,21 +185,21 @@ KINDS = {
     "recreation": Kind(landed_anew, Node.recreate, "recreate", in_partition("current", 2, 3)),
     "rewrite": Kind(
         in_many_files,
-        lambda node: rewrite_data_files(node.owned(), Limits(STARTED), RULE.thorough()),
+        lambda node: rewrite_data_files(node.owned(), ActionLimits(STARTED), RULE.thorough()),
         "rewrite-data-files",
         in_partition("current", 1, 2, 3),
     ),
     "delete files": Kind(
         with_deletes,
         lambda node: rewrite_position_delete_files(
-            node.owned(), Limits(STARTED), rewrite_deletes.RULE.thorough()
+            node.owned(), ActionLimits(STARTED), rewrite_deletes.RULE.thorough()
         ),
         "rewrite-position-delete-files",
         in_partition("current", 1, 2, 3),
     ),
     "expiry of rows": Kind(
         aged,
-        lambda node: expire_rows(node.owned(), Limits(STARTED)),
+        lambda node: expire_rows(node.owned(), ActionLimits(STARTED)),
         "expire_rows",
         in_partition("current", 2),
     ),

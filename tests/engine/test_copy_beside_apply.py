@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from polynya.engine.runner import run_until_stopped, units
-from polynya.lake.apply.apply import Outcome, Staged
+from polynya.lake.apply.apply import ApplyOutcome, StagedApply
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.run import Folded, Run
+from polynya.lake.apply.run import ApplyRun, Folded
 from polynya.lake.copy.copy import copy_batch
-from polynya.lake.fold.fold import Truncate
+from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.read.verify import verify
 from polynya.lake.table.ownership import enter
 from polynya.observe.events import Event
@@ -27,19 +27,19 @@ PATIENCE = 60.0
 class Meanwhile(FastApplier):
     """An applier that lets something happen between its fold and its commit, once each."""
 
-    happens: list[Callable[[Run], None]] = field(default_factory=list)
+    happens: list[Callable[[ApplyRun], None]] = field(default_factory=list)
     folds: int = 0
 
     def __post_init__(self) -> None:
         super().__init__()
 
     def with_stored(
-        self, run: Run, truncates: Sequence[Truncate], now: datetime
+        self, run: ApplyRun, truncates: Sequence[TruncateEvent], now: datetime
     ) -> Folded | Collected:
         self.folds += 1
         return super().with_stored(run, truncates, now)
 
-    def stage(self, run: Run, outcome: Outcome) -> Staged:
+    def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:
         staged = super().stage(run, outcome)
         if self.happens:
             self.happens.pop(0)(run)
@@ -63,7 +63,7 @@ def test_copies_go_on_while_a_dataset_is_applied(lab: Lab) -> None:
             context.stop.set()
             over.set()
 
-    def append(run: Run) -> None:
+    def append(run: ApplyRun) -> None:
         """What only appends is copied."""
         copied.clear()
         users.land(put(1, 3, name="Anna"), put(3, 3, name="Cid"))
@@ -71,7 +71,7 @@ def test_copies_go_on_while_a_dataset_is_applied(lab: Lab) -> None:
         assert run.target.is_applied
         assert users.current("id", "name") == [(1, "Anna"), (2, "Benny"), (3, "Cid")]
 
-    def truncate(run: Run) -> None:
+    def truncate(run: ApplyRun) -> None:
         """What is applied with its copy waits for its end."""
         copied.clear()
         users.land(clear(4), put(4, 5, name="Dot"))
@@ -108,7 +108,7 @@ def test_a_tombstone_outlives_an_older_event_that_was_copied_meanwhile(lab: Lab)
     enter(target)
     copy_batch(target, users.batch(put(3, 20, name="Cid")), FastApplier(), now=now)
 
-    def late(run: Run) -> None:
+    def late(run: ApplyRun) -> None:
         batch = users.batch(put(1, 7, name="late"), file="late.json")
         copy_batch(run.target, batch, FastApplier(), now=now)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.retention import expire_rows
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import enter
@@ -50,7 +50,7 @@ def test_files_are_parted_by_the_day_and_old_days_leave_whole(
         ]  # fmt: skip
     assert sorted(file.rows for file in files) == [1, 2]
 
-    done = expire_rows(owned(facts), Limits(STARTED))
+    done = expire_rows(owned(facts), ActionLimits(STARTED))
 
     assert (done.files_removed, done.whole) == (1, True)
     assert facts.look.current("id", "ingestion_date") == [(3, date(2026, 6, 1))]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from polynya.lake.maintenance import fenced
-from polynya.lake.maintenance.base import Limits
-from polynya.lake.maintenance.health import Record, remember
+from polynya.lake.maintenance.base import ActionLimits
+from polynya.lake.maintenance.health import MaintenanceRecord, remember
 from polynya.lake.maintenance.manifests import rewrite_manifests
 from polynya.lake.maintenance.orphans import Orphans, find_orphans
 from polynya.lake.maintenance.statistics import compute_statistics
@@ -26,9 +26,9 @@ from tests.lab.owned import owned
 
 #: Changes of metadata that replace no state.
 CHANGES: dict[str, Callable[[Node], Any]] = {
-    "what was done": lambda node: remember(node.owned(), Record(STARTED)),
-    "manifests": lambda node: rewrite_manifests(node.owned(), limits=Limits(STARTED), many=2),
-    "statistics": lambda node: compute_statistics(node.owned(), Limits(STARTED)),
+    "what was done": lambda node: remember(node.owned(), MaintenanceRecord(STARTED)),
+    "manifests": lambda node: rewrite_manifests(node.owned(), limits=ActionLimits(STARTED), many=2),
+    "statistics": lambda node: compute_statistics(node.owned(), ActionLimits(STARTED)),
 }
 
 
@@ -89,7 +89,10 @@ def test_a_change_of_metadata_is_made_again_when_a_step_was_faster(
         real(transaction)
 
     monkeypatch.setattr(fenced, "swap", late)
-    remember(table, Record(STARTED))
+    remember(table, MaintenanceRecord(STARTED))
 
     properties = users.table().table.properties()
-    assert (properties["other"], Record.of(properties)) == ("1", Record(STARTED))
+    assert (properties["other"], MaintenanceRecord.of(properties)) == (
+        "1",
+        MaintenanceRecord(STARTED),
+    )

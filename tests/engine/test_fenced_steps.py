@@ -17,7 +17,7 @@ import pytest
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
-from polynya.lake.iceberg.commit import Committed, Step
+from polynya.lake.iceberg.commit import CommitStep, Committed
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
@@ -57,7 +57,7 @@ def staged(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Stage]:
         stage = Stage(Node(users, "node-1", epoch + 1), Node(users, "node-2", epoch + 2), kind)
         real = commit.commit_row_delta
 
-        def late(table: IcebergTable, step: Step) -> Committed:
+        def late(table: IcebergTable, step: CommitStep) -> Committed:
             stage.steps.append(step.summary["polynya.step"])
             if stage.snapshot is None and stage.steps[-1] == kind.step:
                 monkeypatch.setattr(dataset, "commit_row_delta", real)
@@ -134,7 +134,7 @@ def test_of_a_commit_and_a_takeover_at_the_same_moment_one_is_made(
     real, together = commit.commit_row_delta, threading.Barrier(2)
     made: set[int] = set()
 
-    def at_once(table: IcebergTable, step: Step) -> Committed:
+    def at_once(table: IcebergTable, step: CommitStep) -> Committed:
         together.wait(60)
         return real(table, step)
 

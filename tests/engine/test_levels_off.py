@@ -7,8 +7,8 @@ from typing import Any
 
 from polynya.engine.maintenance_choice import SNAPSHOT_BYTES, choose
 from polynya.lake.maintenance import snapshots
-from polynya.lake.maintenance.health import PROPERTY, Done, Record, table_facts
-from polynya.lake.maintenance.rewrite_plan import Rule
+from polynya.lake.maintenance.health import PROPERTY, Done, MaintenanceRecord, table_facts
+from polynya.lake.maintenance.rewrite_plan import RewriteRule
 from polynya.lake.maintenance.snapshots import Keep
 from polynya.model.config.maintenance import Maintenance
 
@@ -24,7 +24,7 @@ class Fed:
         self.settings = settings
         self.now = BEGAN
         self.expiries = 0
-        self._record = Record(BEGAN)
+        self._record = MaintenanceRecord(BEGAN)
         self._snapshots: list[dict[str, Any]] = []
 
     @property
@@ -67,7 +67,7 @@ class Fed:
     def _maintain(self) -> None:
         expiry = self.settings.snapshot_expiry
         facts = table_facts(self._metadata(), now=self.now, expiry=expiry)
-        taken = choose(facts, self.settings, rule=Rule()).taken
+        taken = choose(facts, self.settings, rule=RewriteRule()).taken
         if taken is None or taken.action != "expire_snapshots":
             return
         keep = Keep(expiry.age, expiry.keep, expiry.at_most)

@@ -19,7 +19,7 @@ from polynya.engine.maintenance_choice import cost_of_seconds, review_actions
 from polynya.engine.runner import run_once, units
 from polynya.engine.unit import IDLE, TimeSlice
 from polynya.lake.maintenance import actions
-from polynya.lake.maintenance.health import PROPERTY, Record
+from polynya.lake.maintenance.health import PROPERTY, MaintenanceRecord
 from polynya.model.headers import Partition
 from polynya.observe.events import Event
 from polynya.observe.maintenance import MaintenanceDone, MaintenanceFailed, TableHealth
@@ -54,8 +54,8 @@ def told(users: Feed, kind: type[Event]) -> list[Any]:
     return [event for event in users.lab.events if isinstance(event, kind)]
 
 
-def record(users: Feed) -> Record:
-    return Record.of(dict(users.table().table.java.properties()))
+def record(users: Feed) -> MaintenanceRecord:
+    return MaintenanceRecord.of(dict(users.table().table.java.properties()))
 
 
 def test_a_run_that_ends_takes_one_action_and_results_stay(fed: Feed) -> None:

@@ -17,12 +17,12 @@ from polynya.engine.maintenance_choice import (
     MaintenanceChoice,
     choose,
 )
-from polynya.lake.maintenance.health import Done, FilesFacts, Record, TableFacts
-from polynya.lake.maintenance.rewrite_plan import Rule
+from polynya.lake.maintenance.health import Done, FilesFacts, MaintenanceRecord, TableFacts
+from polynya.lake.maintenance.rewrite_plan import RewriteRule
 from polynya.model.config.maintenance import ACTIONS, Maintenance
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-RULE = Rule()
+RULE = RewriteRule()
 MEBIBYTE = 2**20
 HOUR = timedelta(hours=1)
 UNLIMITED = BudgetLeft()
@@ -112,7 +112,7 @@ def test_a_table_that_nobody_reads_or_writes_is_left_alone() -> None:
     choice = chosen(
         replace(
             idle, written_at=NOW - 999 * HOUR, delete_files=900, data_manifests=900,
-            record=Record(looked.at, {"remove_orphan_files": looked}),
+            record=MaintenanceRecord(looked.at, {"remove_orphan_files": looked}),
         )
     )  # fmt: skip
 
@@ -170,7 +170,10 @@ def test_another_layout_is_given_to_old_files_once_what_reads_lose_is_the_cost()
 
 
 def test_a_layout_waits_since_all_files_had_theirs_and_not_since_a_snapshot_is_there() -> None:
-    long_kept, recent = Record(NOW - 90 * HOUR), Done(NOW - HOUR, "1 file became 2", files_added=2)
+    long_kept, recent = (
+        MaintenanceRecord(NOW - 90 * HOUR),
+        Done(NOW - HOUR, "1 file became 2", files_added=2),
+    )
     changed = outdated(1024, oldest=NOW - HOUR, record=long_kept)
     again = replace(changed, record=long_kept.with_done("rewrite_layout", recent))
     some = replace(recent, whole=False)
@@ -182,7 +185,7 @@ def test_a_layout_waits_since_all_files_had_theirs_and_not_since_a_snapshot_is_t
 
 
 def test_a_layout_of_a_table_that_nobody_reads_or_of_few_bytes_stays() -> None:
-    long_kept = Record(NOW - 900 * HOUR)
+    long_kept = MaintenanceRecord(NOW - 900 * HOUR)
 
     unread = lookless(outdated(2**20, reads=0.0, record=long_kept))
     assert (unread.taken, unread.look_at) == (None, None)
@@ -190,7 +193,7 @@ def test_a_layout_of_a_table_that_nobody_reads_or_of_few_bytes_stays() -> None:
 
 
 def test_a_large_layout_is_given_a_part_at_a_time_and_not_by_a_run_that_ends() -> None:
-    facts = outdated(2**20, record=Record(NOW - 90 * HOUR))
+    facts = outdated(2**20, record=MaintenanceRecord(NOW - 90 * HOUR))
 
     assert lookless(facts, BudgetLeft(written_bytes=RULE.group_bytes)).taken is not None
     assert lookless(facts, BudgetLeft(written_bytes=RULE.group_bytes - 1)).taken is None
@@ -218,14 +221,16 @@ def test_files_of_deletes_are_joined_when_they_are_many() -> None:
     assert reason(chosen(replace(crowded, has_vectors=True)), action) == "there is nothing to do"
     for whole in (True, False):
         left = replace(done, whole=whole, files_removed=1)
-        again = chosen(replace(crowded, record=Record(NOW, {action: left})))
+        again = chosen(replace(crowded, record=MaintenanceRecord(NOW, {action: left})))
         assert (again.taken is None) == whole
 
 
 def test_orphans_are_looked_for_once_a_day_while_there_may_be_any() -> None:
     def looked(at: datetime, written_at: datetime) -> MaintenanceChoice:
         done = Done(at, "there was none")
-        return chosen(fed(written_at=written_at, record=Record(at, {"remove_orphan_files": done})))
+        return chosen(
+            fed(written_at=written_at, record=MaintenanceRecord(at, {"remove_orphan_files": done}))
+        )
 
     day = timedelta(days=1)
     assert looked(NOW - day, NOW).taken is not None
@@ -244,7 +249,7 @@ def test_orphans_of_a_table_that_was_never_maintained_are_looked_for_too() -> No
     assert choice.taken.action == "remove_orphan_files"
     assert choice.taken.reason.endswith(": due since 2026-02-28 12:00 UTC")
     # Its first action says since when it is maintained.
-    assert chosen(replace(older, record=Record(NOW))).taken is None
+    assert chosen(replace(older, record=MaintenanceRecord(NOW))).taken is None
 
 
 def test_rows_are_looked_for_that_are_too_old_as_often_as_their_retention_asks() -> None:
@@ -258,7 +263,7 @@ def test_rows_are_looked_for_that_are_too_old_as_often_as_their_retention_asks()
 
 def test_kept_events_go_a_while_after_they_are_old_where_no_apply_comes() -> None:
     keep = timedelta(days=20)
-    idle = fed(events_kept=keep, commits=0.0, applies=0.0, reads=0.0, record=Record(NOW))
+    idle = fed(events_kept=keep, commits=0.0, applies=0.0, reads=0.0, record=MaintenanceRecord(NOW))
 
     def at(days: float, **more: Any) -> MaintenanceChoice:
         return chosen(replace(idle, oldest_event=NOW - timedelta(days=days), **more))
@@ -273,7 +278,9 @@ def test_kept_events_go_a_while_after_they_are_old_where_no_apply_comes() -> Non
     )
     # A file that has more than that is not asked after all the time.
     looked = Done(NOW - HOUR, "no file has only events that are old enough")
-    assert at(22, record=Record(NOW, {"expire_changes": looked})).look_at == NOW + 23 * HOUR
+    assert (
+        at(22, record=MaintenanceRecord(NOW, {"expire_changes": looked})).look_at == NOW + 23 * HOUR
+    )
     assert chosen(replace(idle, oldest_event=None)).look_at == NOW + timedelta(days=1)
     assert at(99, events_kept=None).look_at == NOW + timedelta(days=1)
 
@@ -294,7 +301,7 @@ def test_one_that_did_nothing_waits_before_it_is_tried_again() -> None:
     nothing = replace(done, why="no files are worth writing again", whole=True)
 
     def after(done: Done) -> MaintenanceChoice:
-        return chosen(replace(facts, record=Record(NOW, {"rewrite_data_files": done})))
+        return chosen(replace(facts, record=MaintenanceRecord(NOW, {"rewrite_data_files": done})))
 
     assert after(nothing).taken is None
     assert "it did nothing" in reason(after(nothing), "rewrite_data_files")

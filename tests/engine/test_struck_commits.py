@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from polynya.lake.iceberg import commit
-from polynya.lake.iceberg.commit import Committed, Step
+from polynya.lake.iceberg.commit import CommitStep, Committed
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
@@ -26,7 +26,7 @@ from tests.lab.kept import Kept
 from tests.lab.lab import Feed, Lab, Row, next_schema
 from tests.lab.lying import Lying, LyingAtLast
 
-Commit = Callable[[IcebergTable, Step], Committed]
+Commit = Callable[[IcebergTable, CommitStep], Committed]
 T = TypeVar("T")
 
 #: A rollback takes rows back, and neither a new table nor columns.
@@ -65,10 +65,10 @@ class Blow:
     mode: Mode
     steps: list[str]
 
-    def commit(self, table: IcebergTable, step: Step) -> Committed:
+    def commit(self, table: IcebergTable, step: CommitStep) -> Committed:
         """In place of `commit_row_delta`."""
 
-        def made(step: Step = step) -> Committed:
+        def made(step: CommitStep = step) -> Committed:
             return commit.commit_row_delta(table, step)
 
         def lied_about(made_it: bool) -> Committed:
@@ -202,7 +202,7 @@ def test_a_commit_that_is_made_again_blindly_is_found(
     """A planted fault: an error is taken for a commit that was not made."""
 
     def blind(struck: Commit) -> Commit:
-        def twice(table: IcebergTable, step: Step) -> Committed:
+        def twice(table: IcebergTable, step: CommitStep) -> Committed:
             try:
                 return struck(table, step)
             except DependencyError:

@@ -30,7 +30,7 @@ from polynya.lake.apply.removal import Rewriting
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.maintenance import rewrite_data_files as data_files
 from polynya.lake.maintenance import rewrite_deletes, rewrite_plan
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.rewrite_data_files import rewrite_data_files
 from polynya.lake.maintenance.rewrite_deletes import rewrite_position_delete_files
 from polynya.lake.read.catalog_views import publish_views
@@ -42,7 +42,7 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import enter
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.loader import load_project
-from polynya.query.embedded import Limits as QueryLimits
+from polynya.query.embedded import ActionLimits as QueryLimits
 from polynya.query.embedded import Live, answer_here
 from polynya.query.translate import NotEmbeddedError
 from polynya.testing.fakes import MemoryObjectStore
@@ -197,9 +197,9 @@ def written_by(whom: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrite_plan, "LEAST_HERE", 1)
 
 
-def rewrite_all(target: DatasetTable, now: datetime) -> Sequence[Outcome]:
+def rewrite_all(target: DatasetTable, now: datetime) -> Sequence[ActionOutcome]:
     """Join all delete files of a table, then write again what can be joined or has deleted rows."""
-    limits = Limits(now)
+    limits = ActionLimits(now)
     joined = rewrite_position_delete_files(target, limits, rewrite_deletes.RULE.thorough())
     written = rewrite_data_files(target, limits, data_files.RULE.thorough())
     assert joined.whole, joined.why

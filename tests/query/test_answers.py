@@ -21,8 +21,8 @@ from polynya.lake.read.query import Statement, answer
 from polynya.model.loader import LoadedProject, load_project
 from polynya.model.types import INT, parse_type
 from polynya.query import expressions as calls
-from polynya.query.embedded import Limits, check_fold, live_view
-from polynya.query.expressions import Value
+from polynya.query.embedded import StatementLimits, check_fold, live_view
+from polynya.query.expressions import EmbeddedValue
 from polynya.query.translate import NotEmbeddedError
 from tests.lab.lab import Feed, Lab, drop, put
 from tests.query.test_trino import TYPES
@@ -192,9 +192,9 @@ def test_what_the_rows_decide_goes_to_spark(lab: Lab) -> None:
     for overflow in OVERFLOWS:
         refused(f"SELECT {overflow} AS x FROM {view}", "DuckDB")
     refused(f"SELECT lower(name) AS x FROM {view}", "other letters")
-    refused(f"SELECT 1 AS x FROM {view}", "stored rows", limits=Limits(rows=5))
-    refused(f"SELECT 1 AS x FROM {view}", "bytes", limits=Limits(file_bytes=5))
-    refused(f"SELECT name AS x FROM {view}", "in memory", limits=Limits(memory_bytes=5))
+    refused(f"SELECT 1 AS x FROM {view}", "stored rows", limits=StatementLimits(rows=5))
+    refused(f"SELECT 1 AS x FROM {view}", "bytes", limits=StatementLimits(file_bytes=5))
+    refused(f"SELECT name AS x FROM {view}", "in memory", limits=StatementLimits(memory_bytes=5))
     refused("SELECT 1 AS x FROM shop.others", "no view")
     users.copy(put(1, 40, name="a"), put(1, 40, name="b"))
     for end in ("", "__whdr", "__history"):
@@ -236,8 +236,8 @@ def test_columns_that_came_later_and_types_that_widened(lab: Lab) -> None:
         assert_same(project, lab, f"SELECT late, sum(d), sum(n) FROM {view} GROUP BY late")
 
 
-def _bytes(_: str, arguments: Sequence[Value]) -> Value:
-    return Value(f"CAST(strlen({arguments[0].sql}) AS INTEGER)", INT)
+def _bytes(_: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue:
+    return EmbeddedValue(f"CAST(strlen({arguments[0].sql}) AS INTEGER)", INT)
 
 
 def test_keys_whose_hash_is_text_of_spark() -> None:

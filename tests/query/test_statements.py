@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polynya.model.types import parse_type
-from polynya.query.embedded import Database
-from polynya.query.expressions import Column, Relation, quoted
+from polynya.query.embedded import EmbeddedDatabase
+from polynya.query.expressions import Relation, RelationColumn, quoted
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
 
@@ -24,7 +24,7 @@ def translated(statement: str) -> Query:
 def relation(name: str) -> Relation:
     if name != "shop.users":
         raise NotEmbeddedError(f"no view {name}")
-    columns = [Column(one, parse_type(kind), quoted(one)) for one, kind in COLUMNS.items()]
+    columns = [RelationColumn(one, parse_type(kind), quoted(one)) for one, kind in COLUMNS.items()]
     return Relation("v0", tuple(columns))
 
 
@@ -181,7 +181,7 @@ def test_texts_and_names_stay_what_they_are() -> None:
 )
 def test_the_database_reaches_nothing_even_if_asked(statement: str) -> None:
     outside = "a variable of this process that DuckDB would look for"
-    database = Database()
+    database = EmbeddedDatabase()
 
     with pytest.raises(NotEmbeddedError):
         database.view("broken", statement) if "SELECT" in statement else database._run(statement)

@@ -13,7 +13,7 @@ from polynya.lake.read.plans import READING_FUNCTIONS, REFUSED_FUNCTIONS, why_re
 from polynya.lake.read.query import Statement, refuse_writing, run_query
 from polynya.lake.spark.api import SparkSession
 from polynya.model.errors import OperationError
-from polynya.query.embedded import Database
+from polynya.query.embedded import EmbeddedDatabase
 from polynya.query.expressions import Relation
 from polynya.query.selects import translate
 from polynya.query.translate import NotEmbeddedError, parsed
@@ -232,7 +232,7 @@ def test_the_embedded_engine_takes_no_hostile_statement(text: str) -> None:
 
 
 def test_the_embedded_engine_itself_reaches_no_file(owned: Path) -> None:
-    with closing(Database()) as database:
+    with closing(EmbeddedDatabase()) as database:
         for sql in (f"FROM read_text('{owned}')", f"FROM '{owned}'", "SELECT getenv('HOME')"):
             with pytest.raises(NotEmbeddedError):
                 database.has_rows(sql)

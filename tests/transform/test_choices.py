@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.transform.expressions import Choice, choice_of
+from polynya.transform.expressions import TextCondition, choice_of
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from polynya.transform.expressions import Choice, choice_of
     ],
 )
 def test_one_column_is_one_of_some_texts(text: str, texts: set[str]) -> None:
-    assert choice_of(text) == Choice("op", frozenset(texts))
+    assert choice_of(text) == TextCondition("op", frozenset(texts))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote_path
 from polynya.model.types import DataType
-from polynya.query.embedded import Limits, Live, answer_here, columns_of, stream_here
+from polynya.query.embedded import Live, StatementLimits, answer_here, columns_of, stream_here
 from polynya.query.translate import NotEmbeddedError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def answer_embedded(
     statement: str,
     *,
     limit: int | None = None,
-    limits: Limits | None = None,
+    limits: StatementLimits | None = None,
 ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """The rows of a statement as Spark would give them, over the newest commit of each table.
 
@@ -61,7 +61,9 @@ def answer_embedded(
         PolynyaError: what `refuse_unusable` raises.
     """
     refuse_unusable(project.target, CATALOG)
-    return answer_here(statement, _Views(project).find, limit=limit, limits=limits or Limits())
+    return answer_here(
+        statement, _Views(project).find, limit=limit, limits=limits or StatementLimits()
+    )
 
 
 def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.RecordBatch]:
@@ -70,7 +72,7 @@ def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.Recor
     Raises as `answer_embedded`, mostly before the first rows.
     """
     refuse_unusable(project.target, CATALOG)
-    yield from stream_here(statement, _Views(project).find, limits=Limits())
+    yield from stream_here(statement, _Views(project).find, limits=StatementLimits())
 
 
 def view_types(project: LoadedProject, name: str) -> dict[str, DataType] | None:

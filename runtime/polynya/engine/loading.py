@@ -15,7 +15,7 @@ from polynya.formats.files import Discovery, before_file
 from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan, Place
 from polynya.lake.copy.load import (
     SoFar,
-    Staged,
+    StagedLoad,
     TellSoFar,
     commit_load,
     forget,
@@ -171,7 +171,7 @@ class LargeLoads:
     def _judged(
         self,
         plan: LoadPlan,
-        staged: Staged,
+        staged: StagedLoad,
         request: ReadRequest,
         damaged: dict[str, str],
         places: Mapping[str, Place],

@@ -27,7 +27,7 @@ from polynya.engine.maintenance_choice import (
 )
 from polynya.engine.unit import OVER, StepResult, TimeSlice, Unit
 from polynya.lake.maintenance.actions import BUILT, Call
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.health import (
     BUILT_NAMES,
     Done,
@@ -51,7 +51,7 @@ class TakenAction:
     """An action that was taken: why, what it did, and how that compares with what was expected."""
 
     verdict: ActionVerdict
-    outcome: Outcome
+    outcome: ActionOutcome
     done: Done
 
 
@@ -87,7 +87,7 @@ def choose_for(
 
 @span("maintain")
 def take_action(
-    table: WorkingDataset, verdict: ActionVerdict, facts: TableFacts, limits: Limits
+    table: WorkingDataset, verdict: ActionVerdict, facts: TableFacts, limits: ActionLimits
 ) -> TakenAction:
     """Take an action, write down what it did, and say so.
 
@@ -200,8 +200,8 @@ def maintain(
         yield take_action(table, taken, facts, _limits(context))
 
 
-def _limits(context: EngineContext) -> Limits:
-    return Limits(context.clock.now(), give_way=context.stop.is_set)
+def _limits(context: EngineContext) -> ActionLimits:
+    return ActionLimits(context.clock.now(), give_way=context.stop.is_set)
 
 
 def _requested(action: ActionName, facts: TableFacts, table: WorkingDataset) -> ActionVerdict:
@@ -347,7 +347,7 @@ class MaintenanceUnit:
             return late or context.stop.is_set() or wanted
 
         left = context.upkeep.left(budget, began).written_bytes
-        limits = Limits(context.clock.now(), budget_bytes=left, give_way=give_way)
+        limits = ActionLimits(context.clock.now(), budget_bytes=left, give_way=give_way)
         outcome = take_action(table, verdict, facts, limits).outcome
         ended = context.clock.monotonic()
         context.upkeep.took(outcome.written_bytes, ended - began, ended)

@@ -27,8 +27,14 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any, Final
 
-from polynya.lake.maintenance.health import USUAL_MANIFESTS, Done, FilesFacts, Record, TableFacts
-from polynya.lake.maintenance.rewrite_plan import OPEN_BYTES, WINDOWS, Rule
+from polynya.lake.maintenance.health import (
+    USUAL_MANIFESTS,
+    Done,
+    FilesFacts,
+    MaintenanceRecord,
+    TableFacts,
+)
+from polynya.lake.maintenance.rewrite_plan import OPEN_BYTES, WINDOWS, RewriteRule
 from polynya.model.config.maintenance import ACTIONS, ActionName, Maintenance, MaintenanceBudget
 from polynya.observe.events import counted
 
@@ -81,7 +87,7 @@ class ActionWorth:
     due_at: datetime | None = None
 
 
-def worth(facts: TableFacts, settings: Maintenance, rule: Rule) -> list[ActionWorth]:
+def worth(facts: TableFacts, settings: Maintenance, rule: RewriteRule) -> list[ActionWorth]:
     """What every action is worth that has something to do."""
     found = [
         _rewriting(facts, rule),
@@ -102,7 +108,7 @@ def _reads_per_hour(facts: TableFacts) -> float:
     return facts.reads + facts.applies
 
 
-def _rewriting(facts: TableFacts, rule: Rule) -> ActionWorth | None:
+def _rewriting(facts: TableFacts, rule: RewriteRule) -> ActionWorth | None:
     """Small files are joined, and deleted rows left out."""
     joined = [one for part in facts.files.values() for one in _possible_joins(part, rule)]
     best = max(joined, key=lambda one: _cost_of_reading(*one), default=None)
@@ -149,7 +155,7 @@ def _layout(facts: TableFacts) -> ActionWorth | None:
     )
 
 
-def _possible_joins(part: FilesFacts, rule: Rule) -> Iterator[tuple[int, int]]:
+def _possible_joins(part: FilesFacts, rule: RewriteRule) -> Iterator[tuple[int, int]]:
     """Files that are saved and bytes that are written, for each number of smallest files joined.
 
     As many as `plan` of a rewrite lets join. The best of them is the worth, so that a file more
@@ -362,7 +368,7 @@ class _Terms:
     """What a choice is made by, besides the facts."""
 
     settings: Maintenance
-    rule: Rule
+    rule: RewriteRule
     left: BudgetLeft
 
 
@@ -370,7 +376,7 @@ def choose(
     facts: TableFacts,
     settings: Maintenance,
     *,
-    rule: Rule,
+    rule: RewriteRule,
     left: BudgetLeft = BudgetLeft(),
     built: frozenset[ActionName] = frozenset(ACTIONS),
 ) -> MaintenanceChoice:
@@ -578,7 +584,7 @@ class ActionReview:
         }
 
 
-def review_actions(record: Record) -> list[ActionReview]:
+def review_actions(record: MaintenanceRecord) -> list[ActionReview]:
     """Of each action that was taken, the last one first."""
     newest_first = sorted(record.last.items(), key=lambda one: one[1].at, reverse=True)
     return [_review(action, done) for action, done in newest_first]

@@ -11,13 +11,13 @@ from typing import Any
 from pyiceberg.table import Table
 
 from polynya.engine.maintenance_choice import MaintenanceChoice, choose, review_actions
-from polynya.lake.iceberg.wanted import Wanted
+from polynya.lake.iceberg.wanted import TargetLayout
 from polynya.lake.maintenance.health import (
     BUILT_NAMES,
     Done,
     FileSize,
     Health,
-    Record,
+    MaintenanceRecord,
     events_kept_for,
     files_facts,
     health_of,
@@ -41,7 +41,7 @@ class MaintenanceStatus:
 
     health: Health
     choice: MaintenanceChoice
-    record: Record
+    record: MaintenanceRecord
 
     @property
     def last(self) -> tuple[ActionName, Done] | None:
@@ -84,7 +84,7 @@ def maintenance_status(table: Table, dataset: ResolvedDataset, now: datetime) ->
         facts = replace(facts, events_kept=events_kept, oldest_event=oldest_event(apply))
     if may_be_joined(facts):
         facts = replace(facts, data_manifests=data_manifests(table))
-    wanted = Wanted.of(metadata, dataset.layout.sort_by)
+    wanted = TargetLayout.of(metadata, dataset.layout.sort_by)
     if may_be_rewritten(facts, rule) or may_be_outdated(metadata, wanted):
         sizes: dict[str, list[FileSize]] = defaultdict(list)
         for one in data_files(table):

@@ -38,7 +38,7 @@ from polynya.model.headers import Partition
 from polynya.model.names import quote_path
 from polynya.model.promotion import storage_type
 from polynya.model.types import BINARY, DataType, Decimal
-from polynya.query.expressions import Column, Relation, distinct_names, is_key, quoted
+from polynya.query.expressions import Relation, RelationColumn, distinct_names, is_key, quoted
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.views import duckdb_sql, has_same_text, shown_columns, translated
@@ -60,7 +60,7 @@ MAX_ROWS: Final = 1_000_000
 _BATCH: Final = 100_000
 
 
-class Database:
+class EmbeddedDatabase:
     """A database in memory; `close` ends it. All raise NotEmbeddedError for what DuckDB refuses."""
 
     def __init__(self) -> None:
@@ -252,7 +252,7 @@ _UNREADABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StatementLimits:
     """What one statement may read: rows, bytes of files, and bytes in memory, of all its tables."""
 
     rows: int = 5_000_000
@@ -260,7 +260,7 @@ class Limits:
     memory_bytes: int = 1024 * 1024 * 1024
 
 
-class StoredRows:
+class TableRows:
     """The rows of a table as of the commit that it was loaded with."""
 
     def __init__(self, table: Table) -> None:
@@ -274,7 +274,7 @@ class StoredRows:
         self,
         columns: Sequence[str],
         partitions: Collection[Partition],
-        limits: Limits,
+        limits: StatementLimits,
         *,
         blank: Collection[str] = (),
     ) -> pa.Table:
@@ -319,7 +319,7 @@ class StoredRows:
             raise _unreadable(error) from error
 
 
-def refuse_large(rows: int, size: int, limits: Limits) -> None:
+def refuse_large(rows: int, size: int, limits: StatementLimits) -> None:
     """Raise NotEmbeddedError for more than the limits."""
     if rows > limits.rows:
         raise NotEmbeddedError(f"{rows:,} stored rows; up to {limits.rows:,} are read here")
@@ -388,7 +388,7 @@ class _Asked:
 
 
 def answer_here(
-    statement: str, find: Callable[[str], Live], *, limit: int | None, limits: Limits
+    statement: str, find: Callable[[str], Live], *, limit: int | None, limits: StatementLimits
 ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """The rows of a statement; `find` gives the view of a name `schema.view`.
 
@@ -396,18 +396,18 @@ def answer_here(
         NotEmbeddedError: Spark has to answer it. `find` may raise it too.
     """
     query, asked = _asked(statement, find)
-    with closing(Database()) as database:
+    with closing(EmbeddedDatabase()) as database:
         _load(database, asked, limits)
         schema = _schema(query)
         return schema, database.answer(query.sql, schema, limit)
 
 
 def stream_here(
-    statement: str, find: Callable[[str], Live], *, limits: Limits
+    statement: str, find: Callable[[str], Live], *, limits: StatementLimits
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a statement as they come, however many they are; see `answer_here`."""
     query, asked = _asked(statement, find)
-    with closing(Database()) as database:
+    with closing(EmbeddedDatabase()) as database:
         _load(database, asked, limits)
         yield from database.batches(query.sql, _schema(query))
 
@@ -433,12 +433,12 @@ def _relation(asked: _Asked) -> Relation:
         raise NotEmbeddedError(f"{live.name} has columns that differ in capitals only")
     return Relation(
         asked.place,
-        tuple(Column(name, kind, quoted(name)) for name, kind in columns.items()),
+        tuple(RelationColumn(name, kind, quoted(name)) for name, kind in columns.items()),
         asked.used.add,
     )
 
 
-def _load(database: Database, views: list[_Asked], limits: Limits) -> None:
+def _load(database: EmbeddedDatabase, views: list[_Asked], limits: StatementLimits) -> None:
     """Load what the views read, each table once, and make the views."""
     tables: dict[str, list[_Asked]] = {}
     for one in views:
@@ -452,9 +452,11 @@ def _load(database: Database, views: list[_Asked], limits: Limits) -> None:
             raise NotEmbeddedError(f"more than {limits.memory_bytes:,} bytes in memory")
 
 
-def _load_table(database: Database, asked: list[_Asked], place: str, limits: Limits) -> pa.Table:
+def _load_table(
+    database: EmbeddedDatabase, asked: list[_Asked], place: str, limits: StatementLimits
+) -> pa.Table:
     first = asked[0].live
-    source = StoredRows(first.table)
+    source = TableRows(first.table)
     made = [
         live_view(one.live.dataset, one.live.shape, one.live.view, used=one.used, stored=place)
         for one in asked

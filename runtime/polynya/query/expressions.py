@@ -45,7 +45,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class EmbeddedValue:
     """An expression in DuckDB's SQL.
 
     `type` is None for what has none by itself: NULL, and a number with a point. `name` is what
@@ -66,7 +66,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RelationColumn:
     """A column of a relation; `sql` is how the relation itself calls it."""
 
     name: str
@@ -79,35 +79,35 @@ class Relation:
     """Something to select from: DuckDB's SQL, which stands behind FROM, and its columns."""
 
     sql: str
-    columns: tuple[Column, ...]
+    columns: tuple[RelationColumn, ...]
     use: Callable[[str], None] = field(default=lambda _: None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AliasedRelation:
     """A relation under the name that a statement gives it, and under ours."""
 
     name: str
     alias: str
     relation: Relation
 
-    def columns(self) -> list[Value]:
+    def columns(self) -> list[EmbeddedValue]:
         """All of its columns, as `*` shows them."""
         return [self.column(column) for column in self.relation.columns]
 
-    def column(self, column: Column) -> Value:
+    def column(self, column: RelationColumn) -> EmbeddedValue:
         """One of its columns."""
         self.relation.use(column.name)
-        return Value(f"{self.alias}.{column.sql}", column.type, column.name)
+        return EmbeddedValue(f"{self.alias}.{column.sql}", column.type, column.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What names may mean in one SELECT."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[AliasedRelation, ...]
 
-    def resolve(self, column: exp.Column) -> Value:
+    def resolve(self, column: exp.Column) -> EmbeddedValue:
         """The column that is meant, with its name as it was written, which is Spark's for it."""
         parts = [part.name for part in column.parts]
         if len(parts) > 2 or not all(isinstance(part, exp.Identifier) for part in column.parts):
@@ -123,7 +123,7 @@ class Scope:
             many = "more than one column" if found else "no column"
             raise NotEmbeddedError(f"{many} of the name {column.sql(dialect='spark')}")
         value = found[0][0].column(found[0][1])
-        return Value(value.sql, value.type, parts[-1])
+        return EmbeddedValue(value.sql, value.type, parts[-1])
 
 
 def same(left: str, right: str) -> bool:
@@ -164,21 +164,21 @@ _TIME: Final = re.compile(_DATE.pattern + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-
 _EXACT: Final = 2**53
 
 
-def number(text: str) -> Value:
+def number(text: str) -> EmbeddedValue:
     """A number as Spark reads it: int, bigint, or decimal, which takes the type of its company."""
     constant = Constant(text, is_string=False)
     if _INTEGER.fullmatch(text):
         for kind, bits, name in ((INT, 31, "INTEGER"), (BIGINT, 63, "BIGINT")):
             if -(2**bits) < int(text) < 2**bits:
-                return Value(f"CAST({text} AS {name})", kind, text, constant)
+                return EmbeddedValue(f"CAST({text} AS {name})", kind, text, constant)
     elif _POINTED.fullmatch(text):
-        return Value("", None, None, constant)
+        return EmbeddedValue("", None, None, constant)
     raise NotEmbeddedError(f"the number {text[:40]}")
 
 
-def string(text: str) -> Value:
+def string(text: str) -> EmbeddedValue:
     """A text."""
-    return Value(text_literal(text), STRING, None, Constant(text, is_string=True))
+    return EmbeddedValue(text_literal(text), STRING, None, Constant(text, is_string=True))
 
 
 def as_type(constant: Constant, datatype: DataType) -> str:
@@ -225,7 +225,7 @@ def _number_as(text: str, datatype: DataType) -> str:
     raise NotEmbeddedError(f"the number {text} in the place of a value of type {datatype}")
 
 
-def call(name: str, arguments: Sequence[Value]) -> Value:
+def call(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue:
     """A call of a function.
 
     Raises:
@@ -239,69 +239,69 @@ def call(name: str, arguments: Sequence[Value]) -> Value:
     return value
 
 
-def _first_known(name: str, arguments: Sequence[Value]) -> Value | None:
+def _first_known(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     types = {one.type for one in arguments}
     if len(types) != 1 or None in types or (name != "coalesce" and len(arguments) != 2):
         return None
-    return Value(f"coalesce({_listed(arguments)})", arguments[0].type)
+    return EmbeddedValue(f"coalesce({_listed(arguments)})", arguments[0].type)
 
 
-def _null_where_equal(name: str, arguments: Sequence[Value]) -> Value | None:
+def _null_where_equal(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     del name
     if len(arguments) != 2 or arguments[0].type != arguments[1].type:
         return None
     if arguments[0].type is None or not is_key(arguments[0].type):
         return None
-    return Value(f"nullif({_listed(arguments)})", arguments[0].type)
+    return EmbeddedValue(f"nullif({_listed(arguments)})", arguments[0].type)
 
 
-def _concat(name: str, arguments: Sequence[Value]) -> Value | None:
+def _concat(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     del name
     if not arguments or {one.type for one in arguments} != {STRING}:
         return None
     # DuckDB's own `concat` leaves NULLs out.
-    return Value(f"({' || '.join(one.sql for one in arguments)})", STRING)
+    return EmbeddedValue(f"({' || '.join(one.sql for one in arguments)})", STRING)
 
 
-def _length(name: str, arguments: Sequence[Value]) -> Value | None:
+def _length(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     del name
     if [one.type for one in arguments] != [STRING]:
         return None
-    return Value(f"CAST(length({arguments[0].sql}) AS INTEGER)", INT)
+    return EmbeddedValue(f"CAST(length({arguments[0].sql}) AS INTEGER)", INT)
 
 
-def _letters(name: str, arguments: Sequence[Value]) -> Value | None:
+def _letters(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     """Java and DuckDB have the letters of ASCII in common; any other one is an error."""
     if [one.type for one in arguments] != [STRING]:
         return None
     text, function = arguments[0].sql, {"lcase": "lower", "ucase": "upper"}.get(name, name)
     only_ascii = f"length({text}) = strlen({text})"
-    return Value(
+    return EmbeddedValue(
         f"(CASE WHEN {text} IS NULL THEN NULL WHEN {only_ascii} THEN {function}({text}) "
         f"ELSE error('{name} of other letters than those of ASCII') END)",
         STRING,
     )
 
 
-def _part_of_day(name: str, arguments: Sequence[Value]) -> Value | None:
+def _part_of_day(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     if [one.type for one in arguments] != [DATE]:
         return None
     part = "day" if name == "dayofmonth" else name
-    return Value(f"CAST({part}({arguments[0].sql}) AS INTEGER)", INT)
+    return EmbeddedValue(f"CAST({part}({arguments[0].sql}) AS INTEGER)", INT)
 
 
-def _day(name: str, arguments: Sequence[Value]) -> Value | None:
+def _day(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     del name
     if len(arguments) != 1 or arguments[0].type not in {DATE, TIMESTAMP, TIMESTAMP_NTZ}:
         return None
-    return Value(f"CAST({arguments[0].sql} AS DATE)", DATE)
+    return EmbeddedValue(f"CAST({arguments[0].sql} AS DATE)", DATE)
 
 
-def _listed(arguments: Sequence[Value]) -> str:
+def _listed(arguments: Sequence[EmbeddedValue]) -> str:
     return ", ".join(one.sql for one in arguments)
 
 
-_CALLS: Final[Mapping[str, Callable[[str, Sequence[Value]], Value | None]]] = {
+_CALLS: Final[Mapping[str, Callable[[str, Sequence[EmbeddedValue]], EmbeddedValue | None]]] = {
     "coalesce": _first_known,
     "ifnull": _first_known,
     "nvl": _first_known,
@@ -322,7 +322,7 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
 _ARITHMETIC: Final[Mapping[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 #: What stands inside of a comparison only in parentheses: parsers differ in what binds first.
 _LOOSE: Final = (exp.Predicate, exp.Not, exp.Connector)
-_NULL: Final = Value("NULL", None)
+_NULL: Final = EmbeddedValue("NULL", None)
 
 
 class Expressions:
@@ -331,7 +331,7 @@ class Expressions:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def value(self, node: exp.Expr) -> Value:
+    def value(self, node: exp.Expr) -> EmbeddedValue:
         """An expression. Raises NotEmbeddedError."""
         made = _TRANSLATIONS.get(type(node))
         if made is not None:
@@ -350,76 +350,76 @@ class Expressions:
             raise NotEmbeddedError(f"{kind(node)} as a condition")
         return value.sql
 
-    def _column(self, node: exp.Column) -> Value:
+    def _column(self, node: exp.Column) -> EmbeddedValue:
         only(node, "this", "table", "db", "catalog")
         return self._scope.resolve(node)
 
-    def _paren(self, node: exp.Paren) -> Value:
+    def _paren(self, node: exp.Paren) -> EmbeddedValue:
         only(node, "this")
         inner = self.value(node.this)
-        return Value(f"({inner.sql})", inner.type, None, inner.constant)
+        return EmbeddedValue(f"({inner.sql})", inner.type, None, inner.constant)
 
-    def _literal(self, node: exp.Literal) -> Value:
+    def _literal(self, node: exp.Literal) -> EmbeddedValue:
         text = str(node.this)
         return string(text) if node.is_string else number(text)
 
-    def _negative(self, node: exp.Neg) -> Value:
+    def _negative(self, node: exp.Neg) -> EmbeddedValue:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             value = number(f"-{node.this.this}")
-            return Value(value.sql, value.type, None, value.constant)
+            return EmbeddedValue(value.sql, value.type, None, value.constant)
         inner = self.value(node.this)
         if inner.known not in INTEGERS:
             raise NotEmbeddedError(f"the negative of a value of type {inner.type}")
-        return Value(f"(-{inner.sql})", inner.type)
+        return EmbeddedValue(f"(-{inner.sql})", inner.type)
 
-    def _boolean(self, node: exp.Boolean) -> Value:
-        return Value("TRUE" if node.this else "FALSE", BOOLEAN)
+    def _boolean(self, node: exp.Boolean) -> EmbeddedValue:
+        return EmbeddedValue("TRUE" if node.this else "FALSE", BOOLEAN)
 
-    def _null(self, node: exp.Null) -> Value:
+    def _null(self, node: exp.Null) -> EmbeddedValue:
         del node
         return _NULL
 
-    def _connected(self, node: exp.And | exp.Or) -> Value:
+    def _connected(self, node: exp.And | exp.Or) -> EmbeddedValue:
         only(node, "this", "expression")
         word = "AND" if isinstance(node, exp.And) else "OR"
         left, right = self.condition(node.this), self.condition(node.expression)
-        return Value(f"({left} {word} {right})", BOOLEAN)
+        return EmbeddedValue(f"({left} {word} {right})", BOOLEAN)
 
-    def _not(self, node: exp.Not) -> Value:
+    def _not(self, node: exp.Not) -> EmbeddedValue:
         only(node, "this")
-        return Value(f"(NOT {self.condition(node.this)})", BOOLEAN)
+        return EmbeddedValue(f"(NOT {self.condition(node.this)})", BOOLEAN)
 
-    def _is(self, node: exp.Is) -> Value:
+    def _is(self, node: exp.Is) -> EmbeddedValue:
         only(node, "this", "expression", "negate")
         if not isinstance(node.expression, exp.Null) or isinstance(node.this, _LOOSE):
             raise NotEmbeddedError("IS with something else than NULL")
         inner = self.value(node.this)
         word = "IS NOT NULL" if node.args.get("negate") else "IS NULL"
         # NULL itself has no type, but is as much NULL as anything.
-        return Value(f"({inner.sql if inner.type else inner.known} {word})", BOOLEAN)
+        return EmbeddedValue(f"({inner.sql if inner.type else inner.known} {word})", BOOLEAN)
 
-    def _in(self, node: exp.In) -> Value:
+    def _in(self, node: exp.In) -> EmbeddedValue:
         only(node, "this", "expressions")
         found = [self._comparison(node.this, one, "=").sql for one in node.expressions]
         if not found or not all(isinstance(_bare(one), exp.Literal) for one in node.expressions):
             raise NotEmbeddedError("IN with something else than literals")
-        return Value(f"({' OR '.join(found)})", BOOLEAN)
+        return EmbeddedValue(f"({' OR '.join(found)})", BOOLEAN)
 
-    def _between(self, node: exp.Between) -> Value:
+    def _between(self, node: exp.Between) -> EmbeddedValue:
         only(node, "this", "low", "high")
         low = self._comparison(node.this, node.args["low"], ">=")
         high = self._comparison(node.this, node.args["high"], "<=")
-        return Value(f"({low.sql} AND {high.sql})", BOOLEAN)
+        return EmbeddedValue(f"({low.sql} AND {high.sql})", BOOLEAN)
 
-    def _like(self, node: exp.Like) -> Value:
+    def _like(self, node: exp.Like) -> EmbeddedValue:
         only(node, "this", "expression", "negate")
         value, pattern = self.value(node.this), node.expression
         if value.type != STRING or not isinstance(pattern, exp.Literal) or not pattern.is_string:
             raise NotEmbeddedError("LIKE with something else than a text and a literal")
         word = "NOT LIKE" if node.args.get("negate") else "LIKE"
-        return Value(f"({value.sql} {word} {text_literal(str(pattern.this))})", BOOLEAN)
+        return EmbeddedValue(f"({value.sql} {word} {text_literal(str(pattern.this))})", BOOLEAN)
 
-    def _case(self, node: exp.Case) -> Value:
+    def _case(self, node: exp.Case) -> EmbeddedValue:
         only(node, "ifs", "default")
         branches = [(self.condition(one.this), self.value(one.args["true"]))
                     for one in node.args["ifs"]]  # fmt: skip
@@ -427,55 +427,55 @@ class Expressions:
         last = _NULL if default is None else self.value(default)
         result = one_type([*(value for _, value in branches), last])
         cases = " ".join(f"WHEN {when} THEN {value.sql}" for when, value in branches)
-        return Value(f"(CASE {cases} ELSE {last.sql} END)", result)
+        return EmbeddedValue(f"(CASE {cases} ELSE {last.sql} END)", result)
 
-    def _concatenated(self, node: exp.DPipe) -> Value:
+    def _concatenated(self, node: exp.DPipe) -> EmbeddedValue:
         only(node, "this", "expression", "safe")
         left, right = self.value(node.this), self.value(node.expression)
         if (left.type, right.type) != (STRING, STRING):
             raise NotEmbeddedError("`||` of something else than texts")
-        return Value(f"({left.sql} || {right.sql})", STRING)
+        return EmbeddedValue(f"({left.sql} || {right.sql})", STRING)
 
-    def _call(self, node: exp.Anonymous) -> Value:
+    def _call(self, node: exp.Anonymous) -> EmbeddedValue:
         if isinstance(node.this, exp.Identifier):
             raise NotEmbeddedError(f"the function {node.name}")
         arguments = [self.value(one) for one in node.expressions]
         return call(node.name.lower(), arguments)
 
-    def _cast(self, node: exp.Cast | exp.TryCast) -> Value:
+    def _cast(self, node: exp.Cast | exp.TryCast) -> EmbeddedValue:
         only(node, "this", "to", "safe", "requires_string")
         target = _CAST_TYPES.get(node.args["to"].sql(dialect="spark").upper())
         inner = self.value(node.this)
         if target in {DATE, TIMESTAMP, TIMESTAMP_NTZ} and inner.constant and target is not None:
-            return Value(moment(inner.constant.text, target), target)
+            return EmbeddedValue(moment(inner.constant.text, target), target)
         if inner.constant is not None and not inner.constant.is_string and target == BIGINT:
-            return Value(f"CAST({inner.constant.text} AS BIGINT)", BIGINT)
+            return EmbeddedValue(f"CAST({inner.constant.text} AS BIGINT)", BIGINT)
         pair = (inner.known, target)
         if pair == (INT, BIGINT):
-            return Value(f"CAST({inner.sql} AS BIGINT)", BIGINT)
+            return EmbeddedValue(f"CAST({inner.sql} AS BIGINT)", BIGINT)
         if pair in {(INT, STRING), (BIGINT, STRING)}:
-            return Value(f"CAST({inner.sql} AS VARCHAR)", STRING)
+            return EmbeddedValue(f"CAST({inner.sql} AS VARCHAR)", STRING)
         if target == DATE:
             return call("to_date", [inner])
         raise NotEmbeddedError(f"a cast of {inner.type} to {node.args['to'].sql(dialect='spark')}")
 
-    def _comparison(self, left: exp.Expr, right: exp.Expr, sign: str) -> Value:
+    def _comparison(self, left: exp.Expr, right: exp.Expr, sign: str) -> EmbeddedValue:
         if isinstance(left, _LOOSE) or isinstance(right, _LOOSE):
             raise NotEmbeddedError("a comparison of comparisons without parentheses")
         one, other = self.value(left), self.value(right)
-        return Value(f"({compared(one, other, sign)})", BOOLEAN)
+        return EmbeddedValue(f"({compared(one, other, sign)})", BOOLEAN)
 
-    def _arithmetic(self, node: exp.Expr) -> Value:
+    def _arithmetic(self, node: exp.Expr) -> EmbeddedValue:
         only(node, "this", "expression")
         left, right = self.value(node.this), self.value(node.expression)
         if not {left.known, right.known} <= INTEGERS:
             raise NotEmbeddedError(f"{kind(node)} of {left.type} and {right.type}")
         result = BIGINT if BIGINT in {left.type, right.type} else INT
         # An overflow, which wraps around in Spark, is an error here.
-        return Value(f"({left.sql} {_ARITHMETIC[type(node)]} {right.sql})", result)
+        return EmbeddedValue(f"({left.sql} {_ARITHMETIC[type(node)]} {right.sql})", result)
 
 
-def compared(left: Value, right: Value, sign: str) -> str:
+def compared(left: EmbeddedValue, right: EmbeddedValue, sign: str) -> str:
     """A comparison whose sides Spark compares in the type of one of them.
 
     Raises:
@@ -491,7 +491,7 @@ def compared(left: Value, right: Value, sign: str) -> str:
     return f"{left.sql} {sign} {right.sql}"
 
 
-def one_type(values: list[Value]) -> DataType:
+def one_type(values: list[EmbeddedValue]) -> DataType:
     """The type of values that all have the same one, or are NULL."""
     types = {value.known for value in values if value != _NULL}
     if len(types) != 1:
@@ -507,7 +507,7 @@ _CAST_TYPES: Final[Mapping[str, DataType]] = {
     "BIGINT": BIGINT, "STRING": STRING, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
     "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
 }  # fmt: skip
-_TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], Value]]] = {
+_TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], EmbeddedValue]]] = {
     exp.Column: Expressions._column,
     exp.Paren: Expressions._paren,
     exp.Literal: Expressions._literal,
@@ -546,7 +546,7 @@ class Grouped(Expressions):
         super().__init__(scope)
         self._rows, self._groups = Expressions(scope), groups
 
-    def value(self, node: exp.Expr) -> Value:
+    def value(self, node: exp.Expr) -> EmbeddedValue:
         """An expression. Raises NotEmbeddedError."""
         if is_aggregate(node):
             return self._aggregate(node)
@@ -558,7 +558,7 @@ class Grouped(Expressions):
                 raise NotEmbeddedError(f"the column {node.name}, which is not grouped by")
         return super().value(node)
 
-    def _aggregate(self, node: exp.Expr) -> Value:
+    def _aggregate(self, node: exp.Expr) -> EmbeddedValue:
         only(node, "this", "expressions")
         name, arguments = node.name.lower(), node.expressions
         if isinstance(node.this, exp.Identifier) or len(arguments) != 1:
@@ -570,12 +570,14 @@ class Grouped(Expressions):
         made = _AGGREGATES[name](inner)
         if made is None:
             raise NotEmbeddedError(f"{name} of a value of type {inner.type}")
-        return Value(made.sql, made.type, None if inner.name is None else f"{name}({inner.name})")
+        return EmbeddedValue(
+            made.sql, made.type, None if inner.name is None else f"{name}({inner.name})"
+        )
 
-    def _count(self, argument: exp.Expr) -> Value:
+    def _count(self, argument: exp.Expr) -> EmbeddedValue:
         if isinstance(argument, exp.Star):
             only(argument)
-            return Value("count(*)", BIGINT, "count(1)")
+            return EmbeddedValue("count(*)", BIGINT, "count(1)")
         if isinstance(argument, exp.Distinct):
             only(argument, "expressions")
             if len(argument.expressions) != 1:
@@ -588,39 +590,45 @@ class Grouped(Expressions):
             inner = self._rows.value(argument)
             inner.known  # noqa: B018 - NULL has no type
             sql, shown = f"count({inner.sql})", "count({})"
-        return Value(sql, BIGINT, None if inner.name is None else shown.format(inner.name))
+        return EmbeddedValue(sql, BIGINT, None if inner.name is None else shown.format(inner.name))
 
 
-def _extreme(function: str) -> Callable[[Value], Value | None]:
-    def made(value: Value) -> Value | None:
-        return Value(f"{function}({value.sql})", value.type) if is_ordered(value.known) else None
+def _extreme(function: str) -> Callable[[EmbeddedValue], EmbeddedValue | None]:
+    def made(value: EmbeddedValue) -> EmbeddedValue | None:
+        return (
+            EmbeddedValue(f"{function}({value.sql})", value.type)
+            if is_ordered(value.known)
+            else None
+        )
 
     return made
 
 
-def _sum(value: Value) -> Value | None:
+def _sum(value: EmbeddedValue) -> EmbeddedValue | None:
     # What overflows is an error here; Spark wraps it around, or gives NULL.
     if value.known in INTEGERS:
-        return Value(f"CAST(sum({value.sql}) AS BIGINT)", BIGINT)
+        return EmbeddedValue(f"CAST(sum({value.sql}) AS BIGINT)", BIGINT)
     if isinstance(value.known, Decimal):
         digits = min(_MOST_DIGITS, value.known.precision + 10)
         scale = value.known.scale
-        return Value(
+        return EmbeddedValue(
             f"CAST(sum({value.sql}) AS DECIMAL({digits}, {scale}))", Decimal(digits, scale)
         )
     return None
 
 
-def _average(value: Value) -> Value | None:
+def _average(value: EmbeddedValue) -> EmbeddedValue | None:
     if value.known not in INTEGERS:
         return None
     # Spark adds doubles, whose sum depends on the order once it is no longer exact.
     exact = f"coalesce(sum(abs(CAST({value.sql} AS HUGEINT))), 0) < {_EXACT}"
     average = f"CAST(sum({value.sql}) AS DOUBLE) / count({value.sql})"
-    return Value(f"(CASE WHEN {exact} THEN {average} ELSE error('avg of large sums') END)", DOUBLE)
+    return EmbeddedValue(
+        f"(CASE WHEN {exact} THEN {average} ELSE error('avg of large sums') END)", DOUBLE
+    )
 
 
-_AGGREGATES: Final[Mapping[str, Callable[[Value], Value | None]]] = {
+_AGGREGATES: Final[Mapping[str, Callable[[EmbeddedValue], EmbeddedValue | None]]] = {
     "sum": _sum,
     "avg": _average,
     "min": _extreme("min"),

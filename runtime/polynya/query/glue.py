@@ -15,7 +15,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.operation import VIEW_TOO_LONG
-from polynya.query.views import View, glue_type, shown_type, trino_views
+from polynya.query.views import TrinoView, glue_type, shown_type, trino_views
 from polynya.store.aws.glue import GlueViews
 
 #: Parameter that tells our views from others, and an old definition from a new one.
@@ -25,7 +25,7 @@ DEFINITION: Final = "polynya.definition"
 MAX_TEXT: Final = 409_600
 
 
-def table_input(view: View, schema: str) -> dict[str, Any]:
+def table_input(view: TrinoView, schema: str) -> dict[str, Any]:
     """The `TableInput` of a view in the Glue database `schema`."""
     definition = {
         "originalSql": view.sql,

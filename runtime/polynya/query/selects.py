@@ -9,12 +9,12 @@ from sqlglot import exp
 
 from polynya.model.types import BOOLEAN
 from polynya.query.expressions import (
-    Column,
+    EmbeddedValue,
     Expressions,
     Grouped,
     Relation,
+    RelationColumn,
     Scope,
-    Value,
     is_aggregate,
     is_key,
     is_ordered,
@@ -34,7 +34,7 @@ class Query:
     """
 
     sql: str
-    columns: tuple[Column, ...]
+    columns: tuple[RelationColumn, ...]
 
 
 def translate(tree: exp.Query, views: Callable[[str], Relation]) -> Query:
@@ -114,7 +114,7 @@ def _union(tree: exp.Union, names: Names) -> Query:
     types = [[column.type for column in part.columns] for part in parts]
     if types[0] != types[1]:
         raise NotEmbeddedError("UNION of different types")
-    values = [Value(one.sql, one.type, one.name) for one in parts[0].columns]
+    values = [EmbeddedValue(one.sql, one.type, one.name) for one in parts[0].columns]
     if tree.args.get("distinct"):
         _check_keys(values)
     word = "UNION" if tree.args.get("distinct") else "UNION ALL"
@@ -122,7 +122,7 @@ def _union(tree: exp.Union, names: Names) -> Query:
     return Query(f"{text}{_ordered(tree, values, None)}{_limited(tree)}", parts[0].columns)
 
 
-def _selected(node: exp.Expr, rows: Expressions, scope: Scope) -> list[Value]:
+def _selected(node: exp.Expr, rows: Expressions, scope: Scope) -> list[EmbeddedValue]:
     """The columns that one item of a SELECT gives."""
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and _is_star(node)):
         if isinstance(rows, Grouped):
@@ -134,7 +134,7 @@ def _selected(node: exp.Expr, rows: Expressions, scope: Scope) -> list[Value]:
     return [rows.value(node)]
 
 
-def _all_columns(node: exp.Expr, scope: Scope) -> list[Value]:
+def _all_columns(node: exp.Expr, scope: Scope) -> list[EmbeddedValue]:
     if isinstance(node, exp.Star):
         only(node)
         return [value for source in scope.sources for value in source.columns()]
@@ -205,7 +205,7 @@ def _unnamed(node: exp.Expr) -> exp.Expr:
     return inner
 
 
-def _ordered(tree: exp.Expr, values: Sequence[Value], rows: Expressions | None) -> str:
+def _ordered(tree: exp.Expr, values: Sequence[EmbeddedValue], rows: Expressions | None) -> str:
     """ORDER BY; without `rows` only by columns of the result."""
     clause = tree.args.get("order")
     if clause is None:
@@ -223,7 +223,9 @@ def _ordered(tree: exp.Expr, values: Sequence[Value], rows: Expressions | None) 
     return f" ORDER BY {', '.join(items)}"
 
 
-def _order(node: exp.Expr, values: Sequence[Value], rows: Expressions | None) -> tuple[str, Value]:
+def _order(
+    node: exp.Expr, values: Sequence[EmbeddedValue], rows: Expressions | None
+) -> tuple[str, EmbeddedValue]:
     if isinstance(node, exp.Literal):
         number = int(node.this) if not node.is_string and node.this.isdigit() else 0
         if not 1 <= number <= len(values):
@@ -260,16 +262,16 @@ def _limited(tree: exp.Expr) -> str:
     return f" LIMIT {int(number.this)}"
 
 
-def _check_keys(values: Sequence[Value]) -> None:
+def _check_keys(values: Sequence[EmbeddedValue]) -> None:
     for value in values:
         if not is_key(value.known):
             raise NotEmbeddedError(f"DISTINCT over a value of type {value.type}")
 
 
-def _columns(values: Sequence[Value]) -> tuple[Column, ...]:
+def _columns(values: Sequence[EmbeddedValue]) -> tuple[RelationColumn, ...]:
     columns = []
     for number, value in enumerate(values):
         if value.name is None:
             raise NotEmbeddedError("an expression without a name: give it one with AS")
-        columns.append(Column(value.name, value.known, f"c{number}"))
+        columns.append(RelationColumn(value.name, value.known, f"c{number}"))
     return tuple(columns)

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from polynya.query.expressions import Expressions, Relation, Scope, Source, same
+from polynya.query.expressions import AliasedRelation, Expressions, Relation, Scope, same
 from polynya.query.translate import NotEmbeddedError, only
 
 _JOINS: Final[Mapping[tuple[str, str], str]] = {
@@ -66,7 +66,7 @@ def sources(
 
 def _source(
     node: exp.Expr, names: Names, nested: Callable[[exp.Expr], Relation]
-) -> tuple[str, Source]:
+) -> tuple[str, AliasedRelation]:
     alias = node.args.get("alias")
     if alias is not None:
         only(alias, "this")
@@ -79,7 +79,7 @@ def _source(
         raise NotEmbeddedError("FROM something else than a view or a subquery")
     place = f"t{next(names.numbers)}"
     shown = alias.name if alias is not None else own
-    return f"{relation.sql} AS {place}", Source(shown, place, relation)
+    return f"{relation.sql} AS {place}", AliasedRelation(shown, place, relation)
 
 
 def _has_equality(condition: exp.Expr) -> bool:

@@ -138,7 +138,7 @@ _HEADERS: Final[Mapping[str, DataType]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TrinoView:
     """A view: its columns with their types in the order of its SQL."""
 
     name: str
@@ -146,7 +146,7 @@ class View:
     sql: str
 
 
-def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
+def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[TrinoView]:
     """The views of a dataset as Trino reads them; names are in lower case, as Glue has them.
 
     Raises:
@@ -166,13 +166,13 @@ def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
         ) from error
 
 
-def _view(name: str, spark: str, shape: Shape) -> View:
+def _view(name: str, spark: str, shape: Shape) -> TrinoView:
     view = translated(name, spark, shape)
     columns = ", ".join(_shown(column, kind) for column, kind in view.columns.items())
-    return View(name, view.columns, f"SELECT {columns} FROM (\n{view.sql}\n)")
+    return TrinoView(name, view.columns, f"SELECT {columns} FROM (\n{view.sql}\n)")
 
 
-def translated(name: str, spark: str, shape: Shape) -> View:
+def translated(name: str, spark: str, shape: Shape) -> TrinoView:
     """A view in Trino's SQL, with instants as times with a zone. Raises SqlglotError."""
     tree = sqlglot.parse_one(spark, read="spark")
     types = _shown_columns(tree, shape)
@@ -181,7 +181,7 @@ def translated(name: str, spark: str, shape: Shape) -> View:
         new = _trino_node(node, shape)
         if new is not node:
             node.replace(new)
-    return View(name, types, tree.sql(dialect="trino"))
+    return TrinoView(name, types, tree.sql(dialect="trino"))
 
 
 def shown_columns(spark: str, shape: Shape) -> dict[str, DataType]:
@@ -281,7 +281,7 @@ _STORED: Final = "__stored_rows"
 _PARTITIONS: Final = "'current', 'prior', 'changes', 'retained'"
 
 
-def duckdb_views(dataset: ResolvedDataset, shape: Shape, metadata: str) -> list[View]:
+def duckdb_views(dataset: ResolvedDataset, shape: Shape, metadata: str) -> list[TrinoView]:
     """The views of a dataset over the table whose metadata file is at `metadata`.
 
     Rows and values are those of the views for Trino: instants are times of UTC without a zone.
@@ -291,7 +291,7 @@ def duckdb_views(dataset: ResolvedDataset, shape: Shape, metadata: str) -> list[
     """
     internal = dataset.relations.internal_table.lower()
     return [
-        View(view.name, view.columns, _duckdb_text(view.sql, internal, metadata))
+        TrinoView(view.name, view.columns, _duckdb_text(view.sql, internal, metadata))
         for view in trino_views(dataset, shape)
     ]
 

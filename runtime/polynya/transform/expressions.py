@@ -24,7 +24,7 @@ from polynya.model.error_catalogue.expressions import (
 from polynya.model.errors import ConfigError
 from polynya.model.names import literal, shown
 from polynya.model.types import Array, DataType, MapType, Struct, Void
-from polynya.transform.functions.core import Place
+from polynya.transform.functions.core import ExpressionContext
 from polynya.transform.parsing import check_call, own_function, parse, refuse, rewrite
 
 _ALLOWED_NODES: Final = frozenset(
@@ -79,7 +79,7 @@ def expression_over(
     columns: Mapping[str, DataType],
     *,
     where: str | None = None,
-    place: Place | None = None,
+    place: ExpressionContext | None = None,
 ) -> str:
     """Return the canonical SQL for rows of these columns: what they do not have is NULL.
 
@@ -237,14 +237,14 @@ def day_of(text: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TextCondition:
     """True where the column is one of the texts, else false or NULL."""
 
     column: str
     texts: frozenset[str]
 
 
-def choice_of(text: str) -> Choice | None:
+def choice_of(text: str) -> TextCondition | None:
     """The condition `column = 'text'` or `column IN ('text', …)`; None for any other one.
 
     Raises ConfigError as `validate_expression` does.
@@ -263,4 +263,4 @@ def choice_of(text: str) -> Choice | None:
         return None
     if not values or not all(isinstance(one, exp.Literal) and one.is_string for one in values):
         return None
-    return Choice(column.name, frozenset(str(one.this) for one in values))
+    return TextCondition(column.name, frozenset(str(one.this) for one in values))

@@ -38,8 +38,8 @@ from polynya.model.names import quote, shown
 from polynya.model.types import BIGINT, BOOLEAN, INT, STRING, TIMESTAMP, DataType, Decimal, Void
 from polynya.transform.functions.core import (
     ALLOWED_FUNCTIONS,
+    ExpressionContext,
     Function,
-    Place,
     Value,
     is_simple,
     null,
@@ -316,7 +316,7 @@ Generate: TypeAlias = Callable[[exp.Expr], str]
 def rewrite(
     tree: exp.Expr,
     columns: Mapping[str, DataType],
-    place: Place,
+    place: ExpressionContext,
     generate: Generate,
     where: str | None = None,
 ) -> None:
@@ -343,7 +343,10 @@ def rewrite(
 
 
 def _built(
-    own: Function, arguments: Sequence[Value], columns: Mapping[str, DataType], place: Place
+    own: Function,
+    arguments: Sequence[Value],
+    columns: Mapping[str, DataType],
+    place: ExpressionContext,
 ) -> Value:
     if own.header is not None:
         there = own.header in columns
@@ -368,7 +371,10 @@ def _put(call: exp.Anonymous, value: Value) -> None:
 
 
 def _kinds(
-    arguments: list[exp.Expr], columns: Mapping[str, DataType], place: Place, generate: Generate
+    arguments: list[exp.Expr],
+    columns: Mapping[str, DataType],
+    place: ExpressionContext,
+    generate: Generate,
 ) -> dict[int, DataType]:
     told: dict[int, DataType] = {}
     asked: dict[int, str] = {}

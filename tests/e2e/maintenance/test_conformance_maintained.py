@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from polynya.lake.apply.apply import Applier, ApplyResult
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.orphans import remove_orphan_files
 from polynya.lake.table.dataset import DatasetTable
 from tests.e2e.test_conformance import MOMENTS, _outcome
-from tests.e2e.test_conformance import Outcome as Found
+from tests.e2e.test_conformance import ActionOutcome as Found
 from tests.lab.twins import rewrite_all
 from tests.lake.maintenance.worn import ACTIONS
 from tests.oracle.cases import covered
@@ -27,17 +27,17 @@ from tests.oracle.packs.driver import Driver
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def _remove_orphans(table: DatasetTable, _now: datetime) -> Sequence[Outcome]:
+def _remove_orphans(table: DatasetTable, _now: datetime) -> Sequence[ActionOutcome]:
     """As in nine days: whatever no snapshot has is old enough."""
     (Path(str(table.table.java.location())) / "data" / "lost.parquet").write_bytes(b"nobody")
-    return [remove_orphan_files(table, limits=Limits(datetime.now(UTC) + timedelta(days=9)))]
+    return [remove_orphan_files(table, limits=ActionLimits(datetime.now(UTC) + timedelta(days=9)))]
 
 
-def _taken(action: str) -> Callable[[DatasetTable, datetime], Sequence[Outcome]]:
+def _taken(action: str) -> Callable[[DatasetTable, datetime], Sequence[ActionOutcome]]:
     return lambda table, _now: [ACTIONS[action](table)]
 
 
-AFTER_APPLIES: dict[str, Callable[[DatasetTable, datetime], Sequence[Outcome]]] = {
+AFTER_APPLIES: dict[str, Callable[[DatasetTable, datetime], Sequence[ActionOutcome]]] = {
     "rewrites": rewrite_all,
     "remove_orphan_files": _remove_orphans,
     **{one: _taken(one) for one in ("rewrite_manifests", "expire_snapshots", "compute_statistics")},

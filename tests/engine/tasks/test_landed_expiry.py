@@ -10,7 +10,7 @@ import pytest
 from polynya.engine.backlog import LandedReader, LandedReaders
 from polynya.formats.batch import FileProgress
 from polynya.formats.landed import batch_name
-from polynya.lake.table.state import CopyState, Membership, Position
+from polynya.lake.table.state import CopyState, Membership, SourcePosition
 from polynya.model.config.task import StorageTask
 from polynya.observe.streams import StreamExpired, StreamKept
 from polynya.streams.landing import LandedLog
@@ -35,7 +35,7 @@ def reader(name: str, path: str = "clicks/*", **landing: Any) -> StorageTask:
 
 def copied(number: int, *, whole: bool = True, **parts: Any) -> CopyState:
     path = f"in/clicks/{batch_name(number)}"
-    position = Position(files={path: FileProgress(9, 1, complete=whole)}, **parts)
+    position = SourcePosition(files={path: FileProgress(9, 1, complete=whole)}, **parts)
     return CopyState(position=position)
 
 

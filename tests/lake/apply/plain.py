@@ -13,12 +13,12 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from polynya.lake.apply.apply import Applier, Outcome, Staged
+from polynya.lake.apply.apply import Applier, ApplyOutcome, StagedApply
 from polynya.lake.apply.folding import folded_with_all, pending_events
-from polynya.lake.apply.run import Folded, Run
+from polynya.lake.apply.run import ApplyRun, Folded
 from polynya.lake.errors import is_refusal, refusal
 from polynya.lake.fold import fold
-from polynya.lake.fold.fold import Truncate
+from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.sql import selected, table_row, timestamp_literal, within
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, functions
@@ -35,16 +35,18 @@ _REPLACED = (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR, Partition.AS
 class PlainApplier(Applier):
     """See the module."""
 
-    def with_stored(self, run: Run, truncates: Sequence[Truncate], _now: datetime) -> Folded:
+    def with_stored(
+        self, run: ApplyRun, truncates: Sequence[TruncateEvent], _now: datetime
+    ) -> Folded:
         """Fold the events of a run with every stored version."""
         return folded_with_all(run, pending_events(run), truncates)
 
-    def stage(self, run: Run, outcome: Outcome) -> Staged:
+    def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:
         """Nothing: one statement writes and commits."""
         del run, outcome
-        return Staged()
+        return StagedApply()
 
-    def commit(self, run: Run, outcome: Outcome, staged: Staged) -> int:
+    def commit(self, run: ApplyRun, outcome: ApplyOutcome, staged: StagedApply) -> int:
         """Overwrite the partitions that change with all rows that they hold then."""
         del staged
         table, ownership = run.target.table, run.target.ownership()
@@ -69,7 +71,7 @@ class PlainApplier(Applier):
         return run.target.state.snapshot
 
 
-def _contents(run: Run, outcome: Outcome) -> tuple[DataFrame, list[Partition]]:
+def _contents(run: ApplyRun, outcome: ApplyOutcome) -> tuple[DataFrame, list[Partition]]:
     """All rows of the partitions that the apply replaces, and these partitions."""
     fresh, keeping = run.fresh, outcome.keeping
     rows, partitions = _versions(run, outcome).coalesce(1), [*_REPLACED]
@@ -95,7 +97,7 @@ def _contents(run: Run, outcome: Outcome) -> tuple[DataFrame, list[Partition]]:
     return rows, partitions
 
 
-def _versions(run: Run, outcome: Outcome) -> DataFrame:
+def _versions(run: ApplyRun, outcome: ApplyOutcome) -> DataFrame:
     """All versions that stay, changed or not."""
     assert isinstance(outcome.versions, Folded), "the plain applier collects nothing"
     rows = run.sql(
@@ -108,25 +110,25 @@ def _versions(run: Run, outcome: Outcome) -> DataFrame:
     return rows.drop("_file", "_pos")
 
 
-def _quarantine_without(run: Run, replayed: Replayed) -> DataFrame:
+def _quarantine_without(run: ApplyRun, replayed: Replayed) -> DataFrame:
     """Quarantined records that were not read again."""
     kept = run.sql(f"SELECT *, _file, _pos FROM {run.table} WHERE {within(Partition.QUARANTINE)}")
     return _without(run, kept, replayed.places.drop_columns(["part"])).drop("_file", "_pos")
 
 
-def _retained_without(run: Run, removed: Sequence[DataFile]) -> DataFrame:
+def _retained_without(run: ApplyRun, removed: Sequence[DataFile]) -> DataFrame:
     """Kept events that stay."""
     kept = run.sql(f"SELECT *, _file FROM {run.table} WHERE {within(Partition.RETAINED)}")
     return kept.where(~kept["_file"].isin([file.path for file in removed])).drop("_file")
 
 
-def _without(run: Run, rows: DataFrame, positions: pa.Table) -> DataFrame:
+def _without(run: ApplyRun, rows: DataFrame, positions: pa.Table) -> DataFrame:
     """Rows that do not stand at one of the positions; `_file` and `_pos` tell where they stand."""
     gone = run.target.spark.createDataFrame(positions.rename_columns(["_file", "_pos"]))
     return rows.join(gone, on=["_file", "_pos"], how="left_anti")
 
 
-def _state_rows(run: Run, copy: CopyState, apply: ApplyState) -> list[DataFrame]:
+def _state_rows(run: ApplyRun, copy: CopyState, apply: ApplyState) -> list[DataFrame]:
     """Both state rows in the shape of the internal table, each in a frame of its own."""
     nothing = {name: f"CAST(NULL AS {run.shape.type_of(name)})" for name in run.shape.data}
     rows = (

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.lake.apply.build import Source
+from polynya.lake.apply.build import IndexSource
 from polynya.lake.apply.key_index import Builds, Costs, Folder, KeyIndexes
-from polynya.lake.apply.probe import Order, Probe, Wanted
-from polynya.lake.apply.records import FOUND, PLACE, Records
+from polynya.lake.apply.probe import NeededOrder, NeededVersions, Probe
+from polynya.lake.apply.records import FOUND, PLACE, TouchedRecords
 from polynya.lake.iceberg.arrow_columns import arrow_type, as_stored
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.reading import StoredFile
+from polynya.lake.iceberg.reading import TableFile
 from polynya.model import headers as h
 from polynya.store.data_files import LocalFiles
 from tests.oracle.values import EPOCH
@@ -34,7 +34,7 @@ HEADERS = {
     h.TO_TIMESTAMP: "timestamptz",
 }
 #: Events are newer than all that is stored.
-NEWER = Order("9", EPOCH.replace(year=EPOCH.year + 1))
+NEWER = NeededOrder("9", EPOCH.replace(year=EPOCH.year + 1))
 
 
 @dataclass
@@ -86,22 +86,22 @@ class Files:
         rows = as_stored(pa.table(made), list(self.columns.values()))
         pq.write_table(rows, path, row_group_size=max(1, -(-count // groups)))
         file = DataFile(None, str(path), partition, count, path.stat().st_size)
-        self.files.append((file, StoredFile(LocalFiles(), str(path))))
+        self.files.append((file, TableFile(LocalFiles(), str(path))))
 
-    def source(self, number: int = 0) -> Source:
+    def source(self, number: int = 0) -> IndexSource:
         """What an index of a file of Current is made of."""
         kept = [self.columns[h.INSERTED_TIMESTAMP]]
-        return Source(*self.files[number], self.key_columns, kept)
+        return IndexSource(*self.files[number], self.key_columns, kept)
 
-    def records(self, touched: Sequence[Sequence[Any]]) -> Records:
+    def records(self, touched: Sequence[Sequence[Any]]) -> TouchedRecords:
         """The records of some keys."""
         types = [arrow_type(kind) for kind in self.keys.values()]
-        return Records(
+        return TouchedRecords(
             [pa.array([key[n] for key in touched], kind) for n, kind in enumerate(types)]
         )
 
     def find(
-        self, touched: Sequence[Sequence[Any]], wanted: Wanted = NEWER,
+        self, touched: Sequence[Sequence[Any]], wanted: NeededVersions = NEWER,
         indexes: KeyIndexes | None = None,
     ) -> list[dict[str, Any]]:  # fmt: skip
         """Versions of records, by place."""

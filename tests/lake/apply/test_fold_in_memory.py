@@ -14,7 +14,7 @@ import pytest
 
 from polynya.lake.apply.in_memory import LOCAL_EVENTS, needs_query
 from polynya.lake.apply.in_memory_fold import Versions, fold_chains, fold_latest
-from polynya.lake.apply.records import FOUND, IN_CURRENT, POS, RECORD, Records
+from polynya.lake.apply.records import FOUND, IN_CURRENT, POS, RECORD, TouchedRecords
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import KNOWN_FOOTERS
@@ -76,7 +76,7 @@ class Table:
     def apply(self, events: Sequence[Event]) -> Versions | None:
         """Fold events with what is there."""
         changes = pending(events)
-        records = Records([changes.column(key).combine_chunks() for key in SHAPE.keys])
+        records = TouchedRecords([changes.column(key).combine_chunks() for key in SHAPE.keys])
         found = self._found(records)
         fold = fold_chains if self.shape.history else fold_latest
         made = fold(changes, records, found, self.shape, NOW)
@@ -87,7 +87,7 @@ class Table:
             self.rows = kept + made.rows.to_pylist()
         return made
 
-    def _found(self, records: Records) -> pa.Table:
+    def _found(self, records: TouchedRecords) -> pa.Table:
         keys = [
             pa.array([row["id"] for row in self.rows], pa.int64()),
             pa.array([row["part"] for row in self.rows], pa.string()),
@@ -245,7 +245,7 @@ def test_what_other_settings_have_left_has_no_answer(partition: str, operation: 
 def test_records_of_several_key_columns_are_told_apart() -> None:
     """Also those whose columns would read the same one after the other."""
     left = [pa.array(["a", "ab", "a"]), pa.array(["bc", "c", "bc"]), pa.array([1, 1, 2])]
-    records = Records(left)
+    records = TouchedRecords(left)
 
     others = [pa.array(["a", "ab", "abc"]), pa.array(["bc", "bc", ""]), pa.array([2, 1, 1])]
     assert len(set(records.numbers.to_pylist())) == 3
@@ -254,7 +254,7 @@ def test_records_of_several_key_columns_are_told_apart() -> None:
 
 def test_decimal_keys_are_compared_exactly() -> None:
     kind = pa.decimal128(38, 2)
-    records = Records([pa.array([Decimal("12345678901234567890.12")], kind)])
+    records = TouchedRecords([pa.array([Decimal("12345678901234567890.12")], kind)])
     near = pa.array([Decimal("12345678901234567890.13"), Decimal("12345678901234567890.12")], kind)
 
     assert records.of([near]).to_pylist() == [None, 0]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.lake.apply import build
-from polynya.lake.apply.probe import Order, Wanted, Whole
+from polynya.lake.apply.probe import NeededOrder, NeededRows, NeededVersions
 from polynya.model import headers as h
 from tests.lake.apply.stored import BUILDS, HEADERS, NEWER, Files, Watched
 
@@ -32,7 +32,7 @@ TYPES = {
     "binary": st.binary(max_size=1),
 }
 ALL = ("v", *HEADERS)
-WAYS = (NEWER, replace(NEWER, oldest="0"), Whole(ALL))
+WAYS = (NEWER, replace(NEWER, oldest="0"), NeededRows(ALL))
 CASES = st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3).flatmap(
     lambda kinds: st.tuples(
         st.just({f"k{number}": kind for number, kind in enumerate(kinds)}),
@@ -52,7 +52,7 @@ CASES = st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3).flatmap(
 
 @given(CASES, st.sampled_from(WAYS))
 def test_the_same_rows_are_found(
-    case: tuple[dict[str, str], list[Any], list[tuple[Any, ...]]], wanted: Wanted
+    case: tuple[dict[str, str], list[Any], list[tuple[Any, ...]]], wanted: NeededVersions
 ) -> None:
     keys, files, touched = case
     with tempfile.TemporaryDirectory() as folder:
@@ -150,7 +150,7 @@ def test_files_of_which_the_footer_proves_all_are_not_indexed(tmp_path: Path) ->
     table, indexes = Files(tmp_path, {"id": "long"}), Watched(tmp_path / "keys")
     table.write([(1,), (2,)], partition="prior")
 
-    table.find([(1,)], Order("9", NEWER.earliest), indexes)
+    table.find([(1,)], NeededOrder("9", NEWER.earliest), indexes)
     BUILDS.wait()
 
     assert not (tmp_path / "keys").exists()

@@ -9,7 +9,7 @@ import pytest
 from polynya.engine.commands.rebuild import RebuildResult, rebuild
 from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.lake.apply.folding import differences
-from polynya.lake.apply.run import Run
+from polynya.lake.apply.run import ApplyRun
 from polynya.lake.read.verify import verify
 from polynya.lake.spark.api import functions
 from polynya.lake.table import dataset
@@ -60,7 +60,7 @@ def broken(users: Feed) -> list[str]:
 def wrong(users: Feed) -> list[tuple[str, int, tuple[str, ...]]]:
     """Versions that are not as their events make them: what is wrong, key, columns."""
     target = users.table()
-    with Run.of(target, target.shape()) as run:
+    with ApplyRun.of(target, target.shape()) as run:
         rows = differences(run, target.state.apply.truncates).collect()
     kinds = {(True, False): "lost", (False, True): "surplus", (True, True): "changed"}
     return sorted(

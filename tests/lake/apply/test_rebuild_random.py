@@ -12,7 +12,7 @@ import pytest
 from polynya.engine.commands.rebuild import rebuild
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.read.verify import FOLD_RULES, Verdict, verify
+from polynya.lake.read.verify import FOLD_RULES, VerifyResult, verify
 from polynya.lake.table.dataset import DatasetTable
 from tests.lab.lab import Lab
 from tests.lab.twins import Twin, difference
@@ -49,7 +49,7 @@ def live(twin: Twin) -> None:
         twin.lab.clock.sleep(60)
 
 
-def told(verdict: Verdict) -> list[str]:
+def told(verdict: VerifyResult) -> list[str]:
     """What was found, as text."""
     return [f"{one.rule}: {one.count}, {one.example}" for one in verdict.findings]
 

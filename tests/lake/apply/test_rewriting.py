@@ -14,7 +14,7 @@ from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.removal import Rewriting
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
-from polynya.lake.iceberg.commit import Committed, Step
+from polynya.lake.iceberg.commit import CommitStep, Committed
 from polynya.lake.iceberg.deletes import Deleted
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.table import dataset
@@ -117,7 +117,7 @@ def just_before_the_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], ob
     """Let something happen between the staging of the next apply and its commit."""
     real = commit.commit_row_delta
 
-    def late(table: IcebergTable, given: Step) -> Committed:
+    def late(table: IcebergTable, given: CommitStep) -> Committed:
         if given.summary.get("polynya.step") == "apply":
             monkeypatch.setattr(dataset, "commit_row_delta", real)
             act()

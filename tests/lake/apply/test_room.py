@@ -7,18 +7,18 @@ import pytest
 from polynya.lake.apply.key_index import (
     ABANDONED_SECONDS,
     IN_USE_SECONDS,
-    Entry,
+    IndexFileEntry,
     key_indexes,
     to_remove,
 )
 from polynya.model.errors import ConfigError
 
 NOW = 10_000_000.0
-OLD = Entry("old.keys", 40, NOW - 9 * IN_USE_SECONDS)
-OLDER = Entry("older.keys", 40, NOW - 10 * IN_USE_SECONDS)
-USED = Entry("used.keys", 40, NOW - 1)
-LEFT = Entry(".building-x", 40, NOW - 2 * ABANDONED_SECONDS)
-GROWING = Entry(".building-y", 40, NOW - 1)
+OLD = IndexFileEntry("old.keys", 40, NOW - 9 * IN_USE_SECONDS)
+OLDER = IndexFileEntry("older.keys", 40, NOW - 10 * IN_USE_SECONDS)
+USED = IndexFileEntry("used.keys", 40, NOW - 1)
+LEFT = IndexFileEntry(".building-x", 40, NOW - 2 * ABANDONED_SECONDS)
+GROWING = IndexFileEntry(".building-y", 40, NOW - 1)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ GROWING = Entry(".building-y", 40, NOW - 1)
     ],
 )
 def test_the_least_recently_used_go(
-    entries: list[Entry], needed: int, free: int, expected: list[str] | str
+    entries: list[IndexFileEntry], needed: int, free: int, expected: list[str] | str
 ) -> None:
     found = to_remove(entries, needed, limit=140, free=free, disk=1000, now=NOW)
 

@@ -10,7 +10,7 @@ from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
-from polynya.lake.iceberg.commit import Committed, Step
+from polynya.lake.iceberg.commit import CommitStep, Committed
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
@@ -21,7 +21,7 @@ from tests.lab.lab import STARTED, Feed, Lab, put
 from tests.lab.lying import Lying
 from tests.lake.apply.plain import PlainApplier
 
-Commit = Callable[[IcebergTable, Step], Committed]
+Commit = Callable[[IcebergTable, CommitStep], Committed]
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,12 @@ def copied(table: DatasetTable, users: Feed, *records: object) -> int:
 
 def just_before_the_commit(
     monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]
-) -> list[Step]:
+) -> list[CommitStep]:
     """Let something happen between the staging of the next copy and its commit; the steps taken."""
     real: Commit = commit.commit_row_delta
-    steps: list[Step] = []
+    steps: list[CommitStep] = []
 
-    def late(table: IcebergTable, step: Step) -> Committed:
+    def late(table: IcebergTable, step: CommitStep) -> Committed:
         steps.append(step)
         if len(steps) == 1:
             act()
@@ -123,7 +123,7 @@ def test_an_owner_that_is_overtaken_at_once_is_told(
     old, new = users.table("old"), users.table("new")
     real: Commit = commit.commit_row_delta
 
-    def overtaken(table: IcebergTable, step: Step) -> Committed:
+    def overtaken(table: IcebergTable, step: CommitStep) -> Committed:
         monkeypatch.setattr(dataset, "commit_row_delta", real)
         real(table, step)
         new.reload()

@@ -9,7 +9,7 @@ import pytest
 
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.copy.mapped_values import Typed
-from polynya.lake.copy.values import Made, Wanted, computed
+from polynya.lake.copy.values import Made, WantedValue, computed
 from polynya.lake.spark.api import SparkSession
 from polynya.model.errors import ConfigError
 from polynya.model.types import DataType, parse_type
@@ -56,7 +56,7 @@ def made(spark: SparkSession, *wanted: tuple[str, str | None]) -> list[Made]:
 
         return choose
 
-    asked = [Wanted(text, choice(kind), f"column of {text}") for text, kind in wanted]
+    asked = [WantedValue(text, choice(kind), f"column of {text}") for text, kind in wanted]
     return computed(rows, places, asked, lambda: spark)
 
 

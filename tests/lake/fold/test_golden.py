@@ -17,7 +17,7 @@ from polynya.lake.apply.folding import wrong_columns
 from polynya.lake.copy import reload
 from polynya.lake.fold import fold as versions
 from polynya.lake.fold import key_changes, live_views, stored
-from polynya.lake.fold.fold import Truncate, as_sql, event_columns, fold, with_clause
+from polynya.lake.fold.fold import TruncateEvent, as_sql, event_columns, fold, with_clause
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.stored import apply_aggregates, rebuild_aggregates
@@ -51,8 +51,8 @@ TYPED = Shape(
 )  # fmt: skip
 LEFT_OUT = {"partial": ("name",), "unsent_texts": {"name": ("name", "title")}}
 TRUNCATES = [
-    Truncate("0000000000000007", None, 1_700_000_000_000_000),
-    Truncate("0000000000000009", "a", 0),
+    TruncateEvent("0000000000000007", None, 1_700_000_000_000_000),
+    TruncateEvent("0000000000000009", "a", 0),
 ]
 
 SHAPES = {
@@ -131,7 +131,7 @@ def views() -> Iterator[tuple[str, str]]:
 def reloads() -> Iterator[tuple[str, str]]:
     """What a reload finds, in each mode."""
     begun = Reloading("compare_and_apply_with_deleted_rows", 1, NOW.isoformat(), place="0" * 35)
-    every, newer = reload.Comparison(("name",)), reload.Comparison((), newer="name")
+    every, newer = reload.ChangeCriteria(("name",)), reload.ChangeCriteria((), newer="name")
     for mode in (
         "compare_and_apply_with_deleted_rows",
         "compare_and_apply_without_deleted_rows",

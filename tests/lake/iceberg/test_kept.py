@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from polynya.lake.iceberg import reading
-from polynya.lake.iceberg.reading import Kept, StoredFile
+from polynya.lake.iceberg.reading import ColumnCache, TableFile
 from polynya.store.data_files import LocalFiles
 
 EIGHT_BYTES = pa.chunked_array([pa.array([1], pa.int64())])
@@ -20,7 +20,7 @@ COLUMNS = [{"name": name, "id": number, "type": "long"} for number, name in enum
 
 
 def test_the_least_recently_used_are_forgotten_at_the_limit() -> None:
-    kept = Kept(limit=24)
+    kept = ColumnCache(limit=24)
     for place in "abc":
         kept.add(place, {"x": EIGHT_BYTES})
     kept.of("a", ["x"])
@@ -32,7 +32,7 @@ def test_the_least_recently_used_are_forgotten_at_the_limit() -> None:
 
 
 def test_what_is_larger_than_the_limit_is_not_kept() -> None:
-    kept = Kept(limit=7)
+    kept = ColumnCache(limit=7)
 
     kept.add("a", {"x": EIGHT_BYTES})
 
@@ -41,7 +41,7 @@ def test_what_is_larger_than_the_limit_is_not_kept() -> None:
 
 
 def test_a_column_that_is_added_twice_counts_once() -> None:
-    kept = Kept()
+    kept = ColumnCache()
 
     for _ in range(2):
         kept.add("a", {"x": EIGHT_BYTES, "y": EIGHT_BYTES})
@@ -64,7 +64,7 @@ class CountedFiles(LocalFiles):
 def test_only_columns_that_are_not_known_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "KEPT", Kept())
+    monkeypatch.setattr(reading, "KEPT", ColumnCache())
     monkeypatch.setattr(CountedFiles, "opened", 0)
     rows = pa.table({"a": [1, 2], "b": [3, 4]})
     fields = [
@@ -73,7 +73,7 @@ def test_only_columns_that_are_not_known_are_read(
     ]
     path = tmp_path / "rows.parquet"
     pq.write_table(rows.cast(pa.schema(fields)), path)
-    stored = StoredFile(CountedFiles(), str(path))
+    stored = TableFile(CountedFiles(), str(path))
 
     def read(*columns: int, keep: bool = True) -> tuple[dict[str, list[int]], int]:
         before = CountedFiles.opened

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from polynya.lake.maintenance.rewrite_writer import Kind, Order
+from polynya.lake.maintenance.rewrite_writer import Kind, RowOrder
 
 COLUMNS: list[dict[str, Any]] = [
     {"id": 1, "name": "a", "type": "int"},
@@ -20,7 +20,7 @@ COLUMNS: list[dict[str, Any]] = [
 def ordered(rows: list[tuple[Any, Any]], *by: tuple[str, Kind]) -> list[tuple[Any, Any]]:
     names = ["a", "b"]
     table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
-    found = table.take(Order.of(COLUMNS, by).indices(table)).to_pylist()
+    found = table.take(RowOrder.of(COLUMNS, by).indices(table)).to_pylist()
     return [(row["a"], row["b"]) for row in found]
 
 
@@ -38,7 +38,7 @@ def test_without_columns_or_with_one_that_has_no_order_rows_stay() -> None:
     rows = [(3, "x"), (1, "y")]
 
     assert ordered(rows) == rows
-    assert Order.of(COLUMNS, [("c", "asc")]).by == ()
+    assert RowOrder.of(COLUMNS, [("c", "asc")]).by == ()
 
 
 @pytest.mark.parametrize("kind", ["asc", "desc"])
@@ -46,7 +46,7 @@ def test_nan_is_above_all_numbers(kind: Kind) -> None:
     column: dict[str, Any] = {"id": 1, "name": "a", "type": "double"}
     rows = pa.table({"a": [1.0, None, math.nan, -math.inf, math.inf]})
 
-    found = rows.take(Order.of([column], [("a", kind)]).indices(rows)).column("a").to_pylist()
+    found = rows.take(RowOrder.of([column], [("a", kind)]).indices(rows)).column("a").to_pylist()
 
     ascending = ["None", "-inf", "1.0", "inf", "nan"]
     assert list(map(str, found)) == (ascending if kind == "asc" else ascending[::-1])

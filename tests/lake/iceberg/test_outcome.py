@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from polynya.lake.iceberg.commit import Step, _is_live
-from polynya.lake.iceberg.files import DataFile, Snapshot
+from polynya.lake.iceberg.commit import CommitStep, _is_live
+from polynya.lake.iceberg.files import DataFile, TableSnapshot
 from polynya.lake.iceberg.table import IcebergTable
 
 STATE = DataFile(None, "ours.parquet", "asset_state", 1, 10)
@@ -18,7 +18,7 @@ OTHER = DataFile(None, "later.parquet", "asset_state", 1, 10)
 class Known:
     """A table as far as the question needs it: its snapshots, the newest last, and its states."""
 
-    def __init__(self, snapshots: Sequence[Snapshot], states: Sequence[DataFile]) -> None:
+    def __init__(self, snapshots: Sequence[TableSnapshot], states: Sequence[DataFile]) -> None:
         self._snapshots = {one.number: one for one in snapshots}
         self._newest = snapshots[-1]
         self._states = states
@@ -26,18 +26,18 @@ class Known:
     def refresh(self) -> None:
         """Nothing else has happened."""
 
-    def current(self) -> Snapshot:
+    def current(self) -> TableSnapshot:
         return self._newest
 
-    def snapshot(self, number: int) -> Snapshot | None:
+    def snapshot(self, number: int) -> TableSnapshot | None:
         return self._snapshots.get(number)
 
     def files(self, *_: Any) -> Sequence[DataFile]:
         return self._states
 
 
-def made(number: int, commit: str = "other") -> Snapshot:
-    return Snapshot(number, number - 1 or None, 1, commit, 0)
+def made(number: int, commit: str = "other") -> TableSnapshot:
+    return TableSnapshot(number, number - 1 or None, 1, commit, 0)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def made(number: int, commit: str = "other") -> Snapshot:
     ids=["found", "not there", "expired, its state is there", "expired"],
 )
 def test_a_step_is_looked_for(
-    snapshots: list[Snapshot], states: list[DataFile], live: bool | None
+    snapshots: list[TableSnapshot], states: list[DataFile], live: bool | None
 ) -> None:
     table = cast("IcebergTable", Known(snapshots, states))
-    step = Step("ours", based_on=1, add=[STATE])
+    step = CommitStep("ours", based_on=1, add=[STATE])
 
     assert _is_live(table, step) is live

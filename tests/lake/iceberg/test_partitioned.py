@@ -10,7 +10,7 @@ import pytest
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.maintenance import rewrite_data_files
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.rewrite_data_files import rewrite_layout
 from polynya.lake.read.verify import verify
 from polynya.lake.table.dataset import DatasetTable
@@ -204,7 +204,7 @@ def test_maintenance_writes_old_files_again_in_the_new_layout(
     table = users.table("owner")
     enter(table)
 
-    done = rewrite_layout(table, Limits(STARTED))
+    done = rewrite_layout(table, ActionLimits(STARTED))
 
     assert (users.current("*"), users.history("*")) == before
     assert done.commits == 1 and done.whole
@@ -216,7 +216,7 @@ def test_maintenance_writes_old_files_again_in_the_new_layout(
     )
     assert [row[0] for row in in_order.collect()] == [9, 6, 3]
     assert not verify(users.table()).findings
-    assert rewrite_layout(table, Limits(STARTED)).commits == 0
+    assert rewrite_layout(table, ActionLimits(STARTED)).commits == 0
     users.apply(put(3, 31, **on(2)), drop(9, 32))
     assert (3,) in users.current("id") and (9,) not in users.current("id")
 
@@ -241,7 +241,7 @@ def test_what_an_apply_deletes_meanwhile_is_deleted_in_the_new_partitions(
         return real(*arguments)
 
     monkeypatch.setattr(rewrite_data_files, "land", late)
-    done = rewrite_layout(table, Limits(STARTED))
+    done = rewrite_layout(table, ActionLimits(STARTED))
 
     assert done.commits == 1
     assert len(users.current("id")) == 38

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.lake.iceberg.reading import S3_FILE_IO, Reach, reach_of
+from polynya.lake.iceberg.reading import S3_FILE_IO, FileAccess, reach_of
 from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import LocalFiles
 
@@ -31,7 +31,7 @@ SERVER = "http://127.0.0.1:9000"
 def test_local_files_and_s3_are_read_and_written(
     location: str, options: dict[str, str], files: object
 ) -> None:
-    assert reach_of(location, S3_FILE_IO, options) == Reach(files, files)
+    assert reach_of(location, S3_FILE_IO, options) == FileAccess(files, files)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 
 from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.files import DeleteFile
-from polynya.lake.iceberg.reading import StoredFile, is_read_by
+from polynya.lake.iceberg.reading import TableFile, is_read_by
 from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import LocalFiles
 
 
-def written(folder: Path, *columns: tuple[str, int, pa.Array]) -> StoredFile:
+def written(folder: Path, *columns: tuple[str, int, pa.Array]) -> TableFile:
     """A file whose columns have a name, a field id and values, in row groups of two rows."""
     fields = [
         pa.field(name, values.type, metadata={"PARQUET:field_id": str(number)})
@@ -25,7 +25,7 @@ def written(folder: Path, *columns: tuple[str, int, pa.Array]) -> StoredFile:
     rows = pa.table([values for _, _, values in columns], pa.schema(fields))
     path = folder / "rows.parquet"
     pq.write_table(rows, path, row_group_size=2)
-    return StoredFile(LocalFiles(), str(path))
+    return TableFile(LocalFiles(), str(path))
 
 
 def column(name: str, number: int, kind: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_a_file_without_ids_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "foreign.parquet"
     pq.write_table(pa.table({"id": [1]}), path)
 
-    assert not StoredFile(LocalFiles(), str(path)).reads([column("id", 1, "long")])
+    assert not TableFile(LocalFiles(), str(path)).reads([column("id", 1, "long")])
 
 
 @pytest.mark.parametrize(

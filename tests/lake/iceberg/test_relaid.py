@@ -13,7 +13,7 @@ from polynya.engine.dataset import WorkingDataset
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.unit import IDLE, TimeSlice
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.maintenance.health import Record, remember
+from polynya.lake.maintenance.health import MaintenanceRecord, remember
 from polynya.lake.read.verify import verify
 from polynya.model.headers import Partition
 from polynya.observe.maintenance import MaintenanceDone
@@ -36,7 +36,7 @@ def filled(lab: Lab, target_file_size: str, *loads: int) -> Feed:
         orders.land_table(id=some, seq=some, customer=customer, note=notes)
         orders.run("always")
     lab.clock = FakeClock(datetime.now(UTC) + timedelta(hours=20))
-    remember(owned(orders), Record(began=lab.clock.now() - timedelta(days=8)))
+    remember(owned(orders), MaintenanceRecord(began=lab.clock.now() - timedelta(days=8)))
     return orders
 
 

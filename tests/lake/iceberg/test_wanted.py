@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.iceberg.wanted import Wanted
+from polynya.lake.iceberg.wanted import TargetLayout
 from polynya.model.config.layout import parse_sort
 
 
@@ -33,25 +33,25 @@ def metadata(*fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def wanted(found: dict[str, Any], *terms: str) -> Wanted:
-    return Wanted.of(found, [parse_sort(term) for term in terms])
+def wanted(found: dict[str, Any], *terms: str) -> TargetLayout:
+    return TargetLayout.of(found, [parse_sort(term) for term in terms])
 
 
 def test_files_are_to_have_the_order_that_the_table_has_and_its_dataset_asks_for() -> None:
     table = metadata(field(1, "asc"), field(2, "desc"))
 
-    assert wanted(table, "a", "b desc") == Wanted(2, 1)
+    assert wanted(table, "a", "b desc") == TargetLayout(2, 1)
     for other in [["a"], ["b desc", "a"], ["a", "b"], ["a", "missing desc"], ["zorder(a, b)"], []]:
-        assert wanted(table, *other) == Wanted(2)
+        assert wanted(table, *other) == TargetLayout(2)
 
 
 @pytest.mark.parametrize("other", [{"transform": "bucket[4]"}, {"null-order": "nulls-last"}])
 def test_an_order_that_is_none_of_ours_is_never_asked_for(other: dict[str, str]) -> None:
-    assert wanted(metadata({**field(1, "asc"), **other}), "a") == Wanted(2)
+    assert wanted(metadata({**field(1, "asc"), **other}), "a") == TargetLayout(2)
 
 
 def test_no_order_is_asked_for_where_there_is_none() -> None:
-    assert wanted(metadata()) == Wanted(2)
-    assert Wanted(2).is_sorted("current", None)
-    assert not Wanted(2, 1).is_sorted("current", None)
-    assert Wanted(2, 1).is_sorted("changes", None)
+    assert wanted(metadata()) == TargetLayout(2)
+    assert TargetLayout(2).is_sorted("current", None)
+    assert not TargetLayout(2, 1).is_sorted("current", None)
+    assert TargetLayout(2, 1).is_sorted("changes", None)

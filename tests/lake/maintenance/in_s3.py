@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.orphans import remove_orphan_files
 from polynya.lake.maintenance.snapshots import Keep, expire_snapshots
 from polynya.lake.read.verify import verify
@@ -53,8 +53,8 @@ def seen(users: Feed) -> list[Any]:
     return [users.current("id", "name"), users.history("id", "name"), users.changes("id")]
 
 
-def in_days(days: int) -> Limits:
-    return Limits(datetime.now(UTC) + timedelta(days=days))
+def in_days(days: int) -> ActionLimits:
+    return ActionLimits(datetime.now(UTC) + timedelta(days=days))
 
 
 def test_what_only_expired_snapshots_reach_is_gone(users: Feed, s3: Any) -> None:

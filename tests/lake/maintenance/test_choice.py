@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.maintenance.snapshots import Choice, Keep, choose
-from polynya.lake.warehouse.readers import SKEW, Reading
+from polynya.lake.maintenance.snapshots import ExpiryChoice, Keep, choose
+from polynya.lake.warehouse.readers import SKEW, RunningReader
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -43,7 +43,7 @@ def metadata(*hours: float, **more: Any) -> dict[str, Any]:
     } | more
 
 
-def stays(choice: Choice, table: dict[str, Any]) -> list[int]:
+def stays(choice: ExpiryChoice, table: dict[str, Any]) -> list[int]:
     """Snapshots that Iceberg keeps when it is asked for the choice."""
     if not choice.expired:
         return [one["snapshot-id"] for one in table["snapshots"]]
@@ -122,7 +122,7 @@ def test_a_reader_holds_more_than_that() -> None:
     table = metadata(*(1.9 - number / 30 for number in range(57)))
     keep = Keep(2 * HOUR, 1, at_most=20)
 
-    kept = stays(choose(table, keep, now=NOW, readers=[Reading(ago(1.5), NOW + HOUR)]), table)
+    kept = stays(choose(table, keep, now=NOW, readers=[RunningReader(ago(1.5), NOW + HOUR)]), table)
 
     assert len(kept) > 45 > len(stays(choose(table, keep, now=NOW), table))
 
@@ -135,7 +135,7 @@ def test_a_snapshot_that_is_worked_on_stays_with_all_that_came_later() -> None:
 
 def test_what_a_reader_may_see_stays() -> None:
     table = metadata(9, 8, 7, 6, 5, 1)
-    reader = Reading(ago(6.5), NOW + HOUR)
+    reader = RunningReader(ago(6.5), NOW + HOUR)
 
     kept = stays(choose(table, Keep(2 * HOUR, 1), now=NOW, readers=[reader]), table)
 
@@ -144,7 +144,7 @@ def test_what_a_reader_may_see_stays() -> None:
 
 def test_a_clock_of_a_reader_may_be_fast() -> None:
     table = metadata(9, 8, 7, 1)
-    reader = Reading(ago(7) + SKEW / 2, NOW + HOUR)
+    reader = RunningReader(ago(7) + SKEW / 2, NOW + HOUR)
 
     assert 2 in stays(choose(table, Keep(2 * HOUR, 1), now=NOW, readers=[reader]), table)
 
@@ -152,9 +152,9 @@ def test_a_clock_of_a_reader_may_be_fast() -> None:
 def test_a_reader_of_the_past_holds_everything() -> None:
     table = metadata(9, 8, 7, 1)
 
-    choice = choose(table, Keep(2 * HOUR, 1), now=NOW, readers=[Reading(None, NOW + HOUR)])
+    choice = choose(table, Keep(2 * HOUR, 1), now=NOW, readers=[RunningReader(None, NOW + HOUR)])
 
-    assert choice == Choice("a reader may read any snapshot of the past")
+    assert choice == ExpiryChoice("a reader may read any snapshot of the past")
 
 
 def test_a_rollback_counts_as_a_snapshot_that_followed() -> None:

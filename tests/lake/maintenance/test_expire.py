@@ -12,12 +12,12 @@ from polynya.lake.apply.fast import FastApplier
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.maintenance import snapshots as choice
 from polynya.lake.maintenance import snapshots as expire
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.orphans import remove_orphan_files
-from polynya.lake.maintenance.snapshots import Choice, Keep, expire_snapshots
+from polynya.lake.maintenance.snapshots import ExpiryChoice, Keep, expire_snapshots
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import enter
-from polynya.lake.warehouse.readers import Reading
+from polynya.lake.warehouse.readers import RunningReader
 from polynya.model.errors import ConflictError, InternalError, StaleStepError
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import copied, owned
@@ -25,12 +25,12 @@ from tests.lab.owned import copied, owned
 ONE = Keep(at_least=1)
 
 
-def nobody() -> list[Reading]:
+def nobody() -> list[RunningReader]:
     return []
 
 
-def later(hours: int = 3) -> Limits:
-    return Limits(datetime.now(UTC) + timedelta(hours=hours))
+def later(hours: int = 3) -> ActionLimits:
+    return ActionLimits(datetime.now(UTC) + timedelta(hours=hours))
 
 
 def busy(lab: Lab, applies: int = 2) -> Feed:
@@ -56,7 +56,7 @@ def lab_rows(users: Feed, statement: str) -> list[Any]:
     return users.lab.rows(statement)
 
 
-def expired(table: DatasetTable, **how: Any) -> Outcome:
+def expired(table: DatasetTable, **how: Any) -> ActionOutcome:
     settings: dict[str, Any] = {"limits": later(), "keep": ONE, "readers": nobody}
     return expire_snapshots(table, **settings | how)
 
@@ -113,7 +113,7 @@ def test_a_running_reader_of_ours_goes_on(lab: Lab, monkeypatch: pytest.MonkeyPa
     users.apply(put(1, 50, name="new"), drop(101, 60))
     table = owned(users)
 
-    expired(table, readers=lambda: [Reading(began, began + timedelta(hours=9))])
+    expired(table, readers=lambda: [RunningReader(began, began + timedelta(hours=9))])
 
     assert sorted(map(tuple, running.collect()), key=repr) == wanted
     # The planted fault: an expiry that does not ask for readers.
@@ -162,8 +162,8 @@ def test_an_expiry_whose_owner_was_overtaken_harms_nobody(
     """It was decided before the takeover, and committed in the middle of the new owner's apply."""
     users = busy(lab)
     old, new = owned(users, "old"), users.table("new")
-    real: Callable[[IcebergTable, Choice], list[str]] = expire._expired
-    late: list[Outcome] = []
+    real: Callable[[IcebergTable, ExpiryChoice], list[str]] = expire._expired
+    late: list[ActionOutcome] = []
 
     class Slow(FastApplier):
         """Copies beside its apply, and then the old owner's expiry comes true."""
@@ -177,7 +177,7 @@ def test_an_expiry_whose_owner_was_overtaken_harms_nobody(
     found: list[str] = []
     waiting: list[Any] = []
 
-    def overtaken(table: IcebergTable, chosen: Choice) -> list[str]:
+    def overtaken(table: IcebergTable, chosen: ExpiryChoice) -> list[str]:
         waiting.append((table, chosen))
         new.reload()
         enter(new)

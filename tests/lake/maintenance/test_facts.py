@@ -5,25 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from polynya.lake.iceberg.wanted import Wanted
+from polynya.lake.iceberg.wanted import TargetLayout
 from polynya.lake.maintenance.health import (
     PROPERTY,
     Done,
     FilesFacts,
     FileSize,
-    Record,
+    MaintenanceRecord,
     files_facts,
     health_of,
     may_be_outdated,
     may_be_rewritten,
     table_facts,
 )
-from polynya.lake.maintenance.rewrite_plan import Rule
+from polynya.lake.maintenance.rewrite_plan import RewriteRule
 from polynya.model.config.maintenance import SnapshotExpiry
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-RULE = Rule()
+RULE = RewriteRule()
 
 
 def metadata(snapshots: int, *, every: timedelta = MINUTE, **summary: Any) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def test_small_files_are_told_smallest_first() -> None:
     large = RULE.target_bytes
     files = [FileSize(5, 70), FileSize(1, large), FileSize(2, 30)]
 
-    assert files_facts("current", files, RULE, Wanted(0)) == FilesFacts(
+    assert files_facts("current", files, RULE, TargetLayout(0)) == FilesFacts(
         files=3, rows=8, size_bytes=large + 100, small=(30, 70), small_rows=7
     )
 
@@ -130,23 +130,23 @@ def test_files_of_another_layout_are_told_but_for_small_ones_that_are_only_not_s
     parted = [FileSize(1, 10, 1), FileSize(1, 20, 0), FileSize(1, large, 0)]
     ordered = [FileSize(1, 10, 1), FileSize(1, large, 1, 3), FileSize(1, large, 1, 2)]
 
-    def outdated(partition: str, files: list[FileSize], wanted: Wanted) -> tuple[int, int]:
+    def outdated(partition: str, files: list[FileSize], wanted: TargetLayout) -> tuple[int, int]:
         facts = files_facts(partition, files, RULE, wanted)
         return facts.outdated, facts.outdated_bytes
 
-    assert outdated("current", parted, Wanted(1)) == (2, large + 20)
-    assert outdated("prior", ordered, Wanted(1, 3)) == (1, large)
-    assert outdated("prior", ordered, Wanted(1)) == (0, 0)
+    assert outdated("current", parted, TargetLayout(1)) == (2, large + 20)
+    assert outdated("prior", ordered, TargetLayout(1, 3)) == (1, large)
+    assert outdated("prior", ordered, TargetLayout(1)) == (0, 0)
     # Only Current and Prior have a layout.
-    assert outdated("retained", parted, Wanted(1, 3)) == (0, 0)
+    assert outdated("retained", parted, TargetLayout(1, 3)) == (0, 0)
 
 
 def test_single_files_are_asked_for_where_the_layout_may_have_changed() -> None:
     one, two = [{"spec-id": 0}], [{"spec-id": 0}, {"spec-id": 1}]
 
-    assert not may_be_outdated({"partition-specs": one}, Wanted(0))
-    assert may_be_outdated({"partition-specs": two}, Wanted(0))
-    assert may_be_outdated({"partition-specs": one}, Wanted(0, 1))
+    assert not may_be_outdated({"partition-specs": one}, TargetLayout(0))
+    assert may_be_outdated({"partition-specs": two}, TargetLayout(0))
+    assert may_be_outdated({"partition-specs": one}, TargetLayout(0, 1))
 
 
 def test_the_health_of_a_table_falls_with_what_its_readers_do_for_nothing() -> None:
@@ -162,11 +162,11 @@ def test_the_health_of_a_table_falls_with_what_its_readers_do_for_nothing() -> N
 
 def test_a_record_is_read_back_and_a_broken_one_is_empty() -> None:
     done = Done(NOW, "60 files became 1", expected_gain=900, gain=890, files_removed=60)
-    record = Record().with_done("rewrite_data_files", done)
+    record = MaintenanceRecord().with_done("rewrite_data_files", done)
 
-    assert Record.of({PROPERTY: record.to_json()}) == record
+    assert MaintenanceRecord.of({PROPERTY: record.to_json()}) == record
     assert record.began == NOW
     for broken in ("", "[]", "{", '{"last": {"expire_snapshots": {"at": "noon"}}}', '{"last": 3}'):
-        assert Record.of({PROPERTY: broken}) == Record()
+        assert MaintenanceRecord.of({PROPERTY: broken}) == MaintenanceRecord()
     later = record.to_json().replace('"why"', '"new_field":1,"why"')
-    assert Record.of({PROPERTY: later}) == record
+    assert MaintenanceRecord.of({PROPERTY: later}) == record

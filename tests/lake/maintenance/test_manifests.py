@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.manifests import rewrite_manifests
 from tests.lab.lab import Lab, drop, put
 from tests.lab.owned import copied, owned, step
@@ -24,7 +24,7 @@ def test_many_manifests_become_one(lab: Lab) -> None:
     table = owned(users)
     for number in range(2, 6):
         copied(users, table, put(1, number, name=f"v{number}"), put(number, number, name="new"))
-    limits = Limits(datetime.now(UTC))
+    limits = ActionLimits(datetime.now(UTC))
     views = users.current("id", "name"), users.history("id", "name")
     assert rewrite_manifests(table, limits=limits, many=99).commits == 0
 
@@ -48,6 +48,8 @@ def test_it_gives_way(lab: Lab) -> None:
     users.apply(put(1, 1, name="Ann"))
     table = owned(users)
 
-    done = rewrite_manifests(table, limits=Limits(datetime.now(UTC), give_way=lambda: True), many=1)
+    done = rewrite_manifests(
+        table, limits=ActionLimits(datetime.now(UTC), give_way=lambda: True), many=1
+    )
 
     assert (done.commits, done.whole, done.why) == (0, False, "a step of the table waits")

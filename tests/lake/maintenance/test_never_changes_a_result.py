@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.orphans import Orphans, find_orphans, remove_orphan_files
 from polynya.lake.read.verify import verify
 from polynya.model.config.maintenance import ACTIONS as NAMES
@@ -107,7 +107,7 @@ def test_who_dies_at_a_boundary_changes_no_result(
     step(users, table, put(8, 20, name="Hal", day=YOUNG), drop(5, 21))
     assert [key for key, day in users.current("id", "day") if str(day) == YOUNG] == [4, 6, 7, 8]
     views, future = seen(users, action), datetime.now(UTC) + timedelta(days=9)
-    remove_orphan_files(table, limits=Limits(future))
+    remove_orphan_files(table, limits=ActionLimits(future))
     left = find_orphans(table.table, now=future)
     assert isinstance(left, Orphans)
     assert left.files == []

@@ -10,7 +10,7 @@ from polynya.engine.dataset import WorkingDataset
 from polynya.engine.maintenance import MaintenanceUnit, maintain
 from polynya.engine.unit import IDLE, TimeSlice
 from polynya.lake.maintenance import retention
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.retention import expire_changes
 from polynya.lake.read.verify import verify
 from polynya.observe.maintenance import MaintenanceDone
@@ -69,14 +69,14 @@ def test_what_came_meanwhile_stays_and_is_applied(users: Feed) -> None:
     table = owned(users)
     copied(users, table, put(3, 9, name="Cy"))
 
-    done = expire_changes(table, Limits(users.lab.clock.now()))
+    done = expire_changes(table, ActionLimits(users.lab.clock.now()))
 
     assert (done.commits, done.files_removed) == (1, 1)
     assert [row[0] for row in users.stored("changes", "id")] == [3]
     users.apply()
     assert users.current("id", "name") == [(1, "Anna"), (3, "Cy")]
     assert not verify(users.table()).findings
-    assert expire_changes(owned(users, "next"), Limits(users.lab.clock.now())).commits == 0
+    assert expire_changes(owned(users, "next"), ActionLimits(users.lab.clock.now())).commits == 0
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_an_apply_is_never_waited_for_long(users: Feed, monkeypatch: pytest.Monk
     table = owned(users)
 
     with table.applying():
-        done = expire_changes(table, Limits(users.lab.clock.now()))
+        done = expire_changes(table, ActionLimits(users.lab.clock.now()))
 
     assert (done.whole, done.commits) == (False, 0)
     assert len(users.stored("retained", "id")) == 4

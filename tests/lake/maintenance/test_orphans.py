@@ -12,7 +12,7 @@ import pytest
 
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.maintenance import orphans
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.orphans import find_orphans, remove_orphan_files
 from polynya.model.errors import OperationError
 from polynya.store.data_files import LocalFiles
@@ -72,14 +72,14 @@ def test_only_old_files_go_that_nothing_reaches(lab: Lab) -> None:
     assert not isinstance(found, str)
     assert sorted(one.location for one in found.files) == sorted(map(str, old))
     assert found.size_bytes == 14
-    done = remove_orphan_files(table, limits=Limits(now()))
+    done = remove_orphan_files(table, limits=ActionLimits(now()))
 
     assert (done.files_removed, done.freed_bytes, done.whole) == (2, 14, True)
     assert before - {path for path in folder.rglob("*") if path.is_file()} == set(old)
     assert all(path.exists() for path in kept)
     assert (users.current("id", "name"), users.history("id", "name"), users.changes("id")) == views
     with pytest.raises(ValueError, match="older than"):
-        remove_orphan_files(table, limits=Limits(now()), older_than=timedelta(hours=23))
+        remove_orphan_files(table, limits=ActionLimits(now()), older_than=timedelta(hours=23))
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_files_of_a_commit_under_way_stay(lab: Lab, monkeypatch: pytest.MonkeyPa
 
         def stage(self, run: Any, outcome: Any) -> Any:
             staged = super().stage(run, outcome)
-            limits = Limits(now() + timedelta(seconds=1))
+            limits = ActionLimits(now() + timedelta(seconds=1))
             done = remove_orphan_files(table, limits=limits, older_than=times.pop(0))
             removed.append(done.files_removed)
             return staged
@@ -127,7 +127,7 @@ def test_a_folder_that_is_reached_by_another_name_is_left_alone(lab: Lab, tmp_pa
     table.table.java.updateLocation().setLocation(str(tmp_path / "alias")).commit()
 
     with pytest.raises(OperationError) as caught:
-        remove_orphan_files(table, limits=Limits(now()))
+        remove_orphan_files(table, limits=ActionLimits(now()))
 
     assert caught.value.code == "POLYNYA-MNT-011"
     assert users.files() >= files

@@ -13,7 +13,7 @@ import pytest
 from polynya.engine.runner import units
 from polynya.engine.unit import TimeSlice
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.iceberg.commit import Committed, Step
+from polynya.lake.iceberg.commit import CommitStep, Committed
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
@@ -141,7 +141,7 @@ def before_the_commit(
     """Let another engine be at work right before the next commit of a step."""
     real = dataset.commit_row_delta
 
-    def late(given: IcebergTable, step: Step) -> Committed:
+    def late(given: IcebergTable, step: CommitStep) -> Committed:
         monkeypatch.setattr(dataset, "commit_row_delta", real)
         call(users, procedure, *arguments)
         return real(given, step)

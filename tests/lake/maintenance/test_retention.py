@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.retention import expire_rows
 from polynya.lake.read.verify import verify
 from polynya.model.errors import ConfigError
@@ -40,9 +40,9 @@ def seen(users: Feed) -> Any:
     return users.current("id", "day"), versions
 
 
-def expire(users: Feed) -> Outcome:
+def expire(users: Feed) -> ActionOutcome:
     table = owned(users)
-    return expire_rows(table, Limits(STARTED))
+    return expire_rows(table, ActionLimits(STARTED))
 
 
 @pytest.mark.parametrize(

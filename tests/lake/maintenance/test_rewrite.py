@@ -15,12 +15,12 @@ import pytest
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
-from polynya.lake.iceberg.commit import Committed, Step
+from polynya.lake.iceberg.commit import CommitStep, Committed
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.iceberg.writing import PLACES
 from polynya.lake.maintenance import rewrite_data_files as data_files
 from polynya.lake.maintenance import rewrite_data_files as land
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.rewrite_data_files import RULE, rewrite_data_files
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
@@ -35,7 +35,7 @@ from tests.lake.apply.plain import PlainApplier
 from tests.oracle.packs.read_back import READERS
 
 THOROUGH = RULE.thorough()
-LIMITS = Limits(STARTED)
+LIMITS = ActionLimits(STARTED)
 WHOLE = [{"a": 1, "tags": ["x", None]}, None, {"a": None, "tags": []}]
 VERSIONS = [pytest.param(2, id="v2"), pytest.param(3, id="v3", marks=pytest.mark.slow)]
 
@@ -62,7 +62,7 @@ def users(kept: Kept) -> Feed:
     return kept.again()
 
 
-def rewrite(table: DatasetTable, limits: Limits = LIMITS) -> Outcome:
+def rewrite(table: DatasetTable, limits: ActionLimits = LIMITS) -> ActionOutcome:
     return rewrite_data_files(table, limits, THOROUGH)
 
 
@@ -259,7 +259,7 @@ def test_killed_at_the_commit(
     """The next owner finds all rows, ends what was begun, and applies to the result."""
     before, real = everything(users), commit.commit_row_delta
 
-    def last(given: IcebergTable, made: Step) -> Committed:
+    def last(given: IcebergTable, made: CommitStep) -> Committed:
         if committed:
             real(given, made)
         raise KilledError
@@ -284,14 +284,14 @@ def test_who_is_to_give_way_writes_nothing_more(users: Feed) -> None:
     table = owned(users)
     files, asked = users.files(), iter([False, True, True])
 
-    done = rewrite(table, Limits(STARTED, give_way=lambda: next(asked)))
+    done = rewrite(table, ActionLimits(STARTED, give_way=lambda: next(asked)))
 
     assert (done.why, done.whole) == ("it gave way", False)
     assert users.files() == files
 
 
 def test_what_is_over_the_budget_waits(users: Feed) -> None:
-    done = rewrite(owned(users), Limits(STARTED, budget_bytes=100))
+    done = rewrite(owned(users), ActionLimits(STARTED, budget_bytes=100))
 
     assert (done.why, done.whole) == ("the budget is used up", False)
 
@@ -304,7 +304,7 @@ def test_somebody_else_deletes_a_row_at_the_last_moment(
     delete = f"DELETE FROM {users.relation} WHERE hdr__partition = 'current' AND id = 5"
     real = commit.commit_row_delta
 
-    def late(given: IcebergTable, made: Step) -> Committed:
+    def late(given: IcebergTable, made: CommitStep) -> Committed:
         monkeypatch.setattr(dataset, "commit_row_delta", real)
         users.lab.spark.sql(delete)
         return real(given, made)

@@ -14,8 +14,8 @@ import pytest
 
 from polynya.lake.maintenance import rewrite_data_files as by_tasks
 from polynya.lake.maintenance import rewrite_data_files as data_files
-from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.job import Job, write
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
+from polynya.lake.maintenance.job import RewriteJob, write
 from polynya.lake.maintenance.rewrite_data_files import RULE, rewrite_data_files
 from polynya.lake.read.verify import verify
 from polynya.lake.table.dataset import DatasetTable
@@ -24,7 +24,7 @@ from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import owned, step
 from tests.lab.twins import written_by
 
-LIMITS = Limits(STARTED)
+LIMITS = ActionLimits(STARTED)
 Work = Callable[[int], Iterator[pa.RecordBatch]]
 
 
@@ -48,7 +48,7 @@ def users(kept: Kept) -> Feed:
     return kept.again()
 
 
-def rewrite(table: DatasetTable, limits: Limits = LIMITS) -> Outcome:
+def rewrite(table: DatasetTable, limits: ActionLimits = LIMITS) -> ActionOutcome:
     return rewrite_data_files(table, limits, RULE.thorough())
 
 
@@ -58,7 +58,7 @@ def everything(users: Feed) -> list[Any]:
 
 
 def in_place_of(
-    monkeypatch: pytest.MonkeyPatch, other: Callable[[Sequence[Job], Work], Work]
+    monkeypatch: pytest.MonkeyPatch, other: Callable[[Sequence[RewriteJob], Work], Work]
 ) -> None:
     """Let the tasks do something else."""
     real = by_tasks._writing
@@ -89,7 +89,7 @@ def test_rows_that_are_deleted_while_tasks_write_do_not_come_back(
 def test_a_task_that_fails_leaves_nothing(users: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     table, before, files = owned(users), everything(users), users.files()
 
-    def failing(jobs: Sequence[Job], real: Work) -> Work:
+    def failing(jobs: Sequence[RewriteJob], real: Work) -> Work:
         def work(number: int) -> Iterator[pa.RecordBatch]:
             yield from real(number)
             if number == 1:
@@ -117,7 +117,7 @@ def test_files_of_an_attempt_before_are_removed(
     """An executor dies when it has written: Spark begins its task again on another."""
     table, before, files = owned(users), everything(users), users.files()
 
-    def twice(jobs: Sequence[Job], real: Work) -> Work:
+    def twice(jobs: Sequence[RewriteJob], real: Work) -> Work:
         row, schema = by_tasks._row, by_tasks._NEW_FILES
 
         def work(number: int) -> Iterator[pa.RecordBatch]:
@@ -141,7 +141,7 @@ def test_files_of_an_attempt_before_are_removed(
 def test_tasks_end_at_once_for_whoever_waits(users: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     table, before, files = owned(users), everything(users), users.files()
 
-    def endless(jobs: Sequence[Job], real: Work) -> Work:
+    def endless(jobs: Sequence[RewriteJob], real: Work) -> Work:
         def work(number: int) -> Iterator[pa.RecordBatch]:
             yield from real(number)
             time.sleep(600)
@@ -154,7 +154,7 @@ def test_tasks_end_at_once_for_whoever_waits(users: Feed, monkeypatch: pytest.Mo
     def waits() -> bool:
         return len(users.files() - files) == 2
 
-    done = rewrite(table, Limits(STARTED, give_way=waits))
+    done = rewrite(table, ActionLimits(STARTED, give_way=waits))
 
     assert (done.why, done.whole) == ("it gave way", False)
     assert time.monotonic() - began < 300

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from polynya.lake.iceberg import commit
-from polynya.lake.iceberg.commit import Committed, Step
-from polynya.lake.iceberg.files import DeleteFile, Slot
+from polynya.lake.iceberg.commit import CommitStep, Committed
+from polynya.lake.iceberg.files import DeleteFile, FilePartition
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.maintenance import rewrite_deletes
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.rewrite_data_files import rewrite_data_files
 from polynya.lake.maintenance.rewrite_deletes import (
     RULE,
@@ -29,11 +29,11 @@ from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import owned, step
 from tests.oracle.packs.read_back import READERS
 
-LIMITS = Limits(STARTED)
-CURRENT, PRIOR = Slot("current"), Slot("prior")
+LIMITS = ActionLimits(STARTED)
+CURRENT, PRIOR = FilePartition("current"), FilePartition("prior")
 
 
-def deletes(number: int, *places: int, slot: Slot | None = CURRENT) -> PositionDeletes:
+def deletes(number: int, *places: int, slot: FilePartition | None = CURRENT) -> PositionDeletes:
     name = f"deletes {number}"
     return PositionDeletes(DeleteFile(None, name), pa.array(places, pa.int64()), slot)
 
@@ -50,7 +50,7 @@ def test_small_ones_of_a_partition_become_one() -> None:
 
 
 def test_few_of_each_partition_stay_however_many_there_are() -> None:
-    found = [deletes(n, n, slot=Slot("current", 1, f'["{n // 7}"]')) for n in range(70)]
+    found = [deletes(n, n, slot=FilePartition("current", 1, f'["{n // 7}"]')) for n in range(70)]
 
     assert plan_deletes(found, RULE) is None
     fold = plan_deletes([*found, deletes(70, 70, slot=found[0].slot)], RULE)
@@ -85,7 +85,7 @@ def users(kept: Kept) -> Feed:
     return kept.again()
 
 
-def rewrite(table: DatasetTable, limits: Limits = LIMITS) -> Outcome:
+def rewrite(table: DatasetTable, limits: ActionLimits = LIMITS) -> ActionOutcome:
     return rewrite_position_delete_files(table, limits, RULE.thorough())
 
 
@@ -111,7 +111,7 @@ def test_the_same_rows_stay_deleted(users: Feed) -> None:
     table = owned(users)
     assert count(table) == 3
     assert rewrite_position_delete_files(table, LIMITS).why == "the delete files are few"
-    assert rewrite(table, Limits(STARTED, budget_bytes=1)).why == "the budget is used up"
+    assert rewrite(table, ActionLimits(STARTED, budget_bytes=1)).why == "the budget is used up"
     rows = users.current("*")
 
     done = rewrite(table)
@@ -190,7 +190,7 @@ def test_killed_at_the_commit(
 ) -> None:
     rows, real = users.current("*"), commit.commit_row_delta
 
-    def last(given: IcebergTable, made: Step) -> Committed:
+    def last(given: IcebergTable, made: CommitStep) -> Committed:
         if committed:
             real(given, made)
         raise KilledError

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.deletes import FILE_STEP
-from polynya.lake.iceberg.files import DataFile, Slot
+from polynya.lake.iceberg.files import DataFile, FilePartition
 from polynya.lake.iceberg.partitions import Parting, PartitionField, Spec
-from polynya.lake.maintenance.job import Job, write
-from polynya.lake.maintenance.rewrite_writer import Input, Order
+from polynya.lake.maintenance.job import RewriteJob, write
+from polynya.lake.maintenance.rewrite_writer import Input, RowOrder
 from polynya.store.data_files import LocalFiles
 
 COLUMNS = [
@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
 FILES = LocalFiles()
 
 
-def job(folder: Path, *files: Sequence[int], outputs: int = 1, **how: Any) -> Job:
+def job(folder: Path, *files: Sequence[int], outputs: int = 1, **how: Any) -> RewriteJob:
     """Of files with these keys; the first row of each is deleted."""
     inputs = []
     for number, keys in enumerate(files):
@@ -38,8 +38,8 @@ def job(folder: Path, *files: Sequence[int], outputs: int = 1, **how: Any) -> Jo
         pq.write_table(pa.table([["current"] * len(keys), keys], schema=SCHEMA), path)
         file = DataFile(None, path, "current", len(keys), 1000)
         inputs.append(Input(number, file, pa.array([0], pa.int64())))
-    given = {"order": Order(), "slot": Slot("current"), "parting": None, **how}
-    return Job(FILES, FILES, COLUMNS, inputs, outputs=outputs, stem=f"{folder}/new", **given)
+    given = {"order": RowOrder(), "slot": FilePartition("current"), "parting": None, **how}
+    return RewriteJob(FILES, FILES, COLUMNS, inputs, outputs=outputs, stem=f"{folder}/new", **given)
 
 
 def keys(path: str) -> list[int]:
@@ -48,7 +48,7 @@ def keys(path: str) -> list[int]:
 
 
 def test_it_is_written_elsewhere_as_it_would_be_here(tmp_path: Path) -> None:
-    order = Order.of(COLUMNS, [("id", "asc")])
+    order = RowOrder.of(COLUMNS, [("id", "asc")])
     made = job(tmp_path, [0, 9, 5, 1], [0, 4, 8], outputs=2, order=order)
     sent = pickle.loads(pickle.dumps(made))
 
@@ -70,7 +70,7 @@ def test_rows_go_to_their_partitions(tmp_path: Path) -> None:
         PartitionField(1001, 2, "truncate[10]", "tens"),
     )
     parting = Parting.by(Spec(1, fields), COLUMNS)
-    order = Order.of(COLUMNS, [("id", "desc")], ["id"])
+    order = RowOrder.of(COLUMNS, [("id", "desc")], ["id"])
 
     found = write(job(tmp_path, [0, 12, 3], [0, 4, 15], order=order, parting=parting), lambda: None)
 

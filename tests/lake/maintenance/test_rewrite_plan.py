@@ -11,21 +11,27 @@ from typing import Any
 import pytest
 
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.maintenance.rewrite_plan import FileFacts, Group, Rule, plan, plan_layout
+from polynya.lake.maintenance.rewrite_plan import (
+    RewriteCandidate,
+    RewriteGroup,
+    RewriteRule,
+    plan,
+    plan_layout,
+)
 
 KB, MB = 2**10, 2**20
-RULE = Rule()
+RULE = RewriteRule()
 
 
 def file(
     number: int, size: int, *, rows: int = 1000, dead: int = 0, partition: str = "current",
     **more: Any,
-) -> FileFacts:  # fmt: skip
+) -> RewriteCandidate:  # fmt: skip
     data = DataFile(None, f"file {number}", partition, rows, size, 0)
-    return FileFacts(number, data, dead, **more)
+    return RewriteCandidate(number, data, dead, **more)
 
 
-def numbers(groups: Sequence[Group]) -> list[set[int]]:
+def numbers(groups: Sequence[RewriteGroup]) -> list[set[int]]:
     return [{one.number for one in group.files} for group in groups]
 
 
@@ -149,12 +155,12 @@ def test_what_gains_most_for_its_cost_comes_first() -> None:
     assert [group.partition for group in plan([*large, *tiny], RULE)] == ["current", "prior"]
 
 
-def live(sizes: Sequence[int], rule: Rule) -> tuple[int, float]:
+def live(sizes: Sequence[int], rule: RewriteRule) -> tuple[int, float]:
     """Files that come one by one: the most that there were, and how often a row was written again.
 
     The latter as a multiple of what the rule allows.
     """
-    files: list[FileFacts] = []
+    files: list[RewriteCandidate] = []
     depth: dict[int, list[tuple[int, int]]] = {}
     most, worst, fresh = 0, 0.0, len(sizes)
     for number, size in enumerate(sizes):

@@ -11,26 +11,26 @@ from polynya.lake.maintenance.rewrite_plan import (
     LARGE_BYTES,
     MOST_HERE,
     MOST_THERE,
-    Batch,
-    Engine,
-    FileFacts,
-    Group,
+    GroupBatch,
+    RewriteCandidate,
+    RewriteGroup,
+    TaskCapacity,
     batches,
 )
 
-HERE, CLUSTER = Engine(8, on_cluster=False), Engine(64, on_cluster=True)
+HERE, CLUSTER = TaskCapacity(8, on_cluster=False), TaskCapacity(64, on_cluster=True)
 
 
-def group(number: int, size: int) -> Group:
+def group(number: int, size: int) -> RewriteGroup:
     file = DataFile(None, f"file {number}", "current", 1000, size)
-    return Group("fold", (FileFacts(number, file),), 1, "a test")
+    return RewriteGroup("fold", (RewriteCandidate(number, file),), 1, "a test")
 
 
-def groups(*sizes: int) -> list[Group]:
+def groups(*sizes: int) -> list[RewriteGroup]:
     return [group(number, size) for number, size in enumerate(sizes)]
 
 
-def numbers(found: Sequence[Batch]) -> list[tuple[list[int], str]]:
+def numbers(found: Sequence[GroupBatch]) -> list[tuple[list[int], str]]:
     return [
         ([one.files[0].number for one in batch.groups], "tasks" if batch.by_tasks else "driver")
         for batch in found
@@ -41,7 +41,7 @@ SMALL, LARGE = LARGE_BYTES - 1, LARGE_BYTES
 
 
 @pytest.mark.parametrize("engine", [HERE, CLUSTER])
-def test_small_groups_are_written_by_the_driver_one_by_one(engine: Engine) -> None:
+def test_small_groups_are_written_by_the_driver_one_by_one(engine: TaskCapacity) -> None:
     found = batches(groups(SMALL, 10, SMALL), engine)
 
     assert numbers(found) == [([0], "driver"), ([1], "driver"), ([2], "driver")]
@@ -58,7 +58,7 @@ def test_executors_write_large_ones_also_a_single_one() -> None:
 def test_cores_of_this_machine_are_worth_it_for_two_or_more() -> None:
     assert numbers(batches(groups(LARGE), HERE)) == [([0], "driver")]
     assert numbers(batches(groups(LARGE, LARGE), HERE)) == [([0, 1], "tasks")]
-    one_core = Engine(1, on_cluster=False)
+    one_core = TaskCapacity(1, on_cluster=False)
     assert numbers(batches(groups(LARGE, LARGE), one_core)) == [([0], "driver"), ([1], "driver")]
 
 
@@ -69,7 +69,7 @@ def test_what_gains_most_still_comes_first() -> None:
 
 
 @pytest.mark.parametrize(("engine", "most"), [(HERE, MOST_HERE), (CLUSTER, MOST_THERE)])
-def test_no_more_at_a_time_than_memory_is_for(engine: Engine, most: int) -> None:
+def test_no_more_at_a_time_than_memory_is_for(engine: TaskCapacity, most: int) -> None:
     found = batches(groups(*[LARGE] * (2 * most + 1)), engine)
 
     assert [len(one.groups) for one in found] == [most, most, 1]

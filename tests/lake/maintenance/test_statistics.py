@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.statistics import StatisticsFile
 
-from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.base import ActionLimits
 from polynya.lake.maintenance.snapshots import sizes
 from polynya.lake.maintenance.statistics import compute_statistics
 from polynya.lake.read.inspect import load
@@ -57,7 +57,7 @@ def test_readers_of_iceberg_find_them(lab: Lab, version: int) -> None:
     users.apply(*(put(key, key, name=f"n{key % 7}", tags=["x"]) for key in range(1, 41)))
     table = owned(users)
 
-    done = compute_statistics(table, Limits(STARTED))
+    done = compute_statistics(table, ActionLimits(STARTED))
 
     assert (done.commits, done.why.partition(" of snapshot")[0]) == (
         1, "distinct values of 2 columns",
@@ -83,11 +83,11 @@ def test_they_give_way_in_the_middle_of_the_scan(lab: Lab, monkeypatch: pytest.M
     asked = itertools.count()
 
     # Nobody waits when it begins.
-    done = compute_statistics(table, Limits(STARTED, give_way=lambda: next(asked) > 0))
+    done = compute_statistics(table, ActionLimits(STARTED, give_way=lambda: next(asked) > 0))
 
     assert (done.commits, done.whole, done.why) == (0, False, "it gave way")
     assert next(asked) > 1
     assert table.table.metadata().get("statistics", []) == []
     assert not [path for path in sizes(table.table) if path.endswith(".stats")]
     # The session is of use as before.
-    assert compute_statistics(table, Limits(STARTED)).commits == 1
+    assert compute_statistics(table, ActionLimits(STARTED)).commits == 1

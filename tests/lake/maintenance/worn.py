@@ -11,7 +11,7 @@ from typing import Any
 
 from polynya.lake.maintenance import fenced, orphans, rewrite_deletes, snapshots
 from polynya.lake.maintenance import rewrite_data_files as data_files
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.manifests import rewrite_manifests
 from polynya.lake.maintenance.orphans import remove_orphan_files
 from polynya.lake.maintenance.retention import expire_changes, expire_rows
@@ -78,28 +78,32 @@ def seen(users: Feed, action: str) -> Any:
     return [[(*row[:3], *row[4:]) for row in rows] for rows in young]
 
 
-def _expire_snapshots(table: DatasetTable) -> Outcome:
-    later = Limits(datetime.now(UTC) + timedelta(hours=3))
+def _expire_snapshots(table: DatasetTable) -> ActionOutcome:
+    later = ActionLimits(datetime.now(UTC) + timedelta(hours=3))
     return expire_snapshots(table, limits=later, keep=Keep(at_least=1), readers=lambda: [])
 
 
 #: Each does something to a worn table.
-ACTIONS: dict[str, Callable[[DatasetTable], Outcome]] = {
+ACTIONS: dict[str, Callable[[DatasetTable], ActionOutcome]] = {
     "rewrite_data_files": lambda table: rewrite_data_files(
-        table, Limits(STARTED), data_files.RULE.thorough()
+        table, ActionLimits(STARTED), data_files.RULE.thorough()
     ),
     "rewrite_position_delete_files": lambda table: rewrite_position_delete_files(
-        table, Limits(STARTED), rewrite_deletes.RULE.thorough()
+        table, ActionLimits(STARTED), rewrite_deletes.RULE.thorough()
     ),
-    "rewrite_manifests": lambda table: rewrite_manifests(table, limits=Limits(STARTED), many=2),
+    "rewrite_manifests": lambda table: rewrite_manifests(
+        table, limits=ActionLimits(STARTED), many=2
+    ),
     "expire_snapshots": _expire_snapshots,
     "remove_orphan_files": lambda table: remove_orphan_files(
-        table, limits=Limits(datetime.now(UTC))
+        table, limits=ActionLimits(datetime.now(UTC))
     ),
-    "rewrite_layout": lambda table: rewrite_layout(table, Limits(STARTED), data_files.RULE),
-    "expire_changes": lambda table: expire_changes(table, Limits(STARTED + timedelta(days=20))),
-    "expire_rows": lambda table: expire_rows(table, Limits(STARTED)),
-    "compute_statistics": lambda table: compute_statistics(table, Limits(STARTED)),
+    "rewrite_layout": lambda table: rewrite_layout(table, ActionLimits(STARTED), data_files.RULE),
+    "expire_changes": lambda table: expire_changes(
+        table, ActionLimits(STARTED + timedelta(days=20))
+    ),
+    "expire_rows": lambda table: expire_rows(table, ActionLimits(STARTED)),
+    "compute_statistics": lambda table: compute_statistics(table, ActionLimits(STARTED)),
 }
 
 STEP, SWAP = (dataset, "commit_row_delta"), (fenced, "swap")

@@ -7,13 +7,13 @@ import pickle
 import pytest
 
 from polynya.lake.table.fence import epoch_to_take, owner_in_words, refuse_overtaken
-from polynya.lake.table.state import Ownership
+from polynya.lake.table.state import TableOwnership
 from polynya.model.errors import FencedError
 
-FOUND = Ownership(epoch=4, owner="node-2.9a", commit="c")
+FOUND = TableOwnership(epoch=4, owner="node-2.9a", commit="c")
 
 
-def taken(granted: int | None, *, owner: str = "node-1.7f", found: Ownership = FOUND) -> int:
+def taken(granted: int | None, *, owner: str = "node-1.7f", found: TableOwnership = FOUND) -> int:
     return epoch_to_take(found, owner=owner, granted=granted, table="lake.users")
 
 
@@ -50,7 +50,7 @@ def test_a_table_that_has_seen_the_epoch_is_refused(granted: int, owner: str) ->
 
 
 def test_a_new_table_is_anybodys() -> None:
-    assert taken(1, found=Ownership()) == 1
+    assert taken(1, found=TableOwnership()) == 1
 
 
 def test_who_holds_a_table_is_told_of_a_newer_owner_only() -> None:

@@ -12,7 +12,7 @@ from polynya.engine.commands.plan import DatasetFacts, plan_dataset
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import deletes
-from polynya.lake.iceberg.reading import Reach
+from polynya.lake.iceberg.reading import FileAccess
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import enter
 from polynya.model.errors import OperationError
@@ -151,7 +151,7 @@ def test_a_vector_that_forgets_what_was_deleted_would_be_seen(
 def test_where_arrow_reads_nothing_vectors_are_read_through_java(
     users: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = Reach("a test reads nothing", "nor writes")
+    nothing = FileAccess("a test reads nothing", "nor writes")
     monkeypatch.setattr("polynya.lake.iceberg.table.reach_of", lambda *_: nothing)
 
     step(users, put(3, 21, name="Cid"), drop(11, 22))

@@ -16,8 +16,8 @@ from polynya.lake.table import state
 from polynya.lake.table.state import (
     ApplyState,
     CopyState,
-    Ownership,
-    Position,
+    SourcePosition,
+    TableOwnership,
     TableState,
     read_state,
     stage_states,
@@ -25,10 +25,12 @@ from polynya.lake.table.state import (
 from polynya.model.errors import InternalError
 from polynya.model.headers import APPLY_CHANGE_IDENTIFIER, COPY_CHANGE_IDENTIFIER, STATE
 
-COPY = CopyState(ownership=Ownership(3, "ours", "c"), position=Position(copied_to="0042"))
-APPLY = ApplyState(ownership=Ownership(3, "ours", "a"), applied_to="0041")
+COPY = CopyState(
+    ownership=TableOwnership(3, "ours", "c"), position=SourcePosition(copied_to="0042")
+)
+APPLY = ApplyState(ownership=TableOwnership(3, "ours", "a"), applied_to="0041")
 JOINED = DataFile(None, "joined.parquet", "asset_state", 2, 100)
-NEXT = Ownership(3, "ours", "next")
+NEXT = TableOwnership(3, "ours", "next")
 
 
 class Stored:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from polynya.lake.table import refused
-from polynya.lake.table.state import ApplyState, CopyState, Ownership, TableState
+from polynya.lake.table.state import ApplyState, CopyState, TableOwnership, TableState
 from polynya.model.errors import ConflictError, StaleStepError
 
-OURS = Ownership(3, "ours", "a commit")
+OURS = TableOwnership(3, "ours", "a commit")
 BEFORE = TableState(7, CopyState(ownership=OURS), ApplyState(ownership=OURS))
-THEIRS = Ownership(4, "theirs", "another")
+THEIRS = TableOwnership(4, "theirs", "another")
 
 
 class Table:

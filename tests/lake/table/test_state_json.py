@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from polynya.formats.batch import FileProgress
-from polynya.lake.fold.fold import Truncate
+from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.table.state import ApplyState, CopyState, Suspension
 
 #: What the version before parts had names wrote, field by field.
@@ -69,7 +69,7 @@ def test_an_apply_state_of_the_version_before_is_read_and_written_as_it_was():
 
     assert json.loads(state.to_json()) == json.loads(APPLY) | NEW_IN_APPLY
     assert state.truncates == [
-        Truncate("00000000000000000000000000000000003", "0001", 1767225600000000)
+        TruncateEvent("00000000000000000000000000000000003", "0001", 1767225600000000)
     ]
 
 

@@ -14,7 +14,7 @@ from polynya.transform.expressions import (
     expression_over,
     validate_expression,
 )
-from polynya.transform.functions.core import ALLOWED_FUNCTIONS, Place
+from polynya.transform.functions.core import ALLOWED_FUNCTIONS, ExpressionContext
 from polynya.transform.functions.table import FUNCTIONS
 
 COLUMNS = {"a": "int", "t": "string", "items": "array<int>", "s": "struct<x:int>"}
@@ -26,7 +26,7 @@ def over(text: str, *, asked: list[str] | None = None) -> str:
             asked.extend(fragments)
         return [DOUBLE for _ in fragments]
 
-    place = Place(kinds, lambda _: True, "'row'")
+    place = ExpressionContext(kinds, lambda _: True, "'row'")
     columns = {name: parse_type(kind) for name, kind in COLUMNS.items()}
     return expression_over(text, columns, place=place)
 

@@ -27,11 +27,11 @@ from polynya.lake.apply.folding import (
 )
 from polynya.lake.apply.removal import Purge, Removal, find_purge
 from polynya.lake.apply.retention import Retention
-from polynya.lake.apply.run import CopyParts, Folded, Run
-from polynya.lake.fold.fold import Truncate, merged
+from polynya.lake.apply.run import ApplyRun, CopyParts, Folded
+from polynya.lake.fold.fold import TruncateEvent, merged
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import within
-from polynya.lake.fold.stored import Figures
+from polynya.lake.fold.stored import AppliedRows
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, SparkSession
 from polynya.lake.table.dataset import DatasetTable
@@ -53,11 +53,11 @@ class ApplyResult:
     snapshot: int
     reason: str
     seconds: float
-    figures: Figures
+    figures: AppliedRows
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ApplyOutcome:
     """All that one apply commits: versions, kept events, tombstones that go, and the new state."""
 
     versions: Folded | Collected
@@ -72,7 +72,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedApply:
     """Files that were written, and how the rows go that the apply removes."""
 
     add: Sequence[DataFile] = ()
@@ -84,7 +84,7 @@ class Applier(ABC):
 
     @abstractmethod
     def with_stored(
-        self, run: Run, truncates: Sequence[Truncate], now: datetime
+        self, run: ApplyRun, truncates: Sequence[TruncateEvent], now: datetime
     ) -> Folded | Collected:
         """Fold the events of a run with the stored versions that they can change.
 
@@ -92,11 +92,11 @@ class Applier(ABC):
         """
 
     @abstractmethod
-    def stage(self, run: Run, outcome: Outcome) -> Staged:
+    def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:
         """Write what can be written before the commit."""
 
     @abstractmethod
-    def commit(self, run: Run, outcome: Outcome, staged: Staged) -> int:
+    def commit(self, run: ApplyRun, outcome: ApplyOutcome, staged: StagedApply) -> int:
         """Write the outcome in one commit; the id of the new snapshot."""
 
     def apply(
@@ -120,7 +120,7 @@ class Applier(ABC):
             target.take_over()
             # Not before: no batch changes the columns while an apply is at work.
             with (
-                Run.of(target, shape or target.stored_shape(), fresh) as run,
+                ApplyRun.of(target, shape or target.stored_shape(), fresh) as run,
                 interpreted_if_wide(
                     target.spark, columns=len(run.shape.columns), rows=target.table.rows
                 ),
@@ -135,7 +135,7 @@ class Applier(ABC):
                     reason=reason,
                     seconds=round(time.monotonic() - started, 3),
                 )
-                outcome = Outcome(versions, keeping, purge, state)
+                outcome = ApplyOutcome(versions, keeping, purge, state)
                 staged = self.stage(run, outcome)
                 with target.changing:
                     if seen != target.state.snapshot and not _still_holds(run, outcome):
@@ -148,8 +148,8 @@ class Applier(ABC):
 
     @span("fold")
     def _versions(
-        self, run: Run, now: datetime, *, anew: bool
-    ) -> tuple[Folded | Collected, list[Truncate]]:
+        self, run: ApplyRun, now: datetime, *, anew: bool
+    ) -> tuple[Folded | Collected, list[TruncateEvent]]:
         """The folded versions, and all truncates that are known then."""
         new = new_truncates(run)
         known = merged(run.target.state.apply.truncates, new)
@@ -186,7 +186,7 @@ def interpreted_if_wide(
         context.setLocalProperty(_MODE, None)  # type: ignore[arg-type]  # it is removed
 
 
-def _not_forgotten(run: Run, keeping: Retention) -> DataFrame | None:
+def _not_forgotten(run: ApplyRun, keeping: Retention) -> DataFrame | None:
     """Events that a tombstone must outlive: kept ones, and those that were copied meanwhile."""
     events, newest = retention.events(run, keeping), run.target.state.snapshot
     if newest is None or newest == run.snapshot:
@@ -198,7 +198,7 @@ def _not_forgotten(run: Run, keeping: Retention) -> DataFrame | None:
 
 
 def _state_after(
-    run: Run, versions: Folded | Collected, keeping: Retention, purge: Purge
+    run: ApplyRun, versions: Folded | Collected, keeping: Retention, purge: Purge
 ) -> ApplyState:
     """Apply state after the apply, but for what `apply` itself knows."""
     state = run.target.state.apply
@@ -219,7 +219,7 @@ def _state_after(
     )
 
 
-def _still_holds(run: Run, outcome: Outcome) -> bool:
+def _still_holds(run: ApplyRun, outcome: ApplyOutcome) -> bool:
     """Whether the tombstones that are to go are too old also by what was copied meanwhile."""
     found = outcome.purge.positions
     if found is None:
@@ -229,7 +229,7 @@ def _still_holds(run: Run, outcome: Outcome) -> bool:
     return now is not None and now.num_rows == found.num_rows
 
 
-def _without_purge(run: Run, outcome: Outcome) -> Outcome:
+def _without_purge(run: ApplyRun, outcome: ApplyOutcome) -> ApplyOutcome:
     """The same, with every tombstone left to the next apply."""
     state = run.target.state.apply
     following = replace(

@@ -12,7 +12,7 @@ from polynya.lake.apply.key_index_file import Identity, SortedRows, sorting
 from polynya.lake.apply.records import POS
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.reading import StoredFile
+from polynya.lake.iceberg.reading import TableFile
 
 #: Bytes of all key columns; at its peak a build takes three times as many and 16 for each row.
 MOST_BYTES: Final = 256 * 1024 * 1024
@@ -23,14 +23,14 @@ Column = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class IndexSource:
     """A data file whose keys are wanted, and the columns that its index has.
 
     `kept` are values that are wanted of each row beside its place.
     """
 
     file: DataFile
-    stored: StoredFile
+    stored: TableFile
     keys: Sequence[Column]
     kept: Sequence[Column]
 
@@ -46,7 +46,7 @@ class Source:
         )
 
 
-def sorted_keys(source: Source, *, most_bytes: int = MOST_BYTES) -> SortedRows | str:
+def sorted_keys(source: IndexSource, *, most_bytes: int = MOST_BYTES) -> SortedRows | str:
     """The rows of a file by key, with their positions and what is kept of them; or why not.
 
     One column after the other, so that no more than two of them are in memory twice. Raises
@@ -79,7 +79,7 @@ def sorted_keys(source: Source, *, most_bytes: int = MOST_BYTES) -> SortedRows |
     return SortedRows(tuple(keys), pa.RecordBatch.from_arrays(found, names))
 
 
-def _column(stored: StoredFile, column: Column, most_bytes: int) -> pa.Array | None:
+def _column(stored: TableFile, column: Column, most_bytes: int) -> pa.Array | None:
     """A column of a file in one piece; None when it takes more bytes. Raises OSError."""
     parts, size = [pa.array([], arrow_type(column["type"]))], 0
     for group in stored.groups:
@@ -91,7 +91,7 @@ def _column(stored: StoredFile, column: Column, most_bytes: int) -> pa.Array | N
     return pa.concat_arrays(parts)
 
 
-def least_bytes(source: Source) -> int:
+def least_bytes(source: IndexSource) -> int:
     """What an index takes at least: all but the text in it."""
     columns = [*source.keys, *source.kept]
     return source.file.rows * (4 + sum(_width(one["type"]) for one in columns))

@@ -14,10 +14,10 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply.run import Run
+from polynya.lake.apply.run import ApplyRun
 from polynya.lake.fold import fold as versions
 from polynya.lake.fold.columns import EVENT_HEADERS
-from polynya.lake.fold.fold import Truncate, as_sql, fold, with_clause
+from polynya.lake.fold.fold import TruncateEvent, as_sql, fold, with_clause
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.stored import ApplyFigures, apply_conditions
 from polynya.lake.iceberg.deletes import Deleted
@@ -59,7 +59,7 @@ class Collected:
     deleted: Deleted | None = None
 
 
-def are_few(run: Run, limit: int) -> bool:
+def are_few(run: ApplyRun, limit: int) -> bool:
     """Whether the pending events of a run are so few that they, and what they touch, fit here."""
     if run.fresh is not None:
         return False
@@ -71,7 +71,7 @@ def are_few(run: Run, limit: int) -> bool:
 
 
 def collected(
-    run: Run, stored: str, events: str, truncates: Sequence[Truncate], now: datetime
+    run: ApplyRun, stored: str, events: str, truncates: Sequence[TruncateEvent], now: datetime
 ) -> Collected:
     """Fold `events`, a view, with the versions of the query `stored`, and bring the result here."""
     shape = run.shape

@@ -17,15 +17,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from polynya.lake.apply.apply import Applier, Outcome, Staged
+from polynya.lake.apply.apply import Applier, ApplyOutcome, StagedApply
 from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
 from polynya.lake.apply.folding import folded, linked_keys, pending_events
 from polynya.lake.apply.in_memory import fold_in_memory
 from polynya.lake.apply.key_index import KeyIndexes
 from polynya.lake.apply.removal import REWRITING, Removal, Rewriting, plan_removal
-from polynya.lake.apply.run import Folded, Run
+from polynya.lake.apply.run import ApplyRun, Folded
 from polynya.lake.fold import fold, stored
-from polynya.lake.fold.fold import Truncate
+from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.writing import PLACES, stage
@@ -64,7 +64,7 @@ class FastApplier(Applier):
         self._rewriting = rewriting
 
     def with_stored(
-        self, run: Run, truncates: Sequence[Truncate], now: datetime
+        self, run: ApplyRun, truncates: Sequence[TruncateEvent], now: datetime
     ) -> Folded | Collected:
         """Fold events with the newest versions or, where that does not suffice, with more."""
         versions: Folded | Collected | None = None
@@ -74,16 +74,16 @@ class FastApplier(Applier):
             versions = _fold_newest(run, truncates, now, self._few_events)
         return _fold_late(run, truncates) if versions is None else versions
 
-    def stage(self, run: Run, outcome: Outcome) -> Staged:
+    def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:
         """Write all files of the apply, and find how the rows go that it removes."""
         known = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
         removal = plan_removal(run, _removed(run, outcome), known, self._rewriting)
         add = _stage(run, outcome, removal)
         if run.fresh is not None:
             add += stage(run.target.table, run.fresh.rejected, laid_out=False)
-        return Staged(add, removal)
+        return StagedApply(add, removal)
 
-    def commit(self, run: Run, outcome: Outcome, staged: Staged) -> int:
+    def commit(self, run: ApplyRun, outcome: ApplyOutcome, staged: StagedApply) -> int:
         """Commit what was staged as one step."""
         target, fresh, state = run.target, run.fresh, outcome.state
         summary = {
@@ -107,7 +107,7 @@ class FastApplier(Applier):
 
 
 def _fold_newest(
-    run: Run, truncates: Sequence[Truncate], now: datetime, few_events: int
+    run: ApplyRun, truncates: Sequence[TruncateEvent], now: datetime, few_events: int
 ) -> Folded | Collected | None:
     """Fold events with the newest versions by one query; None where an event is late.
 
@@ -138,7 +138,7 @@ class _Touched:
     condition: str
 
     @classmethod
-    def by(cls, run: Run, *, in_one_task: bool = False) -> _Touched:
+    def by(cls, run: ApplyRun, *, in_one_task: bool = False) -> _Touched:
         """What the pending events of a run touch; few of them are read by one task."""
         events = pending_events(run)
         view = run.view(events.coalesce(1) if in_one_task else events)
@@ -146,7 +146,7 @@ class _Touched:
         return cls(events, view, keys, _key_condition(run))
 
 
-def _key_condition(run: Run) -> str:
+def _key_condition(run: ApplyRun) -> str:
     """A range of the first key column, for tables so large that skipping files pays.
 
     Only where all events lie in Changes does the metadata of its files bound their keys.
@@ -161,7 +161,7 @@ def _key_condition(run: Run) -> str:
     return f"{quote(key)} BETWEEN {bounds[0]} AND {bounds[1]}" if bounds is not None else "true"
 
 
-def _newest(run: Run, touched: str, condition: str, *, oldest: bool = False) -> str:
+def _newest(run: ApplyRun, touched: str, condition: str, *, oldest: bool = False) -> str:
     """Query of newest versions; keys and headers only where a replaced one leaves nothing behind.
 
     `touched` is a relation of `stored.touched_keys`, whose `__oldest` is selected on request.
@@ -176,18 +176,18 @@ def _newest(run: Run, touched: str, condition: str, *, oldest: bool = False) -> 
     )
 
 
-def _needs_only_newest(run: Run) -> bool:
+def _needs_only_newest(run: ApplyRun) -> bool:
     """Whether the newest version of a record is all that is kept of it."""
     return run.shape.fills_deletes and not run.shape.history
 
 
-def _fold_late(run: Run, truncates: Sequence[Truncate]) -> Folded:
+def _fold_late(run: ApplyRun, truncates: Sequence[TruncateEvent]) -> Folded:
     """Fold pending events, of which some are late or carry values, with all that they need."""
     touched = _Touched.by(run)
     return folded(run, _with_late(run, touched).unionByName(touched.events), truncates)
 
 
-def _with_late(run: Run, touched: _Touched) -> DataFrame:
+def _with_late(run: ApplyRun, touched: _Touched) -> DataFrame:
     """The newest versions, and for the records that have a late event all that they need.
 
     With history these are the older versions, without it the values of the stored version, which
@@ -213,7 +213,7 @@ def _with_late(run: Run, touched: _Touched) -> DataFrame:
     return others.drop("__oldest").unionByName(wide)
 
 
-def _removed(run: Run, outcome: Outcome) -> pa.Table | None:
+def _removed(run: ApplyRun, outcome: ApplyOutcome) -> pa.Table | None:
     """Places of all rows that go, None for none."""
     found = [outcome.purge.positions]
     if outcome.versions.figures.removed:
@@ -239,7 +239,7 @@ def _places(changed: Folded | Collected) -> pa.Table:
     )
 
 
-def _stage(run: Run, outcome: Outcome, removal: Removal) -> list[DataFile]:
+def _stage(run: ApplyRun, outcome: ApplyOutcome, removal: Removal) -> list[DataFile]:
     """Files of the versions that changed, of those that are written again, and of kept events."""
     table, keeping, changed = run.target.table, outcome.keeping, outcome.versions
     staged: list[DataFile] = []
@@ -257,7 +257,7 @@ def _stage(run: Run, outcome: Outcome, removal: Removal) -> list[DataFile]:
     return staged
 
 
-def _consumed(run: Run) -> list[DataFile]:
+def _consumed(run: ApplyRun) -> list[DataFile]:
     """Files whose rows this apply takes in, or takes the place of."""
     partitions = [Partition.CHANGES]
     if run.fresh is not None and run.fresh.instead:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from polynya.lake.apply.run import Folded, Run
+from polynya.lake.apply.run import ApplyRun, Folded
 from polynya.lake.fold import fold as fold_text
 from polynya.lake.fold import fold as versions
 from polynya.lake.fold import key_changes, sql, stored
 from polynya.lake.fold.columns import STORED_NAMES, STORED_TYPE
-from polynya.lake.fold.fold import Truncate, as_sql, event_columns, fold, with_clause
+from polynya.lake.fold.fold import TruncateEvent, as_sql, event_columns, fold, with_clause
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import (
     SEQUENCE,
@@ -44,7 +44,7 @@ from polynya.model.names import literal, quote
 _FEW_ROUNDS: Final = 4
 
 
-def pending_events(run: Run) -> DataFrame:
+def pending_events(run: ApplyRun) -> DataFrame:
     """Events of Changes and of the batch that is being copied, as input of the fold."""
     columns = event_columns(run.shape)
     pending = run.sql(f"SELECT {columns} FROM {run.table} WHERE {within(Partition.CHANGES)}")
@@ -55,23 +55,23 @@ def pending_events(run: Run) -> DataFrame:
     return pending.unionByName(run.sql(f"SELECT {columns} FROM {view} WHERE {h.OPERATION} <> 'T'"))
 
 
-def new_truncates(run: Run) -> list[Truncate]:
+def new_truncates(run: ApplyRun) -> list[TruncateEvent]:
     """Truncates of the batch that is being copied."""
     if run.fresh is None:
         return []
     found = run.fresh.events.where(f"{h.OPERATION} = 'T'").selectExpr(
         h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, f"unix_micros({h.TIMESTAMP})"
     )
-    return [Truncate(*row) for row in found.collect()]
+    return [TruncateEvent(*row) for row in found.collect()]
 
 
-def folded_with_all(run: Run, events: DataFrame, truncates: Sequence[Truncate]) -> Folded:
+def folded_with_all(run: ApplyRun, events: DataFrame, truncates: Sequence[TruncateEvent]) -> Folded:
     """Fold events with every stored version."""
     stored_versions = run.sql(stored.everything(run.shape, run.table))
     return folded(run, stored_versions.unionByName(events), truncates)
 
 
-def folded(run: Run, frame: DataFrame, truncates: Sequence[Truncate]) -> Folded:
+def folded(run: ApplyRun, frame: DataFrame, truncates: Sequence[TruncateEvent]) -> Folded:
     """Fold events and stored versions, decide where each version goes."""
     listed = as_sql(truncates)
     if run.shape.links:
@@ -91,7 +91,7 @@ def folded(run: Run, frame: DataFrame, truncates: Sequence[Truncate]) -> Folded:
     return Folded(rows, ApplyFigures.of(counted), counted["applied_to"], counted["late"])
 
 
-def linked_keys(run: Run, *, touched: str, events: str) -> DataFrame:
+def linked_keys(run: ApplyRun, *, touched: str, events: str) -> DataFrame:
     """Extend the touched records by those on the other end of a change of key.
 
     `touched` holds the key columns and `__oldest`, and so does the result. Added are the former
@@ -108,7 +108,7 @@ def linked_keys(run: Run, *, touched: str, events: str) -> DataFrame:
         known = run.view(run.settle(run.sql(key_changes.both(shape, known, run.view(new)))))
 
 
-def _with_carried_values(run: Run, frame: DataFrame, listed: str | None) -> DataFrame:
+def _with_carried_values(run: ApplyRun, frame: DataFrame, listed: str | None) -> DataFrame:
     """Put the carried values into the events of `frame` that changed a key.
 
     A chain of changes inside one batch (a→b→c) needs as many rounds as it is long; nearly always
@@ -143,7 +143,7 @@ _MADE = (
 )  # fmt: skip
 
 
-def rebuilt(run: Run, truncates: Sequence[Truncate]) -> Folded:
+def rebuilt(run: ApplyRun, truncates: Sequence[TruncateEvent]) -> Folded:
     """Every version that all events make, and what of it must be written or removed."""
     result = _derived(run, truncates, pending=True)
     rows, counted = run.settle_counting(_compared(run, result), rebuild_aggregates())
@@ -153,7 +153,7 @@ def rebuilt(run: Run, truncates: Sequence[Truncate]) -> Folded:
     return Folded(rows, figures, result.applied_to)
 
 
-def differences(run: Run, truncates: Sequence[Truncate]) -> DataFrame:
+def differences(run: ApplyRun, truncates: Sequence[TruncateEvent]) -> DataFrame:
     """Versions that are not stored as base and kept events make them.
 
     Without history only the newest of each record counts. Which others are kept for the sake of
@@ -172,7 +172,7 @@ def differences(run: Run, truncates: Sequence[Truncate]) -> DataFrame:
     return run.settle(wrong)
 
 
-def base(run: Run, state: Retaining) -> str:
+def base(run: ApplyRun, state: Retaining) -> str:
     """Query of the stored versions whose events are not kept, as input of the fold."""
     if state.since is None:
         return f"SELECT * FROM ({stored.everything(run.shape, run.table)}) WHERE false"
@@ -183,7 +183,7 @@ def base(run: Run, state: Retaining) -> str:
     )
 
 
-def _derived(run: Run, truncates: Sequence[Truncate], *, pending: bool) -> Folded:
+def _derived(run: ApplyRun, truncates: Sequence[TruncateEvent], *, pending: bool) -> Folded:
     state = run.target.state.apply.retaining
     assert state is not None, "the caller has seen that events are kept"
     partitions = [Partition.RETAINED, *([Partition.CHANGES] if pending else [])]
@@ -194,7 +194,7 @@ def _derived(run: Run, truncates: Sequence[Truncate], *, pending: bool) -> Folde
     return folded(run, run.sql(base(run, state)).unionByName(events), truncates)
 
 
-def _compared(run: Run, result: Folded) -> DataFrame:
+def _compared(run: ApplyRun, result: Folded) -> DataFrame:
     """Derived and stored versions side by side, as `fold.placed` would leave them.
 
     `__stored` tells where a version is stored, and since when readers know it: a version that has
@@ -233,7 +233,7 @@ def _compared(run: Run, result: Folded) -> DataFrame:
     )
 
 
-def _made(run: Run, result: Folded) -> str:
+def _made(run: ApplyRun, result: Folded) -> str:
     """Derived versions, when their events were applied, and since when their records are known."""
     shape = run.shape
     applied = (
@@ -253,7 +253,7 @@ def _made(run: Run, result: Folded) -> str:
     )
 
 
-def _stored(run: Run) -> str:
+def _stored(run: ApplyRun) -> str:
     """Stored versions; `__rank` numbers those that claim one place."""
     copies = (
         f"row_number() OVER (PARTITION BY {run.shape.key_list()}, __seq "
@@ -263,7 +263,7 @@ def _stored(run: Run) -> str:
     return f"SELECT *, {copies} AS __rank FROM ({sequenced})"
 
 
-def _needed(run: Run) -> str:
+def _needed(run: ApplyRun) -> str:
     """Whether a version belongs into the table.
 
     A tombstone that is not stored and lies behind the horizon was removed by its own retention.

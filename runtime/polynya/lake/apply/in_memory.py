@@ -19,16 +19,16 @@ import pyarrow.compute as pc
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.in_memory_fold import fold_chains, fold_latest
 from polynya.lake.apply.key_index import KeyIndexes
-from polynya.lake.apply.probe import Order, Probe, Wanted, Whole
-from polynya.lake.apply.records import FILE, FOUND, IN_CURRENT, PLACE, POS, Records, is_exact
-from polynya.lake.apply.run import Run
-from polynya.lake.fold.fold import Truncate
+from polynya.lake.apply.probe import NeededOrder, NeededRows, NeededVersions, Probe
+from polynya.lake.apply.records import FILE, FOUND, IN_CURRENT, PLACE, POS, TouchedRecords, is_exact
+from polynya.lake.apply.run import ApplyRun
+from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import (
     KNOWN_FOOTERS,
-    StoredFile,
+    TableFile,
     each_read,
     is_read_by,
     stored_file,
@@ -63,11 +63,14 @@ LOCAL_WHOLE, FAR_WHOLE = 1024 * 1024 * 1024, 128 * 1024 * 1024
 KEPT_TABLE = 16 * 1024 * 1024
 _OF_STORED = tuple(name for name in FOUND.names if name in h.HEADER_NAMES)
 
-Files = Sequence[tuple[DataFile, StoredFile]]
+Files = Sequence[tuple[DataFile, TableFile]]
 
 
 def fold_in_memory(
-    run: Run, truncates: Sequence[Truncate], now: datetime, indexes: KeyIndexes | None = None
+    run: ApplyRun,
+    truncates: Sequence[TruncateEvent],
+    now: datetime,
+    indexes: KeyIndexes | None = None,
 ) -> Collected | None:
     """Fold pending events that are in order, without a query; None where that is not possible.
 
@@ -141,7 +144,7 @@ def _is_large(shape: Shape, kept: Collection[DataFile], store: DataFiles) -> str
 
 @span("fold in memory")
 def _folded(
-    run: Run,
+    run: ApplyRun,
     store: DataFiles,
     pending: Sequence[DataFile],
     kept: Sequence[DataFile],
@@ -166,7 +169,7 @@ def _folded(
     events = _events(store, changes, columns, shape)
     if events is None:
         return "there are no events, or some carry what only the fold knows"
-    records = Records([events.column(key) for key in shape.keys])
+    records = TouchedRecords([events.column(key) for key in shape.keys])
     keys = [columns[key] for key in shape.keys]
     probe = Probe(store, stored, columns, keys, indexes, keep)
     found = probe.find(records, _wanted(shape, events))
@@ -182,7 +185,7 @@ def _folded(
 
 def _opened(
     store: DataFiles, files: Sequence[DataFile], columns: Sequence[Mapping[str, Any]]
-) -> list[tuple[DataFile, StoredFile]] | None:
+) -> list[tuple[DataFile, TableFile]] | None:
     """The files with their footers; None when one cannot give these columns here."""
     if not all(is_read_by(store, file.path) for file in files):
         return None
@@ -229,12 +232,12 @@ def _stored_columns(shape: Shape) -> tuple[str, ...]:
     return (*_OF_STORED, *(shape.data if shape.history else shape.keys))
 
 
-def _wanted(shape: Shape, events: pa.Table) -> Wanted:
+def _wanted(shape: Shape, events: pa.Table) -> NeededVersions:
     """What the fold of events needs of the versions that are stored."""
     if shape.history:
-        return Whole(_stored_columns(shape))
+        return NeededRows(_stored_columns(shape))
     oldest = pc.min(events.column(h.CHANGE_IDENTIFIER)).as_py()
-    return Order(oldest, pc.min(events.column(h.TIMESTAMP)).as_py())
+    return NeededOrder(oldest, pc.min(events.column(h.TIMESTAMP)).as_py())
 
 
 def _places(alive: pa.Table, paths: Sequence[str], shape: Shape) -> pa.Table:

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply.records import DELETES, IN_CURRENT, RECORD, TIME, Records
+from polynya.lake.apply.records import DELETES, IN_CURRENT, RECORD, TIME, TouchedRecords
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.stored import ApplyFigures
 from polynya.model import headers as h
@@ -43,7 +43,7 @@ class Versions:
 
 
 def fold_chains(
-    events: pa.Table, records: Records, found: pa.Table, shape: Shape, now: datetime
+    events: pa.Table, records: TouchedRecords, found: pa.Table, shape: Shape, now: datetime
 ) -> Versions | None:
     """Versions that `events`, rows of Changes, make; None when they are not in order.
 
@@ -175,7 +175,7 @@ def _next(values: pa.Array) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredVersions:
     """What is stored of each touched record, by its number: NULL or false where nothing is.
 
     `sequence` is its highest one, NULL where it is known to be older than every event; `start` its
@@ -188,7 +188,7 @@ class Stored:
     current: pa.Array
 
     @classmethod
-    def of(cls, found: pa.Table, records: int) -> Stored:
+    def of(cls, found: pa.Table, records: int) -> StoredVersions:
         """Out of live versions with the columns `records.FOUND`."""
         grouped = (
             pa.table(
@@ -215,7 +215,7 @@ class Stored:
 
 
 def fold_latest(
-    events: pa.Table, records: Records, found: pa.Table, shape: Shape, now: datetime
+    events: pa.Table, records: TouchedRecords, found: pa.Table, shape: Shape, now: datetime
 ) -> Versions | None:
     """Versions that `events`, rows of Changes, make; None when they are not in order.
 
@@ -229,7 +229,7 @@ def fold_latest(
     record = places.column("record").combine_chunks()
     sequence = places.column("sequence").combine_chunks()
     time = events.column(h.TIMESTAMP).combine_chunks()
-    stored = Stored.of(found, 1 + (pc.max(record).as_py() or 0))
+    stored = StoredVersions.of(found, 1 + (pc.max(record).as_py() or 0))
     follows = follows_on(record)
     late = pc.greater_equal(stored.sequence.take(record), sequence)
     tied = pc.and_(follows, pc.equal(shifted(sequence), sequence))
@@ -268,7 +268,9 @@ class _Marks:
     inserted: pa.Array
 
     @classmethod
-    def of(cls, events: pa.Table, record: pa.Array, follows: pa.Array, stored: Stored) -> _Marks:
+    def of(
+        cls, events: pa.Table, record: pa.Array, follows: pa.Array, stored: StoredVersions
+    ) -> _Marks:
         time = events.column(h.TIMESTAMP).combine_chunks()
         deletes = pc.is_in(events.column(h.OPERATION).combine_chunks(), value_set=DELETES)
         start = stored.start.take(record)

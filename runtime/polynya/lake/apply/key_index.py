@@ -27,12 +27,12 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from polynya.lake.apply.build import Source, least_bytes, sorted_keys
+from polynya.lake.apply.build import IndexSource, least_bytes, sorted_keys
 from polynya.lake.apply.key_index_file import (
     SCRATCH,
     SUFFIX,
     Identity,
-    Opened,
+    OpenedIndex,
     SortedRows,
     UnusableError,
     is_as_opened,
@@ -77,7 +77,7 @@ class Costs:
 COSTS: Final = Costs()
 
 
-class Action(StrEnum):
+class IndexAction(StrEnum):
     """What happens to the keys of a file in an apply."""
 
     READ = "read"
@@ -86,7 +86,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class IndexFacts:
     """What the decision is made of.
 
     Attributes:
@@ -109,32 +109,34 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class IndexDecision:
     """What to do, why, and the nanoseconds that a look-up saves in this apply."""
 
-    action: Action
+    action: IndexAction
     reason: str
     saved_ns: int = 0
 
 
-def decide(facts: Facts, costs: Costs = COSTS) -> Decision:
+def decide(facts: IndexFacts, costs: Costs = COSTS) -> IndexDecision:
     """Build once look-ups would have saved what a build costs: never more than twice the best."""
     if facts.rows < costs.least_rows:
-        return Decision(Action.READ, f"{facts.rows:,} rows are few")
+        return IndexDecision(IndexAction.READ, f"{facts.rows:,} rows are few")
     read = facts.read * facts.columns * (costs.far_read_ns if facts.far else costs.read_ns)
     steps = facts.touched * facts.columns * facts.rows.bit_length()
     saved = read - costs.look_up_ns - steps * costs.step_ns
     if saved <= 0:
         reason = f"{facts.touched:,} keys are found sooner by reading {facts.read:,}"
-        return Decision(Action.READ, reason)
+        return IndexDecision(IndexAction.READ, reason)
     if facts.indexed:
-        return Decision(Action.LOOK_UP, f"{facts.touched:,} keys of {facts.rows:,}", saved)
+        return IndexDecision(
+            IndexAction.LOOK_UP, f"{facts.touched:,} keys of {facts.rows:,}", saved
+        )
     cost = costs.build(facts.rows, facts.columns, far=facts.far)
     missed = facts.missed_ns + saved
     if missed < cost:
         reason = f"an index would have saved {missed / cost:.0%} of what it costs"
-        return Decision(Action.READ, reason, saved)
-    return Decision(Action.BUILD, "an index would have saved what it costs", saved)
+        return IndexDecision(IndexAction.READ, reason, saved)
+    return IndexDecision(IndexAction.BUILD, "an index would have saved what it costs", saved)
 
 
 log = logging.getLogger(__name__)
@@ -203,7 +205,7 @@ FREE_SHARE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexFileEntry:
     """A file: its name, its bytes, when it was used last, in seconds since 1970."""
 
     name: str
@@ -212,7 +214,7 @@ class Entry:
 
 
 def to_remove(
-    entries: Sequence[Entry], needed: int, *, limit: int, free: int, disk: int, now: float
+    entries: Sequence[IndexFileEntry], needed: int, *, limit: int, free: int, disk: int, now: float
 ) -> list[str] | str:
     """Which files make room for `needed` bytes, the least recently used first, or why none do.
 
@@ -235,7 +237,7 @@ def to_remove(
     return [one.name for one in gone]
 
 
-def _is_abandoned(entry: Entry, now: float) -> bool:
+def _is_abandoned(entry: IndexFileEntry, now: float) -> bool:
     return entry.name.startswith(SCRATCH) and now - entry.used > ABANDONED_SECONDS
 
 
@@ -278,7 +280,7 @@ class Folder:
         with suppress(OSError):
             (self.path / name).unlink()
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[IndexFileEntry]:
         found = []
         with os.scandir(self.path) as files:
             for file in files:
@@ -286,7 +288,7 @@ class Folder:
                     with suppress(FileNotFoundError):
                         status = file.stat(follow_symlinks=False)
                         used = max(status.st_atime, status.st_mtime)
-                        found.append(Entry(file.name, status.st_size, used))
+                        found.append(IndexFileEntry(file.name, status.st_size, used))
         return found
 
 
@@ -314,7 +316,7 @@ class KeyIndexes:
         self._costs = costs
         self._now = now
         self._lock = threading.Lock()
-        self._opened: OrderedDict[str, Opened] = OrderedDict()
+        self._opened: OrderedDict[str, OpenedIndex] = OrderedDict()
         self._missed: OrderedDict[str, int] = OrderedDict()
         self._noted: dict[str, float] = {}
 
@@ -323,7 +325,7 @@ class KeyIndexes:
         return file.rows >= self._costs.least_rows
 
     def find(
-        self, source: Source, touched: SortedRows, *, read: int, likely: int, far: bool
+        self, source: IndexSource, touched: SortedRows, *, read: int, likely: int, far: bool
     ) -> pa.Table | None:
         """Rows of a data file whose key is touched; None when its keys are to be read.
 
@@ -333,7 +335,7 @@ class KeyIndexes:
         identity = source.identity
         name = identity.name
         rows, columns = source.file.rows, len(source.keys)
-        facts = Facts(
+        facts = IndexFacts(
             rows=rows,
             read=read,
             touched=likely,
@@ -344,9 +346,9 @@ class KeyIndexes:
         )
         decision = decide(facts, self._costs)
         log.debug("keys of %s: %s: %s", identity.file, decision.action, decision.reason)
-        if decision.action == Action.LOOK_UP:
+        if decision.action == IndexAction.LOOK_UP:
             return self._looked_up(identity, touched)
-        if decision.action == Action.BUILD:
+        if decision.action == IndexAction.BUILD:
             cost = self._costs.build(rows, columns, far=far)
             if self.builds.offer(name, cost, lambda: self.build(source)):
                 self._missed.pop(name, None)
@@ -355,7 +357,7 @@ class KeyIndexes:
                 _put(self._missed, name, facts.missed_ns + decision.saved_ns)
         return None
 
-    def build(self, source: Source) -> None:
+    def build(self, source: IndexSource) -> None:
         """Build the index of a data file, if there is room; the log says why there is none."""
         identity = source.identity
         try:

@@ -175,7 +175,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedIndex:
     """An index whose content was checked, while its file has this `signature`."""
 
     index: SortedRows
@@ -199,7 +199,7 @@ def write_index(folder: Path, identity: Identity, index: SortedRows) -> None:
         scratch.replace(folder / identity.name)
 
 
-def open_index(folder: Path, identity: Identity) -> Opened:
+def open_index(folder: Path, identity: Identity) -> OpenedIndex:
     """Open an index and check all of it. Raises UnusableError."""
     path = folder / identity.name
     try:
@@ -216,10 +216,10 @@ def open_index(folder: Path, identity: Identity) -> Opened:
         raise UnusableError("was replaced just now")
     if not is_private(status):
         raise UnusableError("can be changed by others")
-    return Opened(_index(_checked(content), identity), _signature(status))
+    return OpenedIndex(_index(_checked(content), identity), _signature(status))
 
 
-def is_as_opened(folder: Path, identity: Identity, opened: Opened) -> bool:
+def is_as_opened(folder: Path, identity: Identity, opened: OpenedIndex) -> bool:
     """Whether the file of an index is still the one that was checked."""
     try:
         return _signature((folder / identity.name).stat()) == opened.signature

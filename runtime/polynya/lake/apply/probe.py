@@ -1,10 +1,10 @@
 """Find the stored versions of some records: key columns first, the rest only where one matched.
 
 Every data file is read row group by row group, several at a time. A row group whose range of keys
-no touched key lies in is not read at all, and one without a match gives only its keys. `Wanted`
-says which columns a fold needs of a row group: what the footer proves is not read
-(docs/adr/0013-applies-without-spark.md). Keys of a large file are looked up in an index where that
-pays (docs/adr/0015-key-indexes.md).
+no touched key lies in is not read at all, and one without a match gives only its keys.
+`NeededVersions` names the columns that a fold needs of a row group: what the footer proves is not
+read (docs/adr/0013-applies-without-spark.md). Keys of a large file are looked up in an index where
+that pays (docs/adr/0015-key-indexes.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
-from polynya.lake.apply.build import Source
+from polynya.lake.apply.build import IndexSource
 from polynya.lake.apply.key_index import KeyIndexes
 from polynya.lake.apply.key_index_file import SortedRows
 from polynya.lake.apply.records import (
@@ -29,12 +29,12 @@ from polynya.lake.apply.records import (
     PLACE,
     POS,
     RECORD,
-    Records,
+    TouchedRecords,
     count_within,
 )
 from polynya.lake.iceberg.deletes import FILE_STEP
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.reading import StoredFile, each_read
+from polynya.lake.iceberg.reading import TableFile, each_read
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.observe.trace import span
@@ -67,14 +67,14 @@ class Probe:
     """
 
     store: DataFiles
-    files: Sequence[tuple[DataFile, StoredFile]]
+    files: Sequence[tuple[DataFile, TableFile]]
     columns: Columns
     keys: Sequence[Column]
     indexes: KeyIndexes | None = None
     keep: bool = False
 
     @span("probe")
-    def find(self, records: Records, wanted: Wanted) -> pa.Table:
+    def find(self, records: TouchedRecords, wanted: NeededVersions) -> pa.Table:
         """Stored versions of the records, dead ones among them.
 
         They have the columns FOUND, and data columns that are wanted.
@@ -90,7 +90,7 @@ class Probe:
         found = [one for one in read if one is not None]
         return pa.concat_tables([FOUND.empty_table(), *found], promote_options="default")
 
-    def _parts(self, records: Records, wanted: Wanted, number: int) -> list[_Part]:
+    def _parts(self, records: TouchedRecords, wanted: NeededVersions, number: int) -> list[_Part]:
         """Row groups of a file that may hold a touched record which matters."""
         file, stored = self.files[number]
         needed = ((group, wanted.of(file, stored, group, self.columns)) for group in stored.groups)
@@ -99,7 +99,7 @@ class Probe:
             if names and not self._is_elsewhere(records, stored, group)
         ]  # fmt: skip
 
-    def _is_elsewhere(self, records: Records, stored: StoredFile, group: int) -> bool:
+    def _is_elsewhere(self, records: TouchedRecords, stored: TableFile, group: int) -> bool:
         """Whether the range of a key column says that no touched record is in a row group."""
         ranges = [self._range(stored, group, column) for column in self.keys]
         return any(
@@ -107,12 +107,12 @@ class Probe:
             for index, found in enumerate(ranges)
         )
 
-    def _range(self, stored: StoredFile, group: int, column: Column) -> tuple[Any, Any] | None:
+    def _range(self, stored: TableFile, group: int, column: Column) -> tuple[Any, Any] | None:
         return stored.bounds(group, column) if column["type"] in ("int", "long") else None
 
     @span("look up keys")
     def _looked_up(
-        self, records: Records, wanted: Wanted, parts: Sequence[list[_Part]]
+        self, records: TouchedRecords, wanted: NeededVersions, parts: Sequence[list[_Part]]
     ) -> list[list[_Part]]:
         """The same parts, with their hits for each file that has an index."""
         names = [one["name"] for one in self.keys]
@@ -134,12 +134,14 @@ class Probe:
             and self.indexes.is_for(self.files[of_file[0].number][0])
         )
 
-    def _by_index(self, touched: SortedRows, wanted: Wanted, parts: list[_Part]) -> list[_Part]:
+    def _by_index(
+        self, touched: SortedRows, wanted: NeededVersions, parts: list[_Part]
+    ) -> list[_Part]:
         assert self.indexes is not None
         file, stored = self.files[parts[0].number]
         kept = [self.columns[name] for name in wanted.always(file)]
         hits = self.indexes.find(
-            Source(file, stored, self.keys, kept),
+            IndexSource(file, stored, self.keys, kept),
             touched,
             read=sum(stored.footer.row_group(part.group).num_rows for part in parts),
             likely=self._likely(touched, stored, parts),
@@ -156,7 +158,7 @@ class Probe:
             for part in parts
         ]
 
-    def _likely(self, touched: SortedRows, stored: StoredFile, parts: Sequence[_Part]) -> int:
+    def _likely(self, touched: SortedRows, stored: TableFile, parts: Sequence[_Part]) -> int:
         """How many touched keys may be in a file, by the range of the first column."""
         ranges = [self._range(stored, part.group, self.keys[0]) for part in parts]
         known = [one for one in ranges if one is not None]
@@ -165,7 +167,9 @@ class Probe:
         low, high = min(low for low, _ in known), max(high for _, high in known)
         return count_within(touched.keys[0], low, high)
 
-    def _in_group(self, records: Records, wanted: Wanted, part: _Part) -> pa.Table | None:
+    def _in_group(
+        self, records: TouchedRecords, wanted: NeededVersions, part: _Part
+    ) -> pa.Table | None:
         file, stored = self.files[part.number]
         hits = self._read_keys(records, part) if part.hits is None else part.hits
         if hits.num_rows == 0:
@@ -184,7 +188,7 @@ class Probe:
         rows = rows.append_column(PLACE, pc.add(pos, part.number * FILE_STEP))
         return wanted.chosen(file, rows.append_column(IN_CURRENT, in_current))
 
-    def _read_keys(self, records: Records, part: _Part) -> pa.Table:
+    def _read_keys(self, records: TouchedRecords, part: _Part) -> pa.Table:
         """The rows of a row group that hold a touched record."""
         stored = self.files[part.number][1]
         keys = stored.read(part.group, self.keys, keep=self.keep)
@@ -197,11 +201,11 @@ class Probe:
         return found
 
 
-class Wanted(ABC):
+class NeededVersions(ABC):
     """What a fold needs of the stored versions; `columns` are those of the table, by name."""
 
     @abstractmethod
-    def of(self, file: DataFile, stored: StoredFile, group: int, columns: Columns) -> list[str]:
+    def of(self, file: DataFile, stored: TableFile, group: int, columns: Columns) -> list[str]:
         """Columns to read of the versions in a row group; empty where none of them matters."""
 
     @abstractmethod
@@ -214,7 +218,7 @@ class Wanted(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Order(Wanted):
+class NeededOrder(NeededVersions):
     """Without history: whether events are newer, in sequence and in time, than what is stored.
 
     `oldest` is the lowest change identifier of the events and `earliest` their earliest time. A row
@@ -227,7 +231,7 @@ class Order(Wanted):
     earliest: Any
 
     @override
-    def of(self, file: DataFile, stored: StoredFile, group: int, columns: Columns) -> list[str]:
+    def of(self, file: DataFile, stored: TableFile, group: int, columns: Columns) -> list[str]:
         found = self.always(file)
         newest = stored.bounds(group, columns[h.CHANGE_IDENTIFIER])
         if newest is None or newest[1] >= self.oldest:
@@ -259,7 +263,7 @@ def _is_plain(file: DataFile, operations: tuple[Any, Any] | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Wanted):
+class NeededRows(NeededVersions):
     """With history: the newest version of a record with all its columns, `names`.
 
     That is its row in Current, or its delete in Prior that nothing follows.
@@ -268,7 +272,7 @@ class Whole(Wanted):
     names: Sequence[str]
 
     @override
-    def of(self, file: DataFile, stored: StoredFile, group: int, columns: Columns) -> list[str]:
+    def of(self, file: DataFile, stored: TableFile, group: int, columns: Columns) -> list[str]:
         if file.partition == Partition.PRIOR and not self._may_be_open(stored, group, columns):
             return []
         return list(self.names)
@@ -284,7 +288,7 @@ class Whole(Wanted):
         deletes = pc.is_in(rows.column(h.OPERATION), value_set=DELETES)
         return rows.filter(pc.and_(deletes, rows.column(h.TO_TIMESTAMP).is_null()))
 
-    def _may_be_open(self, stored: StoredFile, group: int, columns: Columns) -> bool:
+    def _may_be_open(self, stored: TableFile, group: int, columns: Columns) -> bool:
         operations = stored.bounds(group, columns[h.OPERATION])
         possible = operations is None or any(
             operations[0] <= one.as_py() <= operations[1] for one in DELETES

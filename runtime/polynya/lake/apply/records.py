@@ -27,7 +27,7 @@ from polynya.model.types import (
     Decimal,
 )
 
-#: Of a row that is folded: the number of its record (`Records`).
+#: Of a row that is folded: the number of its record (`TouchedRecords`).
 RECORD = "hdr__record"
 #: Of a stored version: whether it is in Current, the number of its data file, its position there,
 #: and both as one number (`deletes.FILE_STEP`).
@@ -66,7 +66,7 @@ def is_exact(kind: DataType) -> bool:
     return kind in _EXACT or isinstance(kind, Decimal)
 
 
-class Records:
+class TouchedRecords:
     """The records that some rows touch. `keys` are the key columns of those rows."""
 
     def __init__(self, keys: Sequence[pa.Array]) -> None:

@@ -20,15 +20,15 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply.run import Run
+from polynya.lake.apply.run import ApplyRun
 from polynya.lake.fold.fold import TRUNCATED
 from polynya.lake.fold.sql import STORED_SEQUENCE, timestamp_literal, within
-from polynya.lake.fold.stored import Figures
+from polynya.lake.fold.stored import AppliedRows
 from polynya.lake.iceberg.deletes import Deleted, counted, deleted_places, positions
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.reading import is_read_by, stored_file
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.iceberg.writing import Source, parted, write_live_rows, write_part
+from polynya.lake.iceberg.writing import FileToRewrite, parted, write_live_rows, write_part
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -48,7 +48,7 @@ class Purge:
     positions: pa.Table | None = None
     oldest_kept: str | None = None
 
-    def oldest_tombstone(self, figures: Figures, now: datetime) -> str | None:
+    def oldest_tombstone(self, figures: AppliedRows, now: datetime) -> str | None:
         """When the oldest tombstone that stays was written; the apply at `now` may write some."""
         if self.oldest_kept is not None:
             return self.oldest_kept
@@ -56,7 +56,7 @@ class Purge:
 
 
 @span("tombstones")
-def find_purge(run: Run, now: datetime, events: DataFrame | None = None) -> Purge:
+def find_purge(run: ApplyRun, now: datetime, events: DataFrame | None = None) -> Purge:
     """Tombstones that were written longer than `tombstone_retention` ago.
 
     Age is engine time: a capture of last year must not lose its tombstones while it is being
@@ -143,7 +143,7 @@ class Losing:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RemovalChoice:
     """What happens to a file that loses rows: `again` says that it is written again."""
 
     losing: Losing
@@ -151,20 +151,20 @@ class Choice:
     reason: str
 
 
-def choose(files: Iterable[Losing], rewriting: Rewriting) -> list[Choice]:
+def choose(files: Iterable[Losing], rewriting: Rewriting) -> list[RemovalChoice]:
     """Decide for each file that has deleted rows; those that gain most come first."""
     left = rewriting.budget_bytes
-    found: list[Choice] = []
+    found: list[RemovalChoice] = []
     for one in sorted(files, key=lambda one: (-one.gained_bytes, one.file.path)):
         deleted = f"{one.dead:,} of {one.file.rows:,} rows are deleted"
         if one.share < rewriting.share:
-            found.append(Choice(one, again=False, reason=f"only {deleted}"))
+            found.append(RemovalChoice(one, again=False, reason=f"only {deleted}"))
         elif one.staying_bytes > left:
             waits = f"{one.staying_bytes:,} bytes stay, {left:,} may be written in this step"
-            found.append(Choice(one, again=False, reason=f"{deleted}, but {waits}"))
+            found.append(RemovalChoice(one, again=False, reason=f"{deleted}, but {waits}"))
         else:
             left -= one.staying_bytes
-            found.append(Choice(one, again=True, reason=deleted))
+            found.append(RemovalChoice(one, again=True, reason=deleted))
     return found
 
 
@@ -203,7 +203,7 @@ class Removal:
 
     places: pa.Table | None
     store: DataFiles | None = None
-    again: Sequence[Sequence[Source]] = ()
+    again: Sequence[Sequence[FileToRewrite]] = ()
     drop: Sequence[DeleteFile] = ()
     joining_bytes: int = 0
 
@@ -243,7 +243,7 @@ class _Found:
 
 
 def plan_removal(
-    run: Run, places: pa.Table | None, deleted: Deleted | None, rewriting: Rewriting
+    run: ApplyRun, places: pa.Table | None, deleted: Deleted | None, rewriting: Rewriting
 ) -> Removal:
     """Decide how rows go whose places are given (`writing.PLACES`).
 
@@ -273,7 +273,7 @@ def plan_removal(
     )
 
 
-def _found(run: Run, deleted: Deleted | None) -> _Found | str:
+def _found(run: ApplyRun, deleted: Deleted | None) -> _Found | str:
     """What is known, or why files cannot be written again."""
     table = run.target.table
     store = table.reach().reads
@@ -298,7 +298,7 @@ def _found(run: Run, deleted: Deleted | None) -> _Found | str:
 
 def _sources(
     table: IcebergTable, found: _Found, dead: pa.Array, rewriting: Rewriting
-) -> list[list[Source]]:
+) -> list[list[FileToRewrite]]:
     """The files that are written again, those that become one together.
 
     `dead` are places, some perhaps twice.
@@ -324,7 +324,7 @@ def _sources(
             again.append(choice.losing)
     return [
         [
-            Source(one.file, stored_file(found.store, one.file.path), gone[one.file.path])
+            FileToRewrite(one.file, stored_file(found.store, one.file.path), gone[one.file.path])
             for one in group
         ]
         for group in together(again, rewriting)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from polynya.lake.apply.run import Run
+from polynya.lake.apply.run import ApplyRun
 from polynya.lake.fold.columns import EVENT_HEADERS
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import key_hash, table_row, timestamp_literal, within
@@ -52,7 +52,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class ExpiredEvents:
     """Files of kept events that are old enough to go, and what is kept without them."""
 
     state: Retaining
@@ -69,7 +69,7 @@ def before(target: DatasetTable, shape: Shape, now: datetime) -> Retention:
 
 
 @span("plan")
-def plan(run: Run, now: datetime) -> Retention:
+def plan(run: ApplyRun, now: datetime) -> Retention:
     """What an apply does to the kept events."""
     target, fresh = run.target, run.fresh
     known = before(target, run.shape, now)
@@ -86,7 +86,7 @@ def plan(run: Run, now: datetime) -> Retention:
     return known if found is None else replace(known, state=found.state, remove=found.files)
 
 
-def events(run: Run, keeping: Retention) -> DataFrame | None:
+def events(run: ApplyRun, keeping: Retention) -> DataFrame | None:
     """All kept events, those of this apply too; None for a dataset that keeps none."""
     if keeping.state is None:
         return None
@@ -128,11 +128,11 @@ def _newest_version(target: DatasetTable) -> str | None:
     return max((time for time in known if time), key=datetime.fromisoformat, default=None)
 
 
-def _all_files(run: Run) -> tuple[DataFile, ...]:
+def _all_files(run: ApplyRun) -> tuple[DataFile, ...]:
     return run.target.table.files(Partition.RETAINED, run.snapshot)
 
 
-def expired(target: DatasetTable, snapshot: int, known: Retention) -> Expired | None:
+def expired(target: DatasetTable, snapshot: int, known: Retention) -> ExpiredEvents | None:
     """Files whose events were all applied too long ago: their versions join the base.
 
     None where there is none. `known` is what is kept, by `before`.
@@ -158,10 +158,10 @@ def expired(target: DatasetTable, snapshot: int, known: Retention) -> Expired | 
         oldest=_iso(min(oldest)) if oldest else None,
         rows=state.rows - sum(file.rows for file, _ in old),
     )
-    return Expired(after, tuple(file for file, _ in old))
+    return ExpiredEvents(after, tuple(file for file, _ in old))
 
 
-def _consumed(run: Run, now: datetime) -> DataFrame:
+def _consumed(run: ApplyRun, now: datetime) -> DataFrame:
     """Events that an apply takes in, as rows of `retained`."""
     pending = run.sql(f"SELECT * FROM {run.table} WHERE {within(Partition.CHANGES)}")
     rows = _retained(run.shape, pending, now)

@@ -11,7 +11,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.stored import Figures
+from polynya.lake.fold.stored import AppliedRows
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Observation, functions
 from polynya.lake.table.dataset import DatasetTable
@@ -47,13 +47,13 @@ class Folded:
     """
 
     rows: DataFrame
-    figures: Figures
+    figures: AppliedRows
     applied_to: str | None
     late: int = 0
 
 
 @dataclass(slots=True)
-class Run:
+class ApplyRun:
     """One apply at work on one snapshot; its temporary views are dropped at its end.
 
     `fresh` is the batch that the same commit copies, None for what is pending alone.
@@ -67,7 +67,7 @@ class Run:
     pin: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def of(cls, target: DatasetTable, shape: Shape, fresh: CopyParts | None = None) -> Run:
+    def of(cls, target: DatasetTable, shape: Shape, fresh: CopyParts | None = None) -> ApplyRun:
         """A run on the snapshot that the state of `target` belongs to."""
         assert target.state.snapshot is not None
         return cls(target, shape, target.state.snapshot, fresh)

@@ -49,7 +49,7 @@ from polynya.lake.spark.arrow import collected_rows
 from polynya.lake.table.books import booked, rows_by_partition, with_changes
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import agreed_keys, has_rows
-from polynya.lake.table.state import CopyState, Position, SourceColumns
+from polynya.lake.table.state import CopyState, SourceColumns, SourcePosition
 from polynya.lake.table.suspension import Replayed, refuse_bad_records
 from polynya.model import headers as h
 from polynya.model.config.dataset import recorded
@@ -246,7 +246,7 @@ def _position(
     facts: Facts,
     live_files: Iterable[str] | None,
     now: datetime,
-) -> Position:
+) -> SourcePosition:
     before = target.state.copy.position
     files = before.files
     if batch.stream is None:
@@ -268,7 +268,7 @@ def _position(
     )
 
 
-def _reached(before: Position, batch: AnyBatch) -> Reached | None:
+def _reached(before: SourcePosition, batch: AnyBatch) -> Reached | None:
     span = batch.landed
     if span is None:
         return before.landed
@@ -276,7 +276,7 @@ def _reached(before: Position, batch: AnyBatch) -> Reached | None:
     return after_copy(known, before.landed, span)
 
 
-def missing(before: Position, batch: AnyBatch) -> tuple[Gone, ...]:
+def missing(before: SourcePosition, batch: AnyBatch) -> tuple[Gone, ...]:
     """Landed batches that were gone before a table with this position copied them."""
     span = batch.landed
     if span is None:

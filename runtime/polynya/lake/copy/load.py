@@ -30,15 +30,15 @@ from polynya.formats.loads import (
 from polynya.lake.apply import retention
 from polynya.lake.apply.retention import Retention
 from polynya.lake.copy.copy import CopyResult, state_after, to_current
-from polynya.lake.copy.load_writer import Direct, DirectWriter, Written, direct_of
+from polynya.lake.copy.load_writer import Direct, DirectWriter, LoadedFile, direct_of
 from polynya.lake.copy.rows import HELPERS, Times, derived, first_rejected_in_spark
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import within
-from polynya.lake.iceberg.files import DataFile, Slot
+from polynya.lake.iceberg.files import DataFile, FilePartition
 from polynya.lake.iceberg.staged import staged_rows
 from polynya.lake.iceberg.writing import data_folder, stage, written_file
 from polynya.lake.spark.api import DataFrame, functions
-from polynya.lake.spark.tasks import Said, rows_of_tasks
+from polynya.lake.spark.tasks import TaskReports, rows_of_tasks
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.dataset import DatasetTable, change_columns
 from polynya.lake.table.ownership import agreed_keys
@@ -182,8 +182,8 @@ class TaskWork:
     tasks: Sequence[Sequence[Split]]
     rejected: pa.RecordBatch
     direct: Direct | None
-    reports: Said[Report]
-    written: Said[list[Written]]
+    reports: TaskReports[Report]
+    written: TaskReports[list[LoadedFile]]
 
     def rows(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of a task that it does not write."""
@@ -228,7 +228,7 @@ _GOES_TO_CURRENT = f"(__decided = 'L' AND {h.PARTITION} = '{Partition.CHANGES}')
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedLoad:
     """A load whose files are written and in no snapshot yet.
 
     Attributes:
@@ -255,11 +255,11 @@ class _Job:
     shape: Shape
     began: datetime
     now: datetime
-    reports: Said[Report] = field(init=False)
-    written: Said[list[Written]] = field(init=False)
+    reports: TaskReports[Report] = field(init=False)
+    written: TaskReports[list[LoadedFile]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reports, self.written = Said(self.target.spark), Said(self.target.spark)
+        self.reports, self.written = TaskReports(self.target.spark), TaskReports(self.target.spark)
 
     def rows(self, direct: Direct | None = None) -> DataFrame:
         """Rows of the internal table, but for those that `direct` lets the tasks write."""
@@ -296,7 +296,7 @@ class _Job:
 @span("stage load")
 def stage_load(
     target: DatasetTable, plan: LoadPlan, *, now: datetime, tell: TellSoFar = lambda _: None
-) -> Staged:
+) -> StagedLoad:
     """Let tasks read all splits of a plan and write their rows; nothing is committed.
 
     The table was entered. The files are worth nothing unless the reports say what was assumed.
@@ -323,14 +323,14 @@ def stage_load(
         written_file(
             target.table,
             one.path,
-            Slot(str(Partition.CURRENT)),
+            FilePartition(str(Partition.CURRENT)),
             one.footer,
             rows=one.rows,
             size_bytes=one.size_bytes,
         )
         for one in chain.from_iterable(job.written.all.values())
     )
-    staged = Staged(files, job.reports.all, job, shape, keeping)
+    staged = StagedLoad(files, job.reports.all, job, shape, keeping)
     for report in staged.reports.values():
         if report.failed is not None:
             forget(target, staged)
@@ -370,13 +370,13 @@ def forget_columns(target: DatasetTable) -> None:
         change_columns(target, {}, list(known), of_empty=True)
 
 
-def forget(target: DatasetTable, staged: Staged) -> None:
+def forget(target: DatasetTable, staged: StagedLoad) -> None:
     """Remove what was staged."""
     target.table.drop_files(file.path for file in staged.files)
 
 
 @span("check keys")
-def is_unique(target: DatasetTable, plan: LoadPlan, staged: Staged) -> bool:
+def is_unique(target: DatasetTable, plan: LoadPlan, staged: StagedLoad) -> bool:
     """Whether no key stands twice in Current once the load is committed."""
     ranges = [staged.reports[split.number].keys for split in plan.splits]
     return keys_are_unique(target, staged.shape, staged.files, ranges)
@@ -385,7 +385,7 @@ def is_unique(target: DatasetTable, plan: LoadPlan, staged: Staged) -> bool:
 def commit_load(
     target: DatasetTable,
     plan: LoadPlan,
-    staged: Staged,
+    staged: StagedLoad,
     *,
     now: datetime,
     live_files: Iterable[str] | None,

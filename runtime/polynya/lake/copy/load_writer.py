@@ -29,14 +29,14 @@ from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.types import DataType
 from polynya.store.data_files import DataFiles
-from polynya.transform.expressions import Choice
+from polynya.transform.expressions import TextCondition
 
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
 _TIME = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LoadedFile:
     """A data file that a task wrote: its location, rows, bytes, and footer (`footer_of`)."""
 
     path: str
@@ -66,7 +66,7 @@ class Direct:
     columns: Sequence[Mapping[str, Any]]
     data: tuple[str, ...]
     keys: tuple[str, ...]
-    deletes: Choice
+    deletes: TextCondition
     loaded: datetime
     now: datetime
     file_bytes: int = DEFAULT_FILE_BYTES
@@ -77,7 +77,7 @@ class DirectWriter:
     """The files of one task."""
 
     how: Direct
-    written: list[Written] = field(default_factory=list)
+    written: list[LoadedFile] = field(default_factory=list)
     _held: list[pa.Table] = field(default_factory=list)
     _held_bytes: int = 0
     _writer: pq.ParquetWriter | None = None
@@ -98,7 +98,7 @@ class DirectWriter:
             self._flush()
         return batch.slice(0, 0) if plain is None else batch.filter(pc.invert(plain))
 
-    def close(self) -> list[Written]:
+    def close(self) -> list[LoadedFile]:
         """End the last file; all that were written."""
         self._flush()
         self._end_file()
@@ -128,7 +128,7 @@ class DirectWriter:
         size = self._stream.tell()
         self._stream.close()
         footer = footer_of(self._footers.pop())
-        self.written.append(Written(self._path, self._rows, size, footer))
+        self.written.append(LoadedFile(self._path, self._rows, size, footer))
         self._writer, self._rows = None, 0
 
 

@@ -28,14 +28,14 @@ from polynya.model.types import (
     Struct,
     Void,
 )
-from polynya.transform.functions.core import Place
+from polynya.transform.functions.core import ExpressionContext
 from polynya.transform.mapping import ArrayPath, element_column, ordinal_column
 
 #: The place of a record: the same on every run.
 _ROW = "concat_ws(':', __file, CAST(__offset AS STRING))"
 
 
-def place_of(landed: DataFrame, *, row: str = _ROW) -> Place:
+def place_of(landed: DataFrame, *, row: str = _ROW) -> ExpressionContext:
     """Rows that landed, as the place where expressions run; `row` is SQL that tells one of them."""
 
     def kinds(fragments: Sequence[str]) -> list[DataType]:
@@ -43,7 +43,7 @@ def place_of(landed: DataFrame, *, row: str = _ROW) -> Place:
         return [kind_of(field.dataType) for field in landed.selectExpr(*named).schema.fields]
 
     spark = landed.sparkSession
-    return Place(kinds, lambda sql: _works(spark, sql), row)
+    return ExpressionContext(kinds, lambda sql: _works(spark, sql), row)
 
 
 @lru_cache(maxsize=1024)

@@ -20,7 +20,7 @@ from polynya.formats.values.arrow import no_old_keys
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.copy.mapped_values import Elements, Typed, elements_of, nulls_of, one_array
 from polynya.lake.copy.rows import ERRORS
-from polynya.lake.copy.values import Made, Session, Wanted, computed
+from polynya.lake.copy.values import Made, Session, WantedValue, computed
 from polynya.lake.table.state import SourceColumns
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.error_catalogue.expressions import MAPPED_NAME_TAKEN, SOURCE_KEY_NOT_MAPPED
@@ -193,7 +193,7 @@ def with_refused(
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SourcedColumn:
     """A column, and the one of the source that it is, or that its field is of."""
 
     column: Typed
@@ -202,7 +202,7 @@ class Kept:
 
 def kept_columns(
     rows: pa.Table, schema: Mapping[str, DataType], mapped: Mapped, dataset: ResolvedDataset
-) -> dict[str, Kept]:
+) -> dict[str, SourcedColumn]:
     """What is kept of the columns of records, by the name that it has in the table.
 
     Not those that are excepted, header columns, an array whose elements are rows, and what a mapped
@@ -211,7 +211,7 @@ def kept_columns(
     renamed = _renamed(mapped)
     taken = {folded(name) for name in mapped.columns}
     excepted = set(dataset.events.except_columns)
-    found: dict[str, Kept] = {}
+    found: dict[str, SourcedColumn] = {}
     for name, kind in schema.items():
         if name in excepted or folded(name).startswith(RESERVED_PREFIX):
             continue
@@ -219,7 +219,7 @@ def kept_columns(
         if dataset.mapping.nested == "expand":
             _expand((name,), column, renamed, taken, found)
         elif (name,) not in renamed and folded(name) not in taken:
-            found[name] = Kept(column, name)
+            found[name] = SourcedColumn(column, name)
     return found
 
 
@@ -235,7 +235,7 @@ def _expand(
     column: Typed,
     renamed: Collection[tuple[str, ...]],
     taken: Collection[str],
-    found: dict[str, Kept],
+    found: dict[str, SourcedColumn],
 ) -> None:
     """Take a column, or all fields of a struct; of a type that nobody has met nothing yet."""
     if path in renamed or isinstance(column.kind, Void):
@@ -250,7 +250,7 @@ def _expand(
         return
     if folded(name) in set(map(folded, found)):
         raise MAPPED_NAME_TAKEN(where=".".join(path), column=shown(name))
-    found[name] = Kept(column, path[0])
+    found[name] = SourcedColumn(column, path[0])
 
 
 #: Rule of a record with a value that its column cannot hold.
@@ -373,11 +373,11 @@ class _Mapping:
         odd = {name: one for name, one in kept.items() if self._kept_as(name, one.kind) != one.kind}
         names = [*self._mapped.columns, *odd]
         wanted = [self._column(name) for name in self._mapped.columns]
-        wanted += [Wanted(quote(_odd(name)), self._chooser(name, None), name) for name in odd]
+        wanted += [WantedValue(quote(_odd(name)), self._chooser(name, None), name) for name in odd]
         asked = f"{self._dataset.name}, a condition"
         conditions = (self._mapped.truncates, self._mapped.deletes, self._mapped.where)
         wanted += [
-            Wanted(flat.text, lambda _: BOOLEAN, asked, is_condition=True)
+            WantedValue(flat.text, lambda _: BOOLEAN, asked, is_condition=True)
             for flat in conditions
             if flat is not None
         ]
@@ -405,7 +405,9 @@ class _Mapping:
             faults,
         )
 
-    def _unsent(self, kept: Mapping[str, Kept]) -> tuple[pa.Array, dict[int, frozenset[str]]]:
+    def _unsent(
+        self, kept: Mapping[str, SourcedColumn]
+    ) -> tuple[pa.Array, dict[int, frozenset[str]]]:
         reads = {name: frozenset({one.source}) for name, one in kept.items()}
         reads |= {one.name: columns_read(one.expression) for one in self._dataset.mapping.columns}
         unsent = self._elements.of(self._batch.rows.column("__unsent"))
@@ -422,10 +424,12 @@ class _Mapping:
                 found[row] = f"`where` reads {', '.join(sorted(lacking))}, which was not sent"
         return found
 
-    def _column(self, name: str) -> Wanted:
+    def _column(self, name: str) -> WantedValue:
         declared = self._dataset.events.columns.get(name)
         text = self._mapped.columns[name].text
-        return Wanted(text, self._chooser(name, declared), f"{self._dataset.name}, column {name}")
+        return WantedValue(
+            text, self._chooser(name, declared), f"{self._dataset.name}, column {name}"
+        )
 
     def _chooser(self, name: str, declared: DataType | None) -> Callable[[DataType], DataType]:
         known = self._before.table.get(name)

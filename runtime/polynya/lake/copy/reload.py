@@ -162,19 +162,21 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     return CopyResult(batch.rows_in, loaded, batch.rows_filtered, rejected, snapshot)
 
 
-def without_rejected_before(target: DatasetTable, frame: DataFrame) -> tuple[DataFrame, Known]:
+def without_rejected_before(
+    target: DatasetTable, frame: DataFrame
+) -> tuple[DataFrame, KnownRejects]:
     """Rows of a load without the rejected records that stay in quarantine as they are.
 
     Returns the rows, and those records: they have the same place and the same bytes.
     """
     if not rules_of(target.dataset.landing.format).in_order:
-        return frame, Known()
+        return frame, KnownRejects()
     is_bad = within(Partition.QUARANTINE)
     bad = frame.where(is_bad).selectExpr(
         *(f"{h.QUARANTINE}.{name} AS {name}" for name in ("id", "raw", "rule"))
     )
     if target.state.snapshot is None or bad.isEmpty():
-        return frame, Known()
+        return frame, KnownRejects()
     kept = target.spark.sql(
         f"SELECT DISTINCT {h.QUARANTINE}.id AS id, {h.QUARANTINE}.raw AS raw "
         f"FROM {target.table.at(target.state.snapshot)} WHERE {is_bad} AND {h.OPERATION} IS NULL"
@@ -191,11 +193,11 @@ def without_rejected_before(target: DatasetTable, frame: DataFrame) -> tuple[Dat
     columns = [marked if name == h.OPERATION else quote(name) for name in frame.columns]
     is_unparsed = functions.count_if(known["rule"].isin(*UNPARSED))
     (counted,) = known.agg(functions.count("*"), is_unparsed).collect()
-    return rest.selectExpr(*columns), Known(*counted)
+    return rest.selectExpr(*columns), KnownRejects(*counted)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRejects:
     """Rejected records that are in quarantine already, and how many could not be parsed."""
 
     records: int = 0
@@ -232,7 +234,7 @@ def finish(
     assert target.state.snapshot is not None
     shape, state = target.stored_shape(keys=_keys(target)), target.state.copy
     table = target.table.at(target.state.snapshot)
-    comparison = Comparison.of(target.dataset, shape, reloading)
+    comparison = ChangeCriteria.of(target.dataset, shape, reloading)
     found = target.spark.sql(events(shape, table, reloading, comparison))
     nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     # The next run must not take the files of this load for new ones.
@@ -348,14 +350,14 @@ def under_way(target: DatasetTable) -> Reloading:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ChangeCriteria:
     """What tells that a record changed: a difference in `columns`, or a greater `newer`."""
 
     columns: tuple[str, ...]
     newer: str | None = None
 
     @classmethod
-    def of(cls, dataset: ResolvedDataset, shape: Shape, reloading: Reloading) -> Comparison:
+    def of(cls, dataset: ResolvedDataset, shape: Shape, reloading: Reloading) -> ChangeCriteria:
         """How a load is compared with the table of a dataset."""
         # A column that is excluded is in no load.
         values = tuple(name for name in shape.values if name not in shape.hidden)
@@ -367,7 +369,7 @@ class Comparison:
         return cls(tuple(name for name in values if name != stamp))
 
 
-def events(shape: Shape, table: str, reloading: Reloading, comparison: Comparison) -> str:
+def events(shape: Shape, table: str, reloading: Reloading, comparison: ChangeCriteria) -> str:
     """Query of the events that a finished load makes of `table`, in the columns of Changes.
 
     Comparing gives `i` `u` `d`. Replacing gives `L` for every loaded row, after a truncate where
@@ -386,7 +388,7 @@ def events(shape: Shape, table: str, reloading: Reloading, comparison: Compariso
     return f"SELECT {truncate} UNION ALL {rows}"
 
 
-def _differs(shape: Shape, comparison: Comparison) -> str:
+def _differs(shape: Shape, comparison: ChangeCriteria) -> str:
     """Condition that the loaded row `l` is another version than the row `c` of Current."""
     newer = comparison.newer
     for name in (*comparison.columns, *filter(None, (newer,))):

@@ -41,7 +41,7 @@ from polynya.model.headers import Partition
 from polynya.model.names import literal, quote
 from polynya.model.types import BIGINT, INT, STRING, DataType, Void
 from polynya.observe.trace import span
-from polynya.transform.expressions import Choice, choice_of, expression_over
+from polynya.transform.expressions import TextCondition, choice_of, expression_over
 
 #: Columns of the result that only the copy step uses, after those of the table.
 HELPERS = ("__decided", "__seq")
@@ -54,7 +54,7 @@ ERRORS = {
 #: Keys whose canonical text is that of Arrow. Semantics section 3, "Key hash".
 _HASHED = frozenset({INT, BIGINT, STRING})
 _SEPARATOR = "\b"
-_NOTHING = Choice("", frozenset())
+_NOTHING = TextCondition("", frozenset())
 _QUARANTINED = pa.struct(
     [
         pa.field("id", pa.string()),
@@ -260,7 +260,7 @@ def has_truncates(batch: DatasetBatch, derived: DataFrame, dataset: ResolvedData
     return not derived.where("__decided = 'T'").isEmpty()
 
 
-def choice_in(condition: str | None, schema: Mapping[str, DataType]) -> Choice | None:
+def choice_in(condition: str | None, schema: Mapping[str, DataType]) -> TextCondition | None:
     """A condition of the settings as a choice, of no row without one; None when it takes SQL.
 
     `schema` has all source columns.
@@ -273,7 +273,7 @@ def choice_in(condition: str | None, schema: Mapping[str, DataType]) -> Choice |
     return choice
 
 
-def chosen(choice: Choice, rows: pa.RecordBatch | pa.Table) -> Any | None:
+def chosen(choice: TextCondition, rows: pa.RecordBatch | pa.Table) -> Any | None:
     """Which rows a choice names, never NULL; None for no row."""
     if choice.column not in rows.schema.names:
         return None

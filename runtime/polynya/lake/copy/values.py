@@ -47,7 +47,7 @@ _SHOWN: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedValue:
     """An expression, the type that its values get, and what it is called in messages.
 
     Of a condition it makes no difference whether it is false or NULL.
@@ -68,7 +68,7 @@ class Made:
 
 
 def computed(
-    rows: Mapping[str, Typed], places: pa.Table, wanted: Sequence[Wanted], session: Session
+    rows: Mapping[str, Typed], places: pa.Table, wanted: Sequence[WantedValue], session: Session
 ) -> list[Made]:
     """The values of expressions over rows, which `places` tells apart.
 
@@ -90,7 +90,7 @@ def computed(
     return [made[index] for index in range(len(wanted))]
 
 
-def _nothing(one: Wanted) -> Made:
+def _nothing(one: WantedValue) -> Made:
     return Made(nulls_of(one.choose(Void()), 0), {})
 
 
@@ -125,7 +125,7 @@ def _by_choice(rows: Mapping[str, Typed], text: str, count: int) -> Typed | None
 
 
 def _queried(
-    rows: Mapping[str, Typed], places: pa.Table, wanted: Sequence[Wanted], spark: SparkSession
+    rows: Mapping[str, Typed], places: pa.Table, wanted: Sequence[WantedValue], spark: SparkSession
 ) -> list[Made]:
     told = {name: one for name, one in rows.items() if not isinstance(one.kind, Void)}
     read = {name for one in wanted for name in expression_columns(one.text)} & told.keys()
@@ -160,11 +160,11 @@ def _queried(
     ]
 
 
-def _reads_void(one: Wanted, kinds: Mapping[str, DataType]) -> bool:
+def _reads_void(one: WantedValue, kinds: Mapping[str, DataType]) -> bool:
     return any(holds_void(kinds[name]) for name in expression_columns(one.text) & kinds.keys())
 
 
-def _untyped(made: Made, one: Wanted) -> Made:
+def _untyped(made: Made, one: WantedValue) -> Made:
     """Values that lack a column, or a type in it: only NULLs have no type yet.
 
     Unless their column has one.
@@ -186,10 +186,12 @@ class _Given:
     kinds: list[DataType]
 
 
-def _selected(landed: DataFrame, kinds: Mapping[str, DataType], wanted: Sequence[Wanted]) -> _Given:
+def _selected(
+    landed: DataFrame, kinds: Mapping[str, DataType], wanted: Sequence[WantedValue]
+) -> _Given:
     place = place_of(landed, row=_ROW)
 
-    def select(chosen: Mapping[int, Wanted]) -> DataFrame:
+    def select(chosen: Mapping[int, WantedValue]) -> DataFrame:
         texts = [
             f"{expression_over(one.text, kinds, where=one.called, place=place)} AS c{index}"
             for index, one in chosen.items()
@@ -220,7 +222,7 @@ def _selected(landed: DataFrame, kinds: Mapping[str, DataType], wanted: Sequence
     return _Given(frame, found)
 
 
-def _collected(frame: DataFrame, chosen: Sequence[str], wanted: Sequence[Wanted]) -> pa.Table:
+def _collected(frame: DataFrame, chosen: Sequence[str], wanted: Sequence[WantedValue]) -> pa.Table:
     try:
         result = collected_rows(frame.selectExpr(*chosen))
     except PySparkException as error:

@@ -35,7 +35,7 @@ from polynya.model.names import literal, quote
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class TruncateEvent:
     """One truncate: its place in the order of events, and its time in epoch microseconds."""
 
     change_identifier: str
@@ -48,15 +48,15 @@ class Truncate:
         return self.change_identifier + (self.tail or "")
 
 
-def merged(known: Iterable[Truncate], new: Iterable[Truncate]) -> list[Truncate]:
+def merged(known: Iterable[TruncateEvent], new: Iterable[TruncateEvent]) -> list[TruncateEvent]:
     """All truncates in ascending order; of several with one sequence the earliest time counts."""
-    by_sequence: dict[str, Truncate] = {}
+    by_sequence: dict[str, TruncateEvent] = {}
     for item in sorted([*known, *new], key=lambda one: (one.sequence, one.micros)):
         by_sequence.setdefault(item.sequence, item)
     return list(by_sequence.values())
 
 
-def as_sql(truncates: Sequence[Truncate]) -> str | None:
+def as_sql(truncates: Sequence[TruncateEvent]) -> str | None:
     """SQL array of struct<seq, ci, tail, ts>, None when there is no truncate."""
     if not truncates:
         return None

@@ -30,7 +30,7 @@ _WRITTEN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class AppliedRows:
     """Rows of one apply: `events` taken in, versions written to Current and Prior, and removed."""
 
     events: int
@@ -54,7 +54,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyFigures(Figures):
+class ApplyFigures(AppliedRows):
     """Besides, how often events contradicted what is known, or came with a time that is raised."""
 
     raised: int
@@ -64,7 +64,7 @@ class ApplyFigures(Figures):
 
 
 @dataclass(frozen=True, slots=True)
-class RebuildFigures(Figures):
+class RebuildFigures(AppliedRows):
     """Besides, versions that were `restored`, `surplus` ones removed, others `corrected`."""
 
     restored: int

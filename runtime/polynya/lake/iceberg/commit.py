@@ -28,7 +28,7 @@ _NO_HISTORY, _NO_ANCESTOR = "Cannot determine history", "is not an ancestor of"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CommitStep:
     """What one commit adds and removes.
 
     `based_on` is the snapshot whose state it follows, None for an empty table. `add` and `deletes`
@@ -68,7 +68,7 @@ class Committed:
 
 
 @span("commit", table=attrgetter("name"))
-def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
+def commit_row_delta(table: IcebergTable, step: CommitStep) -> Committed:
     """Commit one step.
 
     Raises ConflictError when somebody else moved the table since `based_on` (nothing was changed,
@@ -126,7 +126,7 @@ def _count_metadata(table: IcebergTable) -> None:
     count("metadata_bytes", sum(sizes))
 
 
-def _outcome(table: IcebergTable, step: Step) -> Committed:
+def _outcome(table: IcebergTable, step: CommitStep) -> Committed:
     """What the table holds now; somebody else may have committed since the step did."""
     current = table.current()
     assert current is not None, "a commit was made"
@@ -136,7 +136,7 @@ def _outcome(table: IcebergTable, step: Step) -> Committed:
     return Committed(current.number, alone)
 
 
-def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
+def _validate(table: IcebergTable, delta: Any, step: CommitStep) -> None:
     java_files = table.java_files()
     if step.based_on is None:
         # A new table has no state file to remove: the process that adds the first one owns it.
@@ -154,7 +154,7 @@ def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
         delta.validateDataFilesExist(java_files.texts(step.touched))
 
 
-def _is_live(table: IcebergTable, step: Step) -> bool | None:
+def _is_live(table: IcebergTable, step: CommitStep) -> bool | None:
     """Whether the table holds the step: its marker is in one of the snapshots since `based_on`.
 
     None when it cannot be told: one of them has expired, and no state file of the step is there.
@@ -174,7 +174,7 @@ def _is_live(table: IcebergTable, step: Step) -> bool | None:
 
 
 def _explained(
-    table: IcebergTable, step: Step, error: Py4JJavaError, *, is_live: bool | None
+    table: IcebergTable, step: CommitStep, error: Py4JJavaError, *, is_live: bool | None
 ) -> Exception:
     if is_refusal(error):
         # A step that is live already was given to the catalog twice: its files must stay.

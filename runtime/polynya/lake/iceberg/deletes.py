@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.deletion_vectors import Blob, decoded, puffin
-from polynya.lake.iceberg.files import DataFile, DeleteFile, Slot
+from polynya.lake.iceberg.files import DataFile, DeleteFile, FilePartition
 from polynya.lake.iceberg.reading import KEPT, each_read, is_read_by
 from polynya.lake.iceberg.table import IcebergTable, ThroughJava
 from polynya.lake.iceberg.writing import new_location, put_file, write_position_deletes
@@ -176,7 +176,7 @@ def stage_deletes(
 
 def _slots(
     table: IcebergTable, snapshot: int, places: pa.Table, add: Sequence[DataFile]
-) -> dict[str, Slot]:
+) -> dict[str, FilePartition]:
     """Partitions of data files that are found by more than `PARTITION`, by their path.
 
     Deletes of a file belong to its partition, or a scan of it does not find them.
@@ -193,7 +193,10 @@ def _slots(
 
 @span("write deletes")
 def _write_vectors(
-    table: IcebergTable, live: Sequence[DeleteFile], places: pa.Table, slots: Mapping[str, Slot]
+    table: IcebergTable,
+    live: Sequence[DeleteFile],
+    places: pa.Table,
+    slots: Mapping[str, FilePartition],
 ) -> tuple[list[DeleteFile], list[DeleteFile]]:
     partitions = dict(
         zip(places.column("file_path").to_pylist(), places.column("part").to_pylist(), strict=True)
@@ -206,7 +209,7 @@ def _write_vectors(
     put_file(table, path, content)
     java_files, staged = table.java_files(), []
     for blob in blobs:
-        slot = slots.get(blob.data_file) or Slot(partitions[blob.data_file])
+        slot = slots.get(blob.data_file) or FilePartition(partitions[blob.data_file])
         java = java_files.vector(path, len(content), blob, slot)
         staged.append(DeleteFile(java, path, (blob.data_file,), blob))
     # Readers look at no other delete of a data file that has a vector.

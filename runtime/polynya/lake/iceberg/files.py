@@ -1,6 +1,6 @@
 """Snapshots and data files as the engine sees them, and a cache of the files between snapshots.
 
-Planning a scan reads manifests and costs several calls into the JVM for each file. So `KnownFiles`
+Planning a scan reads manifests and costs several calls into the JVM for each file. So `LiveFiles`
 plans each partition of a snapshot once, and carries the result over to the snapshot of an own
 commit.
 """
@@ -23,7 +23,7 @@ COMMIT: Final = "polynya.commit"
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class FilePartition:
     """A partition of Iceberg: where files may share delete files, and rows a file.
 
     `partition` is the value of `PARTITION`. `spec` is the id of the partition spec, None for that
@@ -41,8 +41,8 @@ class DataFile:
     """One data file, staged or live, with the figures that decisions need.
 
     `java` is the Java object of a staged file that has metrics. A live file holds none, since there
-    are many. For `spec` and `values` see `Slot`. `sort_order` is the id of the table's sort order
-    that its rows are in, None for none.
+    are many. For `spec` and `values` see `FilePartition`. `sort_order` is the id of the table's
+    sort order that its rows are in, None for none.
     """
 
     java: Any = field(repr=False, compare=False)
@@ -55,9 +55,9 @@ class DataFile:
     sort_order: int | None = field(default=None, compare=False)
 
     @property
-    def slot(self) -> Slot:
+    def slot(self) -> FilePartition:
         """The partition of Iceberg that it is in."""
-        return Slot(self.partition, self.spec, self.values)
+        return FilePartition(self.partition, self.spec, self.values)
 
     def live(self) -> DataFile:
         """The same once it is committed."""
@@ -83,7 +83,7 @@ class DeleteFile:
         return self.path, 0 if self.blob is None else self.blob.offset
 
 
-def data_file(java: Any, slot: Slot, sort_order: int | None = None) -> DataFile:
+def data_file(java: Any, slot: FilePartition, sort_order: int | None = None) -> DataFile:
     """A data file of Iceberg with its figures and its Java object."""
     return DataFile(
         java=java,
@@ -121,7 +121,7 @@ def listed(collection: Any) -> list[Any]:
     return [array[index] for index in range(len(array))]
 
 
-class KnownFiles:
+class LiveFiles:
     """Live files by partition, of the newest snapshot that was asked for and of those in use.
 
     One thread may ask for a snapshot that it works on while another moves on.
@@ -188,7 +188,7 @@ class KnownFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TableSnapshot:
     """Ids of a snapshot, of its parent (None for the first), of the schema that it was made with.
 
     `commit` is the marker of the step that made it, None when the engine did not. `delete_files`
@@ -202,11 +202,11 @@ class Snapshot:
     delete_files: int
 
 
-def snapshot_of(text: str) -> Snapshot:
+def snapshot_of(text: str) -> TableSnapshot:
     """A snapshot out of its JSON."""
     values = json.loads(text)
     summary = values.get("summary", {})
-    return Snapshot(
+    return TableSnapshot(
         number=int(values["snapshot-id"]),
         parent=values.get("parent-snapshot-id"),
         schema=values.get("schema-id"),

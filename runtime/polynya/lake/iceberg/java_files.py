@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any
 
 from polynya.lake.iceberg.deletion_vectors import Blob
-from polynya.lake.iceberg.files import DataFile, Slot, data_file
+from polynya.lake.iceberg.files import DataFile, FilePartition, data_file
 from polynya.lake.iceberg.partitions import LAID_OUT, Parting, Spec
 from polynya.lake.iceberg.wanted import SortOrder
 from polynya.model.headers import PARTITION, Partition
@@ -94,7 +94,7 @@ class JavaFiles:
         order = self._order_of(java)
         if other is None:
             where = partition or self._told(java)
-            return data_file(java, Slot(str(where)), order)
+            return data_file(java, FilePartition(str(where)), order)
         spec, kind = other
         values = json.loads(self._iceberg.SingleValueParser.toJson(kind, java.partition()))
         listed = [json.dumps(values.get(str(one.number))) for one in spec.fields]
@@ -130,7 +130,7 @@ class JavaFiles:
         only = {"referenced-data-file": touched[0]} if len(touched) == 1 else {}
         return self._read("position-deletes", file, only)
 
-    def vector(self, path: str, size: int, blob: Blob, slot: Slot) -> Any:
+    def vector(self, path: str, size: int, blob: Blob, slot: FilePartition) -> Any:
         """A Java `DeleteFile` of a deletion vector in a Puffin file of this size in bytes."""
         file = DataFile(None, path, slot.partition, blob.rows, size, slot.spec, slot.values)
         more = {
@@ -163,7 +163,7 @@ class JavaFiles:
             self._texts = types.constructFromCanonical("java.util.ArrayList<java.lang.String>")
         return self._mapper.readValue(json.dumps(values), self._texts)
 
-    def spec_id(self, slot: Slot) -> int:
+    def spec_id(self, slot: FilePartition) -> int:
         """Id of the partition spec of a partition of Iceberg."""
         return self.plain.number if slot.spec is None else slot.spec
 

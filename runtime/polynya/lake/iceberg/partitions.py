@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.iceberg.files import Slot
+from polynya.lake.iceberg.files import FilePartition
 from polynya.model.headers import PARTITION, Partition
 
 _HOUR, _DAY = 3_600_000_000, 86_400_000_000
@@ -189,10 +189,10 @@ class Spec:
         """Whether it has one field only, which is that of `PARTITION`."""
         return len(self.fields) == 1
 
-    def slot(self, values: str) -> Slot:
+    def slot(self, values: str) -> FilePartition:
         """The partition of Iceberg with these values, a list in JSON."""
         at = next(n for n, one in enumerate(self.fields) if one.name == PARTITION)
-        return Slot(str(json.loads(values)[at]), self.number, values)
+        return FilePartition(str(json.loads(values)[at]), self.number, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class Parting:
         found = (known[one.source] for one in spec.fields)
         return cls(spec, tuple((one["name"], str(one["type"])) for one in found))
 
-    def parts(self, rows: pa.Table) -> Iterator[tuple[Slot, pa.Table]]:
+    def parts(self, rows: pa.Table) -> Iterator[tuple[FilePartition, pa.Table]]:
         """The rows of each partition of Iceberg, in the order that they have in `rows`.
 
         Their columns are as `as_stored` gives them; one that is not there is NULL.
@@ -221,7 +221,7 @@ class Parting:
             yield slots[number], rows.take(ordered.slice(at, count))
             at += count
 
-    def numbered(self, rows: pa.Table) -> tuple[pa.Array, list[Slot]]:
+    def numbered(self, rows: pa.Table) -> tuple[pa.Array, list[FilePartition]]:
         """Partitions of Iceberg, and the number of its partition for each row."""
         each = [self._values(rows, number) for number in range(len(self.spec.fields))]
         codes = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)

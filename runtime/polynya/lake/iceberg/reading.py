@@ -5,7 +5,7 @@ which every apply reads again: opening and decoding its files costs more than th
 
 `reach_of` decides which files of a table Arrow reads and writes, with the reason. The settings for
 S3 that Iceberg's Java side got must hold for Arrow too, so an option without a counterpart in Arrow
-leaves the files to Java. A secret among the catalog's options is such an option; `Reach` holds
+leaves the files to Java. A secret among the catalog's options is such an option; `FileAccess` holds
 none.
 """
 
@@ -32,7 +32,7 @@ LIMIT: Final = 128 * 2**20
 Columns: TypeAlias = dict[str, pa.ChunkedArray]
 
 
-class Kept:
+class ColumnCache:
     """Columns by place (a file, or a part of one), up to `limit` bytes: the last used stay.
 
     Threads share it.
@@ -68,7 +68,7 @@ class Kept:
 
 
 #: What this process keeps.
-KEPT: Final = Kept()
+KEPT: Final = ColumnCache()
 
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ def each_read(files: ReadFiles, read: Callable[[T], R], things: Iterable[T]) -> 
         return list(pool.map(read, things))
 
 
-class StoredFile:
+class TableFile:
     """One Parquet file of a table. Columns are given as Iceberg writes a schema in JSON."""
 
     def __init__(self, files: DataFiles, location: str) -> None:
@@ -189,9 +189,9 @@ class StoredFile:
 
 
 @lru_cache(maxsize=KNOWN_FOOTERS)
-def stored_file(files: DataFiles, location: str) -> StoredFile:
+def stored_file(files: DataFiles, location: str) -> TableFile:
     """The file at a location, with its footer. Raises OSError."""
-    return StoredFile(files, location)
+    return TableFile(files, location)
 
 
 #: The FileIO whose options matter.
@@ -205,31 +205,31 @@ _OF_JAVA: Final = ("s3.delete.", "s3.multipart.", "s3.retry.", "s3.staging-dir")
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class FileAccess:
     """What reads and what writes the files of a table without the JVM; else the reason."""
 
     reads: DataFiles | str
     writes: DataFiles | str
 
 
-def reach_of(location: str, file_io: str, options: Mapping[str, str]) -> Reach:
+def reach_of(location: str, file_io: str, options: Mapping[str, str]) -> FileAccess:
     """How files below a location are reached, whose table has a FileIO of this Java class.
 
     `options` are those of the FileIO; for a local location nobody looks at them.
     """
     local = LocalFiles()
     if local.holds(location):
-        return Reach(local, local)
+        return FileAccess(local, local)
     why = _refusal(location, file_io, options)
     if why is not None:
-        return Reach(why, why)
+        return FileAccess(why, why)
     endpoint = options.get(_ENDPOINT)
     path_style = options.get(_PATH_STYLE, "false").lower() == "true"
     files = S3Files(options[_REGION], endpoint, endpoint is not None and not path_style)
     encrypted = options.get(f"{_ENCRYPTION}type", "none")
     if encrypted != "none":
-        return Reach(files, f"Arrow cannot ask S3 for encryption of the type {encrypted}")
-    return Reach(files, files)
+        return FileAccess(files, f"Arrow cannot ask S3 for encryption of the type {encrypted}")
+    return FileAccess(files, files)
 
 
 def _refusal(location: str, file_io: str, options: Mapping[str, str]) -> str | None:

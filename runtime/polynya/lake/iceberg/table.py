@@ -18,14 +18,14 @@ from polynya.lake.errors import of_change
 from polynya.lake.iceberg.files import (
     DataFile,
     DeleteFile,
-    KnownFiles,
-    Snapshot,
+    LiveFiles,
+    TableSnapshot,
     delete_file,
     listed,
     snapshot_of,
 )
 from polynya.lake.iceberg.java_files import JavaFiles
-from polynya.lake.iceberg.reading import S3_FILE_IO, Reach, reach_of
+from polynya.lake.iceberg.reading import S3_FILE_IO, FileAccess, reach_of
 from polynya.lake.spark.api import Py4JJavaError, SparkSession
 from polynya.model.headers import PARTITION, Partition
 from polynya.store.data_files import ReadFiles
@@ -46,12 +46,12 @@ class IcebergTable:
         self._java: Any = find.loadIcebergTable(spark._jsparkSession, quoted)
         in_spark: Any = find.catalogAndIdentifier(spark._jsparkSession, quoted)
         self._catalog, self._identifier = in_spark.catalog(), in_spark.identifier()
-        self._files = KnownFiles(self._planned)
+        self._files = LiveFiles(self._planned)
         self._columns: list[dict[str, Any]] | None = None
         self._schema: int | None = None
         self._java_files: JavaFiles | None = None
         self._deletes: tuple[int, tuple[DeleteFile, ...] | None] | None = None
-        self._reach: Reach | None = None
+        self._reach: FileAccess | None = None
         self._format: int | None = None
 
     @property
@@ -69,7 +69,7 @@ class IcebergTable:
         """Let Spark see commits that it did not make: it keeps a copy of its own."""
         self._catalog.invalidateTable(self._identifier)
 
-    def current(self) -> Snapshot | None:
+    def current(self) -> TableSnapshot | None:
         """The current snapshot, None for a table without one."""
         found = self._java.currentSnapshot()
         return None if found is None else self._told(found)
@@ -79,12 +79,12 @@ class IcebergTable:
         found = self._java.currentSnapshot()
         return 0 if found is None else int(found.summary().get("total-records") or 0)
 
-    def snapshot(self, number: int) -> Snapshot | None:
+    def snapshot(self, number: int) -> TableSnapshot | None:
         """A snapshot by its id, None when it was expired."""
         found = self._java.snapshot(number)
         return None if found is None else self._told(found)
 
-    def reach(self) -> Reach:
+    def reach(self) -> FileAccess:
         """What reads and writes the files without the JVM. It stays while the table is open."""
         if self._reach is None:
             io = self._java.io()
@@ -204,7 +204,7 @@ class IcebergTable:
 
     def committed(
         self,
-        snapshot: Snapshot,
+        snapshot: TableSnapshot,
         add: Iterable[DataFile],
         remove: Iterable[DataFile],
         *,
@@ -302,16 +302,16 @@ class IcebergTable:
         for path in paths:
             self._java.io().deleteFile(path)
 
-    def _told(self, snapshot: Any) -> Snapshot:
+    def _told(self, snapshot: Any) -> TableSnapshot:
         return snapshot_of(str(self.iceberg.SnapshotParser.toJson(snapshot)))
 
-    def _tried(self, reach: Reach) -> Reach:
+    def _tried(self, reach: FileAccess) -> FileAccess:
         """The same where Arrow reaches a file of the table indeed."""
         if isinstance(reach.reads, str):
             return reach
         metadata = str(self._java.operations().current().metadataFileLocation())
         why = reach.reads.refusal(metadata)
-        return reach if why is None else Reach(why, why)
+        return reach if why is None else FileAccess(why, why)
 
     def _planned_deletes(self, snapshot: int) -> tuple[DeleteFile, ...] | None:
         io, specs = self._java.io(), self._java.specs()

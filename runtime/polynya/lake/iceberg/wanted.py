@@ -45,7 +45,7 @@ class SortOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TargetLayout:
     """The layout: id of the partition spec, and of the sort order, None where none is asked for."""
 
     spec: int

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import as_stored
-from polynya.lake.iceberg.files import DataFile, DeleteFile, Slot, listed
-from polynya.lake.iceberg.reading import StoredFile, each_read
+from polynya.lake.iceberg.files import DataFile, DeleteFile, FilePartition, listed
+from polynya.lake.iceberg.reading import TableFile, each_read
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.spark.session import use_in_this_thread
@@ -89,7 +89,7 @@ def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
     return [write_part(table, slot, some) for slot, some in parted(table, rows)]
 
 
-def parted(table: IcebergTable, rows: pa.Table) -> Iterator[tuple[Slot, pa.Table]]:
+def parted(table: IcebergTable, rows: pa.Table) -> Iterator[tuple[FilePartition, pa.Table]]:
     """Rows in memory by the partition of Iceberg that they belong to, as `as_stored` gives them."""
     rows, java_files = as_stored(rows, table.columns()), table.java_files()
     partitions = rows.column(PARTITION)
@@ -99,10 +99,10 @@ def parted(table: IcebergTable, rows: pa.Table) -> Iterator[tuple[Slot, pa.Table
         if java_files.parts_of(partition):
             yield from java_files.parting.parts(here)
         else:
-            yield Slot(partition), here
+            yield FilePartition(partition), here
 
 
-def write_part(table: IcebergTable, slot: Slot, rows: pa.Table) -> DataFile:
+def write_part(table: IcebergTable, slot: FilePartition, rows: pa.Table) -> DataFile:
     """Write rows of one partition of Iceberg, as `parted` gives them, without Spark."""
     written = _put(table, [rows])
     # Found by its partition alone: bounds of the columns of a state would help nobody.
@@ -113,7 +113,10 @@ def write_part(table: IcebergTable, slot: Slot, rows: pa.Table) -> DataFile:
 
 
 def write_groups(
-    table: IcebergTable, slot: Slot, groups: Iterable[pa.Table], sort_order: int | None = None
+    table: IcebergTable,
+    slot: FilePartition,
+    groups: Iterable[pa.Table],
+    sort_order: int | None = None,
 ) -> DataFile:
     """Write one data file of at least one table, each as `as_stored` gives it, without Spark."""
     written = _put(table, groups)
@@ -124,7 +127,7 @@ def write_groups(
 
 
 def written_file(
-    table: IcebergTable, path: str, slot: Slot, footer: bytes | None, *, rows: int,
+    table: IcebergTable, path: str, slot: FilePartition, footer: bytes | None, *, rows: int,
     size_bytes: int, sort_order: int | None = None,
 ) -> DataFile:  # fmt: skip
     """A file that was written without Spark, as a data file of the table.
@@ -153,7 +156,7 @@ def data_folder(table: IcebergTable) -> str:
 
 @span("write deletes")
 def write_position_deletes(
-    table: IcebergTable, places: pa.Table, slots: Mapping[str, Slot]
+    table: IcebergTable, places: pa.Table, slots: Mapping[str, FilePartition]
 ) -> list[DeleteFile]:
     """Write v2 position deletes, one file for each partition of Iceberg.
 
@@ -168,19 +171,19 @@ def write_position_deletes(
 
 
 def _numbered(
-    places: pa.Table, slots: Mapping[str, Slot]
-) -> tuple[dict[Slot, int], pa.ChunkedArray]:
+    places: pa.Table, slots: Mapping[str, FilePartition]
+) -> tuple[dict[FilePartition, int], pa.ChunkedArray]:
     """Partitions of Iceberg with a number each, and that of each place."""
-    numbers: dict[Slot, int] = {}
+    numbers: dict[FilePartition, int] = {}
     if not slots:
         for partition in sorted(pc.unique(places.column("part")).to_pylist()):
-            numbers[Slot(partition)] = len(numbers)
+            numbers[FilePartition(partition)] = len(numbers)
         known = pa.array([slot.partition for slot in numbers], pa.string())
         return numbers, pc.index_in(places.column("part"), value_set=known)
     pairs = places.group_by(["part", "file_path"]).aggregate([]).to_pylist()
     of_path = {
         one["file_path"]: numbers.setdefault(
-            slots.get(one["file_path"]) or Slot(one["part"]), len(numbers)
+            slots.get(one["file_path"]) or FilePartition(one["part"]), len(numbers)
         )
         for one in sorted(pairs, key=lambda one: (one["part"], one["file_path"]))
     }
@@ -188,7 +191,7 @@ def _numbered(
     return numbers, pa.chunked_array([pa.array(of_path.values(), pa.int32())]).take(at)
 
 
-def _write_deletes(table: IcebergTable, slot: Slot, places: pa.Table) -> DeleteFile:
+def _write_deletes(table: IcebergTable, slot: FilePartition, places: pa.Table) -> DeleteFile:
     ordered = places.sort_by([("file_path", "ascending"), ("pos", "ascending")])
     arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
     rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
@@ -244,17 +247,20 @@ _GROUP_ROWS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FileToRewrite:
     """A data file to rewrite: its footer, and the positions of the rows that go."""
 
     file: DataFile
-    stored: StoredFile
+    stored: TableFile
     dead: pa.Array
 
 
 @span("write live rows")
 def write_live_rows(
-    table: IcebergTable, store: DataFiles, sources: Sequence[Source], also: pa.Table | None = None
+    table: IcebergTable,
+    store: DataFiles,
+    sources: Sequence[FileToRewrite],
+    also: pa.Table | None = None,
 ) -> DataFile | None:
     """One new file with the live rows of `sources`; None when there are none.
 
@@ -275,7 +281,7 @@ def write_live_rows(
 
 
 def no_rows(
-    files: Sequence[StoredFile], columns: Sequence[Mapping[str, Any]], *others: pa.Table
+    files: Sequence[TableFile], columns: Sequence[Mapping[str, Any]], *others: pa.Table
 ) -> pa.Table:
     """An empty table with all columns that some of the files or `others` have, as stored."""
     kinds = [*(one.slice(0, 0) for one in others), *(one.empty(columns) for one in files)]
@@ -283,7 +289,7 @@ def no_rows(
 
 
 def _live(
-    store: DataFiles, sources: Sequence[Source], columns: Sequence[Mapping[str, Any]]
+    store: DataFiles, sources: Sequence[FileToRewrite], columns: Sequence[Mapping[str, Any]]
 ) -> Iterator[pa.Table]:
     """Live rows, from as many row groups at the same time as are read best."""
     parts = [(source, group) for source in sources for group in source.stored.groups]
@@ -295,7 +301,7 @@ def _live(
 
 
 def rows_of_group(
-    file: DataFile, stored: StoredFile, group: int, columns: Sequence[Mapping[str, Any]]
+    file: DataFile, stored: TableFile, group: int, columns: Sequence[Mapping[str, Any]]
 ) -> pa.Table:
     """All rows of a row group, deleted ones too, with the columns that the file has, as stored."""
     rows = stored.read(group, stored.own(columns))
@@ -305,7 +311,7 @@ def rows_of_group(
     return as_stored(others.append_column(PARTITION, partition), columns)
 
 
-def _of_group(source: Source, group: int, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
+def _of_group(source: FileToRewrite, group: int, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
     rows = rows_of_group(source.file, source.stored, group, columns)
     start = source.stored.starts[group]
     here = pa.arange(start, start + rows.num_rows)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.health import rule_of
 from polynya.lake.maintenance.manifests import rewrite_manifests
 from polynya.lake.maintenance.orphans import remove_orphan_files
@@ -16,11 +16,11 @@ from polynya.lake.maintenance.rewrite_deletes import rewrite_position_delete_fil
 from polynya.lake.maintenance.snapshots import Keep, expire_snapshots
 from polynya.lake.maintenance.statistics import compute_statistics
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.warehouse.readers import Reading
+from polynya.lake.warehouse.readers import RunningReader
 from polynya.model.config.maintenance import ActionName
 
 #: Knows the long readers of the warehouse.
-Readers: TypeAlias = Callable[[], Iterable[Reading]]
+Readers: TypeAlias = Callable[[], Iterable[RunningReader]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +28,31 @@ class Call:
     """What an action is given: a table that this process has taken over, and its limits."""
 
     target: DatasetTable
-    limits: Limits
+    limits: ActionLimits
     readers: Readers
 
 
-def _rewrite_data_files(call: Call) -> Outcome:
+def _rewrite_data_files(call: Call) -> ActionOutcome:
     return rewrite_data_files(call.target, call.limits, rule_of(call.target.dataset))
 
 
-def _rewrite_layout(call: Call) -> Outcome:
+def _rewrite_layout(call: Call) -> ActionOutcome:
     return rewrite_layout(call.target, call.limits, rule_of(call.target.dataset))
 
 
-def _expire_snapshots(call: Call) -> Outcome:
+def _expire_snapshots(call: Call) -> ActionOutcome:
     expiry = call.target.dataset.maintenance.snapshot_expiry
     keep = Keep(expiry.age, expiry.keep, expiry.at_most)
     return expire_snapshots(call.target, limits=call.limits, keep=keep, readers=call.readers)
 
 
-def _remove_orphan_files(call: Call) -> Outcome:
+def _remove_orphan_files(call: Call) -> ActionOutcome:
     older_than = call.target.dataset.maintenance.orphan_files.older_than
     return remove_orphan_files(call.target, limits=call.limits, older_than=older_than)
 
 
 #: By name. One that is missing is not built, and is never chosen.
-BUILT: Final[Mapping[ActionName, Callable[[Call], Outcome]]] = {
+BUILT: Final[Mapping[ActionName, Callable[[Call], ActionOutcome]]] = {
     "rewrite_data_files": _rewrite_data_files,
     "rewrite_layout": _rewrite_layout,
     "rewrite_position_delete_files": lambda call: rewrite_position_delete_files(

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from polynya.model.config.maintenance import ActionName
 
-__all__ = ["ActionName", "GiveWay", "Limits", "Outcome", "never"]
+__all__ = ["ActionLimits", "ActionName", "ActionOutcome", "GiveWay", "never"]
 
 #: Asked between small pieces of work: whether a copy or an apply wants the machine or the table.
 GiveWay: TypeAlias = Callable[[], bool]
@@ -29,7 +29,7 @@ def never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ActionLimits:
     """What one run of an action may do.
 
     `now` is the time by the injected clock. `budget_bytes` is what it may write, None for no limit.
@@ -42,7 +42,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionOutcome:
     """What an action did. Sizes in bytes.
 
     `why` says in a sentence why it ended as it did. `whole` is False when it gave way, lost against

@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from polynya.lake.iceberg.layout import lacks
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.iceberg.wanted import Wanted
-from polynya.lake.maintenance.base import Outcome
+from polynya.lake.iceberg.wanted import TargetLayout
+from polynya.lake.maintenance.base import ActionOutcome
 from polynya.lake.maintenance.fenced import commit_fenced
-from polynya.lake.maintenance.rewrite_plan import OPEN_BYTES, REWRITTEN, Rule, is_large
+from polynya.lake.maintenance.rewrite_plan import OPEN_BYTES, REWRITTEN, RewriteRule, is_large
 from polynya.lake.maintenance.snapshots import Keep, choose
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ApplyState
@@ -49,10 +49,10 @@ BUILT_NAMES: Final[frozenset[ActionName]] = frozenset(
         "compute_statistics",
     }
 )
-_RULE: Final = Rule()
+_RULE: Final = RewriteRule()
 
 
-def rule_of(dataset: ResolvedDataset) -> Rule:
+def rule_of(dataset: ResolvedDataset) -> RewriteRule:
     """When data files of a dataset are rewritten."""
     return _RULE.sized(dataset.layout.file_bytes)
 
@@ -107,7 +107,7 @@ class Done:
     @classmethod
     def of(
         cls,
-        outcome: Outcome,
+        outcome: ActionOutcome,
         at: datetime,
         *,
         gain: int,
@@ -136,7 +136,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class MaintenanceRecord:
     """What was done to a table. `began` is when the first action was taken, None before it."""
 
     began: datetime | None = None
@@ -147,7 +147,7 @@ class Record:
         """The action that was taken last."""
         return max(self.last.items(), key=lambda one: one[1].at, default=None)
 
-    def with_done(self, action: ActionName, done: Done) -> Record:
+    def with_done(self, action: ActionName, done: Done) -> MaintenanceRecord:
         """The same after an action."""
         return replace(self, began=self.began or done.at, last={**self.last, action: done})
 
@@ -161,7 +161,7 @@ class Record:
         return json.dumps({"began": began, "last": last}, separators=(",", ":"))
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Record:
+    def of(cls, properties: Mapping[str, str]) -> MaintenanceRecord:
         """What the properties of a table say; an empty record when they say nothing of use."""
         try:
             said = json.loads(properties.get(PROPERTY, "{}"))
@@ -282,7 +282,7 @@ class TableFacts:
     commits: float = 0.0
     applies: float = 0.0
     reads: float = 0.0
-    record: Record = field(default_factory=Record)
+    record: MaintenanceRecord = field(default_factory=MaintenanceRecord)
 
     @property
     def small_files(self) -> int:
@@ -307,12 +307,12 @@ class TableFacts:
         )
 
 
-def may_be_outdated(metadata: Mapping[str, Any], wanted: Wanted) -> bool:
+def may_be_outdated(metadata: Mapping[str, Any], wanted: TargetLayout) -> bool:
     """Whether files may have another layout: the table had another spec, or should be sorted."""
     return len(metadata["partition-specs"]) > 1 or wanted.order is not None
 
 
-def may_be_rewritten(facts: TableFacts, rule: Rule) -> bool:
+def may_be_rewritten(facts: TableFacts, rule: RewriteRule) -> bool:
     """Whether there are more files than rewriting them would leave, or many rows are deleted.
 
     Otherwise no single file has to be asked for.
@@ -328,7 +328,7 @@ def may_be_joined(facts: TableFacts) -> bool:
 
 
 def files_facts(
-    partition: str, files: Sequence[FileSize], rule: Rule, wanted: Wanted
+    partition: str, files: Sequence[FileSize], rule: RewriteRule, wanted: TargetLayout
 ) -> FilesFacts:
     """Facts of one partition, by its data files."""
     small = [one for one in files if not is_large(one.size_bytes, rule)]
@@ -363,7 +363,7 @@ def table_facts(
         (one for one in snapshots if one["snapshot-id"] == metadata.get("current-snapshot-id")),
         None,
     )
-    record = Record.of(metadata.get("properties", {}))
+    record = MaintenanceRecord.of(metadata.get("properties", {}))
     if current is None:
         return TableFacts(at=now, metadata_bytes=metadata_bytes, record=record)
     written_at = _made(current)
@@ -452,7 +452,7 @@ CALLS: Final = 3
 
 @span("look at table", table=attrgetter("table.name"))
 def look(
-    target: DatasetTable, *, now: datetime, rule: Rule, committed_beside: bool = False
+    target: DatasetTable, *, now: datetime, rule: RewriteRule, committed_beside: bool = False
 ) -> TableFacts:
     """The facts of a table as this process has it.
 
@@ -478,7 +478,7 @@ def look(
     if may_be_joined(facts):
         facts = replace(facts, data_manifests=target.table.data_manifests())
     snapshot = target.state.snapshot
-    wanted = Wanted.of(metadata, target.dataset.layout.sort_by)
+    wanted = TargetLayout.of(metadata, target.dataset.layout.sort_by)
     if snapshot is None or not (may_be_rewritten(facts, rule) or may_be_outdated(metadata, wanted)):
         return facts
     return replace(facts, files=dict(_files(target.table, snapshot, rule, wanted)))
@@ -493,7 +493,7 @@ def awaits_layout(target: DatasetTable) -> bool:
 
 
 def _files(
-    table: IcebergTable, snapshot: int, rule: Rule, wanted: Wanted
+    table: IcebergTable, snapshot: int, rule: RewriteRule, wanted: TargetLayout
 ) -> Iterator[tuple[str, FilesFacts]]:
     """Facts of the files of each partition that is rewritten."""
     spec_id = table.java_files().spec_id
@@ -505,7 +505,7 @@ def _files(
         yield partition, files_facts(partition, files, rule, wanted)
 
 
-def remember(target: DatasetTable, record: Record) -> None:
+def remember(target: DatasetTable, record: MaintenanceRecord) -> None:
     """Write down what was done. It is a change of metadata alone, which no step conflicts with.
 
     Raises ConflictError when another owner has taken the table over.
@@ -565,7 +565,7 @@ class Health:
     orphans_at: datetime | None
 
 
-def health_of(facts: TableFacts, rule: Rule) -> Health:
+def health_of(facts: TableFacts, rule: RewriteRule) -> Health:
     """The health of a table, from its facts."""
     orphans = facts.record.last.get("remove_orphan_files")
     share = facts.deleted_rows / max(1, facts.rows)
@@ -587,7 +587,7 @@ def health_of(facts: TableFacts, rule: Rule) -> Health:
     )
 
 
-def _score(facts: TableFacts, rule: Rule, dead: float) -> int:
+def _score(facts: TableFacts, rule: RewriteRule, dead: float) -> int:
     live = facts.size_bytes * (1 - dead)
     best = live + (live // rule.target_bytes + 1) * OPEN_BYTES
     opened = (facts.data_files + facts.delete_files) * OPEN_BYTES

@@ -14,7 +14,7 @@ from itertools import count
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.lake.iceberg.files import Slot
+from polynya.lake.iceberg.files import FilePartition
 from polynya.lake.iceberg.partitions import Parting
 from polynya.lake.iceberg.writing import no_rows
 from polynya.lake.maintenance.rewrite_writer import (
@@ -22,7 +22,7 @@ from polynya.lake.maintenance.rewrite_writer import (
     FileWriter,
     Input,
     NewFile,
-    Order,
+    RowOrder,
     places_in_order,
     rows_in_order,
 )
@@ -30,7 +30,7 @@ from polynya.store.data_files import DataFiles
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RewriteJob:
     """Data files that become new ones.
 
     Attributes:
@@ -49,9 +49,9 @@ class Job:
     writes: DataFiles
     columns: Sequence[Column]
     inputs: Sequence[Input]
-    order: Order
+    order: RowOrder
     outputs: int
-    slot: Slot
+    slot: FilePartition
     parting: Parting | None
     stem: str
     sort_order: int | None = None
@@ -79,7 +79,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RewrittenFile:
     """A new file, and the place that each of its rows had before, in their order.
 
     The places are packed: they are needed only if a row was deleted meanwhile.
@@ -93,11 +93,11 @@ class Written:
         return pq.read_table(io.BytesIO(self.packed), use_threads=False).column(0).combine_chunks()
 
 
-def write(job: Job, between: Callable[[], None], attempt: int = 0) -> list[Written]:
+def write(job: RewriteJob, between: Callable[[], None], attempt: int = 0) -> list[RewrittenFile]:
     """Write the new files of a job.
 
     `between` is called between pieces of work, and may raise. What was written by then is left, and
-    so it is when an OSError is raised: see `Job.left`.
+    so it is when an OSError is raised: see `RewriteJob.left`.
     """
     places, cuts = places_in_order(job.reads, job.inputs, job.order, job.parting)
     out = FileWriter(
@@ -118,10 +118,10 @@ def write(job: Job, between: Callable[[], None], attempt: int = 0) -> list[Writt
     return list(_with_places(files, places))
 
 
-def _with_places(files: Sequence[NewFile], places: pa.Array) -> Iterator[Written]:
+def _with_places(files: Sequence[NewFile], places: pa.Array) -> Iterator[RewrittenFile]:
     at = 0
     for file in files:
-        yield Written(file, _packed(places[at : at + file.rows]))
+        yield RewrittenFile(file, _packed(places[at : at + file.rows]))
         at += file.rows
 
 

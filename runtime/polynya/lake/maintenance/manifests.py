@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from polynya.lake.iceberg.files import listed
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.fenced import commit_fenced
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import ConflictError, FencedError
@@ -25,7 +25,9 @@ _TARGET_BYTES: Final = 8 * 2**20
 
 
 @span("rewrite manifests")
-def rewrite_manifests(target: DatasetTable, *, limits: Limits, many: int = MANY) -> Outcome:
+def rewrite_manifests(
+    target: DatasetTable, *, limits: ActionLimits, many: int = MANY
+) -> ActionOutcome:
     """Join the manifests of data files, where there are `many` and they are small.
 
     One commit, that no reader notices. Manifests of delete files stay: commits join them, and the
@@ -41,18 +43,18 @@ def rewrite_manifests(target: DatasetTable, *, limits: Limits, many: int = MANY)
     if why is None and limits.give_way():
         why = "a step of the table waits"
     if why is not None:
-        return Outcome("rewrite_manifests", why, whole=not limits.give_way())
+        return ActionOutcome("rewrite_manifests", why, whole=not limits.give_way())
     try:
         # Once: a faster process moved manifests, and the next look decides whether joining pays.
         commit_fenced(target, beside, _joined(beside), tries=1)
     except FencedError:
         raise
     except ConflictError:
-        return Outcome("rewrite_manifests", "a step of the table was faster", whole=False)
+        return ActionOutcome("rewrite_manifests", "a step of the table was faster", whole=False)
     with target.changing:
         target.reload()
     after = _sizes(target.table)
-    return Outcome(
+    return ActionOutcome(
         "rewrite_manifests",
         f"{len(sizes)} manifests of {sum(sizes):,} bytes became {len(after)}",
         commits=1,

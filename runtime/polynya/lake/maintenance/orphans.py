@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.snapshots import delete, reached_by
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.error_catalogue.operation import FOLDER_LISTED_UNDER_OTHER_NAME
@@ -45,8 +45,8 @@ class Orphans:
 
 @span("remove orphan files")
 def remove_orphan_files(
-    target: DatasetTable, *, limits: Limits, older_than: timedelta = timedelta(days=3)
-) -> Outcome:
+    target: DatasetTable, *, limits: ActionLimits, older_than: timedelta = timedelta(days=3)
+) -> ActionOutcome:
     """Delete the orphans of a table that nobody has written to for `older_than`.
 
     Raises ConflictError when another owner has taken the table over, ValueError for an age at which
@@ -58,14 +58,14 @@ def remove_orphan_files(
         target.reload()
     found = find_orphans(target.table, now=limits.now, older_than=older_than)
     if isinstance(found, str):
-        return Outcome("remove_orphan_files", found, whole=False)
+        return ActionOutcome("remove_orphan_files", found, whole=False)
     paths = [one.location for one in found.files]
     why = f"{len(paths):,} of {found.listed:,} files are older than {older_than} and unreached"
     if limits.give_way():
         paths, why = [], "a step of the table waits"
     if paths:
         delete(target.table, paths, {one.location: one.size for one in found.files})
-    return Outcome(
+    return ActionOutcome(
         "remove_orphan_files",
         why,
         whole=len(paths) == len(found.files),

@@ -21,11 +21,11 @@ from typing import Final
 import pyarrow as pa
 
 from polynya.lake.apply import retention
-from polynya.lake.apply.retention import Expired
+from polynya.lake.apply.retention import ExpiredEvents
 from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.writing import PLACES
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import CopyState
 from polynya.model.config.layout import age_refusal
@@ -91,7 +91,7 @@ def aged(target: DatasetTable, column: str, before: datetime) -> Aged:
 
 
 @span("expire rows")
-def expire_rows(target: DatasetTable, limits: Limits) -> Outcome:
+def expire_rows(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
     """Remove the rows that are older than the retention of the dataset.
 
     This process has taken the table over. Raises what a commit raises, and ConflictError when
@@ -100,24 +100,26 @@ def expire_rows(target: DatasetTable, limits: Limits) -> Outcome:
     began = time.monotonic()
     found = limit_of(target, limits.now)
     if found is None:
-        return Outcome(ROWS_ACTION, "the dataset keeps its rows, or does not have the column yet")
+        return ActionOutcome(
+            ROWS_ACTION, "the dataset keeps its rows, or does not have the column yet"
+        )
     column, before = found
     if limits.give_way():
-        return Outcome(ROWS_ACTION, "it gave way", whole=False)
+        return ActionOutcome(ROWS_ACTION, "it gave way", whole=False)
     with target.between_applies(PATIENCE_SECONDS) as free:
         if not free:
             why = f"an apply was at work for longer than {PATIENCE_SECONDS:.0f} s"
-            return Outcome(ROWS_ACTION, why, whole=False)
+            return ActionOutcome(ROWS_ACTION, why, whole=False)
         try:
             files, rows = _expired_rows(target, column, before)
         except ConflictError as error:
             # Somebody else's commit, or a new owner: then this raises.
             target.reload()
-            return Outcome(ROWS_ACTION, error.message, whole=False)
+            return ActionOutcome(ROWS_ACTION, error.message, whole=False)
     gone = sum(file.rows for file in files)
     if not gone and not rows:
-        return Outcome(ROWS_ACTION, f"no row is older than {_shown(before)}")
-    return Outcome(
+        return ActionOutcome(ROWS_ACTION, f"no row is older than {_shown(before)}")
+    return ActionOutcome(
         ROWS_ACTION,
         f"{gone:,} rows went with {len(files):,} files and {rows:,} from others: "
         f"`{column}` before {_shown(before)}",
@@ -192,7 +194,7 @@ CHANGES_ACTION: Final[ActionName] = "expire_changes"
 
 
 @span("expire changes")
-def expire_changes(target: DatasetTable, limits: Limits) -> Outcome:
+def expire_changes(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
     """Remove the files of applied events that are older than `changes_retention`.
 
     This process has taken the table over. Raises what a commit raises, and ConflictError when
@@ -200,23 +202,23 @@ def expire_changes(target: DatasetTable, limits: Limits) -> Outcome:
     """
     began = time.monotonic()
     if target.state.apply.retaining is None:
-        return Outcome(CHANGES_ACTION, "no applied events are kept")
+        return ActionOutcome(CHANGES_ACTION, "no applied events are kept")
     if limits.give_way():
-        return Outcome(CHANGES_ACTION, "it gave way", whole=False)
+        return ActionOutcome(CHANGES_ACTION, "it gave way", whole=False)
     with target.between_applies(PATIENCE_SECONDS) as free:
         if not free:
             why = f"an apply was at work for longer than {PATIENCE_SECONDS:.0f} s"
-            return Outcome(CHANGES_ACTION, why, whole=False)
+            return ActionOutcome(CHANGES_ACTION, why, whole=False)
         try:
             gone = _expired_changes(target, limits)
         except ConflictError as error:
             # Somebody else's commit, or a new owner: then this raises.
             target.reload()
-            return Outcome(CHANGES_ACTION, error.message, whole=False)
+            return ActionOutcome(CHANGES_ACTION, error.message, whole=False)
     if gone is None:
-        return Outcome(CHANGES_ACTION, "no file has only events that are old enough")
+        return ActionOutcome(CHANGES_ACTION, "no file has only events that are old enough")
     rows = sum(file.rows for file in gone.files)
-    return Outcome(
+    return ActionOutcome(
         CHANGES_ACTION,
         f"{rows:,} events went with {len(gone.files):,} files, applied up to {gone.state.since}",
         commits=1,
@@ -226,7 +228,7 @@ def expire_changes(target: DatasetTable, limits: Limits) -> Outcome:
     )
 
 
-def _expired_changes(target: DatasetTable, limits: Limits) -> Expired | None:
+def _expired_changes(target: DatasetTable, limits: ActionLimits) -> ExpiredEvents | None:
     """Commit the expiry; what has gone, None for nothing."""
     snapshot, state = target.state.snapshot, target.state.apply
     if snapshot is None or state.retaining is None:

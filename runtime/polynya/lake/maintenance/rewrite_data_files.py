@@ -25,19 +25,19 @@ import pyarrow.compute as pc
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.deletes import Deleted, deleted_places, of_files
-from polynya.lake.iceberg.files import Slot
+from polynya.lake.iceberg.files import FilePartition
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.iceberg.writing import PLACES
-from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.job import Job, Written, write
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
+from polynya.lake.maintenance.job import RewriteJob, RewrittenFile, write
 from polynya.lake.maintenance.rewrite_plan import (
     REWRITTEN,
-    Batch,
-    Engine,
-    FileFacts,
-    Group,
-    Rule,
-    Seen,
+    GroupBatch,
+    RewriteCandidate,
+    RewriteGroup,
+    RewriteRule,
+    SnapshotFiles,
+    TaskCapacity,
     batches,
     look,
     plan,
@@ -56,7 +56,7 @@ from polynya.observe.trace import span
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class CommittedGroups:
     """Which groups were committed, and which were dropped: with what was in their way."""
 
     made: tuple[StagedGroup, ...]
@@ -65,7 +65,9 @@ class Landed:
 
 
 @span("land rewrite")
-def land(target: DatasetTable, seen: Seen, groups: Sequence[StagedGroup]) -> Landed:
+def land(
+    target: DatasetTable, seen: SnapshotFiles, groups: Sequence[StagedGroup]
+) -> CommittedGroups:
     """Commit what still holds. No apply is at work, and nobody else commits (`between_applies`).
 
     The staged files of groups that do not hold are removed. Raises what a commit raises, and
@@ -87,7 +89,7 @@ def land(target: DatasetTable, seen: Seen, groups: Sequence[StagedGroup]) -> Lan
             places.append(found)
     table.drop_files(path for one, _ in dropped for path in one.paths)
     if not made:
-        return Landed((), tuple(dropped))
+        return CommittedGroups((), tuple(dropped))
     assert not isinstance(deleted, str)
     gone = [one.file for staged in made for one in staged.group.files]
     drop = deleted.only_named_by((file.path for file in gone), live)
@@ -104,10 +106,12 @@ def land(target: DatasetTable, seen: Seen, groups: Sequence[StagedGroup]) -> Lan
             "polynya.rewritten-files": str(len(gone)),
         },
     )
-    return Landed(tuple(made), tuple(dropped), len(drop))
+    return CommittedGroups(tuple(made), tuple(dropped), len(drop))
 
 
-def _deleted_now(table: IcebergTable, seen: Seen, snapshot: int, live: Set[str]) -> Deleted | str:
+def _deleted_now(
+    table: IcebergTable, seen: SnapshotFiles, snapshot: int, live: Set[str]
+) -> Deleted | str:
     """Rows that are now deleted, with the numbers of `seen`; or why that is unknown.
 
     A delete file never changes: only new ones are read, unless one of before is gone that named a
@@ -133,7 +137,7 @@ def _deleted_now(table: IcebergTable, seen: Seen, snapshot: int, live: Set[str])
 
 
 def _moved(
-    staged: StagedGroup, seen: Seen, deleted: Deleted | str, live: Set[str]
+    staged: StagedGroup, seen: SnapshotFiles, deleted: Deleted | str, live: Set[str]
 ) -> pa.Table | str:
     """Places in the new files of rows that were deleted meanwhile; or why no new file is usable."""
     if isinstance(deleted, str):
@@ -187,7 +191,9 @@ _NEW_FILES: Final = pa.schema(
 
 @span("write rows again", by="tasks")
 def stage_by_tasks(
-    table: IcebergTable, work: Sequence[tuple[Group, Job]], give_way: Callable[[], bool]
+    table: IcebergTable,
+    work: Sequence[tuple[RewriteGroup, RewriteJob]],
+    give_way: Callable[[], bool],
 ) -> list[StagedGroup]:
     """Write groups at the same time, each in a task.
 
@@ -204,7 +210,7 @@ def stage_by_tasks(
         if isinstance(error, (PySparkException, Py4JJavaError)):
             raise OSError(_said(error)) from error
         raise
-    made: list[list[Written]] = [[] for _ in jobs]
+    made: list[list[RewrittenFile]] = [[] for _ in jobs]
     for row in rows.to_pylist():
         made[row["job"]].append(_written(row))
         if row["attempt"]:
@@ -212,7 +218,7 @@ def stage_by_tasks(
     return [staged(table, *one, some) for one, some in zip(work, made, strict=True)]
 
 
-def _writing(jobs: Sequence[Job]) -> Callable[[int], Iterator[pa.RecordBatch]]:
+def _writing(jobs: Sequence[RewriteJob]) -> Callable[[int], Iterator[pa.RecordBatch]]:
     """What a task does; it is sent with the jobs."""
 
     def work(number: int) -> Iterator[pa.RecordBatch]:
@@ -225,7 +231,7 @@ def _writing(jobs: Sequence[Job]) -> Callable[[int], Iterator[pa.RecordBatch]]:
     return work
 
 
-def _row(number: int, attempt: int, one: Written) -> dict[str, Any]:
+def _row(number: int, attempt: int, one: RewrittenFile) -> dict[str, Any]:
     file = one.file
     return {
         "job": number,
@@ -241,10 +247,10 @@ def _row(number: int, attempt: int, one: Written) -> dict[str, Any]:
     }
 
 
-def _written(row: dict[str, Any]) -> Written:
-    slot = Slot(row["partition"], row["spec"], row["slot_values"])
+def _written(row: dict[str, Any]) -> RewrittenFile:
+    slot = FilePartition(row["partition"], row["spec"], row["slot_values"])
     file = NewFile(row["path"], slot, row["rows"], row["size_bytes"], row["footer"])
-    return Written(file, row["packed"])
+    return RewrittenFile(file, row["packed"])
 
 
 def _said(error: Exception) -> str:
@@ -255,7 +261,7 @@ def _said(error: Exception) -> str:
 
 log = logging.getLogger(__name__)
 
-RULE: Final = Rule()
+RULE: Final = RewriteRule()
 #: How long what was written waits for the end of an apply before it is given up.
 PATIENCE_SECONDS: Final = 60.0
 _EMPTY: Final = "the table is empty"
@@ -267,7 +273,7 @@ class _Aim:
     """Why files are rewritten, and the text for when there are none."""
 
     action: ActionName
-    plan: Callable[[Iterable[FileFacts], Rule], list[Group]]
+    plan: Callable[[Iterable[RewriteCandidate], RewriteRule], list[RewriteGroup]]
     nothing: str
 
 
@@ -275,7 +281,9 @@ _SHAPE: Final = _Aim("rewrite_data_files", plan, "no files are worth writing aga
 _LAYOUT: Final = _Aim("rewrite_layout", plan_layout, "all files have the layout of the table")
 
 
-def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> Outcome:
+def rewrite_data_files(
+    target: DatasetTable, limits: ActionLimits, rule: RewriteRule = RULE
+) -> ActionOutcome:
     """Rewrite files that are small or have many deleted rows; the rows stay the same.
 
     This process has taken the table over. Other steps may be taken meanwhile, by other threads.
@@ -285,7 +293,9 @@ def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) 
     return _rewritten(target, limits, rule, _SHAPE)
 
 
-def rewrite_layout(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> Outcome:
+def rewrite_layout(
+    target: DatasetTable, limits: ActionLimits, rule: RewriteRule = RULE
+) -> ActionOutcome:
     """Rewrite files whose partitioning or sorting differs from the table's present layout.
 
     For all else see `rewrite_data_files`.
@@ -293,7 +303,9 @@ def rewrite_layout(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> O
     return _rewritten(target, limits, rule, _LAYOUT)
 
 
-def _rewritten(target: DatasetTable, limits: Limits, rule: Rule, aim: _Aim) -> Outcome:
+def _rewritten(
+    target: DatasetTable, limits: ActionLimits, rule: RewriteRule, aim: _Aim
+) -> ActionOutcome:
     began = time.monotonic()
     sized = rule.sized(target.dataset.layout.file_bytes)
     work = _Work(target, limits, sized, engine_of(target.spark), aim)
@@ -301,7 +313,7 @@ def _rewritten(target: DatasetTable, limits: Limits, rule: Rule, aim: _Aim) -> O
     return work.outcome(round(time.monotonic() - began, 3))
 
 
-def planned(target: DatasetTable, rule: Rule = RULE) -> list[Group] | str:
+def planned(target: DatasetTable, rule: RewriteRule = RULE) -> list[RewriteGroup] | str:
     """What `rewrite_data_files` would do now, or why nothing can be done. Writes nothing.
 
     Raises OSError.
@@ -314,12 +326,12 @@ def planned(target: DatasetTable, rule: Rule = RULE) -> list[Group] | str:
     return seen if isinstance(seen, str) else plan(seen.files, sized)
 
 
-def engine_of(spark: SparkSession) -> Engine:
+def engine_of(spark: SparkSession) -> TaskCapacity:
     """What runs the tasks of a session."""
-    return Engine(spark.sparkContext.defaultParallelism, on_cluster=not is_local(spark))
+    return TaskCapacity(spark.sparkContext.defaultParallelism, on_cluster=not is_local(spark))
 
 
-def _look(target: DatasetTable, snapshot: int, shape: Shape) -> Seen | str:
+def _look(target: DatasetTable, snapshot: int, shape: Shape) -> SnapshotFiles | str:
     keep = target.dataset.kept.changes_retention
     kept = keep if isinstance(keep, timedelta) else None
     return look(target.table, snapshot, shape, target.dataset.layout, keep=kept)
@@ -330,9 +342,9 @@ class _Work:
     """One run of an action, and what it has done so far."""
 
     target: DatasetTable
-    limits: Limits
-    rule: Rule
-    engine: Engine
+    limits: ActionLimits
+    rule: RewriteRule
+    engine: TaskCapacity
     aim: _Aim
     made: list[StagedGroup] = field(default_factory=list)
     commits: int = 0
@@ -364,7 +376,7 @@ class _Work:
                 return
             self._groups(seen, shape)
 
-    def _groups(self, seen: Seen, shape: Shape) -> None:
+    def _groups(self, seen: SnapshotFiles, shape: Shape) -> None:
         waiting: list[StagedGroup] = []
         for batch in batches(self.aim.plan(seen.files, self.rule), self.engine):
             log.debug("%s: %s", self.target.table.name, batch.reason)
@@ -379,7 +391,7 @@ class _Work:
                 waiting = []
         self._land(seen, waiting)
 
-    def _staged(self, seen: Seen, batch: Batch, shape: Shape) -> list[StagedGroup]:
+    def _staged(self, seen: SnapshotFiles, batch: GroupBatch, shape: Shape) -> list[StagedGroup]:
         """The groups of a batch, written; why others are not is noted."""
         try:
             jobs = list(self._jobs(seen, batch, shape))
@@ -392,7 +404,9 @@ class _Work:
             self.left.append(f"a file was not read or written: {error}")
         return []
 
-    def _jobs(self, seen: Seen, batch: Batch, shape: Shape) -> Iterator[tuple[Group, Job]]:
+    def _jobs(
+        self, seen: SnapshotFiles, batch: GroupBatch, shape: Shape
+    ) -> Iterator[tuple[RewriteGroup, RewriteJob]]:
         """How the groups of a batch are written that the budget is for. Raises OSError."""
         budget, used = self.limits.budget_bytes, self.used_bytes
         for group in batch.groups:
@@ -408,7 +422,7 @@ class _Work:
             used += group.written_bytes
             yield group, job
 
-    def _land(self, seen: Seen, groups: Sequence[StagedGroup]) -> None:
+    def _land(self, seen: SnapshotFiles, groups: Sequence[StagedGroup]) -> None:
         """Commit, or remove what was written."""
         if not groups:
             return
@@ -434,12 +448,12 @@ class _Work:
         self.dropped_deletes += landed.dropped_deletes
         self.left += [why for _, why in landed.dropped]
 
-    def outcome(self, seconds: float) -> Outcome:
+    def outcome(self, seconds: float) -> ActionOutcome:
         """What was done."""
         groups = [one.group for one in self.made]
         removed = sum(len(group.files) for group in groups)
         added = sum(len(one.files) for one in self.made)
-        return Outcome(
+        return ActionOutcome(
             self.aim.action,
             self._why(removed, added, sum(group.dead_rows for group in groups)),
             whole=not self.left,

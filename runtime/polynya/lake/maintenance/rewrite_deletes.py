@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.lake.iceberg.deletes import VECTORS_SINCE, counted, deleted_places, positions
-from polynya.lake.iceberg.files import DataFile, DeleteFile, Slot
+from polynya.lake.iceberg.files import DataFile, DeleteFile, FilePartition
 from polynya.lake.iceberg.reading import each_read
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.iceberg.writing import PLACES
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.rewrite_data_files import PATIENCE_SECONDS
 from polynya.lake.maintenance.rewrite_plan import joining, reader_of
 from polynya.lake.table.dataset import DatasetTable
@@ -65,7 +65,7 @@ class PositionDeletes:
 
     file: DeleteFile
     places: pa.Array
-    slot: Slot | None
+    slot: FilePartition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class Fold:
 
 
 def rewrite_position_delete_files(
-    target: DatasetTable, limits: Limits, rule: DeleteRule = RULE
-) -> Outcome:
+    target: DatasetTable, limits: ActionLimits, rule: DeleteRule = RULE
+) -> ActionOutcome:
     """Join many delete files into few; see `rewrite_data_files` for what it raises."""
     began = time.monotonic()
     done = _done(target, limits, rule)
@@ -91,31 +91,33 @@ def rewrite_position_delete_files(
 
 
 @span("rewrite delete files", table=attrgetter("table.name"))
-def _done(target: DatasetTable, limits: Limits, rule: DeleteRule) -> Outcome:
+def _done(target: DatasetTable, limits: ActionLimits, rule: DeleteRule) -> ActionOutcome:
     snapshot, table = target.state.snapshot, target.table
     if snapshot is None:
-        return Outcome(ACTION, "the table is empty")
+        return ActionOutcome(ACTION, "the table is empty")
     if table.format_version() >= VECTORS_SINCE:
-        return Outcome(ACTION, "with format v3 each data file has one vector")
+        return ActionOutcome(ACTION, "with format v3 each data file has one vector")
     with table.keeping(snapshot):
         live = table.position_deletes(snapshot)
         if live is None:
-            return Outcome(ACTION, "there are equality deletes, or position deletes in no Parquet")
+            return ActionOutcome(
+                ACTION, "there are equality deletes, or position deletes in no Parquet"
+            )
         files = [file for partition in Partition for file in table.files(partition, snapshot)]
         try:
             found = _read(table, files, live)
         except (OSError, pa.ArrowInvalid) as error:
             table.forget_deletes()
-            return Outcome(ACTION, f"a delete file was not read: {error}", whole=False)
+            return ActionOutcome(ACTION, f"a delete file was not read: {error}", whole=False)
         fold = plan_deletes(found, rule)
         if fold is None:
-            return Outcome(ACTION, "the delete files are few")
+            return ActionOutcome(ACTION, "the delete files are few")
         over = limits.budget_bytes is not None and (
             POSITION_BYTES * len(fold.places) > limits.budget_bytes
         )
         if over or limits.give_way():
             why = "the budget is used up" if over else "it gave way"
-            return Outcome(ACTION, why, whole=False)
+            return ActionOutcome(ACTION, why, whole=False)
         return _land(target, fold, files)
 
 
@@ -137,7 +139,7 @@ def _read(
 
 def plan_deletes(found: Sequence[PositionDeletes], rule: DeleteRule) -> Fold | None:
     """Which delete files become one in each partition, None where that does not pay."""
-    by_slot: dict[Slot, list[PositionDeletes]] = defaultdict(list)
+    by_slot: dict[FilePartition, list[PositionDeletes]] = defaultdict(list)
     gone = [one for one in found if one.slot is None]
     for one in found:
         if one.slot is not None:
@@ -150,19 +152,19 @@ def plan_deletes(found: Sequence[PositionDeletes], rule: DeleteRule) -> Fold | N
     return Fold(tuple(gone), pc.unique(pa.concat_arrays([one.places for one in gone])))
 
 
-def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> Outcome:
+def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> ActionOutcome:
     """Commit, unless one of the delete files is gone."""
     table = target.table
     with target.between_applies(PATIENCE_SECONDS) as free:
         if not free:
             why = f"an apply was at work for longer than {PATIENCE_SECONDS:.0f} s"
-            return Outcome(ACTION, why, whole=False)
+            return ActionOutcome(ACTION, why, whole=False)
         snapshot = target.state.snapshot
         assert snapshot is not None, "files were read from a snapshot"
         before = {one.place for one in table.position_deletes(snapshot) or ()}
         if any(one.file.place not in before for one in fold.gone):
             # Rolled back, or done by somebody else: what it said may hold no longer.
-            return Outcome(ACTION, "another step has removed some of the files", whole=False)
+            return ActionOutcome(ACTION, "another step has removed some of the files", whole=False)
         live = {file.path for partition in Partition for file in table.files(partition, snapshot)}
         removed = _rows(files, fold.places, live)
         try:
@@ -177,9 +179,9 @@ def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> Outcom
             )
         except ConflictError as error:
             target.reload()
-            return Outcome(ACTION, error.message, whole=False)
+            return ActionOutcome(ACTION, error.message, whole=False)
         added = [one for one in table.position_deletes(after) or () if one.place not in before]
-    return Outcome(
+    return ActionOutcome(
         ACTION,
         f"{fold.why} became {len(added):,}",
         commits=1,

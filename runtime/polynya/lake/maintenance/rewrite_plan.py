@@ -27,7 +27,7 @@ from polynya.lake.iceberg.deletes import counted as counted_deletes
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.reading import each_read, is_read_by, stored_file
 from polynya.lake.iceberg.table import IcebergTable, ThroughJava
-from polynya.lake.iceberg.wanted import Wanted
+from polynya.lake.iceberg.wanted import TargetLayout
 from polynya.lake.maintenance.rewrite_writer import ordered_by
 from polynya.model import headers as h
 from polynya.model.config.dataset import Layout
@@ -54,7 +54,7 @@ Kind: TypeAlias = Literal["join", "fold", "split", "part", "sort"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RewriteRule:
     """When data files are rewritten.
 
     target_bytes: size that new files aim at.
@@ -81,17 +81,17 @@ class Rule:
         """What one group has at most."""
         return 2 * self.target_bytes
 
-    def sized(self, file_bytes: int | None) -> Rule:
+    def sized(self, file_bytes: int | None) -> RewriteRule:
         """For files of the size that a user asks for, None where nobody does."""
         return self if file_bytes is None else replace(self, target_bytes=file_bytes)
 
-    def thorough(self) -> Rule:
+    def thorough(self) -> RewriteRule:
         """For a table that should be as good as a new copy, whatever that costs."""
         return replace(self, growth=1.0, least_files=2, dead_share=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class RewriteCandidate:
     """A live data file, and what makes it worth rewriting.
 
     `number` is that of the file in `Deleted.paths`. `dead` of its rows are deleted, `delete_files`
@@ -121,14 +121,14 @@ class FileFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RewriteGroup:
     """Data files of one Iceberg partition that are rewritten together, as `outputs` files.
 
     They are in the order in which their rows are best written.
     """
 
     kind: Kind
-    files: tuple[FileFacts, ...]
+    files: tuple[RewriteCandidate, ...]
     outputs: int
     reason: str
 
@@ -188,12 +188,12 @@ class Group:
         return self.read_bytes - self.written_bytes + opened * OPEN_BYTES
 
 
-def plan(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
+def plan(files: Iterable[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
     """Groups of files to rewrite; those that gain most for their cost come first."""
     return _best_first(group for some in _places(files) for group in _of_place(some, rule))
 
 
-def plan_layout(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
+def plan_layout(files: Iterable[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
     """Groups of files to rewrite so that all have the layout that the table has now.
 
     A small file that is only not sorted waits: it is, when it is joined with others.
@@ -202,30 +202,30 @@ def plan_layout(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
     return _best_first(group for some in _places(late) for group in _laid_out(some, rule))
 
 
-def has_other_layout(one: FileFacts, rule: Rule) -> bool:
+def has_other_layout(one: RewriteCandidate, rule: RewriteRule) -> bool:
     """Whether a file is rewritten because of its layout."""
     return one.outdated or (one.unsorted and is_large(one.file.size_bytes, rule))
 
 
-def is_large(size_bytes: int, rule: Rule) -> bool:
+def is_large(size_bytes: int, rule: RewriteRule) -> bool:
     """Whether a file is large enough not to be joined with others."""
     return size_bytes >= rule.large * rule.target_bytes
 
 
-def _best_first(groups: Iterable[Group]) -> list[Group]:
+def _best_first(groups: Iterable[RewriteGroup]) -> list[RewriteGroup]:
     return sorted(groups, key=lambda one: -one.gained_bytes / (one.written_bytes + OPEN_BYTES))
 
 
-def _places(files: Iterable[FileFacts]) -> list[list[FileFacts]]:
+def _places(files: Iterable[RewriteCandidate]) -> list[list[RewriteCandidate]]:
     """Files that may become one, together."""
-    places: dict[Hashable, list[FileFacts]] = defaultdict(list)
+    places: dict[Hashable, list[RewriteCandidate]] = defaultdict(list)
     for one in files:
         place = one.file.partition if one.outdated else one.file.slot
         places[place, one.outdated, one.window].append(one)
     return list(places.values())
 
 
-def _of_place(files: Sequence[FileFacts], rule: Rule) -> list[Group]:
+def _of_place(files: Sequence[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
     large = rule.large * rule.target_bytes
     joined = _joined([one for one in files if one.staying_bytes < large], rule)
     taken = {one.number for group in joined for one in group.files}
@@ -233,28 +233,28 @@ def _of_place(files: Sequence[FileFacts], rule: Rule) -> list[Group]:
     return [*joined, *(group for group in alone if group is not None)]
 
 
-def _laid_out(files: Sequence[FileFacts], rule: Rule) -> Iterator[Group]:
+def _laid_out(files: Sequence[RewriteCandidate], rule: RewriteRule) -> Iterator[RewriteGroup]:
     """Groups of files that lack the partition spec or the sort order of the table."""
     kind: Kind = "part" if files[0].outdated else "sort"
     for part in _parts(sorted(files, key=_place), rule):
         size = sum(one.staying_bytes for one in part)
         reason = f"{counted(len(part), 'file')} not {kind}ed as the table is now"
-        yield Group(kind, tuple(part), _outputs(size, rule), reason)
+        yield RewriteGroup(kind, tuple(part), _outputs(size, rule), reason)
 
 
-def _alone(one: FileFacts, rule: Rule) -> Group | None:
+def _alone(one: RewriteCandidate, rule: RewriteRule) -> RewriteGroup | None:
     """A group of a single file, None where it stays."""
     outputs = _outputs(one.staying_bytes, rule)
     if one.dead and one.dead >= rule.dead_share * one.file.rows:
         reason = f"{one.dead:,} of {one.file.rows:,} rows are deleted"
-        return Group("fold", (one,), min(outputs, one.staying_rows), reason)
+        return RewriteGroup("fold", (one,), min(outputs, one.staying_rows), reason)
     if one.staying_bytes > rule.split_over * rule.target_bytes:
         reason = f"{one.staying_bytes:,} bytes, the target is {rule.target_bytes:,}"
-        return Group("split", (one,), outputs, reason)
+        return RewriteGroup("split", (one,), outputs, reason)
     return None
 
 
-def _joined(small: Sequence[FileFacts], rule: Rule) -> list[Group]:
+def _joined(small: Sequence[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
     """The smallest files, as many as the rule lets join."""
     ordered = sorted(small, key=lambda one: (one.staying_bytes, one.file.path))
     count = joining([one.staying_bytes for one in ordered], rule.growth, rule.least_files)
@@ -275,20 +275,20 @@ def joining(sizes: Sequence[int], growth: float, least: int) -> int:
     return count
 
 
-def _group(files: Sequence[FileFacts], rule: Rule) -> Group:
+def _group(files: Sequence[RewriteCandidate], rule: RewriteRule) -> RewriteGroup:
     rows = sum(one.staying_rows for one in files)
     size = sum(one.staying_bytes for one in files)
     largest = max(one.file.size_bytes for one in files)
     reason = f"{len(files):,} files of at most {largest:,} bytes"
-    return Group("join", tuple(files), min(_outputs(size, rule), rows), reason)
+    return RewriteGroup("join", tuple(files), min(_outputs(size, rule), rows), reason)
 
 
-def _outputs(size: int, rule: Rule) -> int:
+def _outputs(size: int, rule: RewriteRule) -> int:
     """Files of about the target: each is large enough, unless there is only one."""
     return max(1, round(size / rule.target_bytes))
 
 
-def _parts(files: Sequence[FileFacts], rule: Rule) -> list[list[FileFacts]]:
+def _parts(files: Sequence[RewriteCandidate], rule: RewriteRule) -> list[list[RewriteCandidate]]:
     """Neighbours, in about equal parts that are about as large as a group may be.
 
     So the new files of each are large enough, unless there is only one part.
@@ -299,7 +299,7 @@ def _parts(files: Sequence[FileFacts], rule: Rule) -> list[list[FileFacts]]:
     ]
     count = max(1, ceil(sum(weights)))
     share = sum(weights) / count
-    parts: list[list[FileFacts]] = [[]]
+    parts: list[list[RewriteCandidate]] = [[]]
     held = 0.0
     for one, weight in zip(files, weights, strict=True):
         if parts[-1] and held + weight / 2 > share * len(parts):
@@ -309,7 +309,7 @@ def _parts(files: Sequence[FileFacts], rule: Rule) -> list[list[FileFacts]]:
     return parts
 
 
-def _place(one: FileFacts) -> tuple[bool, Any, str]:
+def _place(one: RewriteCandidate) -> tuple[bool, Any, str]:
     """Where a file stands among its neighbours; files without a known place come last."""
     return one.low is None, 0 if one.low is None else one.low, one.file.path
 
@@ -325,7 +325,7 @@ MOST_THERE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class TaskCapacity:
     """What runs the tasks of a session: cores of executors or of this machine."""
 
     cores: int
@@ -338,10 +338,10 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class GroupBatch:
     """Groups that are written at the same time, by tasks or else by the driver."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[RewriteGroup, ...]
     by_tasks: bool
     reason: str
 
@@ -351,43 +351,43 @@ class Batch:
         return sum(one.written_bytes for one in self.groups)
 
 
-def batches(groups: Sequence[Group], engine: Engine) -> list[Batch]:
+def batches(groups: Sequence[RewriteGroup], engine: TaskCapacity) -> list[GroupBatch]:
     """All groups in batches; each stands where the first of its groups stood."""
     large = [one for one in groups if one.read_bytes >= LARGE_BYTES]
-    found: list[Batch] = []
+    found: list[GroupBatch] = []
     for group in groups:
         if group.read_bytes < LARGE_BYTES:
             reason = f"{group.read_bytes:,} bytes are written before a task would begin"
-            found.append(Batch((group,), by_tasks=False, reason=reason))
+            found.append(GroupBatch((group,), by_tasks=False, reason=reason))
         elif group in large:
             found.append(_of_large(large[: max(1, engine.at_once)], engine))
             del large[: len(found[-1].groups)]
     return found
 
 
-def _of_large(some: Sequence[Group], engine: Engine) -> Batch:
+def _of_large(some: Sequence[RewriteGroup], engine: TaskCapacity) -> GroupBatch:
     """The first batch of some large groups."""
     size = sum(one.read_bytes for one in some)
     if engine.on_cluster:
         reason = f"{size:,} bytes are written by {counted(len(some), 'task')} of the cluster"
-        return Batch(tuple(some), by_tasks=True, reason=reason)
+        return GroupBatch(tuple(some), by_tasks=True, reason=reason)
     if len(some) < LEAST_HERE:
         reason = "a task in another process of this machine would take as long"
-        return Batch(tuple(some), by_tasks=False, reason=reason)
+        return GroupBatch(tuple(some), by_tasks=False, reason=reason)
     reason = f"{size:,} bytes are shared by {len(some)} cores of this machine"
-    return Batch(tuple(some), by_tasks=True, reason=reason)
+    return GroupBatch(tuple(some), by_tasks=True, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SnapshotFiles:
     """The files of one snapshot, all of its delete files, and the rows that these delete.
 
     `wanted` is the layout that new files get.
     """
 
     snapshot: int
-    wanted: Wanted
-    files: tuple[FileFacts, ...]
+    wanted: TargetLayout
+    files: tuple[RewriteCandidate, ...]
     deletes: tuple[DeleteFile, ...]
     deleted: Deleted
 
@@ -407,7 +407,7 @@ def look(
     layout: Layout,
     *,
     keep: timedelta | None = None,
-) -> Seen | str:
+) -> SnapshotFiles | str:
     """What is known of a snapshot, or why nothing of it may be written again.
 
     `keep` is how long applied events are kept, None where they do not go. Raises OSError.
@@ -424,9 +424,9 @@ def look(
     named = Counter(path for _, names in deleted.named for path in names)
     lows, java_files = _lows(table, files, shape, layout), table.java_files()
     newest, order = java_files.newest.number, java_files.order
-    wanted = Wanted.by(newest, order, table.columns(), layout.sort_by)
+    wanted = TargetLayout.by(newest, order, table.columns(), layout.sort_by)
     facts = (
-        FileFacts(
+        RewriteCandidate(
             number, file, dead.get(number, 0), named[file.path],
             lows[number], _window(file, lows[number], keep),
             not wanted.is_parted(file.partition, java_files.spec_id(file.slot)),
@@ -434,7 +434,7 @@ def look(
         )
         for number, file in enumerate(files)
     )  # fmt: skip
-    return Seen(snapshot, wanted, tuple(facts), live, deleted)
+    return SnapshotFiles(snapshot, wanted, tuple(facts), live, deleted)
 
 
 def _lows(

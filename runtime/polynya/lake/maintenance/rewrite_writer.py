@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import arrow_type, as_stored
 from polynya.lake.iceberg.deletes import FILE_STEP
-from polynya.lake.iceberg.files import DataFile, Slot
+from polynya.lake.iceberg.files import DataFile, FilePartition
 from polynya.lake.iceberg.partitions import Parting
-from polynya.lake.iceberg.reading import StoredFile, each_read, stored_file
+from polynya.lake.iceberg.reading import TableFile, each_read, stored_file
 from polynya.lake.iceberg.writing import footer_of, rows_of_group
 from polynya.model.config.dataset import Layout
 from polynya.model.headers import PARTITION, Partition
@@ -39,7 +39,7 @@ _BITS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RowOrder:
     """Columns by which rows are ordered, each with its direction; all of a Z-order have that.
 
     Columns are as Iceberg's specification writes them in JSON. `sources` are those that the
@@ -128,7 +128,7 @@ def _rank(column: pa.ChunkedArray, bits: int) -> pa.Array:
 
 Column: TypeAlias = Mapping[str, Any]
 #: A partition of Iceberg, and how many of the rows that follow each other are in it.
-Cut: TypeAlias = tuple[Slot, int]
+Cut: TypeAlias = tuple[FilePartition, int]
 #: Bytes of decoded rows that are in memory at the same time, about, and rows at the most.
 PART_BYTES: Final = 192 * 2**20
 PART_ROWS: Final = 1_000_000
@@ -147,7 +147,7 @@ class Input:
     file: DataFile
     dead: pa.Array
 
-    def stored(self, store: DataFiles) -> StoredFile:
+    def stored(self, store: DataFiles) -> TableFile:
         """Its footer, which is read once by a process. Raises OSError."""
         return stored_file(store, self.file.path)
 
@@ -158,7 +158,7 @@ class Input:
 
 
 def places_in_order(
-    store: DataFiles, inputs: Sequence[Input], order: Order, parting: Parting | None = None
+    store: DataFiles, inputs: Sequence[Input], order: RowOrder, parting: Parting | None = None
 ) -> tuple[pa.Array, list[Cut]]:
     """Places of all rows that stay, in their order, and how many of them each partition has.
 
@@ -269,7 +269,7 @@ class NewFile:
     """A Parquet file that was written; `footer` as `footer_of` gives it."""
 
     path: str
-    slot: Slot
+    slot: FilePartition
     rows: int
     size_bytes: int
     footer: bytes

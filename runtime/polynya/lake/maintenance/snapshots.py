@@ -34,9 +34,9 @@ import fastavro
 
 from polynya.lake.iceberg.reading import each_read
 from polynya.lake.iceberg.table import IcebergTable, ThroughJava
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.warehouse.readers import SKEW, Reading
+from polynya.lake.warehouse.readers import SKEW, RunningReader
 from polynya.model.error_catalogue.operation import CLEANUP_OF_USED_FILE
 from polynya.observe.trace import span
 from polynya.store.data_files import ReadFiles
@@ -68,7 +68,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ExpiryChoice:
     """What to ask Iceberg for, and why.
 
     `older_than_ms` is when the oldest snapshot was made that stays (epoch milliseconds), `newest`
@@ -104,8 +104,8 @@ def choose(
     *,
     now: datetime,
     held: Collection[int] = (),
-    readers: Iterable[Reading] = (),
-) -> Choice:
+    readers: Iterable[RunningReader] = (),
+) -> ExpiryChoice:
     """Choose what expires. `metadata` is the JSON that Iceberg's specification gives a table.
 
     `held` are ids of snapshots that this process works on. They stay, with all that came later: a
@@ -113,13 +113,17 @@ def choose(
     """
     refs = metadata.get("refs", {})
     if str(metadata.get("properties", {}).get("gc.enabled", "true")).lower() == "false":
-        return Choice("`gc.enabled` of the table is false: its files may belong to other tables")
+        return ExpiryChoice(
+            "`gc.enabled` of the table is false: its files may belong to other tables"
+        )
     if any(name in refs.get(_MAIN, {}) for name in _OWN_RULES):
-        return Choice("the main branch has a retention of its own, which is left to who set it")
+        return ExpiryChoice(
+            "the main branch has a retention of its own, which is left to who set it"
+        )
     known = _snapshots(metadata)
     readers = list(readers)
     if any(reader.since is None for reader in readers):
-        return Choice("a reader may read any snapshot of the past")
+        return ExpiryChoice("a reader may read any snapshot of the past")
     read_since = [reader.since - SKEW for reader in readers if reader.since is not None]
     before = min([now - keep.age, *read_since])
     surely = min([now - keep.least_age, *read_since])
@@ -134,7 +138,7 @@ def choose(
         or (held_since is not None and one.made_ms >= held_since)
     ]
     if not stays:
-        return Choice("there is no snapshot")
+        return ExpiryChoice("there is no snapshot")
     cutoff = min(one.made_ms for one in stays)
     newest = 1 + max((one.place for one in stays if one.place is not None), default=0)
     named = {ref["snapshot-id"] for ref in refs.values()}
@@ -146,10 +150,10 @@ def choose(
         and one.number not in named
     ]
     if not gone:
-        return Choice(_why_none(known, keep, before, now))
+        return ExpiryChoice(_why_none(known, keep, before, now))
     crowded = any(one.left_ms is not None and one.left_ms >= _ms(before) for one in gone)
     since, newer = (surely, keep.at_most) if crowded else (before, keep.at_least)
-    return Choice(
+    return ExpiryChoice(
         f"{len(gone):,} of {len(known):,} snapshots were followed by another before "
         f"{since:%Y-%m-%d %H:%M} UTC and are not among the newest {newer:,}",
         expired=len(gone),
@@ -200,7 +204,7 @@ _GONE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedFiles:
     """Locations as the metadata spells them."""
 
     lists: frozenset[str] = frozenset()
@@ -213,14 +217,14 @@ class Reached:
         return self.lists | self.manifests | self.content
 
 
-def reached_by(table: IcebergTable, snapshots: Iterable[Mapping[str, Any]]) -> Reached:
+def reached_by(table: IcebergTable, snapshots: Iterable[Mapping[str, Any]]) -> ReachedFiles:
     """What the snapshots reach, each given as the table's metadata has it. Raises OSError."""
     reads = table.reach().reads
     files: ReadFiles = ThroughJava(table) if isinstance(reads, str) else reads
     lists = {str(one["manifest-list"]) for one in snapshots if one.get("manifest-list")}
     manifests = set().union(*each_read(files, lambda path: _manifests(files, path), sorted(lists)))
     content = set().union(*each_read(files, lambda path: _content(files, path), sorted(manifests)))
-    return Reached(frozenset(lists), frozenset(manifests), frozenset(content))
+    return ReachedFiles(frozenset(lists), frozenset(manifests), frozenset(content))
 
 
 def _manifests(files: ReadFiles, location: str) -> set[str]:
@@ -286,10 +290,10 @@ log = logging.getLogger(__name__)
 def expire_snapshots(
     target: DatasetTable,
     *,
-    limits: Limits,
+    limits: ActionLimits,
     keep: Keep = Keep(),
-    readers: Callable[[], Iterable[Reading]],
-) -> Outcome:
+    readers: Callable[[], Iterable[RunningReader]],
+) -> ActionOutcome:
     """Expire the snapshots of a table that `keep` does not keep, and delete their files.
 
     `readers` is asked for the readers at work (`Readers.at_work`). Snapshots that this process
@@ -301,11 +305,11 @@ def expire_snapshots(
     if not choice.expired or limits.give_way():
         why = choice.why if not choice.expired else "a step of the table waits"
         seconds = round(time.monotonic() - started, 3)
-        return Outcome("expire_snapshots", why, whole=not choice.expired, seconds=seconds)
+        return ActionOutcome("expire_snapshots", why, whole=not choice.expired, seconds=seconds)
     paths = _expired(beside, choice)
     _refuse_files_in_use(beside, paths)
     freed = delete(beside, paths) if paths else Freed()
-    return Outcome(
+    return ActionOutcome(
         "expire_snapshots",
         choice.why,
         commits=1,
@@ -316,8 +320,11 @@ def expire_snapshots(
 
 
 def _chosen(
-    target: DatasetTable, limits: Limits, keep: Keep, readers: Callable[[], Iterable[Reading]]
-) -> tuple[IcebergTable, Choice]:
+    target: DatasetTable,
+    limits: ActionLimits,
+    keep: Keep,
+    readers: Callable[[], Iterable[RunningReader]],
+) -> tuple[IcebergTable, ExpiryChoice]:
     """What expires, by metadata whose owner is this process; and the table as it is there."""
     with target.changing:
         beside = target.table.opened_again()
@@ -331,7 +338,7 @@ def _chosen(
     return beside, choice
 
 
-def _expired(table: IcebergTable, choice: Choice) -> list[str]:
+def _expired(table: IcebergTable, choice: ExpiryChoice) -> list[str]:
     """Commit the expiry; locations of the files that nothing reaches any more.
 
     A `Stream.Builder` is a `Consumer` of Java's own, so that nothing is called back in Python.

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.fenced import commit_fenced
 from polynya.lake.spark.api import Py4JJavaError, PySparkException
 from polynya.lake.spark.tasks import cancelled_when
@@ -33,14 +33,14 @@ MOST_COLUMNS: Final = 100
 
 
 @span("compute statistics")
-def compute_statistics(target: DatasetTable, limits: Limits) -> Outcome:
+def compute_statistics(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
     """Write statistics for the newest snapshot, whether it is worth that or not."""
     began = time.monotonic()
     snapshot, names = target.state.snapshot, columns_of(target)
     if snapshot is None or not names:
-        return Outcome(ACTION, "the table has no column to count")
+        return ActionOutcome(ACTION, "the table has no column to count")
     if limits.give_way():
-        return Outcome(ACTION, "it gave way", whole=False)
+        return ActionOutcome(ACTION, "it gave way", whole=False)
     beside = target.table.opened_again()
     try:
         with cancelled_when(beside.spark, limits.give_way) as cancelled:
@@ -49,10 +49,10 @@ def compute_statistics(target: DatasetTable, limits: Limits) -> Outcome:
         why = (
             "it gave way" if cancelled.is_set() else f"Iceberg did not compute them: {_said(error)}"
         )
-        return Outcome(ACTION, why, whole=False, seconds=_since(began))
+        return ActionOutcome(ACTION, why, whole=False, seconds=_since(began))
     _set(target, beside, computed)
     files = target.table.files(Partition.CURRENT, snapshot)
-    return Outcome(
+    return ActionOutcome(
         ACTION,
         f"distinct values of {len(names)} columns of snapshot {snapshot}",
         commits=1,

@@ -13,15 +13,15 @@ from uuid import uuid4
 import pyarrow as pa
 
 from polynya.lake.iceberg.deletes import positions
-from polynya.lake.iceberg.files import DataFile, Slot
+from polynya.lake.iceberg.files import DataFile, FilePartition
 from polynya.lake.iceberg.partitions import LAID_OUT
 from polynya.lake.iceberg.reading import is_read_by, stored_file
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.iceberg.wanted import Wanted
+from polynya.lake.iceberg.wanted import TargetLayout
 from polynya.lake.iceberg.writing import data_folder, written_file
-from polynya.lake.maintenance.job import Job, Written, write
-from polynya.lake.maintenance.rewrite_plan import Group, Seen
-from polynya.lake.maintenance.rewrite_writer import Input, Kind, Order
+from polynya.lake.maintenance.job import RewriteJob, RewrittenFile, write
+from polynya.lake.maintenance.rewrite_plan import RewriteGroup, SnapshotFiles
+from polynya.lake.maintenance.rewrite_writer import Input, Kind, RowOrder
 from polynya.observe.trace import count, span
 
 
@@ -34,7 +34,7 @@ class Rewritten:
     """A staged file, and what is known of where its rows were."""
 
     file: DataFile
-    written: Written
+    written: RewrittenFile
 
     def places(self) -> pa.Array:
         """The place that each of its rows had before, in their order."""
@@ -45,7 +45,7 @@ class Rewritten:
 class StagedGroup:
     """A group, and the files that will take its place."""
 
-    group: Group
+    group: RewriteGroup
     files: tuple[Rewritten, ...]
 
     @property
@@ -60,8 +60,8 @@ class StagedGroup:
 
 
 def job_of(
-    table: IcebergTable, seen: Seen, group: Group, by: Sequence[tuple[str, Kind]]
-) -> Job | str:
+    table: IcebergTable, seen: SnapshotFiles, group: RewriteGroup, by: Sequence[tuple[str, Kind]]
+) -> RewriteJob | str:
     """How a group is written, its rows ordered by columns of these names; or why Arrow does not.
 
     Raises OSError.
@@ -81,22 +81,22 @@ def job_of(
         inputs.append(Input(one.number, one.file, positions(seen.deleted.places, one.number)))
     parting = java_files.parting if group.moves and java_files.parts_of(group.partition) else None
     sources = () if parting is None else [name for name, _ in parting.sources]
-    order = Order.of(columns, () if group.keeps_order else by, sources)
-    return Job(
+    order = RowOrder.of(columns, () if group.keeps_order else by, sources)
+    return RewriteJob(
         reads,
         writes,
         columns,
         inputs,
         order,
         group.outputs,
-        Slot(group.partition) if group.moves else group.files[0].file.slot,
+        FilePartition(group.partition) if group.moves else group.files[0].file.slot,
         parting,
         stem=f"{data_folder(table)}{uuid4()}",
         sort_order=_sort_order(group, order, seen.wanted),
     )
 
 
-def _sort_order(group: Group, order: Order, wanted: Wanted) -> int | None:
+def _sort_order(group: RewriteGroup, order: RowOrder, wanted: TargetLayout) -> int | None:
     """Id of the table's sort order that the new files of a group are in."""
     if group.keeps_order:
         return group.files[0].file.sort_order
@@ -106,7 +106,7 @@ def _sort_order(group: Group, order: Order, wanted: Wanted) -> int | None:
 
 @span("write rows again", by="Arrow")
 def stage_here(
-    table: IcebergTable, group: Group, job: Job, give_way: Callable[[], bool]
+    table: IcebergTable, group: RewriteGroup, job: RewriteJob, give_way: Callable[[], bool]
 ) -> StagedGroup:
     """Write a group in this process.
 
@@ -125,7 +125,9 @@ def stage_here(
     return staged(table, group, job, written)
 
 
-def staged(table: IcebergTable, group: Group, job: Job, written: Sequence[Written]) -> StagedGroup:
+def staged(
+    table: IcebergTable, group: RewriteGroup, job: RewriteJob, written: Sequence[RewrittenFile]
+) -> StagedGroup:
     """A group whose files were written, as files of the table."""
     count("files_rewritten", len(group.files))
     count("files_written", len(written))

@@ -258,7 +258,7 @@ def _in(partition: Partition) -> BooleanExpression:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class DataFileFigures:
     """A data file: its partition, rows and bytes, and the ids of its spec and its sort order."""
 
     partition: str
@@ -268,14 +268,14 @@ class StoredFile:
     sort_order: int | None
 
 
-def data_files(table: Table) -> list[StoredFile]:
+def data_files(table: Table) -> list[DataFileFigures]:
     """Each data file of the current snapshot."""
     if table.current_snapshot() is None:
         return []
     names = ["partition", "record_count", "file_size_in_bytes", "spec_id", "sort_order_id"]
     files = table.inspect.data_files().select(names)
     return [
-        StoredFile(partition[h.PARTITION], rows, size, spec, order)
+        DataFileFigures(partition[h.PARTITION], rows, size, spec, order)
         for partition, rows, size, spec, order in (row.values() for row in files.to_pylist())
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from polynya.lake.apply.folding import base, differences
-from polynya.lake.apply.run import Run
+from polynya.lake.apply.run import ApplyRun
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, key_hash, key_text, within
 from polynya.lake.fold.stored import CHANGED, MISSING, SURPLUS
@@ -30,7 +30,7 @@ FOLD_RULES: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TableRule:
     """What must hold. `broken` selects a column `example` for each record that breaks it."""
 
     name: str
@@ -39,7 +39,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BrokenRule:
     """A rule that does not hold: for how many records or files, and one of them."""
 
     rule: str
@@ -49,41 +49,41 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifyResult:
     """Names of the rules that were checked, what was found, and what could not be checked."""
 
     rules: Sequence[str] = ()
-    findings: Sequence[Finding] = ()
+    findings: Sequence[BrokenRule] = ()
     unchecked: Sequence[str] = ()
 
 
-def verify(target: DatasetTable) -> Verdict:
+def verify(target: DatasetTable) -> VerifyResult:
     """Check the current snapshot."""
     snapshot = target.state.snapshot
     if snapshot is None:
-        return Verdict()
+        return VerifyResult()
     lost = _files(target, snapshot)
     if lost:
         # Whatever reads rows would fail for the same reason.
-        return Verdict(["files"], lost, ["all that is in the files"])
+        return VerifyResult(["files"], lost, ["all that is in the files"])
     shape = target.shape()
     rules = list(_rules(shape, target.table.at(snapshot)))
     broken = [found for rule in rules if (found := _broken(target, rule)) is not None]
     names = ["files", *(rule.name for rule in rules), "accounting"]
     broken += _accounting(target)
     if shape.append_only:
-        return Verdict(names, broken)
+        return VerifyResult(names, broken)
     if target.state.apply.retaining is None:
         unchecked = "the versions against their events: none are kept (`changes_retention`)"
-        return Verdict(names, broken, [unchecked])
+        return VerifyResult(names, broken, [unchecked])
     differing, unchecked_base = _against_events(target, shape)
-    return Verdict([*names, *FOLD_RULES], [*broken, *differing], unchecked_base)
+    return VerifyResult([*names, *FOLD_RULES], [*broken, *differing], unchecked_base)
 
 
-def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[Finding], list[str]]:
+def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[BrokenRule], list[str]]:
     """What differs from the fold of base and kept events, and how much of the table is base."""
-    with Run.of(target, shape) as run:
-        found: list[Finding] = []
+    with ApplyRun.of(target, shape) as run:
+        found: list[BrokenRule] = []
         wrong = run.view(differences(run, target.state.apply.truncates))
         for name, (condition, says) in FOLD_RULES.items():
             row = run.sql(
@@ -95,7 +95,7 @@ def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[Finding], 
                 example = f"key {row['example']['key']} at {row['example']['seq']}"
                 if row["example"]["wrong"]:
                     example += f" in {row['example']['wrong']}"
-                found.append(Finding(name, says, int(row["n"]), example))
+                found.append(BrokenRule(name, says, int(row["n"]), example))
         state = target.state.apply.retaining
         assert state is not None
         count = run.sql(base(run, state)).count()
@@ -104,7 +104,7 @@ def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[Finding], 
         return found, [f"{count:,} versions up to {state.since}, whose events are not kept"]
 
 
-def _rules(shape: Shape, table: str) -> Iterator[Rule]:
+def _rules(shape: Shape, table: str) -> Iterator[TableRule]:
     current = f"(SELECT * FROM {table} WHERE {within(Partition.CURRENT)})"
     if shape.append_only:
         return
@@ -112,19 +112,19 @@ def _rules(shape: Shape, table: str) -> Iterator[Rule]:
     versions = f"(SELECT * FROM {table} WHERE {within(Partition.CURRENT, Partition.PRIOR)})"
     key = key_text(shape)
     keys = shape.key_list()
-    yield Rule(
+    yield TableRule(
         "one_row_a_record",
         "a record is in Current at most once",
         f"SELECT {key} AS example FROM {current} GROUP BY {keys} HAVING count(*) > 1",
     )
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in shape.keys)
-    yield Rule(
+    yield TableRule(
         "keys",
         "every version has its whole key, and the hash of it",
         f"SELECT {key} AS example FROM {versions} "
         f"WHERE {missing} OR NOT ({h.KEY_HASH} <=> {key_hash(shape)})",
     )
-    yield Rule(
+    yield TableRule(
         "newest_is_current",
         "no version in Prior is newer than the one in Current",
         f"SELECT {key_text(shape, 'c.')} AS example FROM (SELECT *, {STORED_SEQUENCE} AS __seq "
@@ -132,7 +132,7 @@ def _rules(shape: Shape, table: str) -> Iterator[Rule]:
         f"ON {shape.key_match('c', 'p')} WHERE p.__seq >= c.__seq",
     )
     if not (shape.soft_delete or shape.holds_deletes):
-        yield Rule(
+        yield TableRule(
             "deleted_is_not_current",
             "a deleted record is not in Current",
             f"SELECT {key} AS example FROM {current} WHERE {is_delete()}",
@@ -141,7 +141,7 @@ def _rules(shape: Shape, table: str) -> Iterator[Rule]:
         following = (
             f"lead({h.FROM_TIMESTAMP}) OVER (PARTITION BY {keys} ORDER BY {STORED_SEQUENCE})"
         )
-        yield Rule(
+        yield TableRule(
             "intervals",
             "a version is valid until the next begins: no overlap, no hole",
             f"SELECT {key} AS example FROM (SELECT *, {following} AS __next FROM {versions}) "
@@ -160,16 +160,16 @@ def _apart(shape: Shape) -> str:
     return f"NOT ({h.TO_TIMESTAMP} <=> __next)"
 
 
-def _broken(target: DatasetTable, rule: Rule) -> Finding | None:
+def _broken(target: DatasetTable, rule: TableRule) -> BrokenRule | None:
     row = target.spark.sql(
         f"SELECT count(*) AS n, min(example) AS example FROM ({rule.broken})"
     ).first()
     if row is None or row["n"] == 0:
         return None
-    return Finding(rule.name, rule.says, int(row["n"]), f"key {row['example']}")
+    return BrokenRule(rule.name, rule.says, int(row["n"]), f"key {row['example']}")
 
 
-def _files(target: DatasetTable, snapshot: int) -> list[Finding]:
+def _files(target: DatasetTable, snapshot: int) -> list[BrokenRule]:
     """Every file of the snapshot is there with its size, and none holds equality deletes."""
     listed = target.spark.sql(
         "SELECT file_path, file_size_in_bytes, content "
@@ -190,11 +190,11 @@ def _files(target: DatasetTable, snapshot: int) -> list[Finding]:
         ("no equality deletes", equality),
     )
     return [
-        Finding("files", says, len(paths), str(paths[0])) for says, paths in found if len(paths)
+        BrokenRule("files", says, len(paths), str(paths[0])) for says, paths in found if len(paths)
     ]
 
 
-def _accounting(target: DatasetTable) -> list[Finding]:
+def _accounting(target: DatasetTable) -> list[BrokenRule]:
     """The books add up, and partitions hold as many records as they say."""
     totals = target.state.copy.books.totals
     read, out, filtered, quarantined = (
@@ -204,7 +204,7 @@ def _accounting(target: DatasetTable) -> list[Finding]:
     if read != out + filtered + quarantined:
         says = "records in = out + filtered + quarantined"
         text = f"{read} in, {out} out, {filtered} filtered, {quarantined} quarantined"
-        found.append(Finding("accounting", says, abs(read - out - filtered - quarantined), text))
+        found.append(BrokenRule("accounting", says, abs(read - out - filtered - quarantined), text))
     assert target.state.snapshot is not None
     held = {
         row[0]: row[1]
@@ -228,7 +228,7 @@ def _accounting(target: DatasetTable) -> list[Finding]:
         if there != books:
             says = f"the partition {partition} holds what the books say"
             found.append(
-                Finding(
+                BrokenRule(
                     "accounting", says, abs(there - books), f"{there} rows, {books} in the books"
                 )
             )

@@ -91,7 +91,7 @@ class _Merged(AccumulatorParam[dict[int, Any]]):
         return value1
 
 
-class Said(Generic[T]):
+class TaskReports(Generic[T]):
     """What tasks say, each under a number. It goes to the tasks and collects here."""
 
     def __init__(self, spark: SparkSession) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import after_additions, after_renames
-from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.iceberg.commit import CommitStep, commit_row_delta
 from polynya.lake.iceberg.deletes import stage_deletes
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.layout import (
@@ -45,8 +45,8 @@ from polynya.lake.table.shaping import data_columns, in_force, shape_of
 from polynya.lake.table.state import (
     ApplyState,
     CopyState,
-    Ownership,
     SourceColumns,
+    TableOwnership,
     TableState,
     read_state,
     stage_states,
@@ -162,7 +162,7 @@ class DatasetTable:
         with self.changing:
             if self.owned:
                 return
-            ownership = Ownership(self._epoch_to_take(), self.owner, uuid4().hex)
+            ownership = TableOwnership(self._epoch_to_take(), self.owner, uuid4().hex)
             self._commit(
                 ownership,
                 copy=self.state.copy,
@@ -260,8 +260,8 @@ class DatasetTable:
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
         columns `writing.PLACES`, in live files or those of `add`; `drop` are delete files that
         nothing needs then. `since` is the snapshot that the step was computed from, where appends
-        may have been committed after it; for `within` see `Step`. Raises what `commit_row_delta`
-        raises.
+        may have been committed after it; for `within` see `CommitStep`. Raises what
+        `commit_row_delta` raises.
         """
         assert self.owned, "who commits has taken the table over"
         with self.changing:
@@ -295,7 +295,7 @@ class DatasetTable:
 
     def _commit(
         self,
-        ownership: Ownership,
+        ownership: TableOwnership,
         *,
         copy: CopyState | None,
         apply: ApplyState | None,
@@ -309,7 +309,7 @@ class DatasetTable:
     ) -> int:
         before = self.state
         after = stage_states(self.table, before, ownership, copy=copy, apply=apply)
-        step = Step(
+        step = CommitStep(
             commit_id=ownership.commit,
             based_on=before.snapshot,
             add=[*add, *after.new_files(before)],
@@ -334,9 +334,9 @@ class DatasetTable:
             self.reload()
         return committed.snapshot
 
-    def ownership(self) -> Ownership:
+    def ownership(self) -> TableOwnership:
         """Ownership to write into the next states, with a new commit marker."""
-        return Ownership(self.epoch, self.owner, uuid4().hex)
+        return TableOwnership(self.epoch, self.owner, uuid4().hex)
 
     def reload(self) -> None:
         """Read the state again; raises ConflictError when another owner took the table over."""

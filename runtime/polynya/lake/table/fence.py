@@ -10,7 +10,7 @@ import os
 import socket
 from uuid import uuid4
 
-from polynya.lake.table.state import Ownership
+from polynya.lake.table.state import TableOwnership
 from polynya.model.error_catalogue.cluster import LAKE_EPOCH_TOO_LOW
 from polynya.model.error_catalogue.lake import TABLE_TAKEN_OVER
 from polynya.model.errors import FencedError
@@ -28,7 +28,7 @@ def owner_in_words(owner: str) -> str:
     return f"process {process} on {host}" if start else owner or "another process"
 
 
-def epoch_to_take(found: Ownership, *, owner: str, granted: int | None, table: str) -> int:
+def epoch_to_take(found: TableOwnership, *, owner: str, granted: int | None, table: str) -> int:
     """The epoch under which an owner takes over a table whose ownership is `found`.
 
     With a grant it is that epoch, so that all tables of a unit of work have the one that
@@ -49,7 +49,7 @@ def epoch_to_take(found: Ownership, *, owner: str, granted: int | None, table: s
     ).by(epoch=found.epoch, owner=found.owner)
 
 
-def refuse_overtaken(newest: Ownership, epoch: int, table: str) -> None:
+def refuse_overtaken(newest: TableOwnership, epoch: int, table: str) -> None:
     """Raise FencedError when a table that was taken under an epoch has a newer owner."""
     if newest.epoch > epoch:
         raise TABLE_TAKEN_OVER(

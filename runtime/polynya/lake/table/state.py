@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from polynya.formats.batch import FileProgress
 from polynya.formats.eras import Era
 from polynya.formats.files import ReadFiles, read, written
-from polynya.lake.fold.fold import Truncate
+from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.iceberg.writing import write_rows
@@ -39,7 +39,7 @@ from polynya.model.positions import DirectPosition, LandedUntil, Reached
 
 
 @dataclass(frozen=True, slots=True)
-class Ownership:
+class TableOwnership:
     """Who wrote the state, under which epoch, in which commit."""
 
     epoch: int = 0
@@ -74,8 +74,8 @@ class ApplyState:
     counts the rows that were ever taken out of the partition Changes.
     """
 
-    ownership: Ownership = field(default_factory=Ownership)
-    truncates: list[Truncate] = field(default_factory=list)
+    ownership: TableOwnership = field(default_factory=TableOwnership)
+    truncates: list[TruncateEvent] = field(default_factory=list)
     horizon: str | None = None
     oldest_tombstone: str | None = None
     retaining: Retaining | None = None
@@ -97,10 +97,10 @@ class ApplyState:
         """Read a state; fields of newer versions are ignored, missing ones get their default."""
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in known}
-        values["ownership"] = Ownership(**values.get("ownership", {}))
+        values["ownership"] = TableOwnership(**values.get("ownership", {}))
         if values.get("retaining") is not None:
             values["retaining"] = Retaining(**values["retaining"])
-        values["truncates"] = [Truncate(*one) for one in values.get("truncates", ())]
+        values["truncates"] = [TruncateEvent(*one) for one in values.get("truncates", ())]
         return cls(**values)
 
 
@@ -108,7 +108,7 @@ _Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class SourcePosition:
     """How far the source was read, and how fresh the table is.
 
     `files` has every landed file that was read; those that left the landing zone are forgotten.
@@ -282,8 +282,8 @@ class CopyState:
     `soft_deletes`: deletes were soft at a time, so that Current may hold deleted records.
     """
 
-    ownership: Ownership = field(default_factory=Ownership)
-    position: Position = field(default_factory=Position)
+    ownership: TableOwnership = field(default_factory=TableOwnership)
+    position: SourcePosition = field(default_factory=SourcePosition)
     columns: SourceColumns = field(default_factory=SourceColumns)
     books: Books = field(default_factory=Books)
     decisions: Decisions = field(default_factory=Decisions)
@@ -350,7 +350,7 @@ class CopyState:
             _part(Era, {**one, "names": tuple(one["names"])}) for one in values.get("eras", ())
         ]
         for name, kind in (
-            ("ownership", Ownership),
+            ("ownership", TableOwnership),
             ("suspended", Suspension),
             ("stream", DirectPosition),
             ("landed", Reached),
@@ -371,7 +371,7 @@ class CopyState:
 
 
 _PARTS: Final[Mapping[str, type]] = {
-    "position": Position,
+    "position": SourcePosition,
     "columns": SourceColumns,
     "books": Books,
     "decisions": Decisions,
@@ -401,7 +401,7 @@ class TableState:
         return self.ownership.epoch
 
     @property
-    def ownership(self) -> Ownership:
+    def ownership(self) -> TableOwnership:
         """Of the newest owner."""
         return max(self.copy.ownership, self.apply.ownership, key=lambda one: one.epoch)
 
@@ -438,7 +438,7 @@ def read_state(table: IcebergTable) -> TableState:
 def stage_states(
     table: IcebergTable,
     before: TableState,
-    ownership: Ownership,
+    ownership: TableOwnership,
     *,
     copy: CopyState | None,
     apply: ApplyState | None,

@@ -54,7 +54,7 @@ _PAST: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RunningReader:
     """A reader at work. It reads what was current at `since` or later; None: anything."""
 
     since: datetime | None
@@ -83,7 +83,7 @@ class Readers:
         """The readers of the warehouse of a target."""
         return cls(partial(store_at, target.warehouse, target.aws), clock)
 
-    def at_work(self) -> list[Reading]:
+    def at_work(self) -> list[RunningReader]:
         """All registered readers whose files have not expired.
 
         Files that expired long ago are removed. Other files are ignored.
@@ -166,11 +166,11 @@ class _Word:
             log.debug("%s stays until it ends: %s", self._path, error)
 
 
-def _read(content: bytes) -> Reading | None:
+def _read(content: bytes) -> RunningReader | None:
     try:
         said = json.loads(content)
         since = said["since"]
-        return Reading(
+        return RunningReader(
             None if since is None else _moment(since), _moment(said["until"]), str(said["who"])
         )
     except (ValueError, KeyError, TypeError):

@@ -34,7 +34,7 @@ from polynya.transform.functions.coerce import (
 )
 from polynya.transform.functions.core import (
     Build,
-    Place,
+    ExpressionContext,
     Value,
     function,
     item,
@@ -56,7 +56,7 @@ _KINDS: Final[dict[str, DataType]] = {
 }
 
 
-def _from_key_value(values: Sequence[Value], _: Place) -> Value:
+def _from_key_value(values: Sequence[Value], _: ExpressionContext) -> Value:
     names = names_of(values[0])
     keys, given = each(array(values[1]), text), array(values[2])
     kind = element_of(given)
@@ -72,7 +72,7 @@ def _from_key_value(values: Sequence[Value], _: Place) -> Value:
     return Value(sql, record({name: null(kind) for name in names}).kind)
 
 
-def _item_index(values: Sequence[Value], _: Place) -> Value:
+def _item_index(values: Sequence[Value], _: ExpressionContext) -> Value:
     given = array(values[0])
     element, index = item("e", element_of(given)).sql, item("i", INT).sql
     every = f"transform({given.sql}, ({element}, {index}) -> {index})"
@@ -84,7 +84,7 @@ def _item_index(values: Sequence[Value], _: Place) -> Value:
     return Value(f"array_compact({numbered})", Array(INT))
 
 
-def _map_with_index(values: Sequence[Value], _: Place) -> Value:
+def _map_with_index(values: Sequence[Value], _: ExpressionContext) -> Value:
     given = array(values[0])
     kind = element_of(given)
     element, index = item("e", kind), item("i", INT)
@@ -93,7 +93,7 @@ def _map_with_index(values: Sequence[Value], _: Place) -> Value:
     return Value(sql, Array(made.kind))
 
 
-def _zip(values: Sequence[Value], _: Place) -> Value:
+def _zip(values: Sequence[Value], _: ExpressionContext) -> Value:
     arrays = [array(value) for value in values[1:]]
     names = names_of(values[0])
     if len(names) != len(arrays):
@@ -103,7 +103,7 @@ def _zip(values: Sequence[Value], _: Place) -> Value:
     return Value(f"CAST(arrays_zip({', '.join(one.sql for one in arrays)}) AS {kind})", kind)
 
 
-def _json_path(values: Sequence[Value], _: Place) -> Value:
+def _json_path(values: Sequence[Value], _: ExpressionContext) -> Value:
     path = (values[1].constant or "").strip()
     path = path if path.startswith("$") else f"$.{path}"
     steps = _WILDCARD.split(path)
@@ -132,7 +132,7 @@ def _at(json: Value, path: str) -> str:
     return f"get_json_object({json.sql}, {literal(path)})"
 
 
-def _json_to_record(values: Sequence[Value], _: Place) -> Value:
+def _json_to_record(values: Sequence[Value], _: ExpressionContext) -> Value:
     lines = [line.split(",") for line in re.split(r"[\n;]", values[1].constant or "")]
     known = [[part.strip() for part in line] for line in lines if len(line) == 3]
     asked = {name: (path, _KINDS[kind]) for path, name, kind in known if name and kind in _KINDS}
@@ -221,7 +221,7 @@ STRUCTURAL_FUNCTIONS = (
 def extreme(called: str, gather: Callable[[Sequence[Value]], Value]) -> Build:
     """The highest or lowest element of what is gathered from the arguments."""
 
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         found = gather(values)
         kind = element_of(found)
         return Value(f"{called}({found.sql})", kind) if can_compare(kind) else null(kind)
@@ -233,7 +233,7 @@ def _one(values: Sequence[Value]) -> Value:
     return array(values[0])
 
 
-def _sum(values: Sequence[Value], _: Place) -> Value:
+def _sum(values: Sequence[Value], _: ExpressionContext) -> Value:
     numbers = each(array(values[0]), number)
     kind = element_of(numbers)
     total: DataType = DOUBLE
@@ -250,49 +250,49 @@ def _sum(values: Sequence[Value], _: Place) -> Value:
     )
 
 
-def concat(values: Sequence[Value], _: Place) -> Value:
+def concat(values: Sequence[Value], _: ExpressionContext) -> Value:
     """The texts of all elements with the first argument between them."""
     separator, rest = text(values[0]), joined([*values[1:], null()])
     return Value(f"array_join({each(rest, text).sql}, {separator.sql})", STRING)
 
 
-def _count(values: Sequence[Value], _: Place) -> Value:
+def _count(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"coalesce(array_size({array(values[0]).sql}), 0)", INT)
 
 
-def _count_if(values: Sequence[Value], _: Place) -> Value:
+def _count_if(values: Sequence[Value], _: ExpressionContext) -> Value:
     said = each(array(values[0]), boolean)
     kept = item("e", BOOLEAN).sql
     return Value(f"coalesce(array_size(filter({said.sql}, {kept} -> {kept})), 0)", INT)
 
 
-def _distinct(values: Sequence[Value], _: Place) -> Value:
+def _distinct(values: Sequence[Value], _: ExpressionContext) -> Value:
     given = array(values[0])
     if not can_compare(element_of(given)):
         return null(given.kind)
     return Value(f"array_distinct({given.sql})", given.kind)
 
 
-def _element_at(values: Sequence[Value], _: Place) -> Value:
+def _element_at(values: Sequence[Value], _: ExpressionContext) -> Value:
     given = array(values[0])
     return Value(f"get({given.sql}, {integer(values[1]).sql})", element_of(given))
 
 
-def _first(values: Sequence[Value], _: Place) -> Value:
+def _first(values: Sequence[Value], _: ExpressionContext) -> Value:
     given = array(values[0])
     return Value(f"get({given.sql}, 0)", element_of(given))
 
 
-def _last(values: Sequence[Value], _: Place) -> Value:
+def _last(values: Sequence[Value], _: ExpressionContext) -> Value:
     given = array(values[0])
     return Value(f"try_element_at({given.sql}, -1)", element_of(given))
 
 
-def _to_array(values: Sequence[Value], _: Place) -> Value:
+def _to_array(values: Sequence[Value], _: ExpressionContext) -> Value:
     return joined(values)
 
 
-def _get_range(values: Sequence[Value], _: Place) -> Value:
+def _get_range(values: Sequence[Value], _: ExpressionContext) -> Value:
     low, high = as_kind(values[0], BIGINT), as_kind(values[1], BIGINT)
     steps = f"try_subtract({high.sql}, {low.sql})"
     # The end is NULL, and so is the result, where the range would be empty or without bound.

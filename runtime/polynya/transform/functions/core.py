@@ -26,7 +26,7 @@ _NUMBER_PATTERN: Final = "#,##0.###"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PatternPart:
     """Plain text, or the place of an input with the pattern of a number (None: as text)."""
 
     text: str
@@ -34,7 +34,7 @@ class Part:
     pattern: str | None = None
 
 
-def message_parts(form: str) -> list[Part] | None:
+def message_parts(form: str) -> list[PatternPart] | None:
     """The parts of a format; None for one that is wrong."""
     parts, plain, at, quoted = [], "", 0, False
     while at < len(form):
@@ -49,27 +49,27 @@ def message_parts(form: str) -> list[Part] | None:
             place = None if end < 0 else _place(form[at + 1 : end])
             if place is None:
                 return None
-            parts += [Part(plain), place] if plain else [place]
+            parts += [PatternPart(plain), place] if plain else [place]
             plain, at = "", end
         elif one == "}" and not quoted:
             return None
         else:
             plain += one
         at += 1
-    return [*parts, Part(plain)] if plain else parts
+    return [*parts, PatternPart(plain)] if plain else parts
 
 
-def _place(text: str) -> Part | None:
+def _place(text: str) -> PatternPart | None:
     found = _PLACE.fullmatch(text)
     if found is None:
         return None
     index, pattern = int(found[1]), found[2]
     if "," not in text:
-        return Part("", index)
+        return PatternPart("", index)
     if pattern is None:
-        return Part("", index, _NUMBER_PATTERN)
+        return PatternPart("", index, _NUMBER_PATTERN)
     named = _NAMED.get(pattern.strip(), pattern)
-    return None if named is None else Part("", index, named)
+    return None if named is None else PatternPart("", index, named)
 
 
 #: What is short enough to be written several times: a column, a literal, a variable.
@@ -89,7 +89,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExpressionContext:
     """Where an expression runs.
 
     Attributes:
@@ -107,7 +107,7 @@ class Place:
         return Value(sql, self.kinds([sql])[0])
 
 
-Build: TypeAlias = Callable[[Sequence[Value], Place], Value]
+Build: TypeAlias = Callable[[Sequence[Value], ExpressionContext], Value]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from polynya.model.types import BIGINT, BINARY, STRING, TIMESTAMP
 from polynya.transform.functions.coerce import instant, long, text
 from polynya.transform.functions.core import (
     Build,
-    Place,
+    ExpressionContext,
     Value,
     function,
     let,
@@ -38,34 +38,34 @@ def _zone(value: Value) -> str:
     return let("z", text(value), checked)
 
 
-def _add_offset(values: Sequence[Value], _: Place) -> Value:
+def _add_offset(values: Sequence[Value], _: ExpressionContext) -> Value:
     time, zone = _bounded(instant(values[0])), _zone(values[1])
     return Value(f"from_utc_timestamp({time}, {zone})", TIMESTAMP)
 
 
-def _date_format(values: Sequence[Value], place: Place) -> Value:
+def _date_format(values: Sequence[Value], place: ExpressionContext) -> Value:
     pattern = literal(values[1].constant or "")
     if not place.works(f"date_format({_SOME_TIME}, {pattern})"):
         return null()
     return Value(f"date_format({_bounded(instant(values[0]))}, {pattern})", STRING)
 
 
-def _parse_date(values: Sequence[Value], place: Place) -> Value:
+def _parse_date(values: Sequence[Value], place: ExpressionContext) -> Value:
     pattern = literal(values[1].constant or "")
     if not place.works(f"try_to_timestamp('2018', {pattern})"):
         return null(TIMESTAMP)
     return Value(f"try_to_timestamp({text(values[0]).sql}, {pattern})", TIMESTAMP)
 
 
-def _millis(values: Sequence[Value], _: Place) -> Value:
+def _millis(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"unix_millis({instant(values[0]).sql})", BIGINT)
 
 
-def _seconds(values: Sequence[Value], _: Place) -> Value:
+def _seconds(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"unix_seconds({instant(values[0]).sql})", BIGINT)
 
 
-def _epoch_to_date(values: Sequence[Value], _: Place) -> Value:
+def _epoch_to_date(values: Sequence[Value], _: ExpressionContext) -> Value:
     def micros(epoch: Value) -> str:
         n = epoch.sql
         return (
@@ -144,27 +144,27 @@ _PARTS = ("scheme", "authority", "user_info", "host", "port", "path", "query", "
 
 
 def _hash(called: str, *more: str) -> Build:
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         given = values[0] if values[0].kind == BINARY else text(values[0])
         return Value(f"{called}({', '.join([given.sql, *more])})", STRING)
 
     return build
 
 
-def _base64(values: Sequence[Value], _: Place) -> Value:
+def _base64(values: Sequence[Value], _: ExpressionContext) -> Value:
     raw = f"try_to_binary({text(values[0]).sql}, 'base64')"
     return Value(f"try_validate_utf8(CAST({raw} AS STRING))", STRING)
 
 
-def _decode(values: Sequence[Value], _: Place) -> Value:
+def _decode(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"try_url_decode({text(values[0]).sql})", STRING)
 
 
-def _encode(values: Sequence[Value], _: Place) -> Value:
+def _encode(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"url_encode({text(values[0]).sql})", STRING)
 
 
-def _url(values: Sequence[Value], _: Place) -> Value:
+def _url(values: Sequence[Value], _: ExpressionContext) -> Value:
     def taken(x: Value) -> str:
         found = [
             f"nullif(regexp_extract({x.sql}, {literal(_URL)}, {group}), '')"
@@ -176,7 +176,7 @@ def _url(values: Sequence[Value], _: Place) -> Value:
     return Value(let("x", text(values[0]), taken), record(_FIELDS).kind)
 
 
-def _query_string(values: Sequence[Value], _: Place) -> Value:
+def _query_string(values: Sequence[Value], _: ExpressionContext) -> Value:
     names = names_of(values[1])
 
     def taken(x: Value) -> str:

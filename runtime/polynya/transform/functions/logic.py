@@ -17,15 +17,15 @@ from polynya.transform.functions.coerce import (
     number,
     text,
 )
-from polynya.transform.functions.core import Build, Place, Value, function, let
+from polynya.transform.functions.core import Build, ExpressionContext, Value, function, let
 
 
-def _hex(values: Sequence[Value], _: Place) -> Value:
+def _hex(values: Sequence[Value], _: ExpressionContext) -> Value:
     digits = f"regexp_extract({text(values[0]).sql}, '^(?:0[xX])?([0-9A-Fa-f]{{1,16}})$', 1)"
     return Value(f"TRY_CAST(conv(nullif({digits}, ''), 16, 10) AS BIGINT)", BIGINT)
 
 
-def _long(values: Sequence[Value], _: Place) -> Value:
+def _long(values: Sequence[Value], _: ExpressionContext) -> Value:
     if values[0].kind != STRING:
         return as_kind(values[0], BIGINT)
     # Through a double a text of more than 15 digits would lose some.
@@ -39,17 +39,17 @@ def _long(values: Sequence[Value], _: Place) -> Value:
 def _to(kind: str) -> Build:
     types = {"double": DOUBLE, "float": FLOAT, "int": INT}
 
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         return as_kind(values[0], types[kind])
 
     return build
 
 
-def _number(values: Sequence[Value], _: Place) -> Value:
+def _number(values: Sequence[Value], _: ExpressionContext) -> Value:
     return number(values[0])
 
 
-def _string(values: Sequence[Value], _: Place) -> Value:
+def _string(values: Sequence[Value], _: ExpressionContext) -> Value:
     return text(values[0])
 
 
@@ -96,42 +96,42 @@ CONVERSION_FUNCTIONS = (
 
 
 def _logic(operator: str) -> Build:
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         return Value("(" + operator.join(boolean(one).sql for one in values) + ")", BOOLEAN)
 
     return build
 
 
 def _compare(operator: str) -> Build:
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         left, right = comparable(values)
         return Value(f"({left.sql} {operator} {right.sql})", BOOLEAN)
 
     return build
 
 
-def _not(values: Sequence[Value], _: Place) -> Value:
+def _not(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"(NOT {boolean(values[0]).sql})", BOOLEAN)
 
 
-def between(values: Sequence[Value], _: Place) -> Value:
+def between(values: Sequence[Value], _: ExpressionContext) -> Value:
     """Whether the first value is in the range of the others, both included."""
     value, low, high = comparable(values)
     return Value(f"({value.sql} BETWEEN {low.sql} AND {high.sql})", BOOLEAN)
 
 
-def _contains(values: Sequence[Value], _: Place) -> Value:
+def _contains(values: Sequence[Value], _: ExpressionContext) -> Value:
     hay, needle = values[0], text(values[1])
     if isinstance(hay.kind, Array):
         return Value(f"array_contains({each(array(hay), text).sql}, {needle.sql})", BOOLEAN)
     return Value(f"contains({text(hay).sql}, {needle.sql})", BOOLEAN)
 
 
-def _exists(values: Sequence[Value], _: Place) -> Value:
+def _exists(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"({values[0].sql} IS NOT NULL)", BOOLEAN)
 
 
-def _in_set(values: Sequence[Value], _: Place) -> Value:
+def _in_set(values: Sequence[Value], _: ExpressionContext) -> Value:
     value, listed = values[0], values[1:]
     if is_number(value.kind):
         numbers = ", ".join(double(number(one)).sql for one in listed)
@@ -143,7 +143,7 @@ def _in_set(values: Sequence[Value], _: Place) -> Value:
     return Value(f"({text(value).sql} IN ({texts}))", BOOLEAN)
 
 
-def _random(values: Sequence[Value], place: Place) -> Value:
+def _random(values: Sequence[Value], place: ExpressionContext) -> Value:
     seed = f", {text(values[1]).sql}" if len(values) > 1 else ""
     drawn = f"pmod(xxhash64({place.row}{seed}), 1000000)"
     return Value(f"({drawn} < {double(values[0]).sql} * 1000000)", BOOLEAN)
@@ -263,17 +263,17 @@ COMPARISON_FUNCTIONS = (
 )  # fmt: skip
 
 
-def _coalesce(values: Sequence[Value], _: Place) -> Value:
+def _coalesce(values: Sequence[Value], _: ExpressionContext) -> Value:
     same = alike(values)
     return Value(f"coalesce({', '.join(one.sql for one in same)})", same[0].kind)
 
 
-def _if_else(values: Sequence[Value], _: Place) -> Value:
+def _if_else(values: Sequence[Value], _: ExpressionContext) -> Value:
     yes, no = alike(values[1:])
     return Value(f"IF({boolean(values[0]).sql}, {yes.sql}, {no.sql})", yes.kind)
 
 
-def _null_if(values: Sequence[Value], _: Place) -> Value:
+def _null_if(values: Sequence[Value], _: ExpressionContext) -> Value:
     (value,) = alike(values[1:])
     return Value(f"IF({boolean(values[0]).sql}, NULL, {value.sql})", value.kind)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from polynya.model.types import BIGINT, DOUBLE, FLOAT, INT, STRING, Decimal
 from polynya.transform.functions.arrays import extreme
 from polynya.transform.functions.coerce import as_kind, double, is_integral, joined, long, number
-from polynya.transform.functions.core import Build, Place, Value, function, let
+from polynya.transform.functions.core import Build, ExpressionContext, Value, function, let
 
 _PLACES = 18
 _EXACT_DIGITS = 34
@@ -23,7 +23,7 @@ def _operands(values: Sequence[Value]) -> list[Value]:
 
 
 def _try(called: str) -> Build:
-    def build(values: Sequence[Value], place: Place) -> Value:
+    def build(values: Sequence[Value], place: ExpressionContext) -> Value:
         left, right = _operands(values)
         sql = f"{called}({left.sql}, {right.sql})"
         if isinstance(left.kind, Decimal) or isinstance(right.kind, Decimal):
@@ -34,7 +34,7 @@ def _try(called: str) -> Build:
     return build
 
 
-def _integer_divide(values: Sequence[Value], _: Place) -> Value:
+def _integer_divide(values: Sequence[Value], _: ExpressionContext) -> Value:
     left, right = _operands(values)
     if left.kind == right.kind == BIGINT:
         # The one quotient that does not fit: -2^63 div -1.
@@ -51,14 +51,14 @@ def _integer_divide(values: Sequence[Value], _: Place) -> Value:
 def _real(called: str) -> Build:
     """A function that Spark defines for doubles."""
 
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         return Value(f"{called}({', '.join(double(one).sql for one in values)})", DOUBLE)
 
     return build
 
 
 def _whole(called: str) -> Build:
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         value = number(values[0])
         if is_integral(value.kind):
             return long(value)
@@ -92,11 +92,11 @@ def _signed(value: Value, change: Callable[[str], str]) -> Value:
     return Value(f"CAST({let('t', text, lambda t: change(t.sql))} AS {value.kind})", value.kind)
 
 
-def _negate(values: Sequence[Value], _: Place) -> Value:
+def _negate(values: Sequence[Value], _: ExpressionContext) -> Value:
     return _negated(number(values[0]))
 
 
-def _abs(values: Sequence[Value], _: Place) -> Value:
+def _abs(values: Sequence[Value], _: ExpressionContext) -> Value:
     value = number(values[0])
     if is_integral(value.kind):
         return Value(let("x", long(value), _size), BIGINT)
@@ -118,7 +118,7 @@ def _places(values: Sequence[Value]) -> int:
         return 0
 
 
-def _round(values: Sequence[Value], _: Place) -> Value:
+def _round(values: Sequence[Value], _: ExpressionContext) -> Value:
     value, places = number(values[0]), _places(values)
     if is_integral(value.kind):
         whole = f"round(CAST({value.sql} AS DECIMAL(19, 0)), {min(places, 0)})"
@@ -128,7 +128,7 @@ def _round(values: Sequence[Value], _: Place) -> Value:
     return Value(f"round({double(value).sql}, {places})", DOUBLE)
 
 
-def _trunc(values: Sequence[Value], _: Place) -> Value:
+def _trunc(values: Sequence[Value], _: ExpressionContext) -> Value:
     value, places = number(values[0]), _places(values)
 
     def cut(x: Value) -> str:
@@ -151,30 +151,30 @@ def _trunc(values: Sequence[Value], _: Place) -> Value:
 def _positive(called: str) -> Build:
     """A function of doubles that are not negative; Spark would give NaN."""
 
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         sql = let("x", double(values[0]), lambda x: f"{called}(IF({x.sql} >= 0, {x.sql}, NULL))")
         return Value(sql, DOUBLE)
 
     return build
 
 
-def _log(values: Sequence[Value], _: Place) -> Value:
+def _log(values: Sequence[Value], _: ExpressionContext) -> Value:
     value, base = double(values[0]), double(values[1])
     return Value(f"try_divide(ln({value.sql}), ln({base.sql}))", DOUBLE)
 
 
-def _square(values: Sequence[Value], place: Place) -> Value:
+def _square(values: Sequence[Value], place: ExpressionContext) -> Value:
     (value,) = _operands(values)
     if isinstance(value.kind, Decimal):
         return place.typed(let("x", value, lambda x: f"try_multiply({x.sql}, {x.sql})"))
     return Value(let("x", value, lambda x: f"try_multiply({x.sql}, {x.sql})"), value.kind)
 
 
-def _reciprocal(values: Sequence[Value], _: Place) -> Value:
+def _reciprocal(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"try_divide(1.0D, {double(values[0]).sql})", DOUBLE)
 
 
-def _sign(values: Sequence[Value], _: Place) -> Value:
+def _sign(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"TRY_CAST(sign({double(values[0]).sql}) AS INT)", INT)
 
 

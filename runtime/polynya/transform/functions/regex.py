@@ -12,7 +12,16 @@ from typing import Final
 from polynya.model.names import literal
 from polynya.model.types import INT, STRING, Array
 from polynya.transform.functions.coerce import as_kind, text
-from polynya.transform.functions.core import Place, Value, function, item, let, null, record, said
+from polynya.transform.functions.core import (
+    ExpressionContext,
+    Value,
+    function,
+    item,
+    let,
+    null,
+    record,
+    said,
+)
 
 #: An escaped character, a class of characters, a quotation, a named group, a group.
 _TOKEN: Final = re.compile(
@@ -28,7 +37,7 @@ def groups_of(pattern: str) -> list[str | None]:
     return [one[1] for one in found if one[1] is not None or one[2] is not None]
 
 
-def _pattern(value: Value, place: Place) -> str | None:
+def _pattern(value: Value, place: ExpressionContext) -> str | None:
     """The pattern as SQL, None where it is none."""
     pattern = value.constant or ""
     count = len(groups_of(pattern))
@@ -40,7 +49,7 @@ def _pattern(value: Value, place: Place) -> str | None:
     return sql if place.works(f"regexp_extract('', {asked}, {count})") else None
 
 
-def _regex(values: Sequence[Value], place: Place) -> Value:
+def _regex(values: Sequence[Value], place: ExpressionContext) -> Value:
     pattern = _pattern(values[1], place)
     if pattern is None:
         return null(Array(STRING))
@@ -61,7 +70,7 @@ def _regex(values: Sequence[Value], place: Place) -> Value:
     return Value(let("x", text(values[0]), matches), Array(STRING))
 
 
-def _position(values: Sequence[Value], place: Place) -> Value:
+def _position(values: Sequence[Value], place: ExpressionContext) -> Value:
     pattern = _pattern(values[1], place)
     if pattern is None:
         return null(INT)
@@ -78,7 +87,7 @@ def _position(values: Sequence[Value], place: Place) -> Value:
     return Value(let("s", start, from_there), INT)
 
 
-def _named_groups(values: Sequence[Value], place: Place) -> Value:
+def _named_groups(values: Sequence[Value], place: ExpressionContext) -> Value:
     pattern = _pattern(values[1], place)
     groups = {name: at + 1 for at, name in enumerate(groups_of(values[1].constant or "")) if name}
     everything, drop = said(values, 2), said(values, 3)
@@ -114,7 +123,7 @@ def _named_groups(values: Sequence[Value], place: Place) -> Value:
     return Value(let("x", subject, first), kind)
 
 
-def _replace(values: Sequence[Value], place: Place) -> Value:
+def _replace(values: Sequence[Value], place: ExpressionContext) -> Value:
     pattern = _pattern(values[1], place)
     if pattern is None:
         return null()

@@ -17,7 +17,15 @@ from typing import Final, TypeAlias
 from polynya.model.names import literal
 from polynya.model.types import BOOLEAN, DOUBLE, INT, STRING, Array, Struct
 from polynya.transform.functions.coerce import text
-from polynya.transform.functions.core import Build, Place, Value, function, item, let, null
+from polynya.transform.functions.core import (
+    Build,
+    ExpressionContext,
+    Value,
+    function,
+    item,
+    let,
+    null,
+)
 
 #: x and y of the first end, x and y of the second.
 Edge: TypeAlias = tuple[float, float, float, float]
@@ -58,7 +66,7 @@ def _between(points: Sequence[tuple[float, float]]) -> Iterator[Edge]:
 def _judged(judge: Callable[[str, str], str]) -> Build:
     """A function of whether a point is inside of an area, and whether it is on its edge."""
 
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         area, point = values[0], text(values[1])
         if area.constant is None:
             edges = let("g", text(area), _edges_in_rows)

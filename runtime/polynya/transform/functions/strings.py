@@ -9,8 +9,8 @@ from polynya.model.types import INT, STRING, Array
 from polynya.transform.functions.coerce import array, double, each, is_number, long, text
 from polynya.transform.functions.core import (
     Build,
-    Part,
-    Place,
+    ExpressionContext,
+    PatternPart,
     Value,
     function,
     item,
@@ -29,25 +29,25 @@ _SPACE = r"' \t\n\r\u000b\u000c'"
 def _plain(called: str) -> Build:
     """A function of Spark that takes one text."""
 
-    def build(values: Sequence[Value], _: Place) -> Value:
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
         return Value(f"{called}({text(values[0]).sql})", STRING)
 
     return build
 
 
-def _length(values: Sequence[Value], _: Place) -> Value:
+def _length(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"char_length({text(values[0]).sql})", INT)
 
 
-def _trim(values: Sequence[Value], _: Place) -> Value:
+def _trim(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"btrim({text(values[0]).sql}, {_SPACE})", STRING)
 
 
-def _trim_chars(values: Sequence[Value], _: Place) -> Value:
+def _trim_chars(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(f"btrim({text(values[0]).sql}, {text(values[1]).sql})", STRING)
 
 
-def _substring(values: Sequence[Value], _: Place) -> Value:
+def _substring(values: Sequence[Value], _: ExpressionContext) -> Value:
     start = long(values[1])
     end = long(values[2]) if len(values) > 2 else Value("-1L", start.kind)
 
@@ -63,7 +63,7 @@ def _substring(values: Sequence[Value], _: Place) -> Value:
     return Value(_bound(text(values[0]), start, end, cut), STRING)
 
 
-def _bytes_substring(values: Sequence[Value], _: Place) -> Value:
+def _bytes_substring(values: Sequence[Value], _: ExpressionContext) -> Value:
     raw = f"encode({text(values[0]).sql}, 'UTF-8')"
     start, end = long(values[1]), long(values[2])
 
@@ -91,7 +91,7 @@ def _bound(
     )
 
 
-def _split(values: Sequence[Value], _: Place) -> Value:
+def _split(values: Sequence[Value], _: ExpressionContext) -> Value:
     part = item("p", STRING).sql
     parts = split_at(text(values[0]), values[1].constant or "")
     return Value(f"filter({parts}, {part} -> {part} <> '')", Array(STRING))
@@ -104,7 +104,7 @@ def split_at(value: Value, delimiter: str) -> str:
     return f"split({value.sql}, {literal(exact)})"
 
 
-def _split_to_record(values: Sequence[Value], _: Place) -> Value:
+def _split_to_record(values: Sequence[Value], _: ExpressionContext) -> Value:
     names = names_of(values[1])
     drop = said(values, 3)
 
@@ -124,7 +124,7 @@ def _split_to_record(values: Sequence[Value], _: Place) -> Value:
     return Value(let("r", parts, filled), record({name: null() for name in names}).kind)
 
 
-def _strip_margin(values: Sequence[Value], _: Place) -> Value:
+def _strip_margin(values: Sequence[Value], _: ExpressionContext) -> Value:
     margin = values[1].constant or ""
     if len(margin) != 1:
         return null()
@@ -133,7 +133,7 @@ def _strip_margin(values: Sequence[Value], _: Place) -> Value:
     return Value(f"regexp_replace({text(values[0]).sql}, {pattern}, '')", STRING)
 
 
-def _strip_prefix(values: Sequence[Value], _: Place) -> Value:
+def _strip_prefix(values: Sequence[Value], _: ExpressionContext) -> Value:
     def cut(x: Value, p: Value) -> str:
         return (
             f"IF(startswith({x.sql}, {p.sql}), substr({x.sql}, char_length({p.sql}) + 1), {x.sql})"
@@ -143,7 +143,7 @@ def _strip_prefix(values: Sequence[Value], _: Place) -> Value:
     return Value(let("x", whole, lambda x: let("p", prefix, lambda p: cut(x, p))), STRING)
 
 
-def _strip_suffix(values: Sequence[Value], _: Place) -> Value:
+def _strip_suffix(values: Sequence[Value], _: ExpressionContext) -> Value:
     def cut(x: Value, s: Value) -> str:
         rest = f"substr({x.sql}, 1, char_length({x.sql}) - char_length({s.sql}))"
         return f"IF(endswith({x.sql}, {s.sql}), {rest}, {x.sql})"
@@ -152,7 +152,7 @@ def _strip_suffix(values: Sequence[Value], _: Place) -> Value:
     return Value(let("x", whole, lambda x: let("s", suffix, lambda s: cut(x, s))), STRING)
 
 
-def _translate(values: Sequence[Value], _: Place) -> Value:
+def _translate(values: Sequence[Value], _: ExpressionContext) -> Value:
     given, keep, empty = values[0], said(values, 2), said(values, 3)
     pairs = [line.partition(",") for line in (values[1].constant or "").splitlines()]
     numeric = is_number(given.kind)
@@ -171,14 +171,16 @@ def _translate(values: Sequence[Value], _: Place) -> Value:
     return Value(let("x", given, chosen), STRING)
 
 
-def _string_format(values: Sequence[Value], place: Place) -> Value:
+def _string_format(values: Sequence[Value], place: ExpressionContext) -> Value:
     parts = message_parts(values[0].constant or "")
     if parts is None:
         return null()
     return _formatted(parts, values[1:], place)
 
 
-def _formatted(parts: Sequence[Part], inputs: Sequence[Value], place: Place) -> Value:
+def _formatted(
+    parts: Sequence[PatternPart], inputs: Sequence[Value], place: ExpressionContext
+) -> Value:
     texts = []
     for part in parts:
         if part.index is None:
@@ -196,7 +198,7 @@ def _formatted(parts: Sequence[Part], inputs: Sequence[Value], place: Place) -> 
     return Value(f"concat({', '.join(texts)})" if texts else "''", STRING)
 
 
-def _join_arrays(values: Sequence[Value], place: Place) -> Value:
+def _join_arrays(values: Sequence[Value], place: ExpressionContext) -> Value:
     parts = message_parts(values[0].constant or "")
     if parts is None or any(
         part.index is not None and part.index >= len(values) - 1 for part in parts
@@ -212,7 +214,7 @@ def _join_arrays(values: Sequence[Value], place: Place) -> Value:
     return Value(f"transform({zipped}, {row} -> {line.sql})", Array(STRING))
 
 
-def _uuid(values: Sequence[Value], place: Place) -> Value:
+def _uuid(values: Sequence[Value], place: ExpressionContext) -> Value:
     seeds = [place.row, *(f"coalesce({text(one).sql}, '')" for one in values)]
     variable = Value(f"sha1(concat_ws('|', {', '.join(seeds)}))", STRING)
 
