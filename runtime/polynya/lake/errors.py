@@ -235,7 +235,7 @@ def of_change(table: str, error: Py4JJavaError) -> PolynyaError:
 
 def first_line(error: Py4JJavaError) -> str:
     """Java's message; there a catalog in a database only says that something failed."""
-    said = error.java_exception
-    while str(said.getClass().getSimpleName()).startswith("UncheckedSQL") and said.getCause():
-        said = said.getCause()
-    return str(said.getMessage()).split("\n")[0]
+    cause = error.java_exception
+    while str(cause.getClass().getSimpleName()).startswith("UncheckedSQL") and cause.getCause():
+        cause = cause.getCause()
+    return str(cause.getMessage()).split("\n")[0]

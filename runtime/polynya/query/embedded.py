@@ -169,7 +169,9 @@ def live_view(
     text = definitions(dataset, narrow, quote_path(_SCHEMA, stored))[view]
     try:
         sql = duckdb_sql(translated(view, text, narrow).sql, stored, stored)
-        names = {one.name for one in sqlglot.parse_one(sql, read="duckdb").find_all(exp.Column)}
+        names = {
+            column.name for column in sqlglot.parse_one(sql, read="duckdb").find_all(exp.Column)
+        }
     except SqlglotError as error:
         raise NotEmbeddedError(f"no translation of the view {view}") from error
     # The columns of the table that the text names, and those that tell its ties.
@@ -288,7 +290,7 @@ class TableRows:
             if _loses_nulls(column.field_type):
                 raise NotEmbeddedError(f"PyIceberg reads NULL in {column.name} as empty")
         tasks = self._tasks(partitions)
-        refuse_large(_rows(tasks), sum(one.file.file_size_in_bytes for one in tasks), limits)
+        refuse_large(_rows(tasks), sum(task.file.file_size_in_bytes for task in tasks), limits)
         scan = ArrowScan(
             self._table.metadata,
             self._table.io,
@@ -352,7 +354,7 @@ def _rows(tasks: Iterable[FileScanTask]) -> int:
 
 def _within(partitions: Collection[Partition]) -> Any:
     # PyIceberg's own annotations hide the positional form of its expressions.
-    names = [str(one) for one in partitions]
+    names = [str(partition) for partition in partitions]
     if len(names) == 1:
         return EqualTo(term=h.PARTITION, value=names[0])
     return In(term=h.PARTITION, values=names)  # type: ignore[call-arg]
@@ -441,8 +443,8 @@ def _relation(asked: _Asked) -> Relation:
 def _load(database: EmbeddedDatabase, views: list[_Asked], limits: StatementLimits) -> None:
     """Load what the views read, each table once, and make the views."""
     tables: dict[str, list[_Asked]] = {}
-    for one in views:
-        tables.setdefault(one.live.dataset.relations.internal, []).append(one)
+    for view in views:
+        tables.setdefault(view.live.dataset.relations.internal, []).append(view)
     rows, size = 0, 0
     for number, asked in enumerate(tables.values()):
         stored = _load_table(database, asked, f"s{number}", limits)
@@ -458,8 +460,8 @@ def _load_table(
     first = asked[0].live
     source = TableRows(first.table)
     made = [
-        live_view(one.live.dataset, one.live.shape, one.live.view, used=one.used, stored=place)
-        for one in asked
+        live_view(view.live.dataset, view.live.shape, view.live.view, used=view.used, stored=place)
+        for view in asked
     ]
     pending = any(view.folds for view in made) and source.pending() > 0
     if pending:
@@ -494,4 +496,4 @@ def _partitions(
 
 
 def _schema(query: Query) -> pa.Schema:
-    return pa.schema([pa.field(one.name, arrow_type(one.type)) for one in query.columns])
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in query.columns])

@@ -112,12 +112,14 @@ class Scope:
         parts = [part.name for part in column.parts]
         if len(parts) > 2 or not all(isinstance(part, exp.Identifier) for part in column.parts):
             raise NotEmbeddedError(f"the name {column.sql(dialect='spark')}")
-        sources = [one for one in self.sources if len(parts) == 1 or same(one.name, parts[0])]
+        sources = [
+            source for source in self.sources if len(parts) == 1 or same(source.name, parts[0])
+        ]
         found = [
-            (source, one)
+            (source, column)
             for source in sources
-            for one in source.relation.columns
-            if same(one.name, parts[-1])
+            for column in source.relation.columns
+            if same(column.name, parts[-1])
         ]
         if len(found) != 1:
             many = "more than one column" if found else "no column"
@@ -234,13 +236,13 @@ def call(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue:
     made = _CALLS.get(name)
     value = None if made is None else made(name, arguments)
     if value is None:
-        types = ", ".join(str(one.type or "?") for one in arguments)
+        types = ", ".join(str(argument.type or "?") for argument in arguments)
         raise NotEmbeddedError(f"the function {name}({types})")
     return value
 
 
 def _first_known(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    types = {one.type for one in arguments}
+    types = {argument.type for argument in arguments}
     if len(types) != 1 or None in types or (name != "coalesce" and len(arguments) != 2):
         return None
     return EmbeddedValue(f"coalesce({_listed(arguments)})", arguments[0].type)
@@ -257,22 +259,22 @@ def _null_where_equal(name: str, arguments: Sequence[EmbeddedValue]) -> Embedded
 
 def _concat(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     del name
-    if not arguments or {one.type for one in arguments} != {STRING}:
+    if not arguments or {argument.type for argument in arguments} != {STRING}:
         return None
     # DuckDB's own `concat` leaves NULLs out.
-    return EmbeddedValue(f"({' || '.join(one.sql for one in arguments)})", STRING)
+    return EmbeddedValue(f"({' || '.join(argument.sql for argument in arguments)})", STRING)
 
 
 def _length(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     del name
-    if [one.type for one in arguments] != [STRING]:
+    if [argument.type for argument in arguments] != [STRING]:
         return None
     return EmbeddedValue(f"CAST(length({arguments[0].sql}) AS INTEGER)", INT)
 
 
 def _letters(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     """Java and DuckDB have the letters of ASCII in common; any other one is an error."""
-    if [one.type for one in arguments] != [STRING]:
+    if [argument.type for argument in arguments] != [STRING]:
         return None
     text, function = arguments[0].sql, {"lcase": "lower", "ucase": "upper"}.get(name, name)
     only_ascii = f"length({text}) = strlen({text})"
@@ -284,7 +286,7 @@ def _letters(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | N
 
 
 def _part_of_day(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    if [one.type for one in arguments] != [DATE]:
+    if [argument.type for argument in arguments] != [DATE]:
         return None
     part = "day" if name == "dayofmonth" else name
     return EmbeddedValue(f"CAST({part}({arguments[0].sql}) AS INTEGER)", INT)
@@ -298,7 +300,7 @@ def _day(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
 
 
 def _listed(arguments: Sequence[EmbeddedValue]) -> str:
-    return ", ".join(one.sql for one in arguments)
+    return ", ".join(argument.sql for argument in arguments)
 
 
 _CALLS: Final[Mapping[str, Callable[[str, Sequence[EmbeddedValue]], EmbeddedValue | None]]] = {
@@ -400,8 +402,12 @@ class Expressions:
 
     def _in(self, node: exp.In) -> EmbeddedValue:
         only(node, "this", "expressions")
-        found = [self._comparison(node.this, one, "=").sql for one in node.expressions]
-        if not found or not all(isinstance(_bare(one), exp.Literal) for one in node.expressions):
+        found = [
+            self._comparison(node.this, expression, "=").sql for expression in node.expressions
+        ]
+        if not found or not all(
+            isinstance(_bare(expression), exp.Literal) for expression in node.expressions
+        ):
             raise NotEmbeddedError("IN with something else than literals")
         return EmbeddedValue(f"({' OR '.join(found)})", BOOLEAN)
 
@@ -421,8 +427,8 @@ class Expressions:
 
     def _case(self, node: exp.Case) -> EmbeddedValue:
         only(node, "ifs", "default")
-        branches = [(self.condition(one.this), self.value(one.args["true"]))
-                    for one in node.args["ifs"]]  # fmt: skip
+        branches = [(self.condition(branch.this), self.value(branch.args["true"]))
+                    for branch in node.args["ifs"]]  # fmt: skip
         default = node.args.get("default")
         last = _NULL if default is None else self.value(default)
         result = one_type([*(value for _, value in branches), last])
@@ -439,7 +445,7 @@ class Expressions:
     def _call(self, node: exp.Anonymous) -> EmbeddedValue:
         if isinstance(node.this, exp.Identifier):
             raise NotEmbeddedError(f"the function {node.name}")
-        arguments = [self.value(one) for one in node.expressions]
+        arguments = [self.value(expression) for expression in node.expressions]
         return call(node.name.lower(), arguments)
 
     def _cast(self, node: exp.Cast | exp.TryCast) -> EmbeddedValue:
@@ -550,7 +556,7 @@ class Grouped(Expressions):
         """An expression. Raises NotEmbeddedError."""
         if is_aggregate(node):
             return self._aggregate(node)
-        if not any(is_aggregate(one) for one in node.walk()):
+        if not any(is_aggregate(part) for part in node.walk()):
             row = self._rows.value(node)
             if row.sql in self._groups or not any(node.find_all(exp.Column)):
                 return row

@@ -64,16 +64,18 @@ def _with(tree: exp.Expr, names: Names) -> Names:
     if clause is None:
         return names
     only(clause, "expressions")
-    for one in clause.expressions:
-        only(one, "this", "alias")
-        only(one.args["alias"], "this")
-        relation = _nested(one.this, names)
-        names = replace(names, named={one.alias: relation, **_without(names, one.alias)})
+    for expression in clause.expressions:
+        only(expression, "this", "alias")
+        only(expression.args["alias"], "this")
+        relation = _nested(expression.this, names)
+        names = replace(
+            names, named={expression.alias: relation, **_without(names, expression.alias)}
+        )
     return names
 
 
 def _without(names: Names, name: str) -> dict[str, Relation]:
-    return {one: relation for one, relation in names.named.items() if not same(one, name)}
+    return {other: relation for other, relation in names.named.items() if not same(other, name)}
 
 
 def _nested(tree: exp.Expr, names: Names) -> Relation:
@@ -86,7 +88,9 @@ def _select(tree: exp.Select, names: Names) -> Query:
     text, scope = sources(tree, names, lambda inner: _nested(inner, names))
     groups = _groups(tree, scope)
     rows: Expressions = Expressions(scope) if groups is None else Grouped(scope, frozenset(groups))
-    values = [value for one in tree.expressions for value in _selected(one, rows, scope)]
+    values = [
+        value for expression in tree.expressions for value in _selected(expression, rows, scope)
+    ]
     if not values:
         raise NotEmbeddedError("a query without columns")
     distinct = tree.args.get("distinct")
@@ -114,7 +118,7 @@ def _union(tree: exp.Union, names: Names) -> Query:
     types = [[column.type for column in part.columns] for part in parts]
     if types[0] != types[1]:
         raise NotEmbeddedError("UNION of different types")
-    values = [EmbeddedValue(one.sql, one.type, one.name) for one in parts[0].columns]
+    values = [EmbeddedValue(column.sql, column.type, column.name) for column in parts[0].columns]
     if tree.args.get("distinct"):
         _check_keys(values)
     word = "UNION" if tree.args.get("distinct") else "UNION ALL"
@@ -140,7 +144,7 @@ def _all_columns(node: exp.Expr, scope: Scope) -> list[EmbeddedValue]:
         return [value for source in scope.sources for value in source.columns()]
     only(node.this)
     only(node, "this", "table")
-    found = [one for one in scope.sources if same(one.name, node.text("table"))]
+    found = [source for source in scope.sources if same(source.name, node.text("table"))]
     if len(found) != 1:
         raise NotEmbeddedError(f"the relation {node.text('table')}")
     return found[0].columns()
@@ -154,8 +158,8 @@ def _groups(tree: exp.Select, scope: Scope) -> list[str] | None:
     """What a query groups by, nothing for one group of all; None where rows stay rows."""
     clause, rows = tree.args.get("group"), Expressions(scope)
     if clause is None:
-        found = (one for item in tree.expressions for one in item.walk())
-        return [] if any(is_aggregate(one) for one in found) else None
+        found = (part for item in tree.expressions for part in item.walk())
+        return [] if any(is_aggregate(part) for part in found) else None
     only(clause, "expressions")
     groups = []
     for node in clause.expressions:
@@ -173,7 +177,7 @@ def _group(node: exp.Expr, tree: exp.Select, scope: Scope) -> exp.Expr:
     selected = tree.expressions
     if isinstance(node, exp.Literal) and not node.is_string:
         number = int(node.this) if node.this.isdigit() else 0
-        if not 1 <= number <= len(selected) or any(one.is_star for one in selected):
+        if not 1 <= number <= len(selected) or any(column.is_star for column in selected):
             raise NotEmbeddedError(f"GROUP BY {node.this}")
         return _unnamed(selected[number - 1])
     if not isinstance(node, exp.Column) or len(node.parts) > 1:
@@ -181,7 +185,11 @@ def _group(node: exp.Expr, tree: exp.Select, scope: Scope) -> exp.Expr:
     columns = [column.name for source in scope.sources for column in source.relation.columns]
     if any(same(name, node.name) for name in columns):
         return node
-    named = [one for one in selected if isinstance(one, exp.Alias) and same(one.alias, node.name)]
+    named = [
+        column
+        for column in selected
+        if isinstance(column, exp.Alias) and same(column.alias, node.name)
+    ]
     if len(named) != 1:
         raise NotEmbeddedError(f"GROUP BY {node.name}")
     return _unnamed(named[0])
@@ -190,10 +198,12 @@ def _group(node: exp.Expr, tree: exp.Select, scope: Scope) -> exp.Expr:
 def _check_names(having: exp.Expr, tree: exp.Select) -> None:
     """HAVING may mean a column of the result where that has the name of another one."""
     renamed = [
-        one.alias
-        for one in tree.expressions
-        if isinstance(one, exp.Alias)
-        and not (isinstance(one.this, exp.Column) and same(one.this.name, one.alias))
+        expression.alias
+        for expression in tree.expressions
+        if isinstance(expression, exp.Alias)
+        and not (
+            isinstance(expression.this, exp.Column) and same(expression.this.name, expression.alias)
+        )
     ]
     for column in having.find_all(exp.Column):
         if any(same(name, column.name) for name in renamed):
@@ -212,14 +222,16 @@ def _ordered(tree: exp.Expr, values: Sequence[EmbeddedValue], rows: Expressions 
         return ""
     only(clause, "expressions")
     items = []
-    for one in clause.expressions:
-        only(one, "this", "desc", "nulls_first")
-        sql, value = _order(one.this, values, rows)
+    for expression in clause.expressions:
+        only(expression, "this", "desc", "nulls_first")
+        sql, value = _order(expression.this, values, rows)
         # Of doubles DuckDB puts -0.0 before 0.0, which are one and the same for Spark.
         if value.type != BOOLEAN and not is_ordered(value.known):
             raise NotEmbeddedError(f"ORDER BY a value of type {value.type}")
-        way = "DESC" if one.args.get("desc") else "ASC"
-        items.append(f"{sql} {way} NULLS {'FIRST' if one.args.get('nulls_first') else 'LAST'}")
+        way = "DESC" if expression.args.get("desc") else "ASC"
+        items.append(
+            f"{sql} {way} NULLS {'FIRST' if expression.args.get('nulls_first') else 'LAST'}"
+        )
     return f" ORDER BY {', '.join(items)}"
 
 
@@ -241,7 +253,7 @@ def _order(
         raise NotEmbeddedError("ORDER BY something else than a column of the result")
     for column in node.find_all(exp.Column):
         # A name in an expression may be that of a column of the result, or of what is behind it.
-        if len(column.parts) == 1 and any(same(one.name or "", column.name) for one in values):
+        if len(column.parts) == 1 and any(same(value.name or "", column.name) for value in values):
             raise NotEmbeddedError("ORDER BY an expression of columns of the result")
     value = rows.value(node)
     if value.constant:

@@ -57,7 +57,7 @@ def sources(
         if word is None or condition is None or not _has_equality(condition):
             raise NotEmbeddedError("a join that is not on equal values")
         more, source = _source(join.this, names, nested)
-        if any(same(source.name, one.name) for one in scope.sources):
+        if any(same(source.name, other.name) for other in scope.sources):
             raise NotEmbeddedError(f"two relations of the name {source.name}")
         scope = Scope((*scope.sources, source))
         text += f" {word} {more} ON {Expressions(scope).condition(condition)}"
@@ -89,4 +89,4 @@ def _has_equality(condition: exp.Expr) -> bool:
     if isinstance(condition, exp.And):
         return _has_equality(condition.this) or _has_equality(condition.expression)
     sides = (condition.args.get("this"), condition.args.get("expression"))
-    return isinstance(condition, exp.EQ) and all(isinstance(one, exp.Column) for one in sides)
+    return isinstance(condition, exp.EQ) and all(isinstance(side, exp.Column) for side in sides)

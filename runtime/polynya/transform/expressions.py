@@ -102,7 +102,9 @@ def expression_over(
 
 def has_all(text: str, columns: Mapping[str, DataType]) -> bool:
     """Whether rows of these columns have every column and field that an expression reads."""
-    paths = ([part.name for part in one.parts] for one in parse(text, None).find_all(exp.Column))
+    paths = (
+        [part.name for part in column.parts] for column in parse(text, None).find_all(exp.Column)
+    )
     return all(_is_there(path, columns) for path in paths)
 
 
@@ -133,9 +135,9 @@ def tells_place(text: str) -> bool:
     Raises ConfigError like the check.
     """
     called = (
-        own_function(one) for one in parse(text, None).walk() if isinstance(one, exp.Anonymous)
+        own_function(node) for node in parse(text, None).walk() if isinstance(node, exp.Anonymous)
     )
-    return any(one is not None and one.by_place for one in called)
+    return any(function is not None and function.by_place for function in called)
 
 
 @lru_cache(maxsize=1024)
@@ -261,6 +263,8 @@ def choice_of(text: str) -> TextCondition | None:
         return None
     if not isinstance(column, exp.Column) or len(column.parts) != 1:
         return None
-    if not values or not all(isinstance(one, exp.Literal) and one.is_string for one in values):
+    if not values or not all(
+        isinstance(value, exp.Literal) and value.is_string for value in values
+    ):
         return None
-    return TextCondition(column.name, frozenset(str(one.this) for one in values))
+    return TextCondition(column.name, frozenset(str(value.this) for value in values))

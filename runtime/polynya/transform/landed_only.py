@@ -13,9 +13,9 @@ from polynya.transform.named_columns import named_columns
 
 def landed_only(dataset: ResolvedDataset) -> str | None:
     """The use of such a fact, in words; None when the settings use none."""
-    for one in named_columns(dataset):
-        if one.column == LANDED_AT:
-            return f"`{one.setting}` uses the time of landing"
+    for column in named_columns(dataset):
+        if column.column == LANDED_AT:
+            return f"`{column.setting}` uses the time of landing"
     for text in _expressions(dataset):
         if tells_place(flattened(text).text):
             return f"`{text}` depends on where a record has landed"
@@ -23,7 +23,7 @@ def landed_only(dataset: ResolvedDataset) -> str | None:
 
 
 def _expressions(dataset: ResolvedDataset) -> Iterator[str]:
-    yield from (one.expression for one in dataset.mapping.columns or ())
+    yield from (column.expression for column in dataset.mapping.columns or ())
     events = dataset.events
     for text in (dataset.mapping.where, events.apply_as_deletes, events.apply_as_truncates):
         if text is not None:

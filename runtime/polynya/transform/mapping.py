@@ -137,7 +137,7 @@ def _chain(tokens: Sequence[Token], first: int) -> _Chain | None:
 
 
 def _is_pair(tokens: Sequence[Token], index: int) -> bool:
-    kinds = [one.token_type for one in tokens[index : index + 2]]
+    kinds = [token.token_type for token in tokens[index : index + 2]]
     return kinds == [TokenType.L_BRACKET, TokenType.R_BRACKET]
 
 
@@ -156,7 +156,7 @@ def _place(
     Raises ConfigError for the number of what is no element.
     """
     depth = len(chain.path.steps)
-    before = [one.text.lower() for one in tokens[max(first - 2, 0) : first]]
+    before = [token.text.lower() for token in tokens[max(first - 2, 0) : first]]
     if before != [_CALL, "("]:
         names = "".join(f".{quote(name)}" for name in chain.names)
         return first, chain.last, quote(element_column(depth)) + names
@@ -189,15 +189,18 @@ class Mapped:
     def texts(self) -> list[Flat]:
         """All that is computed."""
         conditions = (self.where, self.truncates, self.deletes)
-        return [*self.columns.values(), *(one for one in conditions if one is not None)]
+        return [
+            *self.columns.values(),
+            *(condition for condition in conditions if condition is not None),
+        ]
 
 
 def mapped(dataset: ResolvedDataset) -> Mapped:
     """What the mapping of a dataset computes. Raises ConfigError as its check does."""
     mapping, events = dataset.mapping, dataset.events
     columns = {
-        one.name: flattened(one.expression, f"{dataset.name}, column {one.name}")
-        for one in mapping.columns
+        column.name: flattened(column.expression, f"{dataset.name}, column {column.name}")
+        for column in mapping.columns
     }
     where, truncates, deletes = (
         None if text is None else flattened(text, dataset.name)

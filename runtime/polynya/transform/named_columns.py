@@ -63,8 +63,8 @@ def named_columns(dataset: ResolvedDataset, *, of_load: bool = False) -> list[Na
     named = list(_named(dataset))
     if not of_load:
         return named
-    later = {one.column for one in named if one.setting in _OF_EVENTS}
-    return [one for one in named if one.column not in later]
+    later = {column.column for column in named if column.setting in _OF_EVENTS}
+    return [column for column in named if column.column not in later]
 
 
 def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
@@ -91,8 +91,8 @@ def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
         "track_history_columns": kept.track_history_columns,
         "track_history_except": kept.track_history_except,
         "retention": () if kept.retention is None else (kept.retention.column,),
-        "partition_by": tuple(one.column for one in dataset.layout.partition_by),
-        "sort_by": tuple(column for one in dataset.layout.sort_by for column in one.columns),
+        "partition_by": tuple(term.column for term in dataset.layout.partition_by),
+        "sort_by": tuple(column for term in dataset.layout.sort_by for column in term.columns),
     }
     for setting, columns in lists.items():
         for column in columns:
@@ -104,7 +104,7 @@ def _of_columns(dataset: ResolvedDataset) -> Collection[str]:
     listed = dataset.mapping.columns
     if not listed:
         return tuple(dataset.events.columns)
-    return sorted({name for one in listed for name in columns_read(one.expression)})
+    return sorted({name for column in listed for name in columns_read(column.expression)})
 
 
 def _read_by(expression: str | None) -> list[str]:
@@ -127,13 +127,15 @@ def unknown_columns(
     met.
     """
     found = []
-    for one in named_columns(dataset, of_load=of_load):
-        if one.column in met or one.column in accepted:
+    for column in named_columns(dataset, of_load=of_load):
+        if column.column in met or column.column in accepted:
             continue
-        meant = _similar(dataset, one, met, _ALIKE)
-        if meant is None and _may_lack(dataset, one):
+        meant = _similar(dataset, column, met, _ALIKE)
+        if meant is None and _may_lack(dataset, column):
             continue
-        found.append(UnknownColumn(one.setting, one.column, meant, _stops(dataset, one, met)))
+        found.append(
+            UnknownColumn(column.setting, column.column, meant, _stops(dataset, column, met))
+        )
     return found
 
 
@@ -146,21 +148,21 @@ def _similar(
     return next(iter(get_close_matches(one.column[:100], there, n=1, cutoff=likeness)), None)
 
 
-def _stops(dataset: ResolvedDataset, one: NamedColumn, met: Collection[str]) -> bool:
+def _stops(dataset: ResolvedDataset, column: NamedColumn, met: Collection[str]) -> bool:
     awaited = rules_of(dataset.landing.format).awaits_columns
-    if awaited and _similar(dataset, one, met, _TYPING_ERROR) is None:
+    if awaited and _similar(dataset, column, met, _TYPING_ERROR) is None:
         return False
-    return not _is_inherited(dataset, one) and one.column not in dataset.events.optional
+    return not _is_inherited(dataset, column) and column.column not in dataset.events.optional
 
 
-def _is_inherited(dataset: ResolvedDataset, one: NamedColumn) -> bool:
+def _is_inherited(dataset: ResolvedDataset, column: NamedColumn) -> bool:
     """Whether a name is one of many datasets."""
-    if one.setting not in dataset.inherited:
+    if column.setting not in dataset.inherited:
         return False
-    return one.setting not in _DECIDING or rules_of(dataset.landing.format).finds_tables
+    return column.setting not in _DECIDING or rules_of(dataset.landing.format).finds_tables
 
 
-def _may_lack(dataset: ResolvedDataset, one: NamedColumn) -> bool:
+def _may_lack(dataset: ResolvedDataset, column: NamedColumn) -> bool:
     """Whether good records may all lack a column: a truncate has no data."""
-    truncates = dataset.events.apply_as_truncates is not None and one.setting not in _OF_EVENTS
-    return truncates or _is_inherited(dataset, one)
+    truncates = dataset.events.apply_as_truncates is not None and column.setting not in _OF_EVENTS
+    return truncates or _is_inherited(dataset, column)

@@ -207,7 +207,7 @@ def unescape(body: str) -> str:
     return _ESCAPE.sub(value, body)
 
 
-_KNOWN: Final = sorted({*ALLOWED_FUNCTIONS, *(one.written for one in FUNCTIONS.values())})
+_KNOWN: Final = sorted({*ALLOWED_FUNCTIONS, *(function.written for function in FUNCTIONS.values())})
 
 
 def is_qualified(call: exp.Anonymous) -> bool:
@@ -327,19 +327,21 @@ def rewrite(
     calls = own_calls(tree)
     while calls:
         # One question for all calls whose arguments are done.
-        ready = [one for one in calls if not any(_is_within(other, one[0]) for other, _ in calls)]
-        told = _kinds(
+        ready = [
+            call for call in calls if not any(_is_within(other, call[0]) for other, _ in calls)
+        ]
+        types = _kinds(
             [arg for call, _ in ready for arg in call.expressions], columns, place, generate
         )
         for call, own in ready:
             value = _built(
-                own, [_value(arg, told, generate) for arg in call.expressions], columns, place
+                own, [_value(arg, types, generate) for arg in call.expressions], columns, place
             )
             if len(value.sql) > _MOST_CHARACTERS:
                 raise refuse(EXPRESSION_TOO_LARGE, f"too many calls of {own.name}", where)
             _put(call, value)
         done = {id(call) for call, _ in ready}
-        calls = [one for one in calls if id(one[0]) not in done]
+        calls = [call for call in calls if id(call[0]) not in done]
 
 
 def _built(
@@ -376,17 +378,17 @@ def _kinds(
     place: ExpressionContext,
     generate: Generate,
 ) -> dict[int, DataType]:
-    told: dict[int, DataType] = {}
+    types: dict[int, DataType] = {}
     asked: dict[int, str] = {}
     for argument in arguments:
         kind = _known(argument, columns)
         if kind is None:
             asked[id(argument)] = generate(argument)
         else:
-            told[id(argument)] = kind
+            types[id(argument)] = kind
     if asked:
-        told |= dict(zip(asked, place.kinds(list(asked.values())), strict=True))
-    return told
+        types |= dict(zip(asked, place.kinds(list(asked.values())), strict=True))
+    return types
 
 
 def _known(node: exp.Expr, columns: Mapping[str, DataType]) -> DataType | None:
@@ -418,8 +420,8 @@ def _digits(text: str) -> DataType | None:
     return Decimal(max(len(whole.lstrip("0")) + scale, scale, 1), scale)
 
 
-def _value(node: exp.Expr, told: Mapping[int, DataType], generate: Generate) -> Value:
-    kind = told[id(node)]
+def _value(node: exp.Expr, types: Mapping[int, DataType], generate: Generate) -> Value:
+    kind = types[id(node)]
     if isinstance(kind, Void):
         return Value("NULL", kind)
     sql = generate(node)

@@ -41,15 +41,15 @@ def expression_errors(project: LoadedProject) -> list[ConfigError]:
     errors: dict[str, ConfigError] = {}
     for task in project.tasks:
         for settings, path in _settings(task):
-            for one in _of(settings, path):
-                where = project.where(task.name, *one.path)
+            for written in _of(settings, path):
+                where = project.where(task.name, *written.path)
                 try:
-                    validate_expression(flattened(one.text, where).text, where=where)
-                    _refuse_landing_time(task, one.text, where)
+                    validate_expression(flattened(written.text, where).text, where=where)
+                    _refuse_landing_time(task, written.text, where)
                 except ConfigError as error:
                     errors.setdefault(where, error)
         for mode, dataset in _whole(task):
-            places = [(project.where(task.name, *one.path), one) for one in dataset]
+            places = [(project.where(task.name, *written.path), written) for written in dataset]
             if any(where in errors for where, _ in places):
                 continue
             for found in (*_array_errors(places), *_capture_errors(task, mode, places)):
@@ -118,14 +118,16 @@ def _whole(task: StorageTask) -> Iterator[tuple[Mode | None, list[_Written]]]:
 
 def _of_dataset(task: StorageTask, dataset: Dataset, path: _Path) -> list[_Written]:
     own = dataset.model_fields_set
-    inherited = (one for one in _of(task.defaults, ("defaults",)) if one.path[1] not in own)
+    inherited = (
+        written for written in _of(task.defaults, ("defaults",)) if written.path[1] not in own
+    )
     return [*_of(dataset, path), *inherited]
 
 
 def _array_errors(places: list[tuple[str, _Written]]) -> Iterator[ConfigError]:
     """Yield what is wrong with `[]` in the expressions of one dataset."""
-    flat = [(where, flattened(one.text), one) for where, one in places]
-    has_list = any(one.is_column for _, _, one in flat)
+    flat = [(where, flattened(written.text), written) for where, written in places]
+    has_list = any(written.is_column for _, _, written in flat)
     if not has_list:
         yield from (
             NO_LIST_OF_COLUMNS(where=where, path=one.paths[0])
@@ -146,8 +148,8 @@ def _capture_errors(
     rules = rules_of(task.landing.format)
     if not rules.finds_tables or mode == "append_only":
         return
-    for where, one in places:
-        if paths := flattened(one.text).paths:
+    for where, written in places:
+        if paths := flattened(written.text).paths:
             yield MAPPING_NOT_POSSIBLE(
                 f"`{paths[0]}` makes rows of elements, but the key of format `{rules.name}` is "
                 "that of the record: all rows would have the same key",

@@ -150,8 +150,8 @@ def _not_a_condition(text: str, quotes: _Quotes) -> str | None:
     try:
         trees = parse(f"SELECT 1 FROM t WHERE ({text})", read=quotes.dialect)
     except (SqlglotError, RecursionError) as error:
-        said = str(error).splitlines()
-        return f"it cannot be read: {said[0] if said else 'nested too deep'}"
+        lines = str(error).splitlines()
+        return f"it cannot be read: {lines[0] if lines else 'nested too deep'}"
     tree = trees[0] if len(trees) == 1 else None
     parts = {name for name, value in tree.args.items() if value} if tree else set()
     if not isinstance(tree, exp.Select) or parts != {"expressions", "from_", "where"}:

@@ -205,7 +205,7 @@ def _state_after(
     totals = Counter(state.totals)
     totals.update(versions.figures.counts())
     taken = run.target.table.files(Partition.CHANGES, run.snapshot)
-    reached = [one for one in (state.applied_to, versions.applied_to) if one]
+    reached = [identifier for identifier in (state.applied_to, versions.applied_to) if identifier]
     return replace(
         state,
         horizon=purge.horizon,

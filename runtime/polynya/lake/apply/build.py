@@ -41,8 +41,8 @@ class IndexSource:
             self.file.path,
             self.file.size_bytes,
             self.file.rows,
-            tuple((one["id"], one["type"]) for one in self.keys),
-            tuple((one["id"], one["type"]) for one in self.kept),
+            tuple((key["id"], key["type"]) for key in self.keys),
+            tuple((column["id"], column["type"]) for column in self.kept),
         )
 
 
@@ -58,8 +58,8 @@ def sorted_keys(source: IndexSource, *, most_bytes: int = MOST_BYTES) -> SortedR
     if source.file.rows > MOST_ROWS:
         return "too many rows"
     read: list[pa.Array] = []
-    for one in source.keys:
-        values = _column(stored, one, most_bytes - sum(key.nbytes for key in read))
+    for column in source.keys:
+        values = _column(stored, column, most_bytes - sum(key.nbytes for key in read))
         if values is None:
             return f"its keys take more than {most_bytes:,} bytes"
         if values.null_count:
@@ -70,12 +70,12 @@ def sorted_keys(source: IndexSource, *, most_bytes: int = MOST_BYTES) -> SortedR
     while read:
         keys.append(read.pop(0).take(order))
     found = [order.cast(pa.int32())]
-    for one in source.kept:
-        values = _column(stored, one, most_bytes)
+    for column in source.kept:
+        values = _column(stored, column, most_bytes)
         if values is None:
-            return f"{one['name']} takes more than {most_bytes:,} bytes"
+            return f"{column['name']} takes more than {most_bytes:,} bytes"
         found.append(values.take(order))
-    names = [POS, *(one["name"] for one in source.kept)]
+    names = [POS, *(column["name"] for column in source.kept)]
     return SortedRows(tuple(keys), pa.RecordBatch.from_arrays(found, names))
 
 
@@ -94,7 +94,7 @@ def _column(stored: TableFile, column: Column, most_bytes: int) -> pa.Array | No
 def least_bytes(source: IndexSource) -> int:
     """What an index takes at least: all but the text in it."""
     columns = [*source.keys, *source.kept]
-    return source.file.rows * (4 + sum(_width(one["type"]) for one in columns))
+    return source.file.rows * (4 + sum(_width(column["type"]) for column in columns))
 
 
 def _width(stored: Any) -> int:

@@ -224,7 +224,7 @@ def _removed(run: ApplyRun, outcome: ApplyOutcome) -> pa.Table | None:
     if not places:
         return None
     # A version that is replaced may be a tombstone that is too old.
-    together = pa.concat_tables([one.select(PLACES.names).cast(PLACES) for one in places])
+    together = pa.concat_tables([table.select(PLACES.names).cast(PLACES) for table in places])
     return together.group_by(PLACES.names).aggregate([])
 
 
@@ -262,5 +262,7 @@ def _consumed(run: ApplyRun) -> list[DataFile]:
     partitions = [Partition.CHANGES]
     if run.fresh is not None and run.fresh.instead:
         partitions += [Partition.CURRENT, Partition.PRIOR]
-    files = [file for one in partitions for file in run.target.table.files(one, run.snapshot)]
+    files = [
+        file for partition in partitions for file in run.target.table.files(partition, run.snapshot)
+    ]
     return [*files, *(run.fresh.consumed if run.fresh is not None else ())]

@@ -291,7 +291,7 @@ def wrong_columns(shape: Shape) -> str:
     if shape.looks:
         # What later folds fill in from a version depends on it.
         pairs[h.UNSENT] = (sql.is_look("d."), sql.is_look("t."))
-    same = {name: f"{one} <=> {other}" for name, (one, other) in pairs.items()}
+    same = {name: f"{pair} <=> {other}" for name, (pair, other) in pairs.items()}
     nothing = _shows_nothing(shape)
     for name in shape.values:
         one, other = (comparable(f"{side}.{quote(name)}", shape.columns[name]) for side in "dt")

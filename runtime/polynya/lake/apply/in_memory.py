@@ -154,7 +154,7 @@ def _folded(
 ) -> Collected | str:
     """The fold, or why it takes a query."""
     shape, table = run.shape, run.target.table
-    columns = {one["name"]: one for one in table.columns()}
+    columns = {column["name"]: column for column in table.columns()}
     changes = _opened(store, pending, [columns[name] for name in (*_HEADERS, *shape.data)])
     stored = _opened(store, kept, [columns[name] for name in _stored_columns(shape)])
     deletes = table.position_deletes(run.snapshot)
@@ -190,7 +190,7 @@ def _opened(
     if not all(is_read_by(store, file.path) for file in files):
         return None
     opened = each_read(store, lambda file: stored_file(store, file.path), files)
-    if not all(one.reads(columns) for one in opened):
+    if not all(file.reads(columns) for file in opened):
         return None
     return list(zip(files, opened, strict=True))
 

@@ -88,7 +88,7 @@ class _Chains:
         events = pc.and_(follows, pc.invert(pc.fill_null(shifted(own), NO)))
         backwards = pc.and_(events, pc.less(time, shifted(time)))
         start = pc.if_else(own, column(rows, h.FROM_TIMESTAMP), time)
-        if start.null_count or any(pc.any(one).as_py() for one in (tied, late, backwards)):
+        if start.null_count or any(pc.any(mask).as_py() for mask in (tied, late, backwards)):
             return None
         index = pa.array(range(len(rows)), pa.int64())
         first = pc.fill_null_forward(pc.if_else(follows, pa.scalar(None, pa.int64()), index))
@@ -238,7 +238,7 @@ def fold_latest(
     other = pc.and_(
         found.column(h.OPERATION).is_valid(), pc.equal(deleted, found.column(IN_CURRENT))
     )
-    if time.null_count or any(pc.any(one).as_py() for one in (late, tied, backwards, other)):
+    if time.null_count or any(pc.any(mask).as_py() for mask in (late, tied, backwards, other)):
         return None
     marks = _Marks.of(events, record, follows, stored)
     written = pc.or_(marks.current, marks.deletes)
@@ -343,15 +343,15 @@ def figures(
     removed: int,
 ) -> ApplyFigures:
     """What an apply counts: `fresh` are events, `current` and `prior` versions that it writes."""
-    missing, told = pc.invert(alive), pc.and_(fresh, pa.scalar(shape.tells_operations))
+    missing, tells_operations = pc.invert(alive), pc.and_(fresh, pa.scalar(shape.tells_operations))
     conditions = {
         "events": fresh,
         "current": current,
         "prior": prior,
         "raised": raised,
-        "insert_of_existing": pc.and_(pc.and_(pc.equal(sent, "I"), alive), told),
-        "update_of_missing": pc.and_(pc.and_(pc.equal(sent, "U"), missing), told),
+        "insert_of_existing": pc.and_(pc.and_(pc.equal(sent, "I"), alive), tells_operations),
+        "update_of_missing": pc.and_(pc.and_(pc.equal(sent, "U"), missing), tells_operations),
         "delete_of_missing": pc.and_(pc.and_(deletes, missing), fresh),
     }
-    counted = {name: pc.sum(one).as_py() or 0 for name, one in conditions.items()}
+    counted = {name: pc.sum(condition).as_py() or 0 for name, condition in conditions.items()}
     return ApplyFigures.of({**counted, "removed": removed})

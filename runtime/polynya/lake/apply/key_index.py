@@ -220,21 +220,21 @@ def to_remove(
 
     All may take `limit` bytes. `free` bytes are left of a disk of `disk` bytes.
     """
-    gone = [one for one in entries if _is_abandoned(one, now)]
-    kept = [one for one in entries if not _is_abandoned(one, now)]
+    gone = [entry for entry in entries if _is_abandoned(entry, now)]
+    kept = [entry for entry in entries if not _is_abandoned(entry, now)]
     over = max(
-        sum(one.size_bytes for one in kept) + needed - limit,
-        needed + int(disk * FREE_SHARE) - free - sum(one.size_bytes for one in gone),
+        sum(entry.size_bytes for entry in kept) + needed - limit,
+        needed + int(disk * FREE_SHARE) - free - sum(entry.size_bytes for entry in gone),
     )
-    idle = [one for one in kept if now - one.used > IN_USE_SECONDS]
-    for one in sorted(idle, key=lambda one: one.used):
+    idle = [entry for entry in kept if now - entry.used > IN_USE_SECONDS]
+    for one in sorted(idle, key=lambda entry: entry.used):
         if over <= 0:
             break
         gone.append(one)
         over -= one.size_bytes
     if over > 0:
         return f"{over:,} bytes are missing for it: indexes in use, or the disk, are in the way"
-    return [one.name for one in gone]
+    return [entry.name for entry in gone]
 
 
 def _is_abandoned(entry: IndexFileEntry, now: float) -> bool:
@@ -364,7 +364,7 @@ class KeyIndexes:
             refusal = self.folder.make_room(least_bytes(source), self._now())
             found = refusal or sorted_keys(source)
             if isinstance(found, SortedRows):
-                size = sum(one.nbytes for one in (*found.keys, found.rows))
+                size = sum(key.nbytes for key in (*found.keys, found.rows))
                 refusal = self.folder.make_room(size, self._now())
                 if refusal is None:
                     write_index(self.folder.path, identity, found)

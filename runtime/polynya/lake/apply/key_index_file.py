@@ -236,7 +236,7 @@ def _batch(identity: Identity, index: SortedRows) -> pa.RecordBatch:
     names = [*(f"key{number}" for number in range(len(index.keys))), *index.rows.schema.names]
     columns = [*index.keys, *index.rows.columns]
     schema = pa.schema(
-        [pa.field(name, one.type) for name, one in zip(names, columns, strict=True)],
+        [pa.field(name, column.type) for name, column in zip(names, columns, strict=True)],
         metadata={_NAME: identity.text},
     )
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -87,7 +87,7 @@ class Probe:
             lambda part: self._in_group(records, wanted, part),
             [part for of_file in parts for part in of_file],
         )
-        found = [one for one in read if one is not None]
+        found = [match for match in read if match is not None]
         return pa.concat_tables([FOUND.empty_table(), *found], promote_options="default")
 
     def _parts(self, records: TouchedRecords, wanted: NeededVersions, number: int) -> list[_Part]:
@@ -115,7 +115,7 @@ class Probe:
         self, records: TouchedRecords, wanted: NeededVersions, parts: Sequence[list[_Part]]
     ) -> list[list[_Part]]:
         """The same parts, with their hits for each file that has an index."""
-        names = [one["name"] for one in self.keys]
+        names = [key["name"] for key in self.keys]
         touched = records.by_key(names) if any(map(self._is_large, parts)) else None
         if touched is None:
             return list(parts)
@@ -161,7 +161,7 @@ class Probe:
     def _likely(self, touched: SortedRows, stored: TableFile, parts: Sequence[_Part]) -> int:
         """How many touched keys may be in a file, by the range of the first column."""
         ranges = [self._range(stored, part.group, self.keys[0]) for part in parts]
-        known = [one for one in ranges if one is not None]
+        known = [bounds for bounds in ranges if bounds is not None]
         if len(known) < len(ranges):
             return len(touched)
         low, high = min(low for low, _ in known), max(high for _, high in known)
@@ -192,7 +192,7 @@ class Probe:
         """The rows of a row group that hold a touched record."""
         stored = self.files[part.number][1]
         keys = stored.read(part.group, self.keys, keep=self.keep)
-        numbers = records.of([one.combine_chunks() for one in keys.columns])
+        numbers = records.of([column.combine_chunks() for column in keys.columns])
         hits = pc.indices_nonzero(numbers.is_valid())
         pos = pc.add(hits.cast(pa.int64()), stored.starts[part.group])
         found = pa.table({RECORD: numbers.take(hits), POS: pos})
@@ -258,7 +258,7 @@ def _is_plain(file: DataFile, operations: tuple[Any, Any] | None) -> bool:
         return False
     low, high = operations
     if file.partition == Partition.CURRENT:
-        return not any(low <= one.as_py() <= high for one in DELETES)
+        return not any(low <= delete.as_py() <= high for delete in DELETES)
     return low == high and low in DELETES.to_pylist()
 
 
@@ -291,6 +291,6 @@ class NeededRows(NeededVersions):
     def _may_be_open(self, stored: TableFile, group: int, columns: Columns) -> bool:
         operations = stored.bounds(group, columns[h.OPERATION])
         possible = operations is None or any(
-            operations[0] <= one.as_py() <= operations[1] for one in DELETES
+            operations[0] <= delete.as_py() <= operations[1] for delete in DELETES
         )
         return possible and stored.nulls(group, columns[h.TO_TIMESTAMP]) != 0

@@ -155,16 +155,16 @@ def choose(files: Iterable[Losing], rewriting: Rewriting) -> list[RemovalChoice]
     """Decide for each file that has deleted rows; those that gain most come first."""
     left = rewriting.budget_bytes
     found: list[RemovalChoice] = []
-    for one in sorted(files, key=lambda one: (-one.gained_bytes, one.file.path)):
-        deleted = f"{one.dead:,} of {one.file.rows:,} rows are deleted"
-        if one.share < rewriting.share:
-            found.append(RemovalChoice(one, again=False, reason=f"only {deleted}"))
-        elif one.staying_bytes > left:
-            waits = f"{one.staying_bytes:,} bytes stay, {left:,} may be written in this step"
-            found.append(RemovalChoice(one, again=False, reason=f"{deleted}, but {waits}"))
+    for file in sorted(files, key=lambda file: (-file.gained_bytes, file.file.path)):
+        deleted = f"{file.dead:,} of {file.file.rows:,} rows are deleted"
+        if file.share < rewriting.share:
+            found.append(RemovalChoice(file, again=False, reason=f"only {deleted}"))
+        elif file.staying_bytes > left:
+            waits = f"{file.staying_bytes:,} bytes stay, {left:,} may be written in this step"
+            found.append(RemovalChoice(file, again=False, reason=f"{deleted}, but {waits}"))
         else:
-            left -= one.staying_bytes
-            found.append(RemovalChoice(one, again=True, reason=deleted))
+            left -= file.staying_bytes
+            found.append(RemovalChoice(file, again=True, reason=deleted))
     return found
 
 
@@ -172,14 +172,14 @@ def together(files: Sequence[Losing], rewriting: Rewriting) -> list[list[Losing]
     """Which files become one: the smallest with each other, in one partition of Iceberg."""
     found: list[list[Losing]] = []
     size = 0
-    for one in sorted(files, key=lambda one: (*_place(one), one.staying_bytes)):
-        size += one.staying_bytes
-        same = bool(found) and _place(found[-1][0]) == _place(one)
+    for file in sorted(files, key=lambda file: (*_place(file), file.staying_bytes)):
+        size += file.staying_bytes
+        same = bool(found) and _place(found[-1][0]) == _place(file)
         if same and size <= rewriting.together_bytes:
-            found[-1].append(one)
+            found[-1].append(file)
         else:
-            found.append([one])
-            size = one.staying_bytes
+            found.append([file])
+            size = file.staying_bytes
     return found
 
 
@@ -324,8 +324,8 @@ def _sources(
             again.append(choice.losing)
     return [
         [
-            FileToRewrite(one.file, stored_file(found.store, one.file.path), gone[one.file.path])
-            for one in group
+            FileToRewrite(file.file, stored_file(found.store, file.file.path), gone[file.file.path])
+            for file in group
         ]
         for group in together(again, rewriting)
     ]

@@ -64,8 +64,8 @@ def before(target: DatasetTable, shape: Shape, now: datetime) -> Retention:
     if target.dataset.kept.changes_retention is None or shape.append_only:
         return Retention(now)
     state = target.state.apply.retaining or Retaining(since=_newest_version(target))
-    told = [datetime.fromisoformat(time) + _TICK for time in (state.since, state.latest) if time]
-    return Retention(max([now, *told]), state)
+    times = [datetime.fromisoformat(time) + _TICK for time in (state.since, state.latest) if time]
+    return Retention(max([now, *times]), state)
 
 
 @span("plan")
@@ -115,7 +115,7 @@ def _newest_version(target: DatasetTable) -> str | None:
     """When the newest version entered the table, None for a table that never held one."""
     snapshot = target.state.snapshot
     stored = (Partition.CURRENT, Partition.PRIOR)
-    if snapshot is None or not any(target.table.files(one, snapshot) for one in stored):
+    if snapshot is None or not any(target.table.files(partition, snapshot) for partition in stored):
         return target.state.apply.applied_at
     newest = target.spark.sql(
         f"SELECT unix_micros(max(coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}))) "

@@ -231,7 +231,7 @@ def named_after(target: DatasetTable, batch: AnyBatch) -> list[str] | None:
     # Nobody looked at the names in tables of older versions; what they hold came by them.
     is_old = before is None and has_rows(target)
     of_load = batch.of_load and target.dataset.landing.extracts is None and not is_old
-    named = (one.column for one in named_columns(target.dataset, of_load=of_load))
+    named = (column.column for column in named_columns(target.dataset, of_load=of_load))
     return sorted({*(before or ()), *named})
 
 
@@ -309,8 +309,8 @@ def _load_started(target: DatasetTable, facts: Facts, now: datetime) -> str | No
         return target.state.copy.position.load_started
     if not facts.loads:
         return None
-    told = rules_of(target.dataset.landing.format).tells_load_time
-    earliest = facts.loaded_from if told else None
+    has_load_time = rules_of(target.dataset.landing.format).tells_load_time
+    earliest = facts.loaded_from if has_load_time else None
     started: datetime = earliest.astimezone(UTC) if earliest is not None else now
     return started.isoformat()
 
@@ -331,7 +331,7 @@ def _reason_to_apply_at_once(target: DatasetTable, batch: DatasetBatch, shape: S
     if pc.any(pc.equal(batch.rows.column("__op"), "T")).as_py():
         return TRUNCATES
     oldest = pc.min(batch.rows.column("__ci")).as_py()
-    known = (one.change_identifier for one in target.state.apply.truncates)
+    known = (truncate.change_identifier for truncate in target.state.apply.truncates)
     newest_truncate = max(known, default=None)
     if newest_truncate is not None and oldest <= newest_truncate:
         return "an event is older than a truncate"
@@ -377,7 +377,7 @@ def _follows(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | N
     known = [state.copy.position.copied_to, state.apply.applied_to]
     if state.copy.reloading is not None:
         known.append(state.copy.reloading.place)
-    newest = max((one for one in known if one), default=NO_ORDER)
+    newest = max((identifier for identifier in known if identifier), default=NO_ORDER)
     oldest: str = pc.min(batch.rows.column("__ci")).as_py() or NO_ORDER
     # An identifier that only continues a shorter one may stand before the tail of that one.
     return newest if oldest > newest and not oldest.startswith((newest, NO_ORDER)) else None
@@ -455,14 +455,14 @@ def _last_loaded(target: DatasetTable, derived: DataFrame, shape: Shape) -> Data
     # A column that the batch has brought was NULL.
     has = set(stored.columns)
     values = [name for name in shape.values if name not in shape.hidden]
-    told = [
+    fields = [
         f"'v{n}', {quote(name) if name in has else f'CAST(NULL AS {shape.type_of(name)})'}"
         for n, name in enumerate(values)
     ]
-    said = ", ".join([f"'tail', {h.SEQUENCE_TAIL}", *told])
+    members = ", ".join([f"'tail', {h.SEQUENCE_TAIL}", *fields])
     keys = list(shape.keys)
     wanted = derived.where(_LOADED_UNORDERED).select(*map(quote, keys)).distinct()
-    newest = functions.expr(f"max_by(named_struct({said}), __tail)")
+    newest = functions.expr(f"max_by(named_struct({members}), __tail)")
     of_batch = stored.join(wanted, on=keys, how="left_semi")
     return of_batch.groupBy(*map(quote, keys)).agg(newest.alias("__was"))
 

@@ -132,19 +132,19 @@ def keys_are_unique(
 
 
 def _is_proven(target: DatasetTable, shape: Shape, ranges: Sequence[KeyRange | None]) -> bool:
-    told = [one for one in ranges if one is not None]
-    if len(told) < len(ranges):
+    bounded = [bounds for bounds in ranges if bounds is not None]
+    if len(bounded) < len(ranges):
         return False
-    lows = [one.low for one in told]
+    lows = [bounds.low for bounds in bounded]
     if not (all(type(low) is int for low in lows) or all(type(low) is str for low in lows)):
         return False
-    told.sort(key=lambda one: one.low)
-    if any(before.high >= after.low for before, after in pairwise(told)):  # type: ignore[operator]
+    bounded.sort(key=lambda bounds: bounds.low)
+    if any(before.high >= after.low for before, after in pairwise(bounded)):  # type: ignore[operator]
         return False
-    return _is_apart_from_current(target, shape, told)
+    return _is_apart_from_current(target, shape, bounded)
 
 
-def _is_apart_from_current(target: DatasetTable, shape: Shape, told: Sequence[KeyRange]) -> bool:
+def _is_apart_from_current(target: DatasetTable, shape: Shape, bounded: Sequence[KeyRange]) -> bool:
     snapshot, (key,) = target.state.snapshot, shape.keys
     if snapshot is None or not target.table.files(Partition.CURRENT, snapshot):
         return True
@@ -154,7 +154,7 @@ def _is_apart_from_current(target: DatasetTable, shape: Shape, told: Sequence[Ke
     if known is None:
         return False
     low, high = known
-    return all(one.high < low or high < one.low for one in told)  # type: ignore[operator]
+    return all(bounds.high < low or high < bounds.low for bounds in bounded)  # type: ignore[operator]
 
 
 #: Jobs of other datasets wait for a core as long as a task takes: two seconds or so. Each task
@@ -322,13 +322,13 @@ def stage_load(
     files += (
         written_file(
             target.table,
-            one.path,
+            file.path,
             FilePartition(str(Partition.CURRENT)),
-            one.footer,
-            rows=one.rows,
-            size_bytes=one.size_bytes,
+            file.footer,
+            rows=file.rows,
+            size_bytes=file.size_bytes,
         )
-        for one in chain.from_iterable(job.written.all.values())
+        for file in chain.from_iterable(job.written.all.values())
     )
     staged = StagedLoad(files, job.reports.all, job, shape, keeping)
     for report in staged.reports.values():
@@ -346,7 +346,7 @@ def _direct(
     if isinstance(files, str):
         log.debug("load of %s is written by Spark: %s", target.table.name, files)
         return None
-    is_sorted = any(one.order != "zorder" for one in target.dataset.layout.sort_by)
+    is_sorted = any(term.order != "zorder" for term in target.dataset.layout.sort_by)
     if is_sorted or target.table.java_files().is_laid_out:
         log.debug("load of %s is written by Spark, which parts and sorts it", target.table.name)
         return None
@@ -418,8 +418,10 @@ def commit_load(
 def _batch(
     target: DatasetTable, plan: LoadPlan, reports: Mapping[int, Report], *, rows_in: int
 ) -> LoadedBatch:
-    newest = max((one.newest for one in reports.values() if one.newest is not None), default=None)
-    copied = [one.copied_to for one in reports.values() if one.copied_to is not None]
+    newest = max(
+        (report.newest for report in reports.values() if report.newest is not None), default=None
+    )
+    copied = [report.copied_to for report in reports.values() if report.copied_to is not None]
     if not target.dataset.events.sequence_by and reports:
         copied = [NO_ORDER]
     return LoadedBatch(

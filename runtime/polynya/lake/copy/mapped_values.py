@@ -224,7 +224,9 @@ def elements_of(rows: pa.Table, schema: Mapping[str, DataType], path: ArrayPath)
         found = at_path(source, names[1:] if depth == 1 else names)
         parents, ordinals, source = _exploded(found or nulls_of(Void(), len(records)))
         records = records.take(parents)
-        columns = {name: Typed(one.array.take(parents), one.kind) for name, one in columns.items()}
+        columns = {
+            name: Typed(column.array.take(parents), column.kind) for name, column in columns.items()
+        }
         columns[element_column(depth)] = source
         columns[ordinal_column(depth)] = Typed(ordinals, INT)
     return Elements(records, _numbers(records, count), columns)

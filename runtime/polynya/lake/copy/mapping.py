@@ -116,27 +116,27 @@ def rows_of(
     batch: DatasetBatch,
     elements: Elements,
     columns: Mapping[str, Typed],
-    said: Mapping[str, pa.Array],
+    computed: Mapping[str, pa.Array],
 ) -> pa.Table:
-    """Service columns of a batch for each row, but for those of `said`, then these columns.
+    """Service columns of a batch for each row, but for those of `computed`, then these columns.
 
     Raw bytes are left out where a record is several rows: `raw_of` has them.
     """
-    schema = {name: one.kind for name, one in columns.items()}
+    schema = {name: column.kind for name, column in columns.items()}
     plain = batch.rows
     if elements.records is not None:
         place = plain.column_names.index("__raw")
         plain = plain.set_column(place, "__raw", pa.nulls(plain.num_rows, pa.binary()))
     service = {field.name: elements.of(plain.column(field.name)) for field in SERVICE_FIELDS}
     service["__tail"] = _tails(service["__tail"], elements.numbers)
-    service |= {name: said[name] for name in service if name in said}
-    old = said[OLD_KEY_FIELD]
+    service |= {name: computed[name] for name in service if name in computed}
+    old = computed[OLD_KEY_FIELD]
     fields = [
         *SERVICE_FIELDS,
         pa.field(OLD_KEY_FIELD, old.type),
         *(pa.field(name, arrow_type(kind)) for name, kind in schema.items()),
     ]
-    values = [*service.values(), old, *(one.array for one in columns.values())]
+    values = [*service.values(), old, *(column.array for column in columns.values())]
     return pa.Table.from_arrays(values, schema=pa.schema(fields))
 
 
@@ -189,7 +189,7 @@ def with_refused(
     ]
     order = {path: index for index, path in enumerate(batch.files)}
     both = [*batch.rejected, *found]
-    return tuple(sorted(both, key=lambda one: (order.get(one.file, -1), one.offset)))
+    return tuple(sorted(both, key=lambda record: (order.get(record.file, -1), record.offset)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,10 +338,10 @@ class _Mapping:
             filtered = pc.invert(made.wanted)
         left_out = int(pc.sum(filtered).as_py() or 0)
         rejected = with_refused(self._batch, refused)
-        schema = {name: one.kind for name, one in made.columns.items()}
+        schema = {name: column.kind for name, column in made.columns.items()}
         old = former_keys(self._batch, self._dataset, self._elements, self._keys, schema)
-        said = {"__op": made.operations, "__unsent": made.unsent, OLD_KEY_FIELD: old}
-        rows = kept_rows(rows_of(self._batch, self._elements, made.columns, said), stays)
+        computed = {"__op": made.operations, "__unsent": made.unsent, OLD_KEY_FIELD: old}
+        rows = kept_rows(rows_of(self._batch, self._elements, made.columns, computed), stays)
         return replace(
             self._batch,
             rows=rows,
@@ -367,10 +367,14 @@ class _Mapping:
         }
         found = kept_columns(batch.rows, batch.schema, self._mapped, self._dataset)
         kept = {
-            name: Typed(elements.of(one.column.array), one.column.kind)
-            for name, one in found.items()
+            name: Typed(elements.of(column.column.array), column.column.kind)
+            for name, column in found.items()
         }
-        odd = {name: one for name, one in kept.items() if self._kept_as(name, one.kind) != one.kind}
+        odd = {
+            name: column
+            for name, column in kept.items()
+            if self._kept_as(name, column.kind) != column.kind
+        }
         names = [*self._mapped.columns, *odd]
         wanted = [self._column(name) for name in self._mapped.columns]
         wanted += [WantedValue(quote(_odd(name)), self._chooser(name, None), name) for name in odd]
@@ -381,12 +385,16 @@ class _Mapping:
             for flat in conditions
             if flat is not None
         ]
-        rows = {**sources, **elements.columns, **{_odd(name): one for name, one in odd.items()}}
+        rows = {
+            **sources,
+            **elements.columns,
+            **{_odd(name): column for name, column in odd.items()},
+        }
         values = computed(rows, self._places(), wanted, session)
         columns = dict(zip(names, values, strict=False))
-        said = iter(values[len(names) :])
+        results = iter(values[len(names) :])
         truncates, deletes, where = (
-            None if flat is None else pc.fill_null(next(said).column.array, fill_value=False)
+            None if flat is None else pc.fill_null(next(results).column.array, fill_value=False)
             for flat in conditions
         )
         operations = self._operations(truncates, deletes)
@@ -398,7 +406,7 @@ class _Mapping:
             of_vain = pa.array([row in vain for row in range(len(operations))], pa.bool_())
             wanted_rows = pc.or_(wanted_rows, of_vain)
         return _Rows(
-            self._ordered({**kept, **{name: one.column for name, one in columns.items()}}),
+            self._ordered({**kept, **{name: column.column for name, column in columns.items()}}),
             operations,
             wanted_rows,
             unsent,
@@ -408,8 +416,10 @@ class _Mapping:
     def _unsent(
         self, kept: Mapping[str, SourcedColumn]
     ) -> tuple[pa.Array, dict[int, frozenset[str]]]:
-        reads = {name: frozenset({one.source}) for name, one in kept.items()}
-        reads |= {one.name: columns_read(one.expression) for one in self._dataset.mapping.columns}
+        reads = {name: frozenset({column.source}) for name, column in kept.items()}
+        reads |= {
+            column.name: columns_read(column.expression) for column in self._dataset.mapping.columns
+        }
         unsent = self._elements.of(self._batch.rows.column("__unsent"))
         return unsent_columns(unsent, reads, also=self._of_where)
 
@@ -461,8 +471,8 @@ class _Mapping:
 
     def _operations(self, truncates: pa.Array | None, deletes: pa.Array | None) -> pa.Array:
         found: Any = self._elements.of(self._batch.rows.column("__op"))
-        for said, operation in ((deletes, "D"), (truncates, "T")):
-            found = found if said is None else pc.if_else(said, operation, found)
+        for condition, operation in ((deletes, "D"), (truncates, "T")):
+            found = found if condition is None else pc.if_else(condition, operation, found)
         return found
 
     def _wanted(self, where: pa.Array | None, operations: pa.Array) -> pa.Array:
@@ -475,11 +485,11 @@ class _Mapping:
     def _faults(self, columns: Mapping[str, Made], operations: pa.Array) -> dict[int, str]:
         """What is wrong with rows: the first of each. Of a delete only the key counts."""
         faults: dict[int, str] = {}
-        for name, one in columns.items():
-            for row, text in one.misfits.items():
+        for name, column in columns.items():
+            for row, text in column.misfits.items():
                 if name not in self._keys and operations[row].as_py() in self._exempt:
                     continue
-                faults.setdefault(row, f"column {name}: {text!r} does not fit {one.column.kind}")
+                faults.setdefault(row, f"column {name}: {text!r} does not fit {column.column.kind}")
         return faults
 
     def _ordered(self, columns: Mapping[str, Typed]) -> dict[str, Typed]:

@@ -209,8 +209,8 @@ def _message(raw: Column) -> Column:
     text = functions.decode(raw, "ISO-8859-1")
     head = functions.substring_index(text, "\n", 1)
     rest = text.substr(functions.length(head) + 1, functions.length(text))
-    for said in (f',"{LANDED_AT}":"[^"]*"', ',"place":"[^"]*"'):
-        head = functions.regexp_replace(head, said, "")
+    for pattern in (f',"{LANDED_AT}":"[^"]*"', ',"place":"[^"]*"'):
+        head = functions.regexp_replace(head, pattern, "")
     return functions.concat(head, rest)
 
 

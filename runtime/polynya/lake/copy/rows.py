@@ -249,8 +249,8 @@ def decided(spark: SparkSession, batch: DatasetBatch, dataset: ResolvedDataset) 
     numbered = landed.append_column("__row", pa.array(range(landed.num_rows), pa.int64()))
     frame = spark.createDataFrame(numbered, schema=spark_schema(numbered.schema))
     operation = _operation_in_sql(dataset, batch.schema, frame)
-    said = frame.selectExpr("__row", f"{operation} AS __decided")
-    return [str(row["__decided"]) for row in said.orderBy("__row").collect()]
+    decided = frame.selectExpr("__row", f"{operation} AS __decided")
+    return [str(row["__decided"]) for row in decided.orderBy("__row").collect()]
 
 
 def has_truncates(batch: DatasetBatch, derived: DataFrame, dataset: ResolvedDataset) -> bool:
@@ -422,15 +422,15 @@ def _quarantine_in_arrow(bad: list[Rejected]) -> pa.Table:
     records = [
         {
             "id": hashlib.sha1(
-                f"{one.file}:{one.offset}".encode(), usedforsecurity=False
+                f"{record.file}:{record.offset}".encode(), usedforsecurity=False
             ).hexdigest()[:12],
-            "file": one.file,
-            "offset": one.offset,
-            "rule": one.rule,
-            "error": one.error,
-            "raw": one.raw,
+            "file": record.file,
+            "offset": record.offset,
+            "rule": record.rule,
+            "error": record.error,
+            "raw": record.raw,
         }
-        for one in bad
+        for record in bad
     ]
     partition = pa.repeat(pa.scalar(str(Partition.QUARANTINE)), len(bad))
     return pa.table({h.PARTITION: partition, h.QUARANTINE: pa.array(records, _QUARANTINED)})
@@ -448,4 +448,4 @@ def first_rejected_in_arrow(rows: pa.Table) -> Mapping[str, Any] | None:
     if h.QUARANTINE not in rows.column_names:
         return None
     found = rows.column(h.QUARANTINE).drop_null().to_pylist()
-    return min(found, key=lambda one: (one["file"], one["offset"]), default=None)
+    return min(found, key=lambda record: (record["file"], record["offset"]), default=None)

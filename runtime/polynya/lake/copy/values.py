@@ -76,10 +76,10 @@ def computed(
     that Spark refuses for the types of its columns, or whose type no table can have.
     """
     made: dict[int, Made] = {}
-    for index, one in enumerate(wanted):
-        by = _by_choice if one.is_condition else _by_column
-        found = by(rows, one.text, places.num_rows)
-        if found is not None and one.choose(found.kind) == found.kind:
+    for index, value in enumerate(wanted):
+        by = _by_choice if value.is_condition else _by_column
+        found = by(rows, value.text, places.num_rows)
+        if found is not None and value.choose(found.kind) == found.kind:
             made[index] = Made(found, {})
     left = [index for index in range(len(wanted)) if index not in made]
     if left and not places.num_rows:
@@ -90,8 +90,8 @@ def computed(
     return [made[index] for index in range(len(wanted))]
 
 
-def _nothing(one: WantedValue) -> Made:
-    return Made(nulls_of(one.choose(Void()), 0), {})
+def _nothing(value: WantedValue) -> Made:
+    return Made(nulls_of(value.choose(Void()), 0), {})
 
 
 def _by_column(rows: Mapping[str, Typed], text: str, count: int) -> Typed | None:
@@ -114,7 +114,7 @@ def _by_column(rows: Mapping[str, Typed], text: str, count: int) -> Typed | None
 
 def _by_choice(rows: Mapping[str, Typed], text: str, count: int) -> Typed | None:
     """Where a condition holds that only compares a column with texts."""
-    choice = choice_in(text, {name: one.kind for name, one in rows.items()})
+    choice = choice_in(text, {name: row.kind for name, row in rows.items()})
     if choice is None:
         return None
     column = rows.get(choice.column)
@@ -127,18 +127,18 @@ def _by_choice(rows: Mapping[str, Typed], text: str, count: int) -> Typed | None
 def _queried(
     rows: Mapping[str, Typed], places: pa.Table, wanted: Sequence[WantedValue], spark: SparkSession
 ) -> list[Made]:
-    told = {name: one for name, one in rows.items() if not isinstance(one.kind, Void)}
-    read = {name for one in wanted for name in expression_columns(one.text)} & told.keys()
-    columns = {name: told[name].array for name in told if name in read}
+    typed = {name: row for name, row in rows.items() if not isinstance(row.kind, Void)}
+    read = {name for value in wanted for name in expression_columns(value.text)} & typed.keys()
+    columns = {name: typed[name].array for name in typed if name in read}
     numbered = {**columns, **{name: places.column(name) for name in _PLACES}}
     numbered["__row"] = pa.array(range(places.num_rows), pa.int64())
     table = pa.table(numbered)
     landed = spark.createDataFrame(table, schema=spark_schema(table.schema))
-    kinds = {name: one.kind for name, one in told.items()}
+    kinds = {name: column.kind for name, column in typed.items()}
     voids = {name: as_void(quote(name), kinds[name]) for name in columns if holds_void(kinds[name])}
     landed = landed.withColumns({name: functions.expr(sql) for name, sql in voids.items()})
     given = _selected(landed, kinds, wanted)
-    targets = [one.choose(kind) for one, kind in zip(wanted, given.kinds, strict=True)]
+    targets = [value.choose(kind) for value, kind in zip(wanted, given.kinds, strict=True)]
     chosen = ["__row"]
     for index, (kind, target) in enumerate(zip(given.kinds, targets, strict=True)):
         sql = f"c{index}"
@@ -160,8 +160,8 @@ def _queried(
     ]
 
 
-def _reads_void(one: WantedValue, kinds: Mapping[str, DataType]) -> bool:
-    return any(holds_void(kinds[name]) for name in expression_columns(one.text) & kinds.keys())
+def _reads_void(value: WantedValue, kinds: Mapping[str, DataType]) -> bool:
+    return any(holds_void(kinds[name]) for name in expression_columns(value.text) & kinds.keys())
 
 
 def _untyped(made: Made, one: WantedValue) -> Made:
@@ -193,8 +193,8 @@ def _selected(
 
     def select(chosen: Mapping[int, WantedValue]) -> DataFrame:
         texts = [
-            f"{expression_over(one.text, kinds, where=one.called, place=place)} AS c{index}"
-            for index, one in chosen.items()
+            f"{expression_over(value.text, kinds, where=value.called, place=place)} AS c{index}"
+            for index, value in chosen.items()
         ]
         return landed.selectExpr("__row", *texts)
 
@@ -202,21 +202,21 @@ def _selected(
         frame = select(dict(enumerate(wanted)))
         fields = frame.schema.fields[1:]
     except PySparkException:
-        for index, one in enumerate(wanted):
+        for index, value in enumerate(wanted):
             try:
-                _ = select({index: one}).schema
+                _ = select({index: value}).schema
             except PySparkException as error:
                 raise EXPRESSION_NOT_COMPUTABLE(
-                    where=one.called, reason=_first_line(error)
+                    where=value.called, reason=_first_line(error)
                 ) from None
         raise
     found = []
-    for one, field in zip(wanted, fields, strict=True):
+    for value, field in zip(wanted, fields, strict=True):
         kind = kind_of(field.dataType)
         name = field.dataType.simpleString()
         if isinstance(kind, Void) and name != "void":
             raise EXPRESSION_NOT_COMPUTABLE(
-                where=one.called, reason=f"it is of the type {name}, which no table has"
+                where=value.called, reason=f"it is of the type {name}, which no table has"
             )
         found.append(kind)
     return _Given(frame, found)
@@ -226,7 +226,7 @@ def _collected(frame: DataFrame, chosen: Sequence[str], wanted: Sequence[WantedV
     try:
         result = collected_rows(frame.selectExpr(*chosen))
     except PySparkException as error:
-        names = ", ".join(one.called for one in wanted)
+        names = ", ".join(value.called for value in wanted)
         raise EXPRESSION_NOT_COMPUTABLE(
             f"cannot convert values to the types of their columns: {_first_line(error)}",
             where=names,

@@ -51,7 +51,7 @@ class TruncateEvent:
 def merged(known: Iterable[TruncateEvent], new: Iterable[TruncateEvent]) -> list[TruncateEvent]:
     """All truncates in ascending order; of several with one sequence the earliest time counts."""
     by_sequence: dict[str, TruncateEvent] = {}
-    for item in sorted([*known, *new], key=lambda one: (one.sequence, one.micros)):
+    for item in sorted([*known, *new], key=lambda truncate: (truncate.sequence, truncate.micros)):
         by_sequence.setdefault(item.sequence, item)
     return list(by_sequence.values())
 
@@ -422,7 +422,7 @@ def _filled(shape: Shape, source: str) -> str:
         over_record(shape, "__gone", "__life", frame=f"ROWS BETWEEN {frame}")
         for frame in ("UNBOUNDED PRECEDING AND CURRENT ROW", "1 FOLLOWING AND UNBOUNDED FOLLOWING")
     )
-    filled, told = {}, []
+    filled, conditions = {}, []
     for name in shape.partial:
         base = sql.is_base(shape, name) if shape.looks else "(__own AND __nth = 1)"
         sent = f"NOT {is_unsent(shape, name)} OR __former IS NOT NULL OR {base}"
@@ -436,9 +436,9 @@ def _filled(shape: Shape, source: str) -> str:
                 is_told = f"NOT last_value(IF({known} IS NULL, NULL, {is_open}), true) {over}"
                 is_told = f"coalesce({is_told}, false)"
             value = f"IF({is_told}, {value}, {sql.shown_later(shape, name, over_after)})"
-            told.append(is_told)
+            conditions.append(is_told)
         filled[name] = f"IF(__del, {quote(name)}, {value})"
-    more = f", {joined(told, 'AND')} AS __told" if told else ""
+    more = f", {joined(conditions, 'AND')} AS __told" if conditions else ""
     return f"SELECT {_replaced(shape, filled)}, {_passed()}{more} FROM {source}"
 
 
@@ -491,12 +491,12 @@ def _folded(shape: Shape, source: str) -> str:
     is_last = f"lead(__seq) {over} IS NULL"
     live_before = "coalesce(NOT __del_before, false)"
     # Without history the version before may not be the one that was before it when it was folded.
-    told = (
+    is_told = (
         "__own AND __nth = 1" if shape.history else f"__own AND coalesce(lag(__own) {over}, true)"
     )
     loaded = sql.IS_LOADED if shape.looks else "__op = 'L'"
     operation = (
-        f"CASE WHEN __del THEN __op WHEN {told} THEN __op "
+        f"CASE WHEN __del THEN __op WHEN {is_told} THEN __op "
         f"WHEN {loaded} AND NOT {live_before} THEN 'L' "
         f"WHEN __op IN ('i', 'u') THEN IF({live_before}, 'u', 'i') "
         f"WHEN {live_before} THEN 'U' ELSE 'I' END"

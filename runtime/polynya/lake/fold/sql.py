@@ -104,7 +104,7 @@ def within(*partitions: Partition) -> str:
     """Condition that a row of the internal table is in one of these partitions."""
     if len(partitions) == 1:
         return f"{h.PARTITION} = '{partitions[0]}'"
-    listed = ", ".join(f"'{one}'" for one in partitions)
+    listed = ", ".join(f"'{partition}'" for partition in partitions)
     return f"{h.PARTITION} IN ({listed})"
 
 

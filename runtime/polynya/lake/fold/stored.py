@@ -41,7 +41,7 @@ class AppliedRows:
     @classmethod
     def of(cls, counted: Mapping[str, Any]) -> Self:
         """The figures out of a row of aggregates, which may hold more."""
-        return cls(**{one.name: int(counted[one.name]) for one in fields(cls)})
+        return cls(**{field.name: int(counted[field.name]) for field in fields(cls)})
 
     @property
     def written(self) -> int:
@@ -82,15 +82,15 @@ def apply_conditions(shape: Shape) -> dict[str, str]:
 
     Only a source that tells inserts from updates can contradict itself.
     """
-    told = "true" if shape.tells_operations else "false"
+    tells_operations = "true" if shape.tells_operations else "false"
     fresh = "NOT __own AND NOT __trunc"
     first = "coalesce(__del_before, true)"
     return {
         "events": fresh,
         **_WRITTEN,
         "raised": "__raised AND __write AND NOT __own",
-        "insert_of_existing": f"{told} AND {fresh} AND __op = 'I' AND NOT {first}",
-        "update_of_missing": f"{told} AND {fresh} AND __op = 'U' AND {first}",
+        "insert_of_existing": f"{tells_operations} AND {fresh} AND __op = 'I' AND NOT {first}",
+        "update_of_missing": f"{tells_operations} AND {fresh} AND __op = 'U' AND {first}",
         "delete_of_missing": f"{fresh} AND __del AND {first}",
     }
 

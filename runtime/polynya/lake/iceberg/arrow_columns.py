@@ -83,16 +83,16 @@ def holds(field: pa.Field, stored: Any) -> bool:
     if stored["type"] == "map":
         given = [field.type.key_field, field.type.item_field]
     return len(given) == len(inside) and all(
-        (field_id(one), one.name) == (number, name)
-        and (arrow_type(kind) == one.type if isinstance(kind, str) else holds(one, kind))
-        for one, (number, name, kind) in zip(given, inside, strict=True)
+        (field_id(array), array.name) == (number, name)
+        and (arrow_type(kind) == array.type if isinstance(kind, str) else holds(array, kind))
+        for array, (number, name, kind) in zip(given, inside, strict=True)
     )
 
 
 def _inside(stored: Mapping[str, Any]) -> list[tuple[int, str, Any]]:
     """Id, name and type of the fields inside of a type."""
     if stored["type"] == "struct":
-        return [(one["id"], one["name"], one["type"]) for one in stored["fields"]]
+        return [(field["id"], field["name"], field["type"]) for field in stored["fields"]]
     if stored["type"] == "list":
         return [(stored["element-id"], "element", stored["element"])]
     return [
@@ -116,9 +116,9 @@ def typed(arrow: pa.DataType, stored: Any) -> pa.DataType:
         given = {field.name: field.type for field in arrow}
         return pa.struct(
             [
-                _field(one["name"], one["id"], given[one["name"]], one["type"],
-                       required=one["required"])
-                for one in stored["fields"]
+                _field(field["name"], field["id"], given[field["name"]], field["type"],
+                       required=field["required"])
+                for field in stored["fields"]
             ]
         )  # fmt: skip
     if stored["type"] == "list":

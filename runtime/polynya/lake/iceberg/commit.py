@@ -116,9 +116,9 @@ def _count_metadata(table: IcebergTable) -> None:
     snapshot = java.currentSnapshot()
     number = int(snapshot.snapshotId())
     sizes = [
-        int(one.length())
-        for one in listed(snapshot.allManifests(io))
-        if int(one.snapshotId()) == number
+        int(manifest.length())
+        for manifest in listed(snapshot.allManifests(io))
+        if int(manifest.snapshotId()) == number
     ]
     whole = snapshot.manifestListLocation(), java.operations().current().metadataFileLocation()
     sizes += [int(io.newInputFile(path).getLength()) for path in whole]

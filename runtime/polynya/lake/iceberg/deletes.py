@@ -64,7 +64,7 @@ class Deleted:
 def counted(places: pa.Array) -> dict[int, int]:
     """Number of places by number of their data file."""
     numbers = pc.shift_right(places, _FILE_BITS)
-    return {one["values"]: one["counts"] for one in pc.value_counts(numbers).to_pylist()}
+    return {count["values"]: count["counts"] for count in pc.value_counts(numbers).to_pylist()}
 
 
 def positions(places: pa.Array, number: int) -> pa.Array:
@@ -82,8 +82,8 @@ def of_files(places: pa.Array, numbers: Iterable[int]) -> pa.Array:
 def are_read_by(files: ReadFiles, deletes: Iterable[DeleteFile]) -> bool:
     """Whether these delete files can be read."""
     return all(
-        is_read_by(files, one.path) if one.blob is None else files.holds(one.path)
-        for one in deletes
+        is_read_by(files, delete.path) if delete.blob is None else files.holds(delete.path)
+        for delete in deletes
     )
 
 
@@ -103,9 +103,9 @@ def deleted_places(
     if not are_read_by(files, deletes):
         return None
     known = pa.array(paths, pa.string())
-    found = each_read(files, lambda one: _read(files, one, known, keep=keep), deletes)
+    found = each_read(files, lambda file: _read(files, file, known, keep=keep), deletes)
     places = pa.concat_arrays([_NO_PLACES, *(places for places, _ in found)])
-    named = tuple((one, names) for one, (_, names) in zip(deletes, found, strict=True))
+    named = tuple((delete, names) for delete, (_, names) in zip(deletes, found, strict=True))
     return Deleted(tuple(paths), places, named)
 
 
@@ -213,10 +213,10 @@ def _write_vectors(
         java = java_files.vector(path, len(content), blob, slot)
         staged.append(DeleteFile(java, path, (blob.data_file,), blob))
     # Readers look at no other delete of a data file that has a vector.
-    covered = {*files, *(one.blob.data_file for one in live if one.blob is not None)}
+    covered = {*files, *(file.blob.data_file for file in live if file.blob is not None)}
     replaced = [
-        one for one, names in before.named
-        if (names <= covered if one.blob is None else one.blob.data_file in partitions)
+        file for file, names in before.named
+        if (names <= covered if file.blob is None else file.blob.data_file in partitions)
     ]  # fmt: skip
     return staged, replaced
 
@@ -226,7 +226,7 @@ def _deleted_before(
 ) -> Deleted:
     """What is deleted of some data files. Raises OSError."""
     wanted = set(files)
-    deletes = [one for one in live if one.blob is None or one.blob.data_file in wanted]
+    deletes = [file for file in live if file.blob is None or file.blob.data_file in wanted]
     reach = table.reach().reads
     store: ReadFiles = ThroughJava(table)
     if not isinstance(reach, str) and are_read_by(reach, deletes):

@@ -48,8 +48,8 @@ def encoded(positions: pa.Array) -> bytes:
 def decoded(blob: bytes) -> pa.Array:
     """Positions of a deletion vector, int64, ascending. Raises ArrowInvalid when damaged."""
     vector = blob[4:-4]
-    told = int.from_bytes(blob[:4], "big"), int.from_bytes(blob[-4:], "big")
-    if told != (len(vector), zlib.crc32(vector)) or not vector.startswith(_MAGIC):
+    stored = int.from_bytes(blob[:4], "big"), int.from_bytes(blob[-4:], "big")
+    if stored != (len(vector), zlib.crc32(vector)) or not vector.startswith(_MAGIC):
         raise pa.ArrowInvalid("a deletion vector is damaged: its length or checksum is another")
     numbers = BitMap64.deserialize(vector[len(_MAGIC) :]).to_array()
     buffers = [None, pa.py_buffer(numbers)]
@@ -63,7 +63,7 @@ def puffin(vectors: Sequence[tuple[str, pa.Array]]) -> tuple[bytes, list[Blob]]:
         blob = encoded(positions)
         blobs.append(Blob(data_file, len(content), len(blob), len(positions)))
         content += blob
-    footer = json.dumps({"blobs": [_described(one) for one in blobs], "properties": {}}).encode()
+    footer = json.dumps({"blobs": [_described(blob) for blob in blobs], "properties": {}}).encode()
     # The four bytes in between are flags; none is set.
     content += _PUFFIN + footer + len(footer).to_bytes(4, "little") + bytes(4) + _PUFFIN
     return bytes(content), blobs

@@ -157,7 +157,7 @@ class LiveFiles:
     def used(self) -> frozenset[int]:
         """Snapshots that somebody in this process works on."""
         with self._lock:
-            return frozenset(one for one, count in self._in_use.items() if count)
+            return frozenset(snapshot for snapshot, count in self._in_use.items() if count)
 
     def moved_on(
         self, base: int | None, snapshot: int, add: Iterable[DataFile], remove: Iterable[DataFile]
@@ -181,8 +181,13 @@ class LiveFiles:
         if snapshot not in self._known:
             if not self._in_use[snapshot]:
                 self._newest = snapshot
-            kept = {one for one, count in self._in_use.items() if count} | {self._newest, snapshot}
-            self._known = {one: files for one, files in self._known.items() if one in kept}
+            kept = {number for number, count in self._in_use.items() if count} | {
+                self._newest,
+                snapshot,
+            }
+            self._known = {
+                snapshot: files for snapshot, files in self._known.items() if snapshot in kept
+            }
             self._known[snapshot] = {}
         return self._known[snapshot]
 

@@ -97,7 +97,7 @@ class JavaFiles:
             return data_file(java, FilePartition(str(where)), order)
         spec, kind = other
         values = json.loads(self._iceberg.SingleValueParser.toJson(kind, java.partition()))
-        listed = [json.dumps(values.get(str(one.number))) for one in spec.fields]
+        listed = [json.dumps(values.get(str(field.number))) for field in spec.fields]
         return data_file(java, spec.slot(f"[{','.join(listed)}]"), order)
 
     def measured(self, file: DataFile, footer: bytes) -> Any:
@@ -152,7 +152,7 @@ class JavaFiles:
         if partitions not in self._conditions:
             made = self._iceberg.expressions.Expressions
             either = getattr(made, "or")  # the name of the Java method is a keyword of Python
-            each = [made.equal(PARTITION, str(one)) for one in partitions]
+            each = [made.equal(PARTITION, str(partition)) for partition in partitions]
             self._conditions[partitions] = reduce(either, each)
         return self._conditions[partitions]
 
@@ -187,7 +187,7 @@ class JavaFiles:
 
     def _found_plain(self) -> Spec:
         """The spec by `PARTITION` alone; the newest one if somebody has removed that."""
-        (source,) = (one.source for one in self.newest.fields if one.name == PARTITION)
+        (source,) = (field.source for field in self.newest.fields if field.name == PARTITION)
         for java in self._specs.values():
             spec = Spec.of(str(self._iceberg.PartitionSpecParser.toJson(java)))
             if spec.is_plain and spec.fields[0].source == source:

@@ -59,18 +59,18 @@ def spec_change(
     that is not there, or of which only NULLs were seen, has no field yet; nothing is taken away
     before all have.
     """
-    there = [one for one in wanted if one.column in ids]
-    there = [one for one in there if not isinstance(known.get(one.column, Void()), Void)]
-    own = [one for one in newest.fields if one.name != PARTITION]
-    have = {(one.source, one.transform) for one in own}
-    asked = {(ids[one.column], one.iceberg) for one in there}
-    names = {one.name for one in newest.fields}
+    there = [term for term in wanted if term.column in ids]
+    there = [term for term in there if not isinstance(known.get(term.column, Void()), Void)]
+    own = [field for field in newest.fields if field.name != PARTITION]
+    have = {(field.source, field.transform) for field in own}
+    asked = {(ids[term.column], term.iceberg) for term in there}
+    names = {field.name for field in newest.fields}
     add: dict[str, PartitionTerm] = {}
     for term in there:
         if (ids[term.column], term.iceberg) not in have:
             add[_name(term, ids[term.column], names | set(add))] = term
     whole = len(there) == len(wanted)
-    remove = [one.name for one in own if (one.source, one.transform) not in asked]
+    remove = [field.name for field in own if (field.source, field.transform) not in asked]
     return SpecChange(add, remove if whole else [])
 
 
@@ -80,7 +80,7 @@ def lay_out(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) 
     Raises ConfigError when a column has a type that the layout has no use for.
     """
     refuse_types(layout, known, table.name)
-    ids = {one["name"]: one["id"] for one in table.columns()}
+    ids = {column["name"]: column["id"] for column in table.columns()}
     change = spec_change(layout.partition_by, table.java_files().newest, ids, known)
     if change:
         log.info("the files of %s are parted by %s from now on", table.name, layout.partition_by)
@@ -91,7 +91,7 @@ def lay_out(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) 
 
 def lacks(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) -> bool:
     """Whether `lay_out` would give the table another partition spec or sort order."""
-    ids = {one["name"]: one["id"] for one in table.columns()}
+    ids = {column["name"]: column["id"] for column in table.columns()}
     change = spec_change(layout.partition_by, table.java_files().newest, ids, known)
     return bool(change) or _lacks_order(table, _plain(layout.sort_by), known)
 
@@ -99,9 +99,9 @@ def lacks(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) ->
 def refuse_types(layout: Layout, known: Mapping[str, DataType], name: str) -> None:
     """Raise ConfigError when a column has a type that the layout cannot use."""
     terms: list[tuple[str, PartitionTerm | SortTerm, str]] = [
-        ("partition_by", one, one.column) for one in layout.partition_by
+        ("partition_by", term, term.column) for term in layout.partition_by
     ]
-    terms += [("sort_by", one, column) for one in layout.sort_by for column in one.columns]
+    terms += [("sort_by", term, column) for term in layout.sort_by for column in term.columns]
     for setting, term, column in terms:
         kind = known.get(column)
         if kind is None or isinstance(kind, Void):
@@ -128,14 +128,14 @@ def columns_in_use(table: IcebergTable) -> set[str]:
     """
     made = table.iceberg
     specs = [
-        Spec.of(str(made.PartitionSpecParser.toJson(one))) for one in table.java.specs().values()
+        Spec.of(str(made.PartitionSpecParser.toJson(spec))) for spec in table.java.specs().values()
     ]
     orders = [
-        json.loads(made.SortOrderParser.toJson(one)) for one in table.java.sortOrders().values()
+        json.loads(made.SortOrderParser.toJson(order)) for order in table.java.sortOrders().values()
     ]
-    used = {one.source for spec in specs for one in spec.fields}
-    used |= {one["source-id"] for order in orders for one in order["fields"]}
-    return {one["name"] for one in table.columns() if one["id"] in used}
+    used = {field.source for spec in specs for field in spec.fields}
+    used |= {field["source-id"] for order in orders for field in order["fields"]}
+    return {column["name"] for column in table.columns() if column["id"] in used}
 
 
 def change_spec(table: IcebergTable, change: SpecChange) -> None:
@@ -160,9 +160,9 @@ def change_sort_order(
     if not _lacks_order(table, terms, known):
         return False
     update, nulls = table.java.replaceSortOrder(), table.iceberg.NullOrder
-    for one in terms:
-        term = table.iceberg.expressions.Expressions.ref(one.columns[0])
-        if one.order == "asc":
+    for part in terms:
+        term = table.iceberg.expressions.Expressions.ref(part.columns[0])
+        if part.order == "asc":
             update.asc(term, nulls.NULLS_FIRST)
         else:
             update.desc(term, nulls.NULLS_LAST)
@@ -171,7 +171,7 @@ def change_sort_order(
 
 
 def _plain(wanted: Sequence[SortTerm]) -> list[SortTerm]:
-    return [one for one in wanted if one.order != "zorder"]
+    return [term for term in wanted if term.order != "zorder"]
 
 
 def _lacks_order(
@@ -179,8 +179,10 @@ def _lacks_order(
 ) -> bool:
     """Whether a table has another sort order, and all columns of this one with their types."""
     names = table.column_names()
-    columns = [one.columns[0] for one in terms]
-    there = all(one in names and not isinstance(known.get(one, Void()), Void) for one in columns)
+    columns = [term.columns[0] for term in terms]
+    there = all(
+        column in names and not isinstance(known.get(column, Void()), Void) for column in columns
+    )
     return there and not table.java_files().order.is_by(table.columns(), terms)
 
 

@@ -177,12 +177,12 @@ class Spec:
     @classmethod
     def of(cls, text: str) -> Self:
         """A spec out of its JSON."""
-        told = json.loads(text)
+        document = json.loads(text)
         fields = (
-            PartitionField(one["field-id"], one["source-id"], one["transform"], one["name"])
-            for one in told["fields"]
+            PartitionField(field["field-id"], field["source-id"], field["transform"], field["name"])
+            for field in document["fields"]
         )
-        return cls(told["spec-id"], tuple(fields))
+        return cls(document["spec-id"], tuple(fields))
 
     @property
     def is_plain(self) -> bool:
@@ -191,7 +191,7 @@ class Spec:
 
     def slot(self, values: str) -> FilePartition:
         """The partition of Iceberg with these values, a list in JSON."""
-        at = next(n for n, one in enumerate(self.fields) if one.name == PARTITION)
+        at = next(n for n, field in enumerate(self.fields) if field.name == PARTITION)
         return FilePartition(str(json.loads(values)[at]), self.number, values)
 
 
@@ -205,9 +205,9 @@ class Parting:
     @classmethod
     def by(cls, spec: Spec, columns: Sequence[Mapping[str, Any]]) -> Self:
         """By a spec of a table with these columns, in JSON as Iceberg's specification has them."""
-        known = {one["id"]: one for one in columns}
-        found = (known[one.source] for one in spec.fields)
-        return cls(spec, tuple((one["name"], str(one["type"])) for one in found))
+        known = {column["id"]: column for column in columns}
+        found = (known[field.source] for field in spec.fields)
+        return cls(spec, tuple((field["name"], str(field["type"])) for field in found))
 
     def parts(self, rows: pa.Table) -> Iterator[tuple[FilePartition, pa.Table]]:
         """The rows of each partition of Iceberg, in the order that they have in `rows`.
@@ -247,5 +247,5 @@ class Parting:
 
 def _counted(ordered: pa.Array) -> Iterator[tuple[int, int]]:
     """Each number of ascending ones, and how often it is there."""
-    for one in pc.value_counts(ordered).to_pylist():
-        yield one["values"], one["counts"]
+    for count in pc.value_counts(ordered).to_pylist():
+        yield count["values"], count["counts"]

@@ -87,7 +87,7 @@ def each_read(files: ReadFiles, read: Callable[[T], R], things: Iterable[T]) -> 
     """`read` of each, as many at the same time as these files are best read. Raises its errors."""
     things = list(things)
     if len(things) < 2 or files.readers < 2:
-        return [read(one) for one in things]
+        return [read(thing) for thing in things]
     with ThreadPoolExecutor(files.readers) as pool:
         return list(pool.map(read, things))
 
@@ -100,7 +100,9 @@ class TableFile:
         with files.open(location) as source:
             self.footer = pq.read_metadata(source)
         fields = self.footer.schema.to_arrow_schema()
-        self._fields = {number: one for one in fields if (number := field_id(one)) is not None}
+        self._fields = {
+            number: field for field in fields if (number := field_id(field)) is not None
+        }
         leaves = range(self.footer.num_columns)
         self._leaves = {self.footer.schema.column(index).path: index for index in leaves}
         rows = [self.footer.row_group(group).num_rows for group in self.groups]
@@ -113,7 +115,7 @@ class TableFile:
 
     def reads(self, columns: Sequence[Mapping[str, Any]]) -> bool:
         """Whether `read` can give these columns as the table has them now."""
-        found = [(self._fields.get(one["id"]), one["type"]) for one in columns]
+        found = [(self._fields.get(column["id"]), column["type"]) for column in columns]
         return bool(self._fields) and all(
             arrow_type(kind) is not None if field is None else holds(field, kind)
             for field, kind in found
@@ -121,20 +123,20 @@ class TableFile:
 
     def own(self, columns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Those of the columns that the file has; the others are NULL in each of its rows."""
-        return [one for one in columns if one["id"] in self._fields]
+        return [column for column in columns if column["id"] in self._fields]
 
     def reads_all(self, columns: Sequence[Mapping[str, Any]]) -> bool:
         """Whether its rows are known from `own` of these columns, all that the table has."""
         defaults = any(
-            "initial-default" in one and one["id"] not in self._fields for one in columns
+            "initial-default" in column and column["id"] not in self._fields for column in columns
         )
         return not defaults and self.reads(self.own(columns))
 
     def empty(self, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
         """No row of `own` of these columns."""
-        own = [(one, self._fields[one["id"]].type) for one in self.own(columns)]
+        own = [(column, self._fields[column["id"]].type) for column in self.own(columns)]
         return pa.schema(
-            [pa.field(one["name"], typed(kind, one["type"])) for one, kind in own]
+            [pa.field(column["name"], typed(kind, column["type"])) for column, kind in own]
         ).empty_table()
 
     def read(
@@ -144,7 +146,11 @@ class TableFile:
 
         `keep`: they are likely to be read again.
         """
-        there = {one["id"]: self._fields[one["id"]] for one in columns if one["id"] in self._fields}
+        there = {
+            column["id"]: self._fields[column["id"]]
+            for column in columns
+            if column["id"] in self._fields
+        }
         rows = self._columns(group, [field.name for field in there.values()], keep=keep)
         count = self.footer.row_group(group).num_rows
         found: dict[str, Any] = {}
@@ -174,13 +180,21 @@ class TableFile:
 
     def bounds(self, group: int, column: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Values that no value of a row group is below and above; None when it tells none."""
-        told = self._statistics(group, column)
-        return None if told is None or not told.has_min_max else (told.min, told.max)
+        statistics = self._statistics(group, column)
+        return (
+            None
+            if statistics is None or not statistics.has_min_max
+            else (statistics.min, statistics.max)
+        )
 
     def nulls(self, group: int, column: Mapping[str, Any]) -> int | None:
         """Number of NULLs of a column in a row group; None when it tells none."""
-        told = self._statistics(group, column)
-        return None if told is None or not told.has_null_count else int(told.null_count)
+        statistics = self._statistics(group, column)
+        return (
+            None
+            if statistics is None or not statistics.has_null_count
+            else int(statistics.null_count)
+        )
 
     def _statistics(self, group: int, column: Mapping[str, Any]) -> Any:
         field = self._fields.get(column["id"])

@@ -223,8 +223,8 @@ class IcebergTable:
         before = self._deletes
         if before is None or before[0] != base or before[1] is None:
             return
-        gone = {one.place for one in drop}
-        known = (*(one for one in before[1] if one.place not in gone), *deletes)
+        gone = {file.place for file in drop}
+        known = (*(file for file in before[1] if file.place not in gone), *deletes)
         self._deletes = (number, known) if len(known) == snapshot.delete_files else None
 
     def bounds(self, partition: Partition, snapshot: int, column: str) -> tuple[int, int] | None:
@@ -233,10 +233,10 @@ class IcebergTable:
         None when a file tells none, or there is no file.
         """
         found = [bounds for _, bounds in self.ranges(partition, snapshot, column)]
-        told = [bounds for bounds in found if bounds is not None]
-        if not found or len(told) < len(found):
+        ranges = [bounds for bounds in found if bounds is not None]
+        if not found or len(ranges) < len(found):
             return None
-        return min(low for low, _ in told), max(high for _, high in told)
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def ranges(
         self, partition: Partition, snapshot: int, column: str
@@ -255,8 +255,8 @@ class IcebergTable:
                 for values in (file.lowerBounds(), file.upperBounds())
             ]
             low, high = (None if end is None else int(read(field.type(), end)) for end in ends)
-            told = None if low is None or high is None else (low, high)
-            found.append((self.java_files().known(file, partition).live(), told))
+            bounds = None if low is None or high is None else (low, high)
+            found.append((self.java_files().known(file, partition).live(), bounds))
         return found
 
     def nulls(self, partition: Partition, snapshot: int, column: str) -> dict[str, int]:
@@ -265,9 +265,9 @@ class IcebergTable:
         found: dict[str, int] = {}
         for file in self._scanned(partition, snapshot, with_bounds=True):
             counts = file.nullValueCounts()
-            told = None if counts is None else counts.get(number)
-            if told is not None:
-                found[str(file.location())] = int(told)
+            nulls = None if counts is None else counts.get(number)
+            if nulls is not None:
+                found[str(file.location())] = int(nulls)
         return found
 
     def at(self, snapshot: int) -> str:

@@ -29,9 +29,9 @@ class SortOrder:
     fields: tuple[tuple[int, str], ...]
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
+    def of(cls, document: Mapping[str, Any]) -> Self:
         """A sort order out of its JSON, as Iceberg's specification writes it."""
-        return cls(told["order-id"], tuple(_field(one) for one in told["fields"]))
+        return cls(document["order-id"], tuple(_field(field) for field in document["fields"]))
 
     @classmethod
     def of_text(cls, text: str) -> Self:
@@ -40,8 +40,8 @@ class SortOrder:
 
     def is_by(self, columns: Sequence[Mapping[str, Any]], terms: Sequence[SortTerm]) -> bool:
         """Whether it is the order that these terms ask for; `columns` are those of the table."""
-        ids = {one["name"]: one["id"] for one in columns}
-        return self.fields == tuple((ids.get(one.columns[0]), one.order) for one in terms)
+        ids = {column["name"]: column["id"] for column in columns}
+        return self.fields == tuple((ids.get(term.columns[0]), term.order) for term in terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def _found(metadata: Mapping[str, Any], listed: str, name: str, current: str) ->
     return found
 
 
-def _field(one: Mapping[str, Any]) -> tuple[int, str]:
-    transform, direction, nulls = one["transform"], one["direction"], one["null-order"]
+def _field(field: Mapping[str, Any]) -> tuple[int, str]:
+    transform, direction, nulls = field["transform"], field["direction"], field["null-order"]
     if transform == "identity" and nulls == _NULLS.get(direction):
-        return one["source-id"], direction
-    return one["source-id"], f"{transform} {direction} {nulls}"
+        return field["source-id"], direction
+    return field["source-id"], f"{transform} {direction} {nulls}"

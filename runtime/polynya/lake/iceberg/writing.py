@@ -106,9 +106,9 @@ def write_part(table: IcebergTable, slot: FilePartition, rows: pa.Table) -> Data
     """Write rows of one partition of Iceberg, as `parted` gives them, without Spark."""
     written = _put(table, [rows])
     # Found by its partition alone: bounds of the columns of a state would help nobody.
-    told = None if slot.partition == Partition.ASSET_STATE else written.footer
+    footer = None if slot.partition == Partition.ASSET_STATE else written.footer
     return written_file(
-        table, written.path, slot, told, rows=rows.num_rows, size_bytes=written.size_bytes
+        table, written.path, slot, footer, rows=rows.num_rows, size_bytes=written.size_bytes
     )
 
 
@@ -182,10 +182,10 @@ def _numbered(
         return numbers, pc.index_in(places.column("part"), value_set=known)
     pairs = places.group_by(["part", "file_path"]).aggregate([]).to_pylist()
     of_path = {
-        one["file_path"]: numbers.setdefault(
-            slots.get(one["file_path"]) or FilePartition(one["part"]), len(numbers)
+        pair["file_path"]: numbers.setdefault(
+            slots.get(pair["file_path"]) or FilePartition(pair["part"]), len(numbers)
         )
-        for one in sorted(pairs, key=lambda one: (one["part"], one["file_path"]))
+        for pair in sorted(pairs, key=lambda pair: (pair["part"], pair["file_path"]))
     }
     at = pc.index_in(places.column("file_path"), value_set=pa.array(of_path, pa.string()))
     return numbers, pa.chunked_array([pa.array(of_path.values(), pa.int32())]).take(at)
@@ -270,7 +270,7 @@ def write_live_rows(
     count("files_rewritten", len(sources))
     columns = table.columns()
     head = [] if also is None or not also.num_rows else [as_stored(also, columns)]
-    empty = no_rows([one.stored for one in sources], columns, *head)
+    empty = no_rows([source.stored for source in sources], columns, *head)
     groups = _grouped(empty, chain(head, _live(store, sources, columns)))
     first = next(groups, None)
     if first is None:
@@ -284,7 +284,7 @@ def no_rows(
     files: Sequence[TableFile], columns: Sequence[Mapping[str, Any]], *others: pa.Table
 ) -> pa.Table:
     """An empty table with all columns that some of the files or `others` have, as stored."""
-    kinds = [*(one.slice(0, 0) for one in others), *(one.empty(columns) for one in files)]
+    kinds = [*(table.slice(0, 0) for table in others), *(file.empty(columns) for file in files)]
     return as_stored(pa.concat_tables(kinds, promote_options="default"), columns)
 
 
@@ -323,7 +323,7 @@ def _grouped(empty: pa.Table, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     held = [empty]
     for rows in tables:
         held.append(rows)
-        if sum(one.num_rows for one in held) >= _GROUP_ROWS:
+        if sum(table.num_rows for table in held) >= _GROUP_ROWS:
             yield pa.concat_tables(held, promote_options="default")
             held = [empty]
     if len(held) > 1:

@@ -82,5 +82,7 @@ def _drop_staged(table: IcebergTable, transaction: Any) -> None:
     if made is None or (before is not None and before.snapshotId() == made.snapshotId()):
         return
     manifests = listed(made.allManifests(table.java.io()))
-    staged = [str(one.path()) for one in manifests if one.snapshotId() == made.snapshotId()]
+    staged = [
+        str(manifest.path()) for manifest in manifests if manifest.snapshotId() == made.snapshotId()
+    ]
     table.drop_files([*staged, str(made.manifestListLocation())])

@@ -145,7 +145,7 @@ class MaintenanceRecord:
     @property
     def newest(self) -> tuple[ActionName, Done] | None:
         """The action that was taken last."""
-        return max(self.last.items(), key=lambda one: one[1].at, default=None)
+        return max(self.last.items(), key=lambda item: item[1].at, default=None)
 
     def with_done(self, action: ActionName, done: Done) -> MaintenanceRecord:
         """The same after an action."""
@@ -164,22 +164,26 @@ class MaintenanceRecord:
     def of(cls, properties: Mapping[str, str]) -> MaintenanceRecord:
         """What the properties of a table say; an empty record when they say nothing of use."""
         try:
-            said = json.loads(properties.get(PROPERTY, "{}"))
-            began = said.get("began")
+            document = json.loads(properties.get(PROPERTY, "{}"))
+            began = document.get("began")
             return cls(
                 None if began is None else _moment(began),
-                {name: _done(said["last"][name]) for name in ACTIONS if name in said["last"]},
+                {
+                    name: _done(document["last"][name])
+                    for name in ACTIONS
+                    if name in document["last"]
+                },
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return cls()
 
 
-_KNOWN: Final = frozenset(one.name for one in fields(Done))
+_KNOWN: Final = frozenset(field.name for field in fields(Done))
 
 
-def _done(said: Mapping[str, Any]) -> Done:
-    values = {name: value for name, value in said.items() if name in _KNOWN}
-    return Done(**{**values, "at": _moment(said["at"])})
+def _done(document: Mapping[str, Any]) -> Done:
+    values = {name: value for name, value in document.items() if name in _KNOWN}
+    return Done(**{**values, "at": _moment(document["at"])})
 
 
 def _moment(text: str) -> datetime:
@@ -287,23 +291,23 @@ class TableFacts:
     @property
     def small_files(self) -> int:
         """Data files that are small."""
-        return sum(len(one.small) for one in self.files.values())
+        return sum(len(file.small) for file in self.files.values())
 
     @property
     def rows_not_optimised(self) -> int:
         """Rows in small files, where somebody had to look at files, and deleted rows."""
-        return self.deleted_rows + sum(one.small_rows for one in self.files.values())
+        return self.deleted_rows + sum(file.small_rows for file in self.files.values())
 
     @property
     def rewritable(self) -> FilesFacts:
         """All partitions that are rewritten, as one."""
         parts = self.files.values()
         return FilesFacts(
-            files=sum(one.files for one in parts),
-            rows=sum(one.rows for one in parts),
-            size_bytes=sum(one.size_bytes for one in parts),
-            outdated=sum(one.outdated for one in parts),
-            outdated_bytes=sum(one.outdated_bytes for one in parts),
+            files=sum(part.files for part in parts),
+            rows=sum(part.rows for part in parts),
+            size_bytes=sum(part.size_bytes for part in parts),
+            outdated=sum(part.outdated for part in parts),
+            outdated_bytes=sum(part.outdated_bytes for part in parts),
         )
 
 
@@ -331,19 +335,19 @@ def files_facts(
     partition: str, files: Sequence[FileSize], rule: RewriteRule, wanted: TargetLayout
 ) -> FilesFacts:
     """Facts of one partition, by its data files."""
-    small = [one for one in files if not is_large(one.size_bytes, rule)]
+    small = [file for file in files if not is_large(file.size_bytes, rule)]
     outdated = [
-        one.size_bytes
-        for one in files
-        if not wanted.is_parted(partition, one.spec)
-        or (not wanted.is_sorted(partition, one.order) and is_large(one.size_bytes, rule))
+        file.size_bytes
+        for file in files
+        if not wanted.is_parted(partition, file.spec)
+        or (not wanted.is_sorted(partition, file.order) and is_large(file.size_bytes, rule))
     ]
     return FilesFacts(
         files=len(files),
-        rows=sum(one.rows for one in files),
-        size_bytes=sum(one.size_bytes for one in files),
-        small=tuple(sorted(one.size_bytes for one in small)),
-        small_rows=sum(one.rows for one in small),
+        rows=sum(file.rows for file in files),
+        size_bytes=sum(file.size_bytes for file in files),
+        small=tuple(sorted(file.size_bytes for file in small)),
+        small_rows=sum(file.rows for file in small),
         outdated=len(outdated),
         outdated_bytes=sum(outdated),
     )
@@ -360,7 +364,11 @@ def table_facts(
     """Facts from the metadata of a table, as Iceberg's specification writes it in JSON."""
     snapshots = sorted(metadata.get("snapshots", ()), key=_made)
     current = next(
-        (one for one in snapshots if one["snapshot-id"] == metadata.get("current-snapshot-id")),
+        (
+            snapshot
+            for snapshot in snapshots
+            if snapshot["snapshot-id"] == metadata.get("current-snapshot-id")
+        ),
         None,
     )
     record = MaintenanceRecord.of(metadata.get("properties", {}))
@@ -369,7 +377,7 @@ def table_facts(
     written_at = _made(current)
     gone, since, freed = _expirable(metadata, snapshots, now, expiry)
     window = _window(snapshots, now, expiry)
-    lately = [one for one in snapshots if _made(one) > now - window]
+    lately = [snapshot for snapshot in snapshots if _made(snapshot) > now - window]
     per_hour = timedelta(hours=1) / window
     return TableFacts(
         at=now,
@@ -389,11 +397,12 @@ def table_facts(
         expirable_bytes=freed,
         metadata_bytes=metadata_bytes,
         has_statistics=any(
-            one["snapshot-id"] == current["snapshot-id"] for one in metadata.get("statistics", ())
+            statistic["snapshot-id"] == current["snapshot-id"]
+            for statistic in metadata.get("statistics", ())
         ),
         retention=retention,
         commits=per_hour * len(lately),
-        applies=per_hour * sum(_step(one) == "apply" for one in lately),
+        applies=per_hour * sum(_step(snapshot) == "apply" for snapshot in lately),
         reads=READS_PER_HOUR if now - written_at < QUIET else 0.0,
         record=record,
     )
@@ -412,10 +421,14 @@ def _expirable(
     """
     keep = Keep(expiry.age, expiry.keep, expiry.at_most)
     choice = choose(metadata, keep, now=now)
-    followers = [one for one in snapshots[1:] if int(one["timestamp-ms"]) <= choice.older_than_ms]
+    followers = [
+        snapshot
+        for snapshot in snapshots[1:]
+        if int(snapshot["timestamp-ms"]) <= choice.older_than_ms
+    ]
     if not choice.expired or not followers:
         return 0, None, 0
-    freed = sum(_count(one, "removed-files-size") for one in followers)
+    freed = sum(_count(snapshot, "removed-files-size") for snapshot in followers)
     followed = _made(followers[0])
     since = followed + keep.age
     if len(snapshots) > keep.at_most:
@@ -487,7 +500,9 @@ def look(
 def awaits_layout(target: DatasetTable) -> bool:
     """Whether the table gets another layout when its owner takes it over."""
     layout, settings = target.dataset.layout, target.state.copy.settings
-    if target.owned or (layout == Layout() and not any(settings.get(one) for one in LAYOUT)):
+    if target.owned or (
+        layout == Layout() and not any(settings.get(setting) for setting in LAYOUT)
+    ):
         return False
     return lacks(target.table, layout, target.known_schema())
 
@@ -499,8 +514,8 @@ def _files(
     spec_id = table.java_files().spec_id
     for partition in map(str, REWRITTEN):
         files = [
-            FileSize(one.rows, one.size_bytes, spec_id(one.slot), one.sort_order)
-            for one in table.files(Partition(partition), snapshot)
+            FileSize(file.rows, file.size_bytes, spec_id(file.slot), file.sort_order)
+            for file in table.files(Partition(partition), snapshot)
         ]
         yield partition, files_facts(partition, files, rule, wanted)
 

@@ -104,7 +104,7 @@ def write(job: RewriteJob, between: Callable[[], None], attempt: int = 0) -> lis
         job.writes,
         partial(job.path, attempt=attempt),
         job.columns,
-        no_rows([one.stored(job.reads) for one in job.inputs], job.columns),
+        no_rows([source.stored(job.reads) for source in job.inputs], job.columns),
         most_rows=-(-len(places) // max(1, job.outputs)),
         cuts=[(job.slot, len(places))] if job.parting is None else cuts,
     )

@@ -92,4 +92,4 @@ def _sizes(table: IcebergTable) -> list[int]:
     snapshot = table.java.currentSnapshot()
     if snapshot is None:
         return []
-    return [int(one.length()) for one in listed(snapshot.dataManifests(table.java.io()))]
+    return [int(manifest.length()) for manifest in listed(snapshot.dataManifests(table.java.io()))]

@@ -40,7 +40,7 @@ class Orphans:
     @property
     def size_bytes(self) -> int:
         """Of all of them."""
-        return sum(one.size for one in self.files)
+        return sum(file.size for file in self.files)
 
 
 @span("remove orphan files")
@@ -59,12 +59,12 @@ def remove_orphan_files(
     found = find_orphans(target.table, now=limits.now, older_than=older_than)
     if isinstance(found, str):
         return ActionOutcome("remove_orphan_files", found, whole=False)
-    paths = [one.location for one in found.files]
+    paths = [file.location for file in found.files]
     why = f"{len(paths):,} of {found.listed:,} files are older than {older_than} and unreached"
     if limits.give_way():
         paths, why = [], "a step of the table waits"
     if paths:
-        delete(target.table, paths, {one.location: one.size for one in found.files})
+        delete(target.table, paths, {file.location: file.size for file in found.files})
     return ActionOutcome(
         "remove_orphan_files",
         why,
@@ -90,18 +90,20 @@ def find_orphans(
     root = str(table.java.location()).rstrip("/")
     before = table.metadata()
     # Listed before the metadata is read that says what is used: no later file is in the list.
-    listed = [one for name in _FOLDERS for one in reads.list(f"{root}/{name}")]
-    old = [one for one in listed if one.changed < now - older_than]
+    listed = [file for name in _FOLDERS for file in reads.list(f"{root}/{name}")]
+    old = [file for file in listed if file.changed < now - older_than]
     if not old:
         return Orphans([], len(listed))
     if str(before.get("properties", {}).get("gc.enabled", "true")).lower() == "false":
         return "`gc.enabled` of the table is false: its files may belong to other tables"
-    _refuse_other_spelling(table, root, before, {_key(one.location) for one in listed})
+    _refuse_other_spelling(table, root, before, {_key(file.location) for file in listed})
     metadata = table.metadata()
     reached = reached_by(table, metadata.get("snapshots", ()))
     own = str(table.java.operations().current().metadataFileLocation())
     used = {_key(path) for path in [*reached.paths, *_of_metadata(metadata, own)]}
-    orphans = [one for one in old if _key(one.location) not in used and not _is_hint(one.location)]
+    orphans = [
+        file for file in old if _key(file.location) not in used and not _is_hint(file.location)
+    ]
     return Orphans(orphans, len(listed))
 
 
@@ -110,7 +112,9 @@ def _refuse_other_spelling(
 ) -> None:
     """Raise OperationError unless each file of the current snapshot is in the listing."""
     current = metadata.get("current-snapshot-id")
-    newest = [one for one in metadata.get("snapshots", ()) if one["snapshot-id"] == current]
+    newest = [
+        snapshot for snapshot in metadata.get("snapshots", ()) if snapshot["snapshot-id"] == current
+    ]
     missing = {path for path in reached_by(table, newest).paths if _key(path) not in listed}
     if missing:
         raise FOLDER_LISTED_UNDER_OTHER_NAME(

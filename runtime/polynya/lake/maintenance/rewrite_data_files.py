@@ -80,23 +80,23 @@ def land(
     made: list[StagedGroup] = []
     dropped: list[tuple[StagedGroup, str]] = []
     places: list[pa.Table] = []
-    for one in groups:
-        found = _moved(one, seen, deleted, live)
+    for group in groups:
+        found = _moved(group, seen, deleted, live)
         if isinstance(found, str):
-            dropped.append((one, found))
+            dropped.append((group, found))
         else:
-            made.append(one)
+            made.append(group)
             places.append(found)
-    table.drop_files(path for one, _ in dropped for path in one.paths)
+    table.drop_files(path for group, _ in dropped for path in group.paths)
     if not made:
         return CommittedGroups((), tuple(dropped))
     assert not isinstance(deleted, str)
-    gone = [one.file for staged in made for one in staged.group.files]
+    gone = [file.file for staged in made for file in staged.group.files]
     drop = deleted.only_named_by((file.path for file in gone), live)
     removed = pa.concat_tables(places)
     target.commit(
         apply=target.state.apply,
-        add=[one.file for staged in made for one in staged.files],
+        add=[file.file for staged in made for file in staged.files],
         remove=gone,
         removed=removed if removed.num_rows else None,
         drop=drop,
@@ -122,16 +122,16 @@ def _deleted_now(
     deletes = table.position_deletes(snapshot)
     if deletes is None:
         return "somebody wrote equality deletes, or position deletes that are no Parquet"
-    here = {one.place for one in deletes}
-    lost = any(one.place not in here and names & live for one, names in seen.deleted.named)
-    known = {} if lost else {one.place: names for one, names in seen.deleted.named}
-    new = [one for one in deletes if one.place not in known]
+    here = {delete.place for delete in deletes}
+    lost = any(file.place not in here and names & live for file, names in seen.deleted.named)
+    known = {} if lost else {file.place: names for file, names in seen.deleted.named}
+    new = [delete for delete in deletes if delete.place not in known]
     read = deleted_places(reader_of(table, new), seen.deleted.paths, new)
     if read is None:
         return "delete files are in another place than the table"
     if lost:
         return read
-    still = [(one, names) for one, names in seen.deleted.named if one.place in here]
+    still = [(file, names) for file, names in seen.deleted.named if file.place in here]
     places = pa.concat_arrays([seen.deleted.places, read.places])
     return Deleted(seen.deleted.paths, places, (*still, *read.named))
 
@@ -142,24 +142,24 @@ def _moved(
     """Places in the new files of rows that were deleted meanwhile; or why no new file is usable."""
     if isinstance(deleted, str):
         return deleted
-    if any(one.file.path not in live for one in staged.group.files):
+    if any(file.file.path not in live for file in staged.group.files):
         return "another step has removed or rewritten some of its files"
     parts = [PLACES.empty_table()]
     if deleted is seen.deleted:
         return parts[0]
-    numbers = [one.number for one in staged.group.files]
-    before, now = (of_files(one.places, numbers) for one in (seen.deleted, deleted))
+    numbers = [file.number for file in staged.group.files]
+    before, now = (of_files(deletes.places, numbers) for deletes in (seen.deleted, deleted))
     if len(before.filter(pc.is_in(before, value_set=now))) < len(before):
         return "rows that were deleted are there again: the table was rolled back"
     new = now.filter(pc.invert(pc.is_in(now, value_set=before)))
-    for one in staged.files:
-        at = pc.index_in(new, value_set=one.places()).drop_null()
+    for file in staged.files:
+        at = pc.index_in(new, value_set=file.places()).drop_null()
         count = len(at)
         parts.append(
             pa.table(
                 [
-                    pa.repeat(pa.scalar(one.file.partition, pa.string()), count),
-                    pa.repeat(pa.scalar(one.file.path, pa.string()), count),
+                    pa.repeat(pa.scalar(file.file.partition, pa.string()), count),
+                    pa.repeat(pa.scalar(file.file.path, pa.string()), count),
                     at.cast(pa.int64()),
                 ],
                 schema=PLACES,
@@ -215,7 +215,7 @@ def stage_by_tasks(
         made[row["job"]].append(_written(row))
         if row["attempt"]:
             table.drop_files(jobs[row["job"]].left(row["attempt"]))
-    return [staged(table, *one, some) for one, some in zip(work, made, strict=True)]
+    return [staged(table, *item, some) for item, some in zip(work, made, strict=True)]
 
 
 def _writing(jobs: Sequence[RewriteJob]) -> Callable[[int], Iterator[pa.RecordBatch]]:
@@ -223,8 +223,8 @@ def _writing(jobs: Sequence[RewriteJob]) -> Callable[[int], Iterator[pa.RecordBa
 
     def work(number: int) -> Iterator[pa.RecordBatch]:
         attempt = attempt_of_task()
-        for one in write(jobs[number], lambda: None, attempt):
-            yield pa.RecordBatch.from_pylist([_row(number, attempt, one)], schema=_NEW_FILES)
+        for file in write(jobs[number], lambda: None, attempt):
+            yield pa.RecordBatch.from_pylist([_row(number, attempt, file)], schema=_NEW_FILES)
         # The process waits for the next task of anybody.
         pa.default_memory_pool().release_unused()
 
@@ -384,9 +384,9 @@ class _Work:
                 self.left.append(_GAVE_WAY)
                 break
             staged = self._staged(seen, batch, shape)
-            self.used_bytes += sum(one.group.written_bytes for one in staged)
+            self.used_bytes += sum(group.group.written_bytes for group in staged)
             waiting += staged
-            if sum(one.written_bytes for one in waiting) >= self.rule.target_bytes:
+            if sum(group.written_bytes for group in waiting) >= self.rule.target_bytes:
                 self._land(seen, waiting)
                 waiting = []
         self._land(seen, waiting)
@@ -397,7 +397,7 @@ class _Work:
             jobs = list(self._jobs(seen, batch, shape))
             if batch.by_tasks and jobs:
                 return stage_by_tasks(self.target.table, jobs, self.limits.give_way)
-            return [stage_here(self.target.table, *one, self.limits.give_way) for one in jobs]
+            return [stage_here(self.target.table, *job, self.limits.give_way) for job in jobs]
         except GaveWayError:
             self.left.append(_GAVE_WAY)
         except (OSError, pa.ArrowInvalid) as error:
@@ -426,7 +426,7 @@ class _Work:
         """Commit, or remove what was written."""
         if not groups:
             return
-        staged = [path for one in groups for path in one.paths]
+        staged = [path for group in groups for path in group.paths]
         with self.target.between_applies(PATIENCE_SECONDS) as free:
             if not free:
                 self.left.append(f"an apply was at work for longer than {PATIENCE_SECONDS:.0f} s")
@@ -450,9 +450,9 @@ class _Work:
 
     def outcome(self, seconds: float) -> ActionOutcome:
         """What was done."""
-        groups = [one.group for one in self.made]
+        groups = [staged.group for staged in self.made]
         removed = sum(len(group.files) for group in groups)
-        added = sum(len(one.files) for one in self.made)
+        added = sum(len(staged.files) for staged in self.made)
         return ActionOutcome(
             self.aim.action,
             self._why(removed, added, sum(group.dead_rows for group in groups)),
@@ -461,7 +461,7 @@ class _Work:
             files_removed=removed + self.dropped_deletes,
             files_added=added,
             read_bytes=sum(group.read_bytes for group in groups),
-            written_bytes=sum(one.written_bytes for one in self.made),
+            written_bytes=sum(staged.written_bytes for staged in self.made),
             seconds=seconds,
         )
 

@@ -127,12 +127,12 @@ def _read(
     """What each delete file says. Raises OSError."""
     store, paths = reader_of(table, live), [file.path for file in files]
 
-    def read(one: DeleteFile) -> PositionDeletes:
-        deleted = deleted_places(store, paths, [one])
+    def read(file: DeleteFile) -> PositionDeletes:
+        deleted = deleted_places(store, paths, [file])
         if deleted is None:
-            raise OSError(f"{one.path} is in another place than the table")
+            raise OSError(f"{file.path} is in another place than the table")
         number = next(iter(counted(deleted.places[:1])), None)
-        return PositionDeletes(one, deleted.places, None if number is None else files[number].slot)
+        return PositionDeletes(file, deleted.places, None if number is None else files[number].slot)
 
     return each_read(store, read, live)
 
@@ -140,16 +140,18 @@ def _read(
 def plan_deletes(found: Sequence[PositionDeletes], rule: DeleteRule) -> Fold | None:
     """Which delete files become one in each partition, None where that does not pay."""
     by_slot: dict[FilePartition, list[PositionDeletes]] = defaultdict(list)
-    gone = [one for one in found if one.slot is None]
-    for one in found:
-        if one.slot is not None:
-            by_slot[one.slot].append(one)
+    gone = [delete for delete in found if delete.slot is None]
+    for delete in found:
+        if delete.slot is not None:
+            by_slot[delete.slot].append(delete)
     for some in by_slot.values():
-        some.sort(key=lambda one: (len(one.places), one.file.path))
-        gone += some[: joining([len(one.places) for one in some], rule.growth, rule.least_files)]
+        some.sort(key=lambda delete: (len(delete.places), delete.file.path))
+        gone += some[
+            : joining([len(delete.places) for delete in some], rule.growth, rule.least_files)
+        ]
     if not gone:
         return None
-    return Fold(tuple(gone), pc.unique(pa.concat_arrays([one.places for one in gone])))
+    return Fold(tuple(gone), pc.unique(pa.concat_arrays([delete.places for delete in gone])))
 
 
 def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> ActionOutcome:
@@ -161,8 +163,8 @@ def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> Action
             return ActionOutcome(ACTION, why, whole=False)
         snapshot = target.state.snapshot
         assert snapshot is not None, "files were read from a snapshot"
-        before = {one.place for one in table.position_deletes(snapshot) or ()}
-        if any(one.file.place not in before for one in fold.gone):
+        before = {delete.place for delete in table.position_deletes(snapshot) or ()}
+        if any(delete.file.place not in before for delete in fold.gone):
             # Rolled back, or done by somebody else: what it said may hold no longer.
             return ActionOutcome(ACTION, "another step has removed some of the files", whole=False)
         live = {file.path for partition in Partition for file in table.files(partition, snapshot)}
@@ -171,7 +173,7 @@ def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> Action
             after = target.commit(
                 apply=target.state.apply,
                 removed=removed if removed.num_rows else None,
-                drop=[one.file for one in fold.gone],
+                drop=[delete.file for delete in fold.gone],
                 summary={
                     "polynya.step": "rewrite-position-delete-files",
                     "polynya.reason": fold.why,
@@ -180,14 +182,16 @@ def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> Action
         except ConflictError as error:
             target.reload()
             return ActionOutcome(ACTION, error.message, whole=False)
-        added = [one for one in table.position_deletes(after) or () if one.place not in before]
+        added = [
+            delete for delete in table.position_deletes(after) or () if delete.place not in before
+        ]
     return ActionOutcome(
         ACTION,
         f"{fold.why} became {len(added):,}",
         commits=1,
         files_removed=len(fold.gone),
         files_added=len(added),
-        read_bytes=_size(one.file for one in fold.gone),
+        read_bytes=_size(delete.file for delete in fold.gone),
         written_bytes=_size(added),
     )
 
@@ -206,4 +210,4 @@ def _rows(files: Sequence[DataFile], places: pa.Array, live: Set[str]) -> pa.Tab
 
 
 def _size(files: Iterable[DeleteFile]) -> int:
-    return sum(int(one.java.fileSizeInBytes()) for one in files)
+    return sum(int(file.java.fileSizeInBytes()) for file in files)

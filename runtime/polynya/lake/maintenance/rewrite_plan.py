@@ -151,17 +151,17 @@ class RewriteGroup:
     @property
     def read_bytes(self) -> int:
         """What is read."""
-        return sum(one.file.size_bytes for one in self.files)
+        return sum(file.file.size_bytes for file in self.files)
 
     @property
     def written_bytes(self) -> int:
         """What is written, about."""
-        return sum(one.staying_bytes for one in self.files)
+        return sum(file.staying_bytes for file in self.files)
 
     @property
     def rows(self) -> int:
         """Rows that are written."""
-        return sum(one.staying_rows for one in self.files)
+        return sum(file.staying_rows for file in self.files)
 
     @property
     def fewer_files(self) -> int:
@@ -171,12 +171,12 @@ class RewriteGroup:
     @property
     def dead_rows(self) -> int:
         """Deleted rows that readers no longer skip."""
-        return sum(one.dead for one in self.files)
+        return sum(file.dead for file in self.files)
 
     @property
     def delete_files(self) -> int:
         """How often readers no longer look at a delete file for a data file."""
-        return sum(one.delete_files for one in self.files)
+        return sum(file.delete_files for file in self.files)
 
     @property
     def gained_bytes(self) -> int:
@@ -198,13 +198,13 @@ def plan_layout(files: Iterable[RewriteCandidate], rule: RewriteRule) -> list[Re
 
     A small file that is only not sorted waits: it is, when it is joined with others.
     """
-    late = [one for one in files if has_other_layout(one, rule)]
+    late = [file for file in files if has_other_layout(file, rule)]
     return _best_first(group for some in _places(late) for group in _laid_out(some, rule))
 
 
-def has_other_layout(one: RewriteCandidate, rule: RewriteRule) -> bool:
+def has_other_layout(candidate: RewriteCandidate, rule: RewriteRule) -> bool:
     """Whether a file is rewritten because of its layout."""
-    return one.outdated or (one.unsorted and is_large(one.file.size_bytes, rule))
+    return candidate.outdated or (candidate.unsorted and is_large(candidate.file.size_bytes, rule))
 
 
 def is_large(size_bytes: int, rule: RewriteRule) -> bool:
@@ -213,23 +213,25 @@ def is_large(size_bytes: int, rule: RewriteRule) -> bool:
 
 
 def _best_first(groups: Iterable[RewriteGroup]) -> list[RewriteGroup]:
-    return sorted(groups, key=lambda one: -one.gained_bytes / (one.written_bytes + OPEN_BYTES))
+    return sorted(
+        groups, key=lambda group: -group.gained_bytes / (group.written_bytes + OPEN_BYTES)
+    )
 
 
 def _places(files: Iterable[RewriteCandidate]) -> list[list[RewriteCandidate]]:
     """Files that may become one, together."""
     places: dict[Hashable, list[RewriteCandidate]] = defaultdict(list)
-    for one in files:
-        place = one.file.partition if one.outdated else one.file.slot
-        places[place, one.outdated, one.window].append(one)
+    for file in files:
+        place = file.file.partition if file.outdated else file.file.slot
+        places[place, file.outdated, file.window].append(file)
     return list(places.values())
 
 
 def _of_place(files: Sequence[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
     large = rule.large * rule.target_bytes
-    joined = _joined([one for one in files if one.staying_bytes < large], rule)
-    taken = {one.number for group in joined for one in group.files}
-    alone = [_alone(one, rule) for one in files if one.number not in taken]
+    joined = _joined([file for file in files if file.staying_bytes < large], rule)
+    taken = {file.number for group in joined for file in group.files}
+    alone = [_alone(file, rule) for file in files if file.number not in taken]
     return [*joined, *(group for group in alone if group is not None)]
 
 
@@ -237,27 +239,29 @@ def _laid_out(files: Sequence[RewriteCandidate], rule: RewriteRule) -> Iterator[
     """Groups of files that lack the partition spec or the sort order of the table."""
     kind: Kind = "part" if files[0].outdated else "sort"
     for part in _parts(sorted(files, key=_place), rule):
-        size = sum(one.staying_bytes for one in part)
+        size = sum(candidate.staying_bytes for candidate in part)
         reason = f"{counted(len(part), 'file')} not {kind}ed as the table is now"
         yield RewriteGroup(kind, tuple(part), _outputs(size, rule), reason)
 
 
-def _alone(one: RewriteCandidate, rule: RewriteRule) -> RewriteGroup | None:
+def _alone(candidate: RewriteCandidate, rule: RewriteRule) -> RewriteGroup | None:
     """A group of a single file, None where it stays."""
-    outputs = _outputs(one.staying_bytes, rule)
-    if one.dead and one.dead >= rule.dead_share * one.file.rows:
-        reason = f"{one.dead:,} of {one.file.rows:,} rows are deleted"
-        return RewriteGroup("fold", (one,), min(outputs, one.staying_rows), reason)
-    if one.staying_bytes > rule.split_over * rule.target_bytes:
-        reason = f"{one.staying_bytes:,} bytes, the target is {rule.target_bytes:,}"
-        return RewriteGroup("split", (one,), outputs, reason)
+    outputs = _outputs(candidate.staying_bytes, rule)
+    if candidate.dead and candidate.dead >= rule.dead_share * candidate.file.rows:
+        reason = f"{candidate.dead:,} of {candidate.file.rows:,} rows are deleted"
+        return RewriteGroup("fold", (candidate,), min(outputs, candidate.staying_rows), reason)
+    if candidate.staying_bytes > rule.split_over * rule.target_bytes:
+        reason = f"{candidate.staying_bytes:,} bytes, the target is {rule.target_bytes:,}"
+        return RewriteGroup("split", (candidate,), outputs, reason)
     return None
 
 
 def _joined(small: Sequence[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
     """The smallest files, as many as the rule lets join."""
-    ordered = sorted(small, key=lambda one: (one.staying_bytes, one.file.path))
-    count = joining([one.staying_bytes for one in ordered], rule.growth, rule.least_files)
+    ordered = sorted(small, key=lambda candidate: (candidate.staying_bytes, candidate.file.path))
+    count = joining(
+        [candidate.staying_bytes for candidate in ordered], rule.growth, rule.least_files
+    )
     if not count:
         return []
     parts = _parts(sorted(ordered[:count], key=_place), rule)
@@ -276,9 +280,9 @@ def joining(sizes: Sequence[int], growth: float, least: int) -> int:
 
 
 def _group(files: Sequence[RewriteCandidate], rule: RewriteRule) -> RewriteGroup:
-    rows = sum(one.staying_rows for one in files)
-    size = sum(one.staying_bytes for one in files)
-    largest = max(one.file.size_bytes for one in files)
+    rows = sum(file.staying_rows for file in files)
+    size = sum(file.staying_bytes for file in files)
+    largest = max(file.file.size_bytes for file in files)
     reason = f"{len(files):,} files of at most {largest:,} bytes"
     return RewriteGroup("join", tuple(files), min(_outputs(size, rule), rows), reason)
 
@@ -294,24 +298,24 @@ def _parts(files: Sequence[RewriteCandidate], rule: RewriteRule) -> list[list[Re
     So the new files of each are large enough, unless there is only one part.
     """
     weights = [
-        max(one.staying_bytes / rule.group_bytes, one.staying_rows / rule.group_rows)
-        for one in files
+        max(file.staying_bytes / rule.group_bytes, file.staying_rows / rule.group_rows)
+        for file in files
     ]
     count = max(1, ceil(sum(weights)))
     share = sum(weights) / count
     parts: list[list[RewriteCandidate]] = [[]]
     held = 0.0
-    for one, weight in zip(files, weights, strict=True):
+    for file, weight in zip(files, weights, strict=True):
         if parts[-1] and held + weight / 2 > share * len(parts):
             parts.append([])
-        parts[-1].append(one)
+        parts[-1].append(file)
         held += weight
     return parts
 
 
-def _place(one: RewriteCandidate) -> tuple[bool, Any, str]:
+def _place(candidate: RewriteCandidate) -> tuple[bool, Any, str]:
     """Where a file stands among its neighbours; files without a known place come last."""
-    return one.low is None, 0 if one.low is None else one.low, one.file.path
+    return candidate.low is None, 0 if candidate.low is None else candidate.low, candidate.file.path
 
 
 #: Groups of fewer bytes are written before a task would have begun.
@@ -348,12 +352,12 @@ class GroupBatch:
     @property
     def written_bytes(self) -> int:
         """What is written, about."""
-        return sum(one.written_bytes for one in self.groups)
+        return sum(group.written_bytes for group in self.groups)
 
 
 def batches(groups: Sequence[RewriteGroup], engine: TaskCapacity) -> list[GroupBatch]:
     """All groups in batches; each stands where the first of its groups stood."""
-    large = [one for one in groups if one.read_bytes >= LARGE_BYTES]
+    large = [group for group in groups if group.read_bytes >= LARGE_BYTES]
     found: list[GroupBatch] = []
     for group in groups:
         if group.read_bytes < LARGE_BYTES:
@@ -367,7 +371,7 @@ def batches(groups: Sequence[RewriteGroup], engine: TaskCapacity) -> list[GroupB
 
 def _of_large(some: Sequence[RewriteGroup], engine: TaskCapacity) -> GroupBatch:
     """The first batch of some large groups."""
-    size = sum(one.read_bytes for one in some)
+    size = sum(group.read_bytes for group in some)
     if engine.on_cluster:
         reason = f"{size:,} bytes are written by {counted(len(some), 'task')} of the cluster"
         return GroupBatch(tuple(some), by_tasks=True, reason=reason)
@@ -444,7 +448,7 @@ def _lows(
     store = table.reach().reads
     if isinstance(store, str):
         return [None] * len(files)
-    columns = {one["name"]: one for one in table.columns()}
+    columns = {column["name"]: column for column in table.columns()}
 
     def low(file: DataFile) -> Any:
         order = ordered_by(layout, shape, file.partition)
@@ -470,7 +474,7 @@ def _low(store: DataFiles, file: DataFile, column: Mapping[str, Any]) -> Any:
     except (OSError, pa.ArrowInvalid):
         return None
     bounds = [stored.bounds(group, column) for group in stored.groups]
-    known = [one[0] for one in bounds if one is not None]
+    known = [bound[0] for bound in bounds if bound is not None]
     return min(known) if known and len(known) == len(bounds) else None
 
 

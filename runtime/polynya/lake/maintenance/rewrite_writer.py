@@ -57,7 +57,7 @@ class RowOrder:
         sources: Sequence[str] = (),
     ) -> Self:
         """By these columns of a table; none where one of them has values without an order."""
-        known = {one["name"]: one for one in columns}
+        known = {column["name"]: column for column in columns}
         by = tuple((known[name], kind) for name, kind in names if name in known)
         if any(arrow_type(column["type"]) is None for column, _ in by):
             by = ()
@@ -73,7 +73,7 @@ class RowOrder:
         if not self.by:
             return pa.arange(0, rows.num_rows)
         if self.by[0][1] == "zorder":
-            return pc.sort_indices(_woven([rows.column(one["name"]) for one in self.columns]))
+            return pc.sort_indices(_woven([rows.column(column["name"]) for column in self.columns]))
         keys: list[tuple[str, str, str]] = []
         for column, kind in self.by:
             if pa.types.is_floating(rows.schema.field(column["name"]).type):
@@ -93,7 +93,7 @@ def ordered_by(layout: Layout, shape: Shape, partition: str) -> list[tuple[str, 
     are joined.
     """
     if layout.sort_by and partition in {Partition.CURRENT, Partition.PRIOR}:
-        return [(column, one.order) for one in layout.sort_by for column in one.columns]
+        return [(column, term.order) for term in layout.sort_by for column in term.columns]
     if partition == Partition.CURRENT or (partition == Partition.PRIOR and not shape.history):
         return [(key, "asc") for key in shape.keys]
     return []
@@ -109,9 +109,9 @@ def _woven(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
     for number, column in enumerate(columns):
         rank = _rank(column, each)
         for bit in range(each):
-            one = pc.bit_wise_and(pc.shift_right(rank, bit), 1)
+            digit = pc.bit_wise_and(pc.shift_right(rank, bit), 1)
             place = bit * len(columns) + len(columns) - 1 - number
-            found = pc.bit_wise_or(found, pc.shift_left(one, place))
+            found = pc.bit_wise_or(found, pc.shift_left(digit, place))
     return found
 
 
@@ -165,7 +165,10 @@ def places_in_order(
     Without `parting` all rows stay in the partition of Iceberg that they are in. Raises OSError.
     """
     places = pa.concat_arrays(
-        [pa.array([], pa.int64()), *(pc.add(one.live(), one.number * FILE_STEP) for one in inputs)]
+        [
+            pa.array([], pa.int64()),
+            *(pc.add(source.live(), source.number * FILE_STEP) for source in inputs),
+        ]
     )
     file = inputs[0].file
     if parting is None:
@@ -177,24 +180,24 @@ def places_in_order(
     read = _read(store, inputs, [*order.columns, *order.sources])
     constant = pa.repeat(pa.scalar(file.partition, pa.string()), read.num_rows)
     codes, slots = parting.numbered(read.append_column(PARTITION, constant))
-    places, codes = (one.take(order.indices(read)) for one in (places, codes))
+    places, codes = (array.take(order.indices(read)) for array in (places, codes))
     # The sort keeps the order of rows of one partition.
     by_slot = pc.sort_indices(codes)
-    counts = {one["values"]: one["counts"] for one in pc.value_counts(codes).to_pylist()}
+    counts = {count["values"]: count["counts"] for count in pc.value_counts(codes).to_pylist()}
     return places.take(by_slot), [(slot, counts[n]) for n, slot in enumerate(slots)]
 
 
 def _read(store: DataFiles, inputs: Sequence[Input], columns: Sequence[Column]) -> pa.Table:
     """Columns of the rows that stay, each once."""
-    once = list({one["id"]: one for one in columns}.values())
-    return pa.concat_tables(each_read(store, lambda one: _keys(store, one, once), inputs))
+    once = list({column["id"]: column for column in columns}.values())
+    return pa.concat_tables(each_read(store, lambda source: _keys(store, source, once), inputs))
 
 
-def _keys(store: DataFiles, one: Input, keys: Sequence[Column]) -> pa.Table:
+def _keys(store: DataFiles, source: Input, keys: Sequence[Column]) -> pa.Table:
     """Key columns of the rows that stay."""
-    stored = one.stored(store)
+    stored = source.stored(store)
     groups = [stored.read(group, keys) for group in stored.groups]
-    return pa.concat_tables(groups).take(one.live())
+    return pa.concat_tables(groups).take(source.live())
 
 
 def rows_in_order(
@@ -214,8 +217,8 @@ def rows_in_order(
 
 
 def _part_rows(store: DataFiles, inputs: Sequence[Input], columns: Sequence[Column]) -> int:
-    rows = sum(one.file.rows for one in inputs)
-    footers = [one.stored(store).footer for one in inputs]
+    rows = sum(source.file.rows for source in inputs)
+    footers = [source.stored(store).footer for source in inputs]
     stored: int = sum(
         footer.row_group(group).total_byte_size
         for footer in footers
@@ -248,8 +251,8 @@ def _rows_at(
     parts.sort(key=lambda part: (part[0].number, part[1]))
 
     def read(part: tuple[Input, int, pa.Array]) -> pa.Table:
-        one, group, rows = part
-        return rows_of_group(one.file, one.stored(store), group, columns).take(rows)
+        source, group, rows = part
+        return rows_of_group(source.file, source.stored(store), group, columns).take(rows)
 
     found: list[pa.Table] = []
     for at in range(0, len(parts), store.readers):

@@ -127,31 +127,37 @@ def choose(
     read_since = [reader.since - SKEW for reader in readers if reader.since is not None]
     before = min([now - keep.age, *read_since])
     surely = min([now - keep.least_age, *read_since])
-    held_since = min((one.made_ms for one in known if one.number in held), default=None)
+    held_since = min(
+        (snapshot.made_ms for snapshot in known if snapshot.number in held), default=None
+    )
     stays = [
-        one
-        for one in known
-        if one.left_ms is None
-        or one.left_ms >= _ms(surely)
-        or (one.left_ms >= _ms(before) and one.is_among(keep.at_most, off_main=True))
-        or one.is_among(keep.at_least)
-        or (held_since is not None and one.made_ms >= held_since)
+        snapshot
+        for snapshot in known
+        if snapshot.left_ms is None
+        or snapshot.left_ms >= _ms(surely)
+        or (snapshot.left_ms >= _ms(before) and snapshot.is_among(keep.at_most, off_main=True))
+        or snapshot.is_among(keep.at_least)
+        or (held_since is not None and snapshot.made_ms >= held_since)
     ]
     if not stays:
         return ExpiryChoice("there is no snapshot")
-    cutoff = min(one.made_ms for one in stays)
-    newest = 1 + max((one.place for one in stays if one.place is not None), default=0)
+    cutoff = min(snapshot.made_ms for snapshot in stays)
+    newest = 1 + max(
+        (snapshot.place for snapshot in stays if snapshot.place is not None), default=0
+    )
     named = {ref["snapshot-id"] for ref in refs.values()}
     gone = [
-        one
-        for one in known
-        if one.made_ms < cutoff
-        and (one.place is None or one.place >= newest)
-        and one.number not in named
+        snapshot
+        for snapshot in known
+        if snapshot.made_ms < cutoff
+        and (snapshot.place is None or snapshot.place >= newest)
+        and snapshot.number not in named
     ]
     if not gone:
         return ExpiryChoice(_why_none(known, keep, before, now))
-    crowded = any(one.left_ms is not None and one.left_ms >= _ms(before) for one in gone)
+    crowded = any(
+        snapshot.left_ms is not None and snapshot.left_ms >= _ms(before) for snapshot in gone
+    )
     since, newer = (surely, keep.at_most) if crowded else (before, keep.at_least)
     return ExpiryChoice(
         f"{len(gone):,} of {len(known):,} snapshots were followed by another before "
@@ -176,9 +182,13 @@ def _ms(moment: datetime) -> int:
 
 def _snapshots(metadata: Mapping[str, Any]) -> list[_Snapshot]:
     """Every snapshot, with the time at which it stopped being the current one."""
-    made = {one["snapshot-id"]: int(one["timestamp-ms"]) for one in metadata.get("snapshots", ())}
+    made = {
+        snapshot["snapshot-id"]: int(snapshot["timestamp-ms"])
+        for snapshot in metadata.get("snapshots", ())
+    }
     parents = {
-        one["snapshot-id"]: one.get("parent-snapshot-id") for one in metadata.get("snapshots", ())
+        snapshot["snapshot-id"]: snapshot.get("parent-snapshot-id")
+        for snapshot in metadata.get("snapshots", ())
     }
     places: dict[int, int] = {}
     left: dict[int, int | None] = {}
@@ -221,28 +231,30 @@ def reached_by(table: IcebergTable, snapshots: Iterable[Mapping[str, Any]]) -> R
     """What the snapshots reach, each given as the table's metadata has it. Raises OSError."""
     reads = table.reach().reads
     files: ReadFiles = ThroughJava(table) if isinstance(reads, str) else reads
-    lists = {str(one["manifest-list"]) for one in snapshots if one.get("manifest-list")}
+    lists = {
+        str(snapshot["manifest-list"]) for snapshot in snapshots if snapshot.get("manifest-list")
+    }
     manifests = set().union(*each_read(files, lambda path: _manifests(files, path), sorted(lists)))
     content = set().union(*each_read(files, lambda path: _content(files, path), sorted(manifests)))
     return ReachedFiles(frozenset(lists), frozenset(manifests), frozenset(content))
 
 
 def _manifests(files: ReadFiles, location: str) -> set[str]:
-    return {str(one["manifest_path"]) for one in _records(files, location)}
+    return {str(record["manifest_path"]) for record in _records(files, location)}
 
 
 def _content(files: ReadFiles, location: str) -> set[str]:
     """Data or delete files of a manifest; those that it names as gone are not among them."""
     return {
-        str(one["data_file"]["file_path"])
-        for one in _records(files, location)
-        if one["status"] != _GONE
+        str(record["data_file"]["file_path"])
+        for record in _records(files, location)
+        if record["status"] != _GONE
     }
 
 
 def _records(files: ReadFiles, location: str) -> list[dict[str, Any]]:
     with files.open(location) as source:
-        return [one for one in fastavro.reader(source) if isinstance(one, dict)]
+        return [record for record in fastavro.reader(source) if isinstance(record, dict)]
 
 
 #: Names that S3 accepts in one request.
@@ -262,7 +274,7 @@ def sizes(table: IcebergTable) -> dict[str, int]:
     reads = table.reach().reads
     if isinstance(reads, str):
         return {}
-    return {one.location: one.size for one in reads.list(str(table.java.location()))}
+    return {file.location: file.size for file in reads.list(str(table.java.location()))}
 
 
 def delete(
@@ -373,7 +385,9 @@ def _refuse_files_in_use(table: IcebergTable, paths: Iterable[str]) -> None:
     """Raise InternalError when the files to delete include one of the current snapshot."""
     metadata = table.metadata()
     current = metadata.get("current-snapshot-id")
-    newest = [one for one in metadata.get("snapshots", ()) if one["snapshot-id"] == current]
+    newest = [
+        snapshot for snapshot in metadata.get("snapshots", ()) if snapshot["snapshot-id"] == current
+    ]
     used = reached_by(table, newest).paths & set(paths)
     if used:
         raise CLEANUP_OF_USED_FILE(where=min(used), count=len(used), table=table.name)

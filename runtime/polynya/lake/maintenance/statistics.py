@@ -66,7 +66,7 @@ def compute_statistics(target: DatasetTable, limits: ActionLimits) -> ActionOutc
 def columns_of(target: DatasetTable) -> list[str]:
     """Columns whose distinct values are counted: those of the source with plain values."""
     known = target.known_schema()
-    columns = {one["name"]: one["type"] for one in target.table.columns()}
+    columns = {column["name"]: column["type"] for column in target.table.columns()}
     plain = [name for name in known if arrow_type(columns.get(name)) is not None]
     return plain[:MOST_COLUMNS]
 
@@ -102,8 +102,8 @@ def _set(target: DatasetTable, table: IcebergTable, computed: Any) -> None:
 
 
 def _said(error: Py4JJavaError | PySparkException) -> str:
-    said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
-    return str(said).split("\n", maxsplit=1)[0]
+    message = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
+    return str(message).split("\n", maxsplit=1)[0]
 
 
 def _since(began: float) -> float:

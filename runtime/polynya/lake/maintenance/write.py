@@ -51,12 +51,12 @@ class StagedGroup:
     @property
     def paths(self) -> list[str]:
         """Of the files that nobody needs if they are not committed."""
-        return [one.file.path for one in self.files]
+        return [file.file.path for file in self.files]
 
     @property
     def written_bytes(self) -> int:
         """What was written."""
-        return sum(one.file.size_bytes for one in self.files)
+        return sum(file.file.size_bytes for file in self.files)
 
 
 def job_of(
@@ -73,12 +73,12 @@ def job_of(
         return writes
     columns, java_files = table.columns(), table.java_files()
     inputs: list[Input] = []
-    for one in group.files:
-        if not is_read_by(reads, one.file.path):
+    for file in group.files:
+        if not is_read_by(reads, file.file.path):
             return "a file is in another place than the table"
-        if not stored_file(reads, one.file.path).reads_all(columns):
+        if not stored_file(reads, file.file.path).reads_all(columns):
             return "a file has columns that Arrow does not read as the table is now"
-        inputs.append(Input(one.number, one.file, positions(seen.deleted.places, one.number)))
+        inputs.append(Input(file.number, file.file, positions(seen.deleted.places, file.number)))
     parting = java_files.parting if group.moves and java_files.parts_of(group.partition) else None
     sources = () if parting is None else [name for name, _ in parting.sources]
     order = RowOrder.of(columns, () if group.keeps_order else by, sources)

@@ -224,9 +224,9 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
 def copied_per_second(table: Table) -> float | None:
     """Records of the newest copies in a second, by what their snapshots say."""
     copies = [
-        (one.timestamp_ms, int(one.summary["polynya.rows-in"]))
-        for one in table.metadata.snapshots
-        if one.summary is not None and one.summary["polynya.rows-in"] is not None
+        (snapshot.timestamp_ms, int(snapshot.summary["polynya.rows-in"]))
+        for snapshot in table.metadata.snapshots
+        if snapshot.summary is not None and snapshot.summary["polynya.rows-in"] is not None
     ]
     newest = sorted(copies)[-RATE_COPIES - 1 :]
     if len(newest) < 2 or newest[-1][0] <= newest[0][0]:
@@ -238,8 +238,12 @@ def copied_per_second(table: Table) -> float | None:
 def stored_rows(table: Table) -> tuple[int, int, int]:
     """Rows, bytes and files of the partitions whose rows have data columns."""
     found = _files(table)
-    each = [found.get(one, (0, 0, 0)) for one in WITH_DATA]
-    return sum(one[0] for one in each), sum(one[1] for one in each), sum(one[2] for one in each)
+    partition = [found.get(partition, (0, 0, 0)) for partition in WITH_DATA]
+    return (
+        sum(one[0] for one in partition),
+        sum(one[1] for one in partition),
+        sum(one[2] for one in partition),
+    )
 
 
 def quarantine(table: Table) -> pa.Table:
@@ -285,15 +289,17 @@ def data_manifests(table: Table) -> int:
     snapshot = table.current_snapshot()
     if snapshot is None:
         return 0
-    return sum(one.content == ManifestContent.DATA for one in snapshot.manifests(table.io))
+    return sum(
+        manifest.content == ManifestContent.DATA for manifest in snapshot.manifests(table.io)
+    )
 
 
 def _files(table: Table) -> dict[str, tuple[int, int, int]]:
     """Partition → rows, bytes, files of its data files."""
     found: dict[str, tuple[int, int, int]] = {}
-    for one in data_files(table):
-        rows, size, files = found.get(one.partition, (0, 0, 0))
-        found[one.partition] = (rows + one.rows, size + one.size_bytes, files + 1)
+    for file in data_files(table):
+        rows, size, files = found.get(file.partition, (0, 0, 0))
+        found[file.partition] = (rows + file.rows, size + file.size_bytes, files + 1)
     return found
 
 

@@ -127,12 +127,12 @@ def _fill(catalog: SqlCatalog, found: Iterable[CatalogEntry]) -> None:
     rows = [
         {
             "catalog_name": CATALOG,
-            "table_namespace": one.namespace,
-            "table_name": one.name,
-            "metadata_location": one.metadata,
-            "iceberg_type": "VIEW" if one.is_view else "TABLE",
+            "table_namespace": entry.namespace,
+            "table_name": entry.name,
+            "metadata_location": entry.metadata,
+            "iceberg_type": "VIEW" if entry.is_view else "TABLE",
         }
-        for one in found
+        for entry in found
     ]
     with catalog.engine.begin() as database:
         database.execute(insert(IcebergTables), rows)

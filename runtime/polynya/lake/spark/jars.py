@@ -82,7 +82,7 @@ def retrieve_all(artifacts: Sequence[Artifact], scratch: Path, mirror: str | Non
         DependencyError: POLYNYA-DEP-002, with the reason that Ivy gave.
     """
     command = _command(artifacts, scratch, mirror)
-    names = [":".join(one) for one in artifacts]
+    names = [":".join(artifact) for artifact in artifacts]
     what = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     try:
         done = subprocess.run(
@@ -106,7 +106,7 @@ def _command(artifacts: Sequence[Artifact], scratch: Path, mirror: str | None) -
         settings.write_text(_SETTINGS.format(root=quoteattr(root)), encoding="utf-8")
         command += ["-settings", os.fspath(settings)]
     wanted = scratch / "ivy.xml"
-    lines = (_DEPENDENCY.format(*map(quoteattr, one)) for one in artifacts)
+    lines = (_DEPENDENCY.format(*map(quoteattr, artifact)) for artifact in artifacts)
     wanted.write_text(_MODULE.format("".join(lines)), encoding="utf-8")
     # Jars, also those of OSGi, and not the sources that some modules publish with them.
     return [

@@ -67,7 +67,7 @@ def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
             for number in tracker.getJobIdsForTag(tag)
             for stage in tracker.getJobInfo(number).get().stageIds()
         ]
-        if not any(one.get().numActiveTasks() for one in stages if one.isDefined()):
+        if not any(stage.get().numActiveTasks() for stage in stages if stage.isDefined()):
             return
         tick.wait(_LOOK_SECONDS)
 

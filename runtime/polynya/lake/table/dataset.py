@@ -144,9 +144,9 @@ class DatasetTable:
         quoted = internal_path(spark, dataset)
         table = IcebergTable(spark, dataset.relations.internal, quoted)
         table.refresh()
-        one = cls(spark, dataset, owner, table, read_state(table), granted)
-        one._epoch_to_take()
-        return one
+        opened = cls(spark, dataset, owner, table, read_state(table), granted)
+        opened._epoch_to_take()
+        return opened
 
     @property
     def owned(self) -> bool:
@@ -273,7 +273,7 @@ class DatasetTable:
                 add=add,
                 remove=remove,
                 deletes=deletes,
-                drop=[*drop, *(one for one in replaced if one not in drop)],
+                drop=[*drop, *(file for file in replaced if file not in drop)],
                 summary=summary,
                 since=since,
                 within=within,
@@ -426,7 +426,9 @@ class DatasetTable:
 
 
 #: The state files go with the new state.
-_EMPTIED: Final = tuple(one for one in Partition if one is not Partition.ASSET_STATE)
+_EMPTIED: Final = tuple(
+    partition for partition in Partition if partition is not Partition.ASSET_STATE
+)
 
 
 def empty(target: DatasetTable, *, behind: bool = False) -> None:
@@ -447,7 +449,7 @@ def empty(target: DatasetTable, *, behind: bool = False) -> None:
         deletes = target.table.position_deletes(snapshot) if snapshot is not None else None
         known = target.state.copy.columns.schema
         kept = columns_in_use(target.table)
-        columns = SourceColumns(schema={one: kind for one, kind in known.items() if one in kept})
+        columns = SourceColumns(schema={name: kind for name, kind in known.items() if name in kept})
         target.commit(
             copy=CopyState(columns=columns).with_behind(behind=behind),
             apply=ApplyState(),

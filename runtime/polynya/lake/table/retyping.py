@@ -130,7 +130,7 @@ def _source(target: DatasetTable) -> str:
 
 def _checked(target: DatasetTable, changes: list[_Change]) -> int:
     """Number of rows, all of whose values have one in the new types."""
-    counts = ", ".join(f"count_if({one.lacks_value})" for one in changes)
+    counts = ", ".join(f"count_if({change.lacks_value})" for change in changes)
     found = target.spark.sql(f"SELECT count(*), {counts} FROM {_source(target)}").first()
     assert found is not None, "an aggregate has a row"
     for change, count in zip(changes, found[1:], strict=True):
@@ -157,7 +157,7 @@ def _unfit(target: DatasetTable, change: _Change, count: int) -> OperationError:
 
 
 def _converted_rows(target: DatasetTable, changes: list[_Change]) -> DataFrame:
-    values = {one.name: f"{one.value} AS {quote(one.name)}" for one in changes}
+    values = {change.name: f"{change.value} AS {quote(change.name)}" for change in changes}
     names = [column["name"] for column in target.table.columns()]
     listed = ", ".join(values.get(name, quote(name)) for name in names)
     return target.spark.sql(f"SELECT {listed} FROM {_source(target)}")
@@ -178,15 +178,15 @@ def _replaced(table: IcebergTable, snapshot: int | None) -> tuple[list[DataFile]
     files = [file for part in WITH_DATA for file in table.files(part, snapshot)]
     deletes = table.position_deletes(snapshot) or ()
     partitions = {str(part) for part in WITH_DATA}
-    return files, [one for one in deletes if table.partition_of(one) in partitions]
+    return files, [delete for delete in deletes if table.partition_of(delete) in partitions]
 
 
 def _state_after(before: CopyState, changes: list[_Change]) -> CopyState:
     columns = before.columns
     schema, former = dict(columns.schema), dict(columns.former)
-    for one in changes:
-        schema[one.name] = str(one.new)
-        if is_rewritable(one.old, one.new):
+    for change in changes:
+        schema[change.name] = str(change.new)
+        if is_rewritable(change.old, change.new):
             # What held NULL only is spelled as before by itself.
-            former[one.name] = [*former.get(one.name, ()), str(one.old)]
+            former[change.name] = [*former.get(change.name, ()), str(change.old)]
     return replace(before, columns=replace(columns, schema=schema, former=former))

@@ -89,7 +89,7 @@ class ApplyState:
 
     def to_json(self) -> str:
         """The state as a table holds it."""
-        truncates = [list(astuple(one)) for one in self.truncates]
+        truncates = [list(astuple(truncate)) for truncate in self.truncates]
         return json.dumps({**asdict(self), "truncates": truncates}, ensure_ascii=False)
 
     @classmethod
@@ -100,7 +100,7 @@ class ApplyState:
         values["ownership"] = TableOwnership(**values.get("ownership", {}))
         if values.get("retaining") is not None:
             values["retaining"] = Retaining(**values["retaining"])
-        values["truncates"] = [TruncateEvent(*one) for one in values.get("truncates", ())]
+        values["truncates"] = [TruncateEvent(*truncate) for truncate in values.get("truncates", ())]
         return cls(**values)
 
 
@@ -319,10 +319,10 @@ class CopyState:
 
         An apply takes in all that was pending when it began.
         """
-        told = self.position.pending_since
-        if told is None or apply.applied_at is None:
-            return None if told is None else datetime.fromisoformat(told)
-        return max(map(datetime.fromisoformat, (told, apply.applied_at)))
+        pending_since = self.position.pending_since
+        if pending_since is None or apply.applied_at is None:
+            return None if pending_since is None else datetime.fromisoformat(pending_since)
+        return max(map(datetime.fromisoformat, (pending_since, apply.applied_at)))
 
     def to_json(self) -> str:
         """The fields of all parts side by side, as every version has written them."""
@@ -347,7 +347,7 @@ class CopyState:
         values = json.loads(text)
         values["files"] = ReadFiles(read(values.get("files", {}), values.get("begun", {})))
         values["eras"] = [
-            _part(Era, {**one, "names": tuple(one["names"])}) for one in values.get("eras", ())
+            _part(Era, {**era, "names": tuple(era["names"])}) for era in values.get("eras", ())
         ]
         for name, kind in (
             ("ownership", TableOwnership),
@@ -381,7 +381,7 @@ _PARTS: Final[Mapping[str, type]] = {
 
 def _part(kind: type[_Part], values: Mapping[str, Any]) -> _Part:
     """A dataclass out of those of the values that it knows."""
-    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in values.items() if name in known})
 
 
@@ -403,7 +403,7 @@ class TableState:
     @property
     def ownership(self) -> TableOwnership:
         """Of the newest owner."""
-        return max(self.copy.ownership, self.apply.ownership, key=lambda one: one.epoch)
+        return max(self.copy.ownership, self.apply.ownership, key=lambda ownership: ownership.epoch)
 
     @property
     def is_joined(self) -> bool:

@@ -137,7 +137,7 @@ def refuse_later_file(target: DatasetTable, batch: DatasetBatch, now: datetime) 
     Such records show before anything is compared with the table.
     """
     order = {path: index for index, path in enumerate(batch.files)}
-    bad = [(order.get(one.file, 0), one.offset, one) for one in batch.rejected]
+    bad = [(order.get(record.file, 0), record.offset, record) for record in batch.rejected]
     if bad:
         index, _, first = min(bad, key=itemgetter(0, 1))
         if index:
@@ -211,5 +211,5 @@ def quarantined(
         for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
     ]
     whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
-    unparsed = sum(one.rule in UNPARSED for one in records)
+    unparsed = sum(record.rule in UNPARSED for record in records)
     return records, Replayed(found.select(PLACES.names), whole, unparsed)

@@ -78,42 +78,46 @@ def at_home(metadata: Path, folder: Path) -> Path:
     Otherwise a new one, which nothing refers to before a catalog does. Raises OperationError when
     a file is not where it should be.
     """
-    said = read_metadata(metadata)
-    if said is None:
+    document = read_metadata(metadata)
+    if document is None:
         raise _not_there(metadata)
-    if plain_path(said["location"]) == folder:
+    if plain_path(document["location"]) == folder:
         return metadata
-    move = _Move(said["location"].rstrip("/"), folder)
-    said["location"] = str(folder)
-    if "table-uuid" in said:
-        _move_table(said, move)
+    move = _Move(document["location"].rstrip("/"), folder)
+    document["location"] = str(folder)
+    if "table-uuid" in document:
+        _move_table(document, move)
     file = metadata.with_name(f"{version_of(metadata) + 1:05d}-{uuid4()}.metadata.json")
-    file.write_text(json.dumps(said), encoding="utf-8")
+    file.write_text(json.dumps(document), encoding="utf-8")
     return file
 
 
-def _move_table(said: _Record, move: _Move) -> None:
+def _move_table(document: _Record, move: _Move) -> None:
     """Leave the current snapshot in the metadata of a table, with all its files in the folder."""
-    current = said.get("current-snapshot-id", -1)
-    kept = [one for one in said.get("snapshots", ()) if one["snapshot-id"] == current]
+    current = document.get("current-snapshot-id", -1)
+    kept = [
+        snapshot for snapshot in document.get("snapshots", ()) if snapshot["snapshot-id"] == current
+    ]
     for snapshot in kept:
         listed = Path(move.path(snapshot["manifest-list"]))
         snapshot["manifest-list"] = str(
-            _written_again(listed, lambda one: _moved_manifest(one, move))
+            _written_again(listed, lambda record: _moved_manifest(record, move))
         )
-    said["snapshots"] = kept
-    said["snapshot-log"] = [
-        one for one in said.get("snapshot-log", ()) if one["snapshot-id"] == current
+    document["snapshots"] = kept
+    document["snapshot-log"] = [
+        entry for entry in document.get("snapshot-log", ()) if entry["snapshot-id"] == current
     ]
-    said["refs"] = {name: one for name, one in said.get("refs", {}).items() if name == "main"}
+    document["refs"] = {
+        name: ref for name, ref in document.get("refs", {}).items() if name == "main"
+    }
     # The clean-up of old metadata would otherwise delete that of the table that was copied.
-    said["metadata-log"] = []
-    said["statistics"], said["partition-statistics"] = [], []
+    document["metadata-log"] = []
+    document["statistics"], document["partition-statistics"] = [], []
 
 
 def _moved_manifest(listed: _Record, move: _Move) -> _Record:
     manifest = Path(move.path(listed["manifest_path"]))
-    written = _written_again(manifest, lambda one: _moved_entry(one, move))
+    written = _written_again(manifest, lambda record: _moved_entry(record, move))
     return {
         **listed,
         "manifest_path": str(written),
@@ -141,7 +145,7 @@ def _without_path(bounds: list[_Record] | None) -> list[_Record] | None:
     """Bounds without those of the path, which would be of the former folder."""
     if bounds is None:
         return None
-    return [one for one in bounds if one["key"] != _FILE_PATH_ID]
+    return [bound for bound in bounds if bound["key"] != _FILE_PATH_ID]
 
 
 def _moved_deletes(file: Path, move: _Move) -> Path:
@@ -152,8 +156,8 @@ def _moved_deletes(file: Path, move: _Move) -> Path:
         raise _not_there(file) from error
     place = rows.column_names.index("file_path")
     named = rows.column(place).to_pylist()
-    moved = {one: move.path(one) for one in set(named)}
-    paths = pa.array([moved[one] for one in named], pa.string())
+    moved = {path: move.path(path) for path in set(named)}
+    paths = pa.array([moved[path] for path in named], pa.string())
     written = _beside(file)
     pq.write_table(rows.set_column(place, rows.schema.field(place), paths), written)
     return written
@@ -164,15 +168,15 @@ def _written_again(file: Path, change: Callable[[_Record], _Record]) -> Path:
     try:
         with file.open("rb") as source:
             reader = fastavro.reader(source)
-            said = dict(reader.metadata)
+            header = dict(reader.metadata)
             records = [change(dict(record)) for record in reader if isinstance(record, dict)]
     except FileNotFoundError as error:
         raise _not_there(file) from error
-    schema = json.loads(said["avro.schema"])
-    kept = {name: value for name, value in said.items() if not name.startswith("avro.")}
+    schema = json.loads(header["avro.schema"])
+    kept = {name: value for name, value in header.items() if not name.startswith("avro.")}
     written = _beside(file)
     with written.open("xb") as out:
-        fastavro.writer(out, schema, records, codec=said.get("avro.codec", "null"), metadata=kept)
+        fastavro.writer(out, schema, records, codec=header.get("avro.codec", "null"), metadata=kept)
     return written
 
 
@@ -258,7 +262,7 @@ def repair(target: ResolvedTarget, catalog: str) -> Adopted:
     ]
     if found:
         new_catalog(file, catalog, found)
-    return Adopted(tables=tuple(one.full_name for one in found), aside=aside)
+    return Adopted(tables=tuple(entry.full_name for entry in found), aside=aside)
 
 
 def _local(target: ResolvedTarget) -> tuple[Path, Path]:
@@ -287,11 +291,11 @@ def _put_aside(file: Path) -> Path:
 
 def _told(changed: dict[CatalogEntry, Path | None]) -> Adopted:
     def names(chosen: Sequence[CatalogEntry]) -> tuple[str, ...]:
-        return tuple(one.full_name for one in chosen)
+        return tuple(entry.full_name for entry in chosen)
 
-    kept = [one for one, home in changed.items() if home is not None]
+    kept = [entry for entry, home in changed.items() if home is not None]
     return Adopted(
-        tables=names([one for one in kept if not one.is_view]),
-        views=names([one for one in kept if one.is_view]),
-        dropped=names([one for one, home in changed.items() if home is None]),
+        tables=names([entry for entry in kept if not entry.is_view]),
+        views=names([entry for entry in kept if entry.is_view]),
+        dropped=names([entry for entry, home in changed.items() if home is None]),
     )

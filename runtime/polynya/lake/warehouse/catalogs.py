@@ -243,10 +243,10 @@ def _tls(address: PostgresAddress) -> ssl.SSLContext | bool | None:
 
 def _failed(address: PostgresAddress, error: Exception) -> DependencyError:
     """The error for a server that does not do as it is asked."""
-    said = error.args[0] if error.args else None
+    details = error.args[0] if error.args else None
     code, why = "", str(error)
-    if isinstance(said, dict):
-        code, why = str(said.get("C", "")), str(said.get("M", ""))
+    if isinstance(details, dict):
+        code, why = str(details.get("C", "")), str(details.get("M", ""))
     if code.startswith(_REFUSED):
         return CATALOG_LOGIN_REFUSED(where=address.text, why=why)
     return CATALOG_DATABASE_UNREACHABLE(where=address.text, why=why)

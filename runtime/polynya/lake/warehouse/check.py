@@ -62,10 +62,10 @@ def read_metadata(file: Path) -> dict[str, Any] | None:
     """What a metadata file says, None when it is not whole."""
     try:
         raw = file.read_bytes()
-        said = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+        document = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
     except (OSError, EOFError, ValueError):
         return None
-    return said if isinstance(said, dict) and "location" in said else None
+    return document if isinstance(document, dict) and "location" in document else None
 
 
 def version_of(file: Path) -> int:
@@ -85,9 +85,9 @@ def newest_metadata(folder: Path) -> Path | None:
     for file in files:
         if best is not None and version_of(file) < best[0]:
             break
-        said = read_metadata(file)
-        if said is not None:
-            found = (version_of(file), int(said.get("last-updated-ms", 0)), file)
+        document = read_metadata(file)
+        if document is not None:
+            found = (version_of(file), int(document.get("last-updated-ms", 0)), file)
             best = found if best is None else max(best, found)
     return None if best is None else best[2]
 
@@ -99,8 +99,8 @@ def tables_in(warehouse: Path) -> Iterator[tuple[str, str, Path]]:
     """
     for folder in sorted(warehouse.glob("*/*/metadata")):
         newest = newest_metadata(folder.parent)
-        said = read_metadata(newest) if newest is not None else None
-        if newest is not None and said is not None and said.get("snapshots"):
+        document = read_metadata(newest) if newest is not None else None
+        if newest is not None and document is not None and document.get("snapshots"):
             yield folder.parent.parent.name, folder.parent.name, newest
 
 
@@ -160,8 +160,8 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
         # A catalog elsewhere may serve several warehouses.
         return
     # Tables are what people know; views follow them.
-    known = sorted(known, key=lambda one: one.is_view)
-    away = [one for one in known if not lies_in(one.metadata, warehouse)]
+    known = sorted(known, key=lambda entry: entry.is_view)
+    away = [entry for entry in known if not lies_in(entry.metadata, warehouse)]
     if away:
         raise TABLES_IN_OTHER_WAREHOUSE(
             where=away[0].metadata,
@@ -172,7 +172,7 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
 
 def refuse_incomplete(target: ResolvedTarget, catalog: str) -> None:
     """Raise when metadata of tables is missing. A run continues with its other tables."""
-    gone = [one for one in entries_of(target, catalog) if _is_gone(one.metadata)]
+    gone = [entry for entry in entries_of(target, catalog) if _is_gone(entry.metadata)]
     if gone:
         raise TABLE_FILE_MISSING(
             f"files of {_names(gone)} are missing",
@@ -188,7 +188,7 @@ def _is_gone(location: str) -> bool:
 
 
 def _names(found: Sequence[CatalogEntry]) -> str:
-    names = ", ".join(one.full_name for one in found[:_MOST_NAMED])
+    names = ", ".join(entry.full_name for entry in found[:_MOST_NAMED])
     return names + (f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else "")
 
 

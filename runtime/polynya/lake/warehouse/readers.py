@@ -94,12 +94,12 @@ class Readers:
                 content = store.read(info.path, _MOST_BYTES).data
             except FileNotFoundError:
                 continue
-            said = _read(content)
-            if said is None or said.until > now + _FAR:
+            reader = _read(content)
+            if reader is None or reader.until > now + _FAR:
                 log.warning("%s is not the word of a reader, and is not heeded", info.path)
-            elif said.until + SKEW > now:
-                found.append(said)
-            elif said.until + 10 * LASTS < now:
+            elif reader.until + SKEW > now:
+                found.append(reader)
+            elif reader.until + 10 * LASTS < now:
                 store.delete(info.path)
         return found
 
@@ -168,10 +168,12 @@ class _Word:
 
 def _read(content: bytes) -> RunningReader | None:
     try:
-        said = json.loads(content)
-        since = said["since"]
+        document = json.loads(content)
+        since = document["since"]
         return RunningReader(
-            None if since is None else _moment(since), _moment(said["until"]), str(said["who"])
+            None if since is None else _moment(since),
+            _moment(document["until"]),
+            str(document["who"]),
         )
     except (ValueError, KeyError, TypeError):
         return None
@@ -199,4 +201,4 @@ def shortest_expiry(project: LoadedProject) -> timedelta:
     """The least time for which a table of the project keeps its snapshots."""
     settings = [dataset.maintenance for dataset in project.datasets()]
     settings += [task.defaults.maintenance for task in project.tasks if task.defaults.maintenance]
-    return min([SnapshotExpiry().age, *(one.snapshot_expiry.age for one in settings)])
+    return min([SnapshotExpiry().age, *(setting.snapshot_expiry.age for setting in settings)])

@@ -32,7 +32,9 @@ class ListedTables(Tables):
     """The tables among the entries of a catalog file."""
 
     def __init__(self, found: Iterable[CatalogEntry]) -> None:
-        self._places = {(one.namespace, one.name): one.metadata for one in found if not one.is_view}
+        self._places = {
+            (entry.namespace, entry.name): entry.metadata for entry in found if not entry.is_view
+        }
 
     @property
     def properties(self) -> Mapping[str, str]:

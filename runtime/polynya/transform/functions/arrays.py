@@ -36,13 +36,13 @@ from polynya.transform.functions.core import (
     Build,
     ExpressionContext,
     Value,
+    flag,
     function,
     item,
     let,
     names_of,
     null,
     record,
-    said,
 )
 
 _MOST_WILDCARDS: Final = 8
@@ -76,7 +76,7 @@ def _item_index(values: Sequence[Value], _: ExpressionContext) -> Value:
     given = array(values[0])
     element, index = item("e", element_of(given)).sql, item("i", INT).sql
     every = f"transform({given.sql}, ({element}, {index}) -> {index})"
-    if len(values) < 2 or said(values, 1):
+    if len(values) < 2 or flag(values, 1):
         return Value(every, Array(INT))
     numbered = (
         f"transform({given.sql}, ({element}, {index}) -> IF({element} IS NULL, NULL, {index}))"
@@ -100,7 +100,7 @@ def _zip(values: Sequence[Value], _: ExpressionContext) -> Value:
         return null(Array(STRING))
     kind = Array(Struct(tuple(zip(names, map(element_of, arrays), strict=True))))
     # `arrays_zip` names its fields after columns; the cast names them after their place.
-    return Value(f"CAST(arrays_zip({', '.join(one.sql for one in arrays)}) AS {kind})", kind)
+    return Value(f"CAST(arrays_zip({', '.join(array.sql for array in arrays)}) AS {kind})", kind)
 
 
 def _json_path(values: Sequence[Value], _: ExpressionContext) -> Value:
@@ -147,7 +147,7 @@ def _json_to_record(values: Sequence[Value], _: ExpressionContext) -> Value:
 
     kind = made(null()).kind
     given = text(values[0])
-    if said(values, 2):
+    if flag(values, 2):
         element = item("j", STRING)
         listed = let(
             "x", given,
@@ -261,9 +261,9 @@ def _count(values: Sequence[Value], _: ExpressionContext) -> Value:
 
 
 def _count_if(values: Sequence[Value], _: ExpressionContext) -> Value:
-    said = each(array(values[0]), boolean)
+    flags = each(array(values[0]), boolean)
     kept = item("e", BOOLEAN).sql
-    return Value(f"coalesce(array_size(filter({said.sql}, {kept} -> {kept})), 0)", INT)
+    return Value(f"coalesce(array_size(filter({flags.sql}, {kept} -> {kept})), 0)", INT)
 
 
 def _distinct(values: Sequence[Value], _: ExpressionContext) -> Value:

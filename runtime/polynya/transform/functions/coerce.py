@@ -144,16 +144,16 @@ def each(values: Value, change: Callable[[Value], Value], tag: str = "e") -> Val
 
 def common(kinds: Sequence[DataType]) -> DataType:
     """The type that values of all these types can be brought to: at worst text."""
-    told = [kind for kind in dict.fromkeys(kinds) if not isinstance(kind, Void)]
-    if not told:
+    typed = [kind for kind in dict.fromkeys(kinds) if not isinstance(kind, Void)]
+    if not typed:
         return STRING
-    if len(told) == 1:
-        return told[0]
-    if all(kind in _INTEGRAL for kind in told):
+    if len(typed) == 1:
+        return typed[0]
+    if all(kind in _INTEGRAL for kind in typed):
         return BIGINT
-    if all(is_number(kind) for kind in told):
-        return _exact(told)
-    return TIMESTAMP if all(is_time(kind) for kind in told) else STRING
+    if all(is_number(kind) for kind in typed):
+        return _exact(typed)
+    return TIMESTAMP if all(is_time(kind) for kind in typed) else STRING
 
 
 def _exact(kinds: Sequence[DataType]) -> DataType:
@@ -209,9 +209,9 @@ def comparable(values: Sequence[Value]) -> list[Value]:
 def joined(values: Sequence[Value]) -> Value:
     """One array of the elements of all values, brought to their common type."""
     arrays = [array(value) for value in values]
-    kind = common([element_of(one) for one in arrays])
+    kind = common([element_of(array) for array in arrays])
     parts = [
-        f"coalesce({each(one, lambda e: as_kind(e, kind)).sql}, CAST(array() AS ARRAY<{kind}>))"
-        for one in arrays
+        f"coalesce({each(array, lambda e: as_kind(e, kind)).sql}, CAST(array() AS ARRAY<{kind}>))"
+        for array in arrays
     ]
     return Value(parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})", Array(kind))

@@ -38,23 +38,23 @@ def message_parts(form: str) -> list[PatternPart] | None:
     """The parts of a format; None for one that is wrong."""
     parts, plain, at, quoted = [], "", 0, False
     while at < len(form):
-        one = form[at]
-        if one == "'":
+        letter = form[at]
+        if letter == "'":
             if form[at + 1 : at + 2] == "'":
-                plain, at = plain + one, at + 1
+                plain, at = plain + letter, at + 1
             else:
                 quoted = not quoted
-        elif one == "{" and not quoted:
+        elif letter == "{" and not quoted:
             end = form.find("}", at)
             place = None if end < 0 else _place(form[at + 1 : end])
             if place is None:
                 return None
             parts += [PatternPart(plain), place] if plain else [place]
             plain, at = "", end
-        elif one == "}" and not quoted:
+        elif letter == "}" and not quoted:
             return None
         else:
-            plain += one
+            plain += letter
         at += 1
     return [*parts, PatternPart(plain)] if plain else parts
 
@@ -163,12 +163,12 @@ class Function:
     @property
     def fewest(self) -> int:
         """How many arguments a call has at least."""
-        return sum(not one.endswith("?") for one in self.parameters)
+        return sum(not parameter.endswith("?") for parameter in self.parameters)
 
     @property
     def most(self) -> int | None:
         """How many arguments a call has at most; None without a limit."""
-        many = any(one.endswith("+") for one in self.parameters)
+        many = any(parameter.endswith("+") for parameter in self.parameters)
         return None if many else len(self.parameters)
 
     def parameter(self, index: int) -> str:
@@ -282,6 +282,6 @@ def record(fields: Mapping[str, Value]) -> Value:
     return Value(f"named_struct({members})", kind)
 
 
-def said(values: Sequence[Value], index: int) -> bool:
+def flag(values: Sequence[Value], index: int) -> bool:
     """Whether an argument that may be left out says `true`."""
     return len(values) > index and (values[index].constant or "").lower() == "true"

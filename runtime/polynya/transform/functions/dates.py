@@ -170,7 +170,7 @@ def _url(values: Sequence[Value], _: ExpressionContext) -> Value:
             f"nullif(regexp_extract({x.sql}, {literal(_URL)}, {group}), '')"
             for group in range(1, 9)
         ]
-        named = dict(zip(_PARTS, (Value(one, STRING) for one in found), strict=True))
+        named = dict(zip(_PARTS, (Value(name, STRING) for name in found), strict=True))
         return f"IF({x.sql} RLIKE {literal(_URL)}, {record(named).sql}, NULL)"
 
     return Value(let("x", text(values[0]), taken), record(_FIELDS).kind)
@@ -182,7 +182,10 @@ def _query_string(values: Sequence[Value], _: ExpressionContext) -> Value:
     def taken(x: Value) -> str:
         fields = {}
         for name in names:
-            exact = "".join(one if one.isalnum() or ord(one) > 127 else f"\\{one}" for one in name)
+            exact = "".join(
+                letter if letter.isalnum() or ord(letter) > 127 else f"\\{letter}"
+                for letter in name
+            )
             pattern = literal(f"(?:^|[?&]){exact}=([^&#]*)")
             first = f"get(regexp_extract_all({x.sql}, {pattern}, 1), 0)"
             fields[name] = Value(f"try_url_decode({first})", STRING)

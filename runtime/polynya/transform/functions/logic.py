@@ -97,7 +97,7 @@ CONVERSION_FUNCTIONS = (
 
 def _logic(operator: str) -> Build:
     def build(values: Sequence[Value], _: ExpressionContext) -> Value:
-        return Value("(" + operator.join(boolean(one).sql for one in values) + ")", BOOLEAN)
+        return Value("(" + operator.join(boolean(value).sql for value in values) + ")", BOOLEAN)
 
     return build
 
@@ -134,12 +134,12 @@ def _exists(values: Sequence[Value], _: ExpressionContext) -> Value:
 def _in_set(values: Sequence[Value], _: ExpressionContext) -> Value:
     value, listed = values[0], values[1:]
     if is_number(value.kind):
-        numbers = ", ".join(double(number(one)).sql for one in listed)
+        numbers = ", ".join(double(number(value)).sql for value in listed)
         # What is not a number is never equal to one: NULL in the list would make it unknown.
         return Value(
             f"array_contains(array_compact(array({numbers})), {double(value).sql})", BOOLEAN
         )
-    texts = ", ".join(text(one).sql for one in listed)
+    texts = ", ".join(text(value).sql for value in listed)
     return Value(f"({text(value).sql} IN ({texts}))", BOOLEAN)
 
 
@@ -265,7 +265,7 @@ COMPARISON_FUNCTIONS = (
 
 def _coalesce(values: Sequence[Value], _: ExpressionContext) -> Value:
     same = alike(values)
-    return Value(f"coalesce({', '.join(one.sql for one in same)})", same[0].kind)
+    return Value(f"coalesce({', '.join(value.sql for value in same)})", same[0].kind)
 
 
 def _if_else(values: Sequence[Value], _: ExpressionContext) -> Value:

@@ -16,10 +16,10 @@ _EXACT_DIGITS = 34
 def _operands(values: Sequence[Value]) -> list[Value]:
     """Numbers as Spark computes with them: whole ones, exact ones, or doubles."""
     numbers = [number(value) for value in values]
-    kinds = [one.kind for one in numbers]
+    kinds = [number.kind for number in numbers]
     if any(kind in (FLOAT, DOUBLE) for kind in kinds):
-        return [double(one) for one in numbers]
-    return [as_kind(one, BIGINT) if one.kind == INT else one for one in numbers]
+        return [double(number) for number in numbers]
+    return [as_kind(number, BIGINT) if number.kind == INT else number for number in numbers]
 
 
 def _try(called: str) -> Build:
@@ -52,7 +52,7 @@ def _real(called: str) -> Build:
     """A function that Spark defines for doubles."""
 
     def build(values: Sequence[Value], _: ExpressionContext) -> Value:
-        return Value(f"{called}({', '.join(double(one).sql for one in values)})", DOUBLE)
+        return Value(f"{called}({', '.join(double(value).sql for value in values)})", DOUBLE)
 
     return build
 
@@ -111,9 +111,9 @@ def _size(x: Value) -> str:
 
 def _places(values: Sequence[Value]) -> int:
     """Decimal places to keep, as the literal says; anything but a whole number counts as 0."""
-    said = values[1].constant if len(values) > 1 else None
+    digits = values[1].constant if len(values) > 1 else None
     try:
-        return max(-_PLACES, min(_PLACES, int(said or "0")))
+        return max(-_PLACES, min(_PLACES, int(digits or "0")))
     except ValueError:
         return 0
 

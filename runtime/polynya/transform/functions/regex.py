@@ -15,12 +15,12 @@ from polynya.transform.functions.coerce import as_kind, text
 from polynya.transform.functions.core import (
     ExpressionContext,
     Value,
+    flag,
     function,
     item,
     let,
     null,
     record,
-    said,
 )
 
 #: An escaped character, a class of characters, a quotation, a named group, a group.
@@ -34,7 +34,7 @@ _TOKEN: Final = re.compile(
 def groups_of(pattern: str) -> list[str | None]:
     """The capture groups of a pattern in order: the name of each, None without one."""
     found = _TOKEN.finditer(pattern)
-    return [one[1] for one in found if one[1] is not None or one[2] is not None]
+    return [match[1] for match in found if match[1] is not None or match[2] is not None]
 
 
 def _pattern(value: Value, place: ExpressionContext) -> str | None:
@@ -90,7 +90,7 @@ def _position(values: Sequence[Value], place: ExpressionContext) -> Value:
 def _named_groups(values: Sequence[Value], place: ExpressionContext) -> Value:
     pattern = _pattern(values[1], place)
     groups = {name: at + 1 for at, name in enumerate(groups_of(values[1].constant or "")) if name}
-    everything, drop = said(values, 2), said(values, 3)
+    everything, drop = flag(values, 2), flag(values, 3)
     kind = record({name: null() for name in groups}).kind
     if pattern is None or not groups:
         return null(Array(kind) if everything else kind)

@@ -50,7 +50,7 @@ def edges_of(area: str) -> list[Edge] | None:
         return None
     edges: list[Edge] = []
     for ring in re.findall(_IN_BRACKETS, area):
-        numbers = [float(one) for one in re.split(r"[\s,]+", ring.strip())]
+        numbers = [float(number) for number in re.split(r"[\s,]+", ring.strip())]
         points = list(zip(numbers[::2], numbers[1::2], strict=True))
         if len(points) < 4 or points[0] != points[-1] or not all(map(math.isfinite, numbers)):
             return None
@@ -108,7 +108,7 @@ def _told(judge: Callable[[str, str], str], edges: Value, point: Value) -> str:
 def _edges_in_rows(area: Value) -> str:
     """SQL of what `edges_of` gives, of an area that is not known here."""
     ring, numbers, at = item("r", STRING).sql, item("n", Array(DOUBLE)), item("i", INT).sql
-    one = item("v", DOUBLE).sql
+    coordinate = item("v", DOUBLE).sql
 
     def number(index: str) -> str:
         return f"get({numbers.sql}, {index})"
@@ -117,13 +117,13 @@ def _edges_in_rows(area: Value) -> str:
     first_is_last = " AND ".join(
         f"{number(str(axis))} = {number(f'2 * {points} - {2 - axis}')}" for axis in (0, 1)
     )
-    is_finite = f"forall({numbers.sql}, {one} -> abs({one}) <= {_HIGHEST})"
+    is_finite = f"forall({numbers.sql}, {coordinate} -> abs({coordinate}) <= {_HIGHEST})"
     ends = ", ".join(f"'{name}', {number(f'2 * {at} + {n}')}" for n, name in enumerate("abcd"))
     edges = f"transform(sequence(0, {points} - 2), {at} -> named_struct({ends}))"
     of_ring = f"IF({points} >= 4 AND {first_is_last} AND {is_finite}, {edges}, NULL)"
     found = (
         f"transform(regexp_extract_all({ring}, {literal(_NUMBER)}, 0), "
-        f"{one} -> TRY_CAST({one} AS DOUBLE))"
+        f"{coordinate} -> TRY_CAST({coordinate} AS DOUBLE))"
     )
     rings = f"regexp_extract_all({area.sql}, {literal(_IN_BRACKETS)}, 1)"
     read = let("n", Value(found, numbers.kind), lambda _: of_ring)

@@ -12,6 +12,7 @@ from polynya.transform.functions.core import (
     ExpressionContext,
     PatternPart,
     Value,
+    flag,
     function,
     item,
     let,
@@ -19,7 +20,6 @@ from polynya.transform.functions.core import (
     names_of,
     null,
     record,
-    said,
     text_of,
 )
 
@@ -69,7 +69,7 @@ def _bytes_substring(values: Sequence[Value], _: ExpressionContext) -> Value:
 
     def cut(whole: Value, first: Value, last: Value) -> str:
         n = f"octet_length({whole.sql})"
-        begin, stop = (f"least(greatest({one.sql}, 0L), {n})" for one in (first, last))
+        begin, stop = (f"least(greatest({position.sql}, 0L), {n})" for position in (first, last))
         part = (
             f"substr({whole.sql}, CAST({begin} AS INT) + 1, "
             f"CAST(greatest({stop} - {begin}, 0L) AS INT))"
@@ -100,13 +100,15 @@ def _split(values: Sequence[Value], _: ExpressionContext) -> Value:
 def split_at(value: Value, delimiter: str) -> str:
     """The parts of a text, empty ones too; without a delimiter its characters."""
     # Spark's delimiter is a pattern.
-    exact = "".join(one if one.isalnum() or ord(one) > 127 else f"\\{one}" for one in delimiter)
+    exact = "".join(
+        letter if letter.isalnum() or ord(letter) > 127 else f"\\{letter}" for letter in delimiter
+    )
     return f"split({value.sql}, {literal(exact)})"
 
 
 def _split_to_record(values: Sequence[Value], _: ExpressionContext) -> Value:
     names = names_of(values[1])
-    drop = said(values, 3)
+    drop = flag(values, 3)
 
     def filled(parts: Value) -> str:
         fields = {
@@ -153,7 +155,7 @@ def _strip_suffix(values: Sequence[Value], _: ExpressionContext) -> Value:
 
 
 def _translate(values: Sequence[Value], _: ExpressionContext) -> Value:
-    given, keep, empty = values[0], said(values, 2), said(values, 3)
+    given, keep, empty = values[0], flag(values, 2), flag(values, 3)
     pairs = [line.partition(",") for line in (values[1].constant or "").splitlines()]
     numeric = is_number(given.kind)
 
@@ -209,13 +211,15 @@ def _join_arrays(values: Sequence[Value], place: ExpressionContext) -> Value:
     members = [Value(f"{row}.f{index}", STRING) for index in range(len(arrays))]
     shape = ", ".join(f"f{index}: STRING" for index in range(len(arrays)))
     # `arrays_zip` names its fields after columns; the cast names them after their place.
-    zipped = f"CAST(arrays_zip({', '.join(one.sql for one in arrays)}) AS ARRAY<STRUCT<{shape}>>)"
+    zipped = (
+        f"CAST(arrays_zip({', '.join(array.sql for array in arrays)}) AS ARRAY<STRUCT<{shape}>>)"
+    )
     line = _formatted(parts, members, place)
     return Value(f"transform({zipped}, {row} -> {line.sql})", Array(STRING))
 
 
 def _uuid(values: Sequence[Value], place: ExpressionContext) -> Value:
-    seeds = [place.row, *(f"coalesce({text(one).sql}, '')" for one in values)]
+    seeds = [place.row, *(f"coalesce({text(value).sql}, '')" for value in values)]
     variable = Value(f"sha1(concat_ws('|', {', '.join(seeds)}))", STRING)
 
     def dashed(h: Value) -> str:

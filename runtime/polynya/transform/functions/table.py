@@ -38,7 +38,7 @@ def _written(name: str) -> str:
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
-    one.name: replace(one, family=family, written=_written(one.name))
+    row.name: replace(row, family=family, written=_written(row.name))
     for family, rows in _FAMILIES.items()
-    for one in rows
+    for row in rows
 }
