@@ -299,14 +299,14 @@ class TableRows:
         )
         try:
             # Batch by batch, because compressed files say little of the memory that they take.
-            found: list[pa.Table] = []
+            tables: list[pa.Table] = []
             size = 0
             for batch in scan.to_record_batches(tasks):
-                found.append(pa.Table.from_batches([batch]))
+                tables.append(pa.Table.from_batches([batch]))
                 size += batch.nbytes
                 if size > limits.memory_bytes:
                     raise NotEmbeddedError(f"more than {limits.memory_bytes:,} bytes in memory")
-            rows = pa.concat_tables(found or [scan.to_table([])], promote_options="permissive")
+            rows = pa.concat_tables(tables or [scan.to_table([])], promote_options="permissive")
             for column in schema_to_pyarrow(self._table.schema().select(*blank)):
                 rows = rows.append_column(column.name, pa.nulls(rows.num_rows, column.type))
             return rows

@@ -115,16 +115,16 @@ class Scope:
         sources = [
             source for source in self.sources if len(parts) == 1 or same(source.name, parts[0])
         ]
-        found = [
+        matches = [
             (source, column)
             for source in sources
             for column in source.relation.columns
             if same(column.name, parts[-1])
         ]
-        if len(found) != 1:
-            many = "more than one column" if found else "no column"
+        if len(matches) != 1:
+            many = "more than one column" if matches else "no column"
             raise NotEmbeddedError(f"{many} of the name {column.sql(dialect='spark')}")
-        value = found[0][0].column(found[0][1])
+        value = matches[0][0].column(matches[0][1])
         return EmbeddedValue(value.sql, value.type, parts[-1])
 
 
@@ -201,8 +201,8 @@ def moment(text: str, datatype: DataType) -> str:
     try:
         if datatype == DATE and _DATE.fullmatch(text):
             return f"DATE {text_literal(date.fromisoformat(text).isoformat())}"
-        found = _TIME.fullmatch(text)
-        if found and (datatype == TIMESTAMP or (datatype == TIMESTAMP_NTZ and not found[2])):
+        match = _TIME.fullmatch(text)
+        if match and (datatype == TIMESTAMP or (datatype == TIMESTAMP_NTZ and not match[2])):
             time = datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=UTC)
             shown = time.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0")
             if datatype == TIMESTAMP:
@@ -402,14 +402,14 @@ class Expressions:
 
     def _in(self, node: exp.In) -> EmbeddedValue:
         only(node, "this", "expressions")
-        found = [
+        tests = [
             self._comparison(node.this, expression, "=").sql for expression in node.expressions
         ]
-        if not found or not all(
+        if not tests or not all(
             isinstance(_bare(expression), exp.Literal) for expression in node.expressions
         ):
             raise NotEmbeddedError("IN with something else than literals")
-        return EmbeddedValue(f"({' OR '.join(found)})", BOOLEAN)
+        return EmbeddedValue(f"({' OR '.join(tests)})", BOOLEAN)
 
     def _between(self, node: exp.Between) -> EmbeddedValue:
         only(node, "this", "low", "high")

@@ -144,10 +144,10 @@ def _all_columns(node: exp.Expr, scope: Scope) -> list[EmbeddedValue]:
         return [value for source in scope.sources for value in source.columns()]
     only(node.this)
     only(node, "this", "table")
-    found = [source for source in scope.sources if same(source.name, node.text("table"))]
-    if len(found) != 1:
+    sources = [source for source in scope.sources if same(source.name, node.text("table"))]
+    if len(sources) != 1:
         raise NotEmbeddedError(f"the relation {node.text('table')}")
-    return found[0].columns()
+    return sources[0].columns()
 
 
 def _is_star(column: exp.Column) -> bool:
@@ -158,8 +158,8 @@ def _groups(tree: exp.Select, scope: Scope) -> list[str] | None:
     """What a query groups by, nothing for one group of all; None where rows stay rows."""
     clause, rows = tree.args.get("group"), Expressions(scope)
     if clause is None:
-        found = (part for item in tree.expressions for part in item.walk())
-        return [] if any(is_aggregate(part) for part in found) else None
+        parts = (part for item in tree.expressions for part in item.walk())
+        return [] if any(is_aggregate(part) for part in parts) else None
     only(clause, "expressions")
     groups = []
     for node in clause.expressions:
@@ -244,10 +244,10 @@ def _order(
             raise NotEmbeddedError(f"ORDER BY {node.this}")
         return str(number), values[number - 1]
     if isinstance(node, exp.Column) and len(node.parts) == 1:
-        found = [at for at, value in enumerate(values, 1) if same(value.name or "", node.name)]
-        if len(found) == 1:
-            return str(found[0]), values[found[0] - 1]
-        if found:
+        matches = [at for at, value in enumerate(values, 1) if same(value.name or "", node.name)]
+        if len(matches) == 1:
+            return str(matches[0]), values[matches[0] - 1]
+        if matches:
             raise NotEmbeddedError(f"more than one column of the name {node.name}")
     if rows is None:
         raise NotEmbeddedError("ORDER BY something else than a column of the result")

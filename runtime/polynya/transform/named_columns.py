@@ -126,17 +126,17 @@ def unknown_columns(
     some may lack a column: such a name is only worth a warning, and only where a similar one was
     met.
     """
-    found = []
+    unknown = []
     for column in named_columns(dataset, of_load=of_load):
         if column.column in met or column.column in accepted:
             continue
         meant = _similar(dataset, column, met, _ALIKE)
         if meant is None and _may_lack(dataset, column):
             continue
-        found.append(
+        unknown.append(
             UnknownColumn(column.setting, column.column, meant, _stops(dataset, column, met))
         )
-    return found
+    return unknown
 
 
 def _similar(

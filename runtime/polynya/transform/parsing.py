@@ -299,12 +299,12 @@ def _nearest(name: str) -> str:
 
 def own_calls(tree: exp.Expr) -> list[tuple[exp.Anonymous, Function]]:
     """All calls of Polynya's functions, the inner ones of each before it."""
-    found = [
+    calls = [
         (node, own)
         for node in tree.find_all(exp.Anonymous, bfs=False)
         if (own := own_function(node)) is not None
     ]
-    return found[::-1]
+    return calls[::-1]
 
 
 _MOST_CHARACTERS: Final = 400_000

@@ -52,8 +52,8 @@ def expression_errors(project: LoadedProject) -> list[ConfigError]:
             places = [(project.where(task.name, *written.path), written) for written in dataset]
             if any(where in errors for where, _ in places):
                 continue
-            for found in (*_array_errors(places), *_capture_errors(task, mode, places)):
-                errors.setdefault(found.where or "", found)
+            for problem in (*_array_errors(places), *_capture_errors(task, mode, places)):
+                errors.setdefault(problem.where or "", problem)
     for capture in project.captures:
         for path, text in _of_source(capture):
             where = project.where(capture.name, *path)

@@ -221,12 +221,12 @@ def _state_after(
 
 def _still_holds(run: ApplyRun, outcome: ApplyOutcome) -> bool:
     """Whether the tombstones that are to go are too old also by what was copied meanwhile."""
-    found = outcome.purge.positions
-    if found is None:
+    positions = outcome.purge.positions
+    if positions is None:
         return True
     keeping = outcome.keeping
     now = find_purge(run, keeping.now, _not_forgotten(run, keeping)).positions
-    return now is not None and now.num_rows == found.num_rows
+    return now is not None and now.num_rows == positions.num_rows
 
 
 def _without_purge(run: ApplyRun, outcome: ApplyOutcome) -> ApplyOutcome:

@@ -69,14 +69,14 @@ def sorted_keys(source: IndexSource, *, most_bytes: int = MOST_BYTES) -> SortedR
     keys = []
     while read:
         keys.append(read.pop(0).take(order))
-    found = [order.cast(pa.int32())]
+    columns = [order.cast(pa.int32())]
     for column in source.kept:
         values = _column(stored, column, most_bytes)
         if values is None:
             return f"{column['name']} takes more than {most_bytes:,} bytes"
-        found.append(values.take(order))
+        columns.append(values.take(order))
     names = [POS, *(column["name"] for column in source.kept)]
-    return SortedRows(tuple(keys), pa.RecordBatch.from_arrays(found, names))
+    return SortedRows(tuple(keys), pa.RecordBatch.from_arrays(columns, names))
 
 
 def _column(stored: TableFile, column: Column, most_bytes: int) -> pa.Array | None:

@@ -199,13 +199,13 @@ def _with_late(run: ApplyRun, touched: _Touched) -> DataFrame:
         keys = run.view(run.settle(linked_keys(run, touched=keys, events=touched.view)))
     else:
         condition = touched.condition
-    found = run.settle(run.sql(_newest(run, keys, condition, oldest=True)))
+    settled = run.settle(run.sql(_newest(run, keys, condition, oldest=True)))
     if _needs_only_newest(run):
-        return found.drop("__oldest")
-    view = run.view(found)
+        return settled.drop("__oldest")
+    view = run.view(settled)
     late = run.view(run.settle(run.sql(stored.late_keys(shape, view))))
     if shape.history:
-        return found.drop("__oldest").unionByName(run.sql(stored.older(shape, run.table, late)))
+        return settled.drop("__oldest").unionByName(run.sql(stored.older(shape, run.table, late)))
     others = run.sql(
         f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.key_match('n', 'k')}"
     )
@@ -215,12 +215,12 @@ def _with_late(run: ApplyRun, touched: _Touched) -> DataFrame:
 
 def _removed(run: ApplyRun, outcome: ApplyOutcome) -> pa.Table | None:
     """Places of all rows that go, None for none."""
-    found = [outcome.purge.positions]
+    removed = [outcome.purge.positions]
     if outcome.versions.figures.removed:
-        found.append(_places(outcome.versions))
+        removed.append(_places(outcome.versions))
     if run.fresh is not None and run.fresh.replayed is not None:
-        found.append(run.fresh.replayed.places)
-    places = [places for places in found if places is not None]
+        removed.append(run.fresh.replayed.places)
+    places = [places for places in removed if places is not None]
     if not places:
         return None
     # A version that is replaced may be a tombstone that is too old.

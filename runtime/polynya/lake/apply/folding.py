@@ -59,10 +59,10 @@ def new_truncates(run: ApplyRun) -> list[TruncateEvent]:
     """Truncates of the batch that is being copied."""
     if run.fresh is None:
         return []
-    found = run.fresh.events.where(f"{h.OPERATION} = 'T'").selectExpr(
+    truncates = run.fresh.events.where(f"{h.OPERATION} = 'T'").selectExpr(
         h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, f"unix_micros({h.TIMESTAMP})"
     )
-    return [TruncateEvent(*row) for row in found.collect()]
+    return [TruncateEvent(*row) for row in truncates.collect()]
 
 
 def folded_with_all(run: ApplyRun, events: DataFrame, truncates: Sequence[TruncateEvent]) -> Folded:
@@ -117,8 +117,8 @@ def _with_carried_values(run: ApplyRun, frame: DataFrame, listed: str | None) ->
     links = frame.where(key_changes.IS_LINK).selectExpr(
         f"{key_text(run.shape)} AS key", "__former", f"{SEQUENCE} AS seq"
     )
-    found = [(row["key"], row["__former"], row["seq"]) for row in links.collect()]
-    rounds = _longest_chain(found)
+    renamed = [(row["key"], row["__former"], row["seq"]) for row in links.collect()]
+    rounds = _longest_chain(renamed)
     for _ in range(rounds):
         events = run.view(frame)
         carried = run.view(run.sql(key_changes.values_to_carry(run.shape, events, listed)))

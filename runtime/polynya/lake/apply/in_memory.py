@@ -87,15 +87,15 @@ def fold_in_memory(
         reason = "the events of a batch that is being copied are not in a file yet"
     if reason is None and not isinstance(store, str):
         try:
-            found = _folded(run, store, pending, kept, now, indexes=indexes)
+            folded = _folded(run, store, pending, kept, now, indexes=indexes)
         except (OSError, pa.ArrowInvalid) as error:
             # What can be read is for Spark to say. A commit may have dropped a file of deletes.
             run.target.table.forget_deletes()
             reason = f"a file was not read: {error}"
         else:
-            if not isinstance(found, str):
-                return found
-            reason = found
+            if not isinstance(folded, str):
+                return folded
+            reason = folded
     log.debug("apply of %s by a query: %s", run.target.table.name, reason)
     return None
 
@@ -172,8 +172,8 @@ def _folded(
     records = TouchedRecords([events.column(key) for key in shape.keys])
     keys = [columns[key] for key in shape.keys]
     probe = Probe(store, stored, columns, keys, indexes, keep)
-    found = probe.find(records, _wanted(shape, events))
-    alive = found.filter(pc.invert(pc.is_in(found.column(PLACE), value_set=deleted.places)))
+    matches = probe.find(records, _wanted(shape, events))
+    alive = matches.filter(pc.invert(pc.is_in(matches.column(PLACE), value_set=deleted.places)))
     fold = fold_chains if shape.history else fold_latest
     made = fold(events, records, alive, shape, now)
     if made is None:

@@ -43,15 +43,15 @@ class Versions:
 
 
 def fold_chains(
-    events: pa.Table, records: TouchedRecords, found: pa.Table, shape: Shape, now: datetime
+    events: pa.Table, records: TouchedRecords, matches: pa.Table, shape: Shape, now: datetime
 ) -> Versions | None:
     """Versions that `events`, rows of Changes, make; None when they are not in order.
 
-    `found` are the newest live versions of their records, with the columns
+    `matches` are the newest live versions of their records, with the columns
     `records.FOUND` and all of their data.
     """
-    own = pa.repeat(pa.scalar(value=True), found.num_rows)
-    stored = found.append_column(_OWN, own)
+    own = pa.repeat(pa.scalar(value=True), matches.num_rows)
+    stored = matches.append_column(_OWN, own)
     fresh = events.append_column(RECORD, records.numbers)
     rows = pa.concat_tables([stored, fresh], promote_options="default")
     rows = rows.append_column(_SEQUENCE, sequences(rows))
@@ -188,16 +188,16 @@ class StoredVersions:
     current: pa.Array
 
     @classmethod
-    def of(cls, found: pa.Table, records: int) -> StoredVersions:
+    def of(cls, matches: pa.Table, records: int) -> StoredVersions:
         """Out of live versions with the columns `records.FOUND`."""
         grouped = (
             pa.table(
                 {
-                    "record": found.column(RECORD),
-                    "sequence": sequences(found),
-                    "start": found.column(h.FROM_TIMESTAMP),
-                    "inserted": found.column(h.INSERTED_TIMESTAMP),
-                    "current": found.column(IN_CURRENT),
+                    "record": matches.column(RECORD),
+                    "sequence": sequences(matches),
+                    "start": matches.column(h.FROM_TIMESTAMP),
+                    "inserted": matches.column(h.INSERTED_TIMESTAMP),
+                    "current": matches.column(IN_CURRENT),
                 }
             )
             .group_by("record", use_threads=False)
@@ -215,13 +215,13 @@ class StoredVersions:
 
 
 def fold_latest(
-    events: pa.Table, records: TouchedRecords, found: pa.Table, shape: Shape, now: datetime
+    events: pa.Table, records: TouchedRecords, matches: pa.Table, shape: Shape, now: datetime
 ) -> Versions | None:
     """Versions that `events`, rows of Changes, make; None when they are not in order.
 
     Nor is there an answer where Current holds a delete or Prior something else.
 
-    `found` are the live stored versions of their records, with the columns `records.FOUND`.
+    `matches` are the live stored versions of their records, with the columns `records.FOUND`.
     """
     places = pa.table({"record": records.numbers, "sequence": sequences(events)})
     order = pc.sort_indices(places, sort_keys=[("record", "ascending"), ("sequence", "ascending")])
@@ -229,14 +229,14 @@ def fold_latest(
     record = places.column("record").combine_chunks()
     sequence = places.column("sequence").combine_chunks()
     time = events.column(h.TIMESTAMP).combine_chunks()
-    stored = StoredVersions.of(found, 1 + (pc.max(record).as_py() or 0))
+    stored = StoredVersions.of(matches, 1 + (pc.max(record).as_py() or 0))
     follows = follows_on(record)
     late = pc.greater_equal(stored.sequence.take(record), sequence)
     tied = pc.and_(follows, pc.equal(shifted(sequence), sequence))
     backwards = pc.and_(follows, pc.less(time, shifted(time)))
-    deleted = pc.is_in(found.column(h.OPERATION), value_set=DELETES)
+    deleted = pc.is_in(matches.column(h.OPERATION), value_set=DELETES)
     other = pc.and_(
-        found.column(h.OPERATION).is_valid(), pc.equal(deleted, found.column(IN_CURRENT))
+        matches.column(h.OPERATION).is_valid(), pc.equal(deleted, matches.column(IN_CURRENT))
     )
     if time.null_count or any(pc.any(mask).as_py() for mask in (late, tied, backwards, other)):
         return None
@@ -252,7 +252,7 @@ def fold_latest(
         raised=pc.and_(pc.greater(marks.start, time), written),
         current=marks.current,
         prior=marks.deletes,
-        removed=pc.sum(found.column(IN_CURRENT)).as_py() or 0,
+        removed=pc.sum(matches.column(IN_CURRENT)).as_py() or 0,
     )
     return Versions(rows, counted)
 

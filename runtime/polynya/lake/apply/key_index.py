@@ -281,15 +281,15 @@ class Folder:
             (self.path / name).unlink()
 
     def _entries(self) -> list[IndexFileEntry]:
-        found = []
+        entries = []
         with os.scandir(self.path) as files:
             for file in files:
                 if file.name.endswith(SUFFIX) or file.name.startswith(SCRATCH):
                     with suppress(FileNotFoundError):
                         status = file.stat(follow_symlinks=False)
                         used = max(status.st_atime, status.st_mtime)
-                        found.append(IndexFileEntry(file.name, status.st_size, used))
-        return found
+                        entries.append(IndexFileEntry(file.name, status.st_size, used))
+        return entries
 
 
 T = TypeVar("T")
@@ -362,17 +362,17 @@ class KeyIndexes:
         identity = source.identity
         try:
             refusal = self.folder.make_room(least_bytes(source), self._now())
-            found = refusal or sorted_keys(source)
-            if isinstance(found, SortedRows):
-                size = sum(key.nbytes for key in (*found.keys, found.rows))
+            outcome = refusal or sorted_keys(source)
+            if isinstance(outcome, SortedRows):
+                size = sum(key.nbytes for key in (*outcome.keys, outcome.rows))
                 refusal = self.folder.make_room(size, self._now())
                 if refusal is None:
-                    write_index(self.folder.path, identity, found)
-                found = refusal or "it is written"
+                    write_index(self.folder.path, identity, outcome)
+                outcome = refusal or "it is written"
         except (OSError, pa.ArrowException, MemoryError) as error:
-            found = str(error)
-        log.debug("key index of %s: %s", identity.file, found)
-        del found
+            outcome = str(error)
+        log.debug("key index of %s: %s", identity.file, outcome)
+        del outcome
         pa.default_memory_pool().release_unused()
         self._forget_what_is_gone()
 

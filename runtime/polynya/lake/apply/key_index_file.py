@@ -64,9 +64,9 @@ class SortedRows:
         if pc.any(self._is_at(pc.add(first, _ONE), keys)).as_py():
             run, first = _each(first, pc.subtract(self._bound(keys, pc.less_equal), first))
             given = given.take(run)
-        found = self.rows.take(first)
-        names = [*given.schema.names, *found.schema.names]
-        return pa.Table.from_arrays([*given.columns, *found.columns], names)
+        rows = self.rows.take(first)
+        names = [*given.schema.names, *rows.schema.names]
+        return pa.Table.from_arrays([*given.columns, *rows.columns], names)
 
     def _between(self, other: SortedRows) -> SortedRows:
         """Those rows whose key is neither before the first nor after the last of `other`."""
@@ -98,23 +98,23 @@ class SortedRows:
         """Whether the row at each place is less than a key; or equal, if `compare` says so."""
         last = len(keys) - 1
         here = self._taken(last, at)
-        found = compare(here, keys[last])
+        result = compare(here, keys[last])
         for column in range(last - 1, -1, -1):
             here = self._taken(column, at)
-            tied = pc.and_(pc.equal(here, keys[column]), found)
-            found = pc.or_(pc.less(here, keys[column]), tied)
-        return found
+            tied = pc.and_(pc.equal(here, keys[column]), result)
+            result = pc.or_(pc.less(here, keys[column]), tied)
+        return result
 
     def _is_at(self, at: pa.Array, keys: Sequence[pa.Array]) -> pa.Array:
         """Whether the row at each place, which may be that after the last, has a key."""
         last = pa.scalar(len(self) - 1, _INT)
-        found = pc.less_equal(at, last)
+        result = pc.less_equal(at, last)
         if not len(self):
-            return found
+            return result
         there = pc.min_element_wise(at, last)
         for column, key in enumerate(keys):
-            found = pc.and_(found, pc.equal(self._taken(column, there), key))
-        return found
+            result = pc.and_(result, pc.equal(self._taken(column, there), key))
+        return result
 
     def _taken(self, column: int, at: pa.Array) -> pa.Array:
         return pc.take(self.keys[column], at, boundscheck=False)

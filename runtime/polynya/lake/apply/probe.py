@@ -87,8 +87,8 @@ class Probe:
             lambda part: self._in_group(records, wanted, part),
             [part for of_file in parts for part in of_file],
         )
-        found = [match for match in read if match is not None]
-        return pa.concat_tables([FOUND.empty_table(), *found], promote_options="default")
+        matches = [match for match in read if match is not None]
+        return pa.concat_tables([FOUND.empty_table(), *matches], promote_options="default")
 
     def _parts(self, records: TouchedRecords, wanted: NeededVersions, number: int) -> list[_Part]:
         """Row groups of a file that may hold a touched record which matters."""
@@ -103,8 +103,8 @@ class Probe:
         """Whether the range of a key column says that no touched record is in a row group."""
         ranges = [self._range(stored, group, column) for column in self.keys]
         return any(
-            found is not None and records.within(index, *found) == 0
-            for index, found in enumerate(ranges)
+            bounds is not None and records.within(index, *bounds) == 0
+            for index, bounds in enumerate(ranges)
         )
 
     def _range(self, stored: TableFile, group: int, column: Column) -> tuple[Any, Any] | None:
@@ -195,10 +195,10 @@ class Probe:
         numbers = records.of([column.combine_chunks() for column in keys.columns])
         hits = pc.indices_nonzero(numbers.is_valid())
         pos = pc.add(hits.cast(pa.int64()), stored.starts[part.group])
-        found = pa.table({RECORD: numbers.take(hits), POS: pos})
+        rows = pa.table({RECORD: numbers.take(hits), POS: pos})
         for name in keys.column_names:
-            found = found.append_column(name, keys.column(name).take(hits))
-        return found
+            rows = rows.append_column(name, keys.column(name).take(hits))
+        return rows
 
 
 class NeededVersions(ABC):
@@ -232,16 +232,16 @@ class NeededOrder(NeededVersions):
 
     @override
     def of(self, file: DataFile, stored: TableFile, group: int, columns: Columns) -> list[str]:
-        found = self.always(file)
+        columns_needed = self.always(file)
         newest = stored.bounds(group, columns[h.CHANGE_IDENTIFIER])
         if newest is None or newest[1] >= self.oldest:
-            found += [h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL]
+            columns_needed += [h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL]
         if not _is_plain(file, stored.bounds(group, columns[h.OPERATION])):
-            found.append(h.OPERATION)
+            columns_needed.append(h.OPERATION)
         latest = stored.bounds(group, columns[h.FROM_TIMESTAMP])
         if latest is None or latest[1] > self.earliest:
-            found.append(h.FROM_TIMESTAMP)
-        return found
+            columns_needed.append(h.FROM_TIMESTAMP)
+        return columns_needed
 
     @override
     def always(self, file: DataFile) -> list[str]:

@@ -110,14 +110,14 @@ class TouchedRecords:
         each = pa.array(range(count), pa.int32())
         first = pc.index_in(each, value_set=_whole(self.numbers))
         keys = [_whole(column).take(first) for column in self._keys]
-        found = SortedRows.of(keys, RECORD)
-        columns = [*found.rows.columns, *found.keys]
-        return SortedRows(found.keys, pa.RecordBatch.from_arrays(columns, [RECORD, *names]))
+        index = SortedRows.of(keys, RECORD)
+        columns = [*index.rows.columns, *index.keys]
+        return SortedRows(index.keys, pa.RecordBatch.from_arrays(columns, [RECORD, *names]))
 
     def _paired(self, numbers: pa.Array, column: pa.Array, index: int) -> pa.Array:
         values = self._values[index]
-        found = pc.index_in(column, value_set=values).cast(pa.int64())
-        return pc.add(pc.multiply(numbers.cast(pa.int64()), len(values)), found)
+        indices = pc.index_in(column, value_set=values).cast(pa.int64())
+        return pc.add(pc.multiply(numbers.cast(pa.int64()), len(values)), indices)
 
 
 def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:

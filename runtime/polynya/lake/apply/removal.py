@@ -154,33 +154,33 @@ class RemovalChoice:
 def choose(files: Iterable[Losing], rewriting: Rewriting) -> list[RemovalChoice]:
     """Decide for each file that has deleted rows; those that gain most come first."""
     left = rewriting.budget_bytes
-    found: list[RemovalChoice] = []
+    choices: list[RemovalChoice] = []
     for file in sorted(files, key=lambda file: (-file.gained_bytes, file.file.path)):
         deleted = f"{file.dead:,} of {file.file.rows:,} rows are deleted"
         if file.share < rewriting.share:
-            found.append(RemovalChoice(file, again=False, reason=f"only {deleted}"))
+            choices.append(RemovalChoice(file, again=False, reason=f"only {deleted}"))
         elif file.staying_bytes > left:
             waits = f"{file.staying_bytes:,} bytes stay, {left:,} may be written in this step"
-            found.append(RemovalChoice(file, again=False, reason=f"{deleted}, but {waits}"))
+            choices.append(RemovalChoice(file, again=False, reason=f"{deleted}, but {waits}"))
         else:
             left -= file.staying_bytes
-            found.append(RemovalChoice(file, again=True, reason=deleted))
-    return found
+            choices.append(RemovalChoice(file, again=True, reason=deleted))
+    return choices
 
 
 def together(files: Sequence[Losing], rewriting: Rewriting) -> list[list[Losing]]:
     """Which files become one: the smallest with each other, in one partition of Iceberg."""
-    found: list[list[Losing]] = []
+    groups: list[list[Losing]] = []
     size = 0
     for file in sorted(files, key=lambda file: (*_place(file), file.staying_bytes)):
         size += file.staying_bytes
-        same = bool(found) and _place(found[-1][0]) == _place(file)
+        same = bool(groups) and _place(groups[-1][0]) == _place(file)
         if same and size <= rewriting.together_bytes:
-            found[-1].append(file)
+            groups[-1].append(file)
         else:
-            found.append([file])
+            groups.append([file])
             size = file.staying_bytes
-    return found
+    return groups
 
 
 def _place(losing: Losing) -> tuple[str, int, str]:
@@ -252,13 +252,13 @@ def plan_removal(
     """
     if places is None or (run.fresh is not None and run.fresh.instead):
         return Removal(places)
-    found = _found(run, deleted)
-    if isinstance(found, str):
-        log.debug("position deletes in %s: %s", run.target.table.name, found)
+    scan = _found(run, deleted)
+    if isinstance(scan, str):
+        log.debug("position deletes in %s: %s", run.target.table.name, scan)
         return Removal(places)
-    mine = found.deleted.places_of(places).drop_null()
-    dead = pa.concat_arrays([found.deleted.places, mine])
-    sources = _sources(run.target.table, found, dead, rewriting)
+    mine = scan.deleted.places_of(places).drop_null()
+    dead = pa.concat_arrays([scan.deleted.places, mine])
+    sources = _sources(run.target.table, scan, dead, rewriting)
     if not sources:
         return Removal(places)
     gone = [source.file.path for group in sources for source in group]
@@ -266,9 +266,9 @@ def plan_removal(
     kept = places.filter(pc.invert(pc.is_in(places.column("file_path"), value_set=names)))
     return Removal(
         places=kept if kept.num_rows else None,
-        store=found.store,
+        store=scan.store,
         again=sources,
-        drop=found.deleted.only_named_by(gone, (file.path for file in found.files)),
+        drop=scan.deleted.only_named_by(gone, (file.path for file in scan.files)),
         joining_bytes=rewriting.together_bytes,
     )
 
@@ -297,21 +297,21 @@ def _found(run: ApplyRun, deleted: Deleted | None) -> _Found | str:
 
 
 def _sources(
-    table: IcebergTable, found: _Found, dead: pa.Array, rewriting: Rewriting
+    table: IcebergTable, scan: _Found, dead: pa.Array, rewriting: Rewriting
 ) -> list[list[FileToRewrite]]:
     """The files that are written again, those that become one together.
 
     `dead` are places, some perhaps twice.
     """
-    numbers = {path: number for number, path in enumerate(found.deleted.paths)}
+    numbers = {path: number for number, path in enumerate(scan.deleted.paths)}
     at_most = counted(dead)
     losing: list[Losing] = []
     gone: dict[str, pa.Array] = {}
-    for file in found.files:
+    for file in scan.files:
         number = numbers[file.path]
         if at_most.get(number, 0) < max(1, rewriting.share * file.rows):
             continue
-        if not _reads(table, found.store, file):
+        if not _reads(table, scan.store, file):
             log.debug("position deletes for %s: Arrow does not read all of it", file.path)
             continue
         gone[file.path] = pc.unique(positions(dead, number))
@@ -324,7 +324,7 @@ def _sources(
             again.append(choice.losing)
     return [
         [
-            FileToRewrite(file.file, stored_file(found.store, file.file.path), gone[file.file.path])
+            FileToRewrite(file.file, stored_file(scan.store, file.file.path), gone[file.file.path])
             for file in group
         ]
         for group in together(again, rewriting)

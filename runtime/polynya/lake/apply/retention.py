@@ -82,8 +82,10 @@ def plan(run: ApplyRun, now: datetime) -> Retention:
         known = replace(known, add=_consumed(run, known.now), count=count)
     if fresh is not None and fresh.instead:
         return replace(known, state=Retaining(), remove=_all_files(run))
-    found = expired(target, run.snapshot, known)
-    return known if found is None else replace(known, state=found.state, remove=found.files)
+    expiring = expired(target, run.snapshot, known)
+    return (
+        known if expiring is None else replace(known, state=expiring.state, remove=expiring.files)
+    )
 
 
 def events(run: ApplyRun, keeping: Retention) -> DataFrame | None:

@@ -89,10 +89,10 @@ def watched(
     def watch() -> None:
         known = 0
         while not over.wait(_LOOK_SECONDS):
-            found = dict(reports())
-            if len(found) > known:
-                known = len(found)
-                tell(so_far(plan, found))
+            reported = dict(reports())
+            if len(reported) > known:
+                known = len(reported)
+                tell(so_far(plan, reported))
 
     thread = threading.Thread(target=watch, name="load", daemon=True)
     thread.start()

@@ -221,8 +221,8 @@ def elements_of(rows: pa.Table, schema: Mapping[str, DataType], path: ArrayPath)
         else nulls_of(Void(), count)
     )
     for depth, names in enumerate(path.steps, start=1):
-        found = at_path(source, names[1:] if depth == 1 else names)
-        parents, ordinals, source = _exploded(found or nulls_of(Void(), len(records)))
+        array = at_path(source, names[1:] if depth == 1 else names)
+        parents, ordinals, source = _exploded(array or nulls_of(Void(), len(records)))
         records = records.take(parents)
         columns = {
             name: Typed(column.array.take(parents), column.kind) for name, column in columns.items()

@@ -40,13 +40,13 @@ def keys_of(batch: DatasetBatch, dataset: ResolvedDataset) -> tuple[str, ...]:
     """
     if dataset.events.keys:
         return dataset.events.keys
-    found = []
+    keys = []
     for source in batch.keys:
         name = dataset.mapping.of_table(source)
         if name is None or name in dataset.events.except_columns:
             raise SOURCE_KEY_NOT_MAPPED(where=dataset.relations.current, column=shown(source))
-        found.append(name)
-    return tuple(found)
+        keys.append(name)
+    return tuple(keys)
 
 
 def former_keys(
@@ -183,12 +183,12 @@ def with_refused(
         return batch.rejected
     wanted = pa.array([index in refused for index in range(batch.rows.num_rows)])
     rows = batch.with_raw(wanted).select(["__file", "__offset", "__raw"]).filter(wanted)
-    found = [
+    added = [
         Rejected(row["__file"], row["__offset"], *refused[index], row["__raw"] or b"")
         for index, row in zip(sorted(refused), rows.to_pylist(), strict=True)
     ]
     order = {path: index for index, path in enumerate(batch.files)}
-    both = [*batch.rejected, *found]
+    both = [*batch.rejected, *added]
     return tuple(sorted(both, key=lambda record: (order.get(record.file, -1), record.offset)))
 
 
@@ -211,16 +211,16 @@ def kept_columns(
     renamed = _renamed(mapped)
     taken = {folded(name) for name in mapped.columns}
     excepted = set(dataset.events.except_columns)
-    found: dict[str, SourcedColumn] = {}
+    kept: dict[str, SourcedColumn] = {}
     for name, kind in schema.items():
         if name in excepted or folded(name).startswith(RESERVED_PREFIX):
             continue
         column = Typed(one_array(rows.column(name)), kind)
         if dataset.mapping.nested == "expand":
-            _expand((name,), column, renamed, taken, found)
+            _expand((name,), column, renamed, taken, kept)
         elif (name,) not in renamed and folded(name) not in taken:
-            found[name] = SourcedColumn(column, name)
-    return found
+            kept[name] = SourcedColumn(column, name)
+    return kept
 
 
 def _renamed(mapped: Mapped) -> set[tuple[str, ...]]:
@@ -235,7 +235,7 @@ def _expand(
     column: Typed,
     renamed: Collection[tuple[str, ...]],
     taken: Collection[str],
-    found: dict[str, SourcedColumn],
+    kept: dict[str, SourcedColumn],
 ) -> None:
     """Take a column, or all fields of a struct; of a type that nobody has met nothing yet."""
     if path in renamed or isinstance(column.kind, Void):
@@ -243,14 +243,14 @@ def _expand(
     if isinstance(column.kind, Struct):
         for index, (field, kind) in enumerate(column.kind.fields):
             inner = Typed(pc.struct_field(column.array, [index]), kind)
-            _expand((*path, field), inner, renamed, taken, found)
+            _expand((*path, field), inner, renamed, taken, kept)
         return
     name = "_".join(path)
     if folded(name) in taken:
         return
-    if folded(name) in set(map(folded, found)):
+    if folded(name) in set(map(folded, kept)):
         raise MAPPED_NAME_TAKEN(where=".".join(path), column=shown(name))
-    found[name] = SourcedColumn(column, path[0])
+    kept[name] = SourcedColumn(column, path[0])
 
 
 #: Rule of a record with a value that its column cannot hold.
@@ -305,12 +305,12 @@ class _Mapping:
     """One batch on its way."""
 
     def __init__(
-        self, batch: DatasetBatch, dataset: ResolvedDataset, before: Before, found: Mapped
+        self, batch: DatasetBatch, dataset: ResolvedDataset, before: Before, mapped: Mapped
     ) -> None:
         self._batch = batch
         self._dataset = dataset
         self._before = before
-        self._mapped = found
+        self._mapped = mapped
         self._keys = keys_of(batch, dataset)
         self._appends = dataset.kept.mode == "append_only" or not self._keys
         #: Operations that no condition leaves out.
@@ -319,8 +319,8 @@ class _Mapping:
         self._of_where = frozenset() if where is None else columns_read(where)
         self._elements = (
             Elements(None, None, {})
-            if found.array is None
-            else elements_of(batch.rows, batch.schema, found.array)
+            if mapped.array is None
+            else elements_of(batch.rows, batch.schema, mapped.array)
         )
 
     def done(self, session: Session) -> DatasetBatch:
@@ -365,10 +365,10 @@ class _Mapping:
             for name, kind in batch.schema.items()
             if name in read
         }
-        found = kept_columns(batch.rows, batch.schema, self._mapped, self._dataset)
+        sources_kept = kept_columns(batch.rows, batch.schema, self._mapped, self._dataset)
         kept = {
             name: Typed(elements.of(column.column.array), column.column.kind)
-            for name, column in found.items()
+            for name, column in sources_kept.items()
         }
         odd = {
             name: column
@@ -399,7 +399,7 @@ class _Mapping:
         )
         operations = self._operations(truncates, deletes)
         wanted_rows = self._wanted(where, operations)
-        unsent, missing = self._unsent(found)
+        unsent, missing = self._unsent(sources_kept)
         faults = self._faults(columns, operations)
         if vain := self._asked_in_vain(missing, operations):
             faults |= vain
@@ -427,12 +427,12 @@ class _Mapping:
         self, missing: Mapping[int, frozenset[str]], operations: pa.Array
     ) -> dict[int, str]:
         """Rows of which `where` cannot be told: to leave them out, or not, would be a guess."""
-        found = {}
+        faults = {}
         for row, names in missing.items() if self._of_where else ():
             lacking = names & self._of_where
             if lacking and operations[row].as_py() not in self._exempt:
-                found[row] = f"`where` reads {', '.join(sorted(lacking))}, which was not sent"
-        return found
+                faults[row] = f"`where` reads {', '.join(sorted(lacking))}, which was not sent"
+        return faults
 
     def _column(self, name: str) -> WantedValue:
         declared = self._dataset.events.columns.get(name)
@@ -470,10 +470,12 @@ class _Mapping:
         return pa.table({"__file": files, "__offset": offsets, "|number": numbers})
 
     def _operations(self, truncates: pa.Array | None, deletes: pa.Array | None) -> pa.Array:
-        found: Any = self._elements.of(self._batch.rows.column("__op"))
+        operations: Any = self._elements.of(self._batch.rows.column("__op"))
         for condition, operation in ((deletes, "D"), (truncates, "T")):
-            found = found if condition is None else pc.if_else(condition, operation, found)
-        return found
+            operations = (
+                operations if condition is None else pc.if_else(condition, operation, operations)
+            )
+        return operations
 
     def _wanted(self, where: pa.Array | None, operations: pa.Array) -> pa.Array:
         """Which rows stay: a delete that is not seen would leave its record for good."""
@@ -504,21 +506,21 @@ class _Mapping:
 
     def _refused(self, made: _Rows) -> dict[int, tuple[str, str]]:
         """The records that are set aside, by their index, with rule and error."""
-        found: dict[int, tuple[str, str]] = {}
+        rejects: dict[int, tuple[str, str]] = {}
         records = self._elements.records
         for row, error in made.faults.items():
             if made.wanted[row].as_py():
                 record = row if records is None else records[row].as_py()
-                found.setdefault(record, (RULE, error))
+                rejects.setdefault(record, (RULE, error))
         if records is None or self._appends:
-            return found
+            return rejects
         nameless: Any = pa.array([False] * len(made.wanted))
         for key in self._keys:
             nameless = pc.or_(nameless, pc.is_null(made.columns[key].array))
         judged = pc.and_(made.wanted, pc.not_equal(pc.fill_null(made.operations, "U"), "T"))
         for record in records.filter(pc.and_(nameless, judged)).to_pylist():
-            found.setdefault(record, ("null_key", ERRORS["null_key"]))
-        return found
+            rejects.setdefault(record, ("null_key", ERRORS["null_key"]))
+        return rejects
 
     def _counters(self, left_out: int) -> dict[str, int]:
         before = dict(self._batch.counters)

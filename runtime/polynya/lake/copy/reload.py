@@ -235,7 +235,7 @@ def finish(
     shape, state = target.stored_shape(keys=_keys(target)), target.state.copy
     table = target.table.at(target.state.snapshot)
     comparison = ChangeCriteria.of(target.dataset, shape, reloading)
-    found = target.spark.sql(events(shape, table, reloading, comparison))
+    differences = target.spark.sql(events(shape, table, reloading, comparison))
     nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     # The next run must not take the files of this load for new ones.
     read = {**state.position.files, **reloading.files, **_landed(reloading)}
@@ -254,7 +254,7 @@ def finish(
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
     parts = CopyParts(
-        found.localCheckpoint(),
+        differences.localCheckpoint(),
         nothing,
         following,
         {"polynya.reload": reloading.mode, "polynya.rows-loaded": str(reloading.rows)},

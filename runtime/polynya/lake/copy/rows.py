@@ -447,5 +447,5 @@ def first_rejected_in_arrow(rows: pa.Table) -> Mapping[str, Any] | None:
     """The quarantined record that stands first, by file and offset; None when there is none."""
     if h.QUARANTINE not in rows.column_names:
         return None
-    found = rows.column(h.QUARANTINE).drop_null().to_pylist()
-    return min(found, key=lambda record: (record["file"], record["offset"]), default=None)
+    rejects = rows.column(h.QUARANTINE).drop_null().to_pylist()
+    return min(rejects, key=lambda record: (record["file"], record["offset"]), default=None)

@@ -78,9 +78,9 @@ def computed(
     made: dict[int, Made] = {}
     for index, value in enumerate(wanted):
         by = _by_choice if value.is_condition else _by_column
-        found = by(rows, value.text, places.num_rows)
-        if found is not None and value.choose(found.kind) == found.kind:
-            made[index] = Made(found, {})
+        result = by(rows, value.text, places.num_rows)
+        if result is not None and value.choose(result.kind) == result.kind:
+            made[index] = Made(result, {})
     left = [index for index in range(len(wanted)) if index not in made]
     if left and not places.num_rows:
         made |= {index: _nothing(wanted[index]) for index in left}
@@ -210,7 +210,7 @@ def _selected(
                     where=value.called, reason=_first_line(error)
                 ) from None
         raise
-    found = []
+    types = []
     for value, field in zip(wanted, fields, strict=True):
         kind = kind_of(field.dataType)
         name = field.dataType.simpleString()
@@ -218,8 +218,8 @@ def _selected(
             raise EXPRESSION_NOT_COMPUTABLE(
                 where=value.called, reason=f"it is of the type {name}, which no table has"
             )
-        found.append(kind)
-    return _Given(frame, found)
+        types.append(kind)
+    return _Given(frame, types)
 
 
 def _collected(frame: DataFrame, chosen: Sequence[str], wanted: Sequence[WantedValue]) -> pa.Table:

@@ -134,11 +134,11 @@ Texts = Mapping[str, Iterable[str]]
 def is_unsent(shape: Shape, column: str, alias: str = "") -> str:
     """Condition that the event at `alias` did not send a column."""
     unsent = f"{alias}.__unsent" if alias else "__unsent"
-    found = [
+    conditions = [
         f"array_contains({unsent}, {literal(text)})"
         for text in shape.unsent_texts.get(column, (column,))
     ]
-    return f"coalesce(({' OR '.join(found)}) <> array_contains({unsent}, '{ALL_BUT}'), false)"
+    return f"coalesce(({' OR '.join(conditions)}) <> array_contains({unsent}, '{ALL_BUT}'), false)"
 
 
 def as_written(shape: Shape, names: str) -> str:
@@ -180,16 +180,16 @@ def left_out(dataset: ResolvedDataset, shape: Shape, present: set[str]) -> str:
         before = "coalesce(__unsent, CAST(array() AS ARRAY<STRING>))"
         null = {name: f"{quote(name)} IS NULL" for name in present}
         listed = [f"IF({null.get(name, 'true')}, {literal(name)}, NULL)" for name in ignored]
-    found = f"array_compact(array({', '.join(['CAST(NULL AS STRING)', *listed])}))"
-    unsent = f"IF(__decided = 'U', array_union({before}, {found}), __unsent)"
+    names = f"array_compact(array({', '.join(['CAST(NULL AS STRING)', *listed])}))"
+    unsent = f"IF(__decided = 'U', array_union({before}, {names}), __unsent)"
     return f"nullif(to_json({as_written(shape, unsent)}), '[]')"
 
 
 def after_renames(texts: Texts, renames: Mapping[str, str]) -> dict[str, list[str]]:
     """The texts after columns were renamed (old name → new name)."""
     moved = {
-        renames.get(column, column): list(found)
-        for column, found in {**{old: [old] for old in renames}, **texts}.items()
+        renames.get(column, column): list(spellings)
+        for column, spellings in {**{old: [old] for old in renames}, **texts}.items()
     }
     for new in renames.values():
         moved[new].append(_fresh(new, moved))
@@ -198,7 +198,7 @@ def after_renames(texts: Texts, renames: Mapping[str, str]) -> dict[str, list[st
 
 def after_additions(texts: Texts, columns: Iterable[str]) -> dict[str, list[str]]:
     """The texts after columns were added."""
-    grown = {column: list(found) for column, found in texts.items()}
+    grown = {column: list(spellings) for column, spellings in texts.items()}
     for column in columns:
         if column not in grown and _is_taken(column, grown):
             grown[column] = [_fresh(column, grown)]
@@ -206,7 +206,7 @@ def after_additions(texts: Texts, columns: Iterable[str]) -> dict[str, list[str]
 
 
 def _is_taken(text: str, texts: Texts) -> bool:
-    return any(text in found for found in texts.values())
+    return any(text in spellings for spellings in texts.values())
 
 
 def _fresh(name: str, texts: Texts) -> str:

@@ -97,8 +97,8 @@ def apply_conditions(shape: Shape) -> dict[str, str]:
 
 def rebuild_aggregates() -> list[str]:
     """Aggregates of RebuildFigures but `events`: those are not among the rows."""
-    found = {"restored": MISSING, "surplus": SURPLUS, "corrected": CHANGED}
-    return _counts({**found, **_WRITTEN})
+    conditions = {"restored": MISSING, "surplus": SURPLUS, "corrected": CHANGED}
+    return _counts({**conditions, **_WRITTEN})
 
 
 def _counts(conditions: Mapping[str, str]) -> list[str]:

@@ -103,9 +103,9 @@ def deleted_places(
     if not are_read_by(files, deletes):
         return None
     known = pa.array(paths, pa.string())
-    found = each_read(files, lambda file: _read(files, file, known, keep=keep), deletes)
-    places = pa.concat_arrays([_NO_PLACES, *(places for places, _ in found)])
-    named = tuple((delete, names) for delete, (_, names) in zip(deletes, found, strict=True))
+    parts = each_read(files, lambda file: _read(files, file, known, keep=keep), deletes)
+    places = pa.concat_arrays([_NO_PLACES, *(places for places, _ in parts)])
+    named = tuple((delete, names) for delete, (_, names) in zip(deletes, parts, strict=True))
     return Deleted(tuple(paths), places, named)
 
 
@@ -231,9 +231,9 @@ def _deleted_before(
     store: ReadFiles = ThroughJava(table)
     if not isinstance(reach, str) and are_read_by(reach, deletes):
         store = reach
-    found = deleted_places(store, files, deletes)
-    assert found is not None, "Java reads what the table has"
-    return found
+    deleted = deleted_places(store, files, deletes)
+    assert deleted is not None, "Java reads what the table has"
+    return deleted
 
 
 def _by_file(files: Sequence[str], dead: pa.Array) -> Iterator[tuple[str, pa.Array]]:

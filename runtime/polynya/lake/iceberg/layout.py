@@ -384,8 +384,8 @@ def is_stored_as(spark: SparkSession, table: IcebergTable, name: str, kind: Data
     if name not in table.column_names():
         return False
     stored = table.java.schema().asStruct().field(name).type()
-    found, wanted = (_IDS.sub("", str(one)) for one in (stored, _java_type(spark, kind)))
-    return found == wanted
+    stored_type, wanted = (_IDS.sub("", str(one)) for one in (stored, _java_type(spark, kind)))
+    return stored_type == wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,8 +206,8 @@ class Parting:
     def by(cls, spec: Spec, columns: Sequence[Mapping[str, Any]]) -> Self:
         """By a spec of a table with these columns, in JSON as Iceberg's specification has them."""
         known = {column["id"]: column for column in columns}
-        found = (known[field.source] for field in spec.fields)
-        return cls(spec, tuple((field["name"], str(field["type"])) for field in found))
+        sources = (known[field.source] for field in spec.fields)
+        return cls(spec, tuple((field["name"], str(field["type"])) for field in sources))
 
     def parts(self, rows: pa.Table) -> Iterator[tuple[FilePartition, pa.Table]]:
         """The rows of each partition of Iceberg, in the order that they have in `rows`.

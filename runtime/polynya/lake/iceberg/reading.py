@@ -115,10 +115,10 @@ class TableFile:
 
     def reads(self, columns: Sequence[Mapping[str, Any]]) -> bool:
         """Whether `read` can give these columns as the table has them now."""
-        found = [(self._fields.get(column["id"]), column["type"]) for column in columns]
+        fields = [(self._fields.get(column["id"]), column["type"]) for column in columns]
         return bool(self._fields) and all(
             arrow_type(kind) is not None if field is None else holds(field, kind)
-            for field, kind in found
+            for field, kind in fields
         )
 
     def own(self, columns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -153,12 +153,12 @@ class TableFile:
         }
         rows = self._columns(group, [field.name for field in there.values()], keep=keep)
         count = self.footer.row_group(group).num_rows
-        found: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
         for one in columns:
             field = there.get(one["id"])
             column = pa.nulls(count, arrow_type(one["type"])) if field is None else rows[field.name]
-            found[one["name"]] = column.cast(typed(column.type, one["type"]))
-        return pa.table(found)
+            arrays[one["name"]] = column.cast(typed(column.type, one["type"]))
+        return pa.table(arrays)
 
     def _columns(self, group: int, names: Sequence[str], *, keep: bool) -> Columns:
         place = (self._files, self._location, group)

@@ -71,18 +71,18 @@ class IcebergTable:
 
     def current(self) -> TableSnapshot | None:
         """The current snapshot, None for a table without one."""
-        found = self._java.currentSnapshot()
-        return None if found is None else self._told(found)
+        snapshot = self._java.currentSnapshot()
+        return None if snapshot is None else self._told(snapshot)
 
     def rows(self) -> int:
         """How many rows its files have, deleted ones too; 0 where no commit recorded it."""
-        found = self._java.currentSnapshot()
-        return 0 if found is None else int(found.summary().get("total-records") or 0)
+        snapshot = self._java.currentSnapshot()
+        return 0 if snapshot is None else int(snapshot.summary().get("total-records") or 0)
 
     def snapshot(self, number: int) -> TableSnapshot | None:
         """A snapshot by its id, None when it was expired."""
-        found = self._java.snapshot(number)
-        return None if found is None else self._told(found)
+        snapshot = self._java.snapshot(number)
+        return None if snapshot is None else self._told(snapshot)
 
     def reach(self) -> FileAccess:
         """What reads and writes the files without the JVM. It stays while the table is open."""
@@ -94,8 +94,8 @@ class IcebergTable:
                 jvm: Any = self.spark._jvm
                 mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
                 options = json.loads(mapper.writeValueAsString(io.properties()))
-            found = reach_of(str(self._java.location()), kind, options)
-            self._reach = found if kind != S3_FILE_IO else self._tried(found)
+            reached = reach_of(str(self._java.location()), kind, options)
+            self._reach = reached if kind != S3_FILE_IO else self._tried(reached)
         return self._reach
 
     def format_version(self) -> int:
@@ -108,8 +108,8 @@ class IcebergTable:
         """Properties of the table as it was last read."""
         # As one text: through py4j a map costs a dozen calls for each of its entries.
         mapper = self.iceberg.util.JsonUtil.mapper()
-        found: dict[str, str] = json.loads(str(mapper.writeValueAsString(self._java.properties())))
-        return found
+        values: dict[str, str] = json.loads(str(mapper.writeValueAsString(self._java.properties())))
+        return values
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Set properties; `format-version` raises the format. No file is touched."""
@@ -177,8 +177,8 @@ class IcebergTable:
     def metadata(self) -> dict[str, Any]:
         """The newest metadata of the table, as Iceberg's specification writes it in JSON."""
         newest = self._java.operations().refresh()
-        found: dict[str, Any] = json.loads(str(self.iceberg.TableMetadataParser.toJson(newest)))
-        return found
+        document: dict[str, Any] = json.loads(str(self.iceberg.TableMetadataParser.toJson(newest)))
+        return document
 
     def opened_again(self) -> IcebergTable:
         """The same table with a Java object of its own, for commits next to the owner's steps."""
@@ -232,9 +232,9 @@ class IcebergTable:
 
         None when a file tells none, or there is no file.
         """
-        found = [bounds for _, bounds in self.ranges(partition, snapshot, column)]
-        ranges = [bounds for bounds in found if bounds is not None]
-        if not found or len(ranges) < len(found):
+        ends = [bounds for _, bounds in self.ranges(partition, snapshot, column)]
+        ranges = [bounds for bounds in ends if bounds is not None]
+        if not ends or len(ranges) < len(ends):
             return None
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
@@ -248,7 +248,7 @@ class IcebergTable:
         """
         field = self._java.schema().asStruct().field(column)
         read = self.iceberg.types.Conversions.fromByteBuffer
-        found: list[tuple[DataFile, tuple[int, int] | None]] = []
+        files: list[tuple[DataFile, tuple[int, int] | None]] = []
         for file in self._scanned(partition, snapshot, with_bounds=True):
             ends = [
                 None if values is None else values.get(field.fieldId())
@@ -256,19 +256,19 @@ class IcebergTable:
             ]
             low, high = (None if end is None else int(read(field.type(), end)) for end in ends)
             bounds = None if low is None or high is None else (low, high)
-            found.append((self.java_files().known(file, partition).live(), bounds))
-        return found
+            files.append((self.java_files().known(file, partition).live(), bounds))
+        return files
 
     def nulls(self, partition: Partition, snapshot: int, column: str) -> dict[str, int]:
         """Number of NULLs of a column by path of the data files that tell it."""
         number = self._java.schema().asStruct().field(column).fieldId()
-        found: dict[str, int] = {}
+        counted: dict[str, int] = {}
         for file in self._scanned(partition, snapshot, with_bounds=True):
             counts = file.nullValueCounts()
             nulls = None if counts is None else counts.get(number)
             if nulls is not None:
-                found[str(file.location())] = int(nulls)
-        return found
+                counted[str(file.location())] = int(nulls)
+        return counted
 
     def at(self, snapshot: int) -> str:
         """SQL relation of the table pinned to one snapshot."""
@@ -315,7 +315,7 @@ class IcebergTable:
 
     def _planned_deletes(self, snapshot: int) -> tuple[DeleteFile, ...] | None:
         io, specs = self._java.io(), self._java.specs()
-        found: list[DeleteFile] = []
+        deletes: list[DeleteFile] = []
         for manifest in listed(self._java.snapshot(snapshot).deleteManifests(io)):
             reader = self.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)
             try:
@@ -324,10 +324,10 @@ class IcebergTable:
                     file = delete_file(each.next())
                     if file is None:
                         return None
-                    found.append(file)
+                    deletes.append(file)
             finally:
                 reader.close()
-        return tuple(found)
+        return tuple(deletes)
 
     def _planned(self, partition: Partition, snapshot: int) -> list[DataFile]:
         known = self.java_files().known
@@ -341,10 +341,10 @@ class IcebergTable:
         scan = self._java.newScan().useSnapshot(snapshot).filter(equal)
         tasks = (scan.includeColumnStats() if with_bounds else scan).planFiles()
         try:
-            found, each = [], tasks.iterator()
+            files, each = [], tasks.iterator()
             while each.hasNext():
-                found.append(each.next().file())
-            return found
+                files.append(each.next().file())
+            return files
         finally:
             tasks.close()
 

@@ -82,10 +82,10 @@ class TargetLayout:
 
 
 def _found(metadata: Mapping[str, Any], listed: str, name: str, current: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = next(
-        one for one in metadata[listed] if one[name] == metadata[current]
+    match: Mapping[str, Any] = next(
+        entry for entry in metadata[listed] if entry[name] == metadata[current]
     )
-    return found
+    return match
 
 
 def _field(field: Mapping[str, Any]) -> tuple[int, str]:

@@ -187,10 +187,10 @@ def _done(document: Mapping[str, Any]) -> Done:
 
 
 def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
         raise ValueError(text)
-    return found
+    return moment
 
 
 #: The first format whose position deletes are vectors.
@@ -607,5 +607,5 @@ def _score(facts: TableFacts, rule: RewriteRule, dead: float) -> int:
     best = live + (live // rule.target_bytes + 1) * OPEN_BYTES
     opened = (facts.data_files + facts.delete_files) * OPEN_BYTES
     manifests = max(0, facts.manifests - _FEW_MANIFESTS) * _MANIFEST_BYTES
-    found = facts.size_bytes + opened + manifests + facts.metadata_bytes
-    return round(100 * min(1.0, (QUERY_BYTES + best) / (QUERY_BYTES + found)))
+    cost = facts.size_bytes + opened + manifests + facts.metadata_bytes
+    return round(100 * min(1.0, (QUERY_BYTES + best) / (QUERY_BYTES + cost)))

@@ -56,21 +56,21 @@ def remove_orphan_files(
     started = time.monotonic()
     with target.changing:
         target.reload()
-    found = find_orphans(target.table, now=limits.now, older_than=older_than)
-    if isinstance(found, str):
-        return ActionOutcome("remove_orphan_files", found, whole=False)
-    paths = [file.location for file in found.files]
-    why = f"{len(paths):,} of {found.listed:,} files are older than {older_than} and unreached"
+    orphans = find_orphans(target.table, now=limits.now, older_than=older_than)
+    if isinstance(orphans, str):
+        return ActionOutcome("remove_orphan_files", orphans, whole=False)
+    paths = [file.location for file in orphans.files]
+    why = f"{len(paths):,} of {orphans.listed:,} files are older than {older_than} and unreached"
     if limits.give_way():
         paths, why = [], "a step of the table waits"
     if paths:
-        delete(target.table, paths, {file.location: file.size for file in found.files})
+        delete(target.table, paths, {file.location: file.size for file in orphans.files})
     return ActionOutcome(
         "remove_orphan_files",
         why,
-        whole=len(paths) == len(found.files),
+        whole=len(paths) == len(orphans.files),
         files_removed=len(paths),
-        freed_bytes=found.size_bytes if paths else 0,
+        freed_bytes=orphans.size_bytes if paths else 0,
         seconds=round(time.monotonic() - started, 3),
     )
 

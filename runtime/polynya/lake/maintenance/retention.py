@@ -98,12 +98,12 @@ def expire_rows(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
     somebody else took the table over.
     """
     began = time.monotonic()
-    found = limit_of(target, limits.now)
-    if found is None:
+    limit = limit_of(target, limits.now)
+    if limit is None:
         return ActionOutcome(
             ROWS_ACTION, "the dataset keeps its rows, or does not have the column yet"
         )
-    column, before = found
+    column, before = limit
     if limits.give_way():
         return ActionOutcome(ROWS_ACTION, "it gave way", whole=False)
     with target.between_applies(PATIENCE_SECONDS) as free:
@@ -133,18 +133,18 @@ def expire_rows(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
 def _expired_rows(
     target: DatasetTable, column: str, before: datetime
 ) -> tuple[Sequence[DataFile], int]:
-    """Commit the expiry; the files that went whole, and how many other rows did."""
-    found = aged(target, column, before)
-    if found.whole:
-        rows = sum(file.rows for file in found.whole)
-        following = _after(target, column, before, found.whole)
+    """Commit the expiry; return the files that went whole and the number of other rows."""
+    aged_rows = aged(target, column, before)
+    if aged_rows.whole:
+        rows = sum(file.rows for file in aged_rows.whole)
+        following = _after(target, column, before, aged_rows.whole)
         target.commit(
             copy=following,
-            remove=found.whole,
+            remove=aged_rows.whole,
             summary={"polynya.step": ROWS_ACTION, "polynya.expired-rows": str(rows)},
         )
-    if not found.partly:
-        return found.whole, 0
+    if not aged_rows.partly:
+        return aged_rows.whole, 0
     places = _places(target, column, before)
     if places.num_rows:
         target.commit(
@@ -152,7 +152,7 @@ def _expired_rows(
             removed=places,
             summary={"polynya.step": ROWS_ACTION, "polynya.expired-rows": str(places.num_rows)},
         )
-    return found.whole, places.num_rows
+    return aged_rows.whole, places.num_rows
 
 
 def _places(target: DatasetTable, column: str, before: datetime) -> pa.Table:
@@ -160,11 +160,11 @@ def _places(target: DatasetTable, column: str, before: datetime) -> pa.Table:
     shape = replace(target.stored_shape(), expired=(column, before))
     snapshot = target.state.snapshot
     assert snapshot is not None, "files were found in it"
-    found = target.spark.sql(
+    rows = target.spark.sql(
         "SELECT hdr__partition AS part, _file AS file_path, _pos AS pos "
         f"FROM {target.table.at(snapshot)} WHERE {within(*_EXPIRED)} AND {shape.is_expired()}"
     ).toArrow()
-    return found.select(PLACES.names).cast(PLACES)
+    return rows.select(PLACES.names).cast(PLACES)
 
 
 def _after(

@@ -81,12 +81,12 @@ def land(
     dropped: list[tuple[StagedGroup, str]] = []
     places: list[pa.Table] = []
     for group in groups:
-        found = _moved(group, seen, deleted, live)
-        if isinstance(found, str):
-            dropped.append((group, found))
+        moved = _moved(group, seen, deleted, live)
+        if isinstance(moved, str):
+            dropped.append((group, moved))
         else:
             made.append(group)
-            places.append(found)
+            places.append(moved)
     table.drop_files(path for group, _ in dropped for path in group.paths)
     if not made:
         return CommittedGroups((), tuple(dropped))
@@ -165,10 +165,10 @@ def _moved(
                 schema=PLACES,
             )
         )
-    found = pa.concat_tables(parts)
-    if found.num_rows != len(new):
+    positions = pa.concat_tables(parts)
+    if positions.num_rows != len(new):
         return "rows were deleted that were not read"
-    return found
+    return positions
 
 
 #: How often a task is tried, as `spark.task.maxFailures` has it.

@@ -105,11 +105,11 @@ def _done(target: DatasetTable, limits: ActionLimits, rule: DeleteRule) -> Actio
             )
         files = [file for partition in Partition for file in table.files(partition, snapshot)]
         try:
-            found = _read(table, files, live)
+            deletes = _read(table, files, live)
         except (OSError, pa.ArrowInvalid) as error:
             table.forget_deletes()
             return ActionOutcome(ACTION, f"a delete file was not read: {error}", whole=False)
-        fold = plan_deletes(found, rule)
+        fold = plan_deletes(deletes, rule)
         if fold is None:
             return ActionOutcome(ACTION, "the delete files are few")
         over = limits.budget_bytes is not None and (
@@ -137,11 +137,11 @@ def _read(
     return each_read(store, read, live)
 
 
-def plan_deletes(found: Sequence[PositionDeletes], rule: DeleteRule) -> Fold | None:
+def plan_deletes(deletes: Sequence[PositionDeletes], rule: DeleteRule) -> Fold | None:
     """Which delete files become one in each partition, None where that does not pay."""
     by_slot: dict[FilePartition, list[PositionDeletes]] = defaultdict(list)
-    gone = [delete for delete in found if delete.slot is None]
-    for delete in found:
+    gone = [delete for delete in deletes if delete.slot is None]
+    for delete in deletes:
         if delete.slot is not None:
             by_slot[delete.slot].append(delete)
     for some in by_slot.values():
@@ -202,10 +202,10 @@ def _rows(files: Sequence[DataFile], places: pa.Array, live: Set[str]) -> pa.Tab
     for number in counted(places):
         file = files[number]
         if file.path in live:
-            found = positions(places, number)
+            rows = positions(places, number)
             names = (file.partition, file.path)
-            text = [pa.repeat(pa.scalar(name, pa.string()), len(found)) for name in names]
-            parts.append(pa.table([*text, found], schema=PLACES))
+            text = [pa.repeat(pa.scalar(name, pa.string()), len(rows)) for name in names]
+            parts.append(pa.table([*text, rows], schema=PLACES))
     return pa.concat_tables(parts)
 
 

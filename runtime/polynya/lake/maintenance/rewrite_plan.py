@@ -358,15 +358,15 @@ class GroupBatch:
 def batches(groups: Sequence[RewriteGroup], engine: TaskCapacity) -> list[GroupBatch]:
     """All groups in batches; each stands where the first of its groups stood."""
     large = [group for group in groups if group.read_bytes >= LARGE_BYTES]
-    found: list[GroupBatch] = []
+    batch_list: list[GroupBatch] = []
     for group in groups:
         if group.read_bytes < LARGE_BYTES:
             reason = f"{group.read_bytes:,} bytes are written before a task would begin"
-            found.append(GroupBatch((group,), by_tasks=False, reason=reason))
+            batch_list.append(GroupBatch((group,), by_tasks=False, reason=reason))
         elif group in large:
-            found.append(_of_large(large[: max(1, engine.at_once)], engine))
-            del large[: len(found[-1].groups)]
-    return found
+            batch_list.append(_of_large(large[: max(1, engine.at_once)], engine))
+            del large[: len(batch_list[-1].groups)]
+    return batch_list
 
 
 def _of_large(some: Sequence[RewriteGroup], engine: TaskCapacity) -> GroupBatch:

@@ -105,14 +105,14 @@ def _woven(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
     The bits of the ranks of a row's values, one of each column in turn.
     """
     each = _BITS // len(columns)
-    found = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
+    woven = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
     for number, column in enumerate(columns):
         rank = _rank(column, each)
         for bit in range(each):
             digit = pc.bit_wise_and(pc.shift_right(rank, bit), 1)
             place = bit * len(columns) + len(columns) - 1 - number
-            found = pc.bit_wise_or(found, pc.shift_left(digit, place))
-    return found
+            woven = pc.bit_wise_or(woven, pc.shift_left(digit, place))
+    return woven
 
 
 def _rank(column: pa.ChunkedArray, bits: int) -> pa.Array:
@@ -254,11 +254,11 @@ def _rows_at(
         source, group, rows = part
         return rows_of_group(source.file, source.stored(store), group, columns).take(rows)
 
-    found: list[pa.Table] = []
+    tables: list[pa.Table] = []
     for at in range(0, len(parts), store.readers):
         between()
-        found += each_read(store, read, parts[at : at + store.readers])
-    together = pa.concat_tables(found, promote_options="default")
+        tables += each_read(store, read, parts[at : at + store.readers])
+    together = pa.concat_tables(tables, promote_options="default")
     # Where each place is among the ascending ones.
     return together.take(pc.sort_indices(order))
 

@@ -356,16 +356,16 @@ def _expired(table: IcebergTable, choice: ExpiryChoice) -> list[str]:
     A `Stream.Builder` is a `Consumer` of Java's own, so that nothing is called back in Python.
     """
     jvm: Any = table.spark._jvm
-    found = jvm.java.util.stream.Stream.builder()
+    builder = jvm.java.util.stream.Stream.builder()
     (
         table.java.expireSnapshots()
         .expireOlderThan(choice.older_than_ms)
         .retainLast(choice.newest)
-        .deleteWith(found)
+        .deleteWith(builder)
         .commit()
     )
     table.show_to_spark()
-    return _collected(table, found)
+    return _collected(table, builder)
 
 
 def _collected(table: IcebergTable, builder: Any) -> list[str]:

@@ -67,5 +67,5 @@ def _published(spark: SparkSession, quoted: str) -> str | None:
     )
     if not place.catalog().viewExists(place.identifier()):
         return None
-    found = place.catalog().loadView(place.identifier()).properties().get(DEFINITION)
-    return None if found is None else str(found)
+    definition = place.catalog().loadView(place.identifier()).properties().get(DEFINITION)
+    return None if definition is None else str(definition)

@@ -237,12 +237,12 @@ def copied_per_second(table: Table) -> float | None:
 
 def stored_rows(table: Table) -> tuple[int, int, int]:
     """Rows, bytes and files of the partitions whose rows have data columns."""
-    found = _files(table)
-    partition = [found.get(partition, (0, 0, 0)) for partition in WITH_DATA]
+    files = _files(table)
+    figures = [files.get(partition, (0, 0, 0)) for partition in WITH_DATA]
     return (
-        sum(one[0] for one in partition),
-        sum(one[1] for one in partition),
-        sum(one[2] for one in partition),
+        sum(counts[0] for counts in figures),
+        sum(counts[1] for counts in figures),
+        sum(counts[2] for counts in figures),
     )
 
 
@@ -296,11 +296,11 @@ def data_manifests(table: Table) -> int:
 
 def _files(table: Table) -> dict[str, tuple[int, int, int]]:
     """Partition → rows, bytes, files of its data files."""
-    found: dict[str, tuple[int, int, int]] = {}
+    counted: dict[str, tuple[int, int, int]] = {}
     for file in data_files(table):
-        rows, size, files = found.get(file.partition, (0, 0, 0))
-        found[file.partition] = (rows + file.rows, size + file.size_bytes, files + 1)
-    return found
+        rows, size, files = counted.get(file.partition, (0, 0, 0))
+        counted[file.partition] = (rows + file.rows, size + file.size_bytes, files + 1)
+    return counted
 
 
 def _current_rows(table: Table) -> int:

@@ -225,14 +225,14 @@ def _is_known(name: str) -> bool:
 def _fields(part: Any, name: str) -> list[Any]:
     """All that a part consists of. Raises Py4JError for a node that does not tell."""
     if name.startswith("scala.collection."):
-        found = part.iterator()
+        iterator = part.iterator()
     elif name.startswith(_WRAPPERS) or not name.startswith(_PARTS):
-        found = part.productIterator()
+        iterator = part.productIterator()
     else:
         return []
     fields = []
-    while found.hasNext():
-        fields.append(found.next())
+    while iterator.hasNext():
+        fields.append(iterator.next())
     return fields
 
 
@@ -242,8 +242,8 @@ def _of_function(part: Any, name: str) -> Iterator[str]:
     elif name == _TABLE_FUNCTION:
         yield from _of_call(_texts(part.name()), int(part.functionArgs().size()))
     elif name == _GENERATOR:
-        found = part.name()
-        yield from _of_call([str(found.funcName())], int(part.children().size()))
+        called = part.name()
+        yield from _of_call([str(called.funcName())], int(part.children().size()))
 
 
 def _of_call(names: list[str], arguments: int) -> Iterator[str]:

@@ -195,9 +195,9 @@ def _refused(
     spark: SparkSession, statement: Statement, error: PySparkException | Py4JError
 ) -> PolynyaError:
     """The error to show: what the machine did, or what Spark has against the statement."""
-    found = machine_error(error)
-    if found is not None:
-        return found
+    fault = machine_error(error)
+    if fault is not None:
+        return fault
     text = str(error.getMessage() or error) if isinstance(error, PySparkException) else str(error)
     why = text.splitlines()[0] if text else type(error).__name__
     return unanswered(statement, why, hint(spark, error))

@@ -68,7 +68,7 @@ def verify(target: DatasetTable) -> VerifyResult:
         return VerifyResult(["files"], lost, ["all that is in the files"])
     shape = target.shape()
     rules = list(_rules(shape, target.table.at(snapshot)))
-    broken = [found for rule in rules if (found := _broken(target, rule)) is not None]
+    broken = [violation for rule in rules if (violation := _broken(target, rule)) is not None]
     names = ["files", *(rule.name for rule in rules), "accounting"]
     broken += _accounting(target)
     if shape.append_only:
@@ -83,7 +83,7 @@ def verify(target: DatasetTable) -> VerifyResult:
 def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[BrokenRule], list[str]]:
     """What differs from the fold of base and kept events, and how much of the table is base."""
     with ApplyRun.of(target, shape) as run:
-        found: list[BrokenRule] = []
+        violations: list[BrokenRule] = []
         wrong = run.view(differences(run, target.state.apply.truncates))
         for name, (condition, says) in FOLD_RULES.items():
             row = run.sql(
@@ -95,13 +95,13 @@ def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[BrokenRule
                 example = f"key {row['example']['key']} at {row['example']['seq']}"
                 if row["example"]["wrong"]:
                     example += f" in {row['example']['wrong']}"
-                found.append(BrokenRule(name, says, int(row["n"]), example))
+                violations.append(BrokenRule(name, says, int(row["n"]), example))
         state = target.state.apply.retaining
         assert state is not None
         count = run.sql(base(run, state)).count()
         if count == 0:
-            return found, []
-        return found, [f"{count:,} versions up to {state.since}, whose events are not kept"]
+            return violations, []
+        return violations, [f"{count:,} versions up to {state.since}, whose events are not kept"]
 
 
 def _rules(shape: Shape, table: str) -> Iterator[TableRule]:
@@ -200,11 +200,13 @@ def _accounting(target: DatasetTable) -> list[BrokenRule]:
     read, out, filtered, quarantined = (
         totals.get(f"rows_{name}", 0) for name in ("in", "out", "filtered", "quarantined")
     )
-    found = []
+    violations = []
     if read != out + filtered + quarantined:
         says = "records in = out + filtered + quarantined"
         text = f"{read} in, {out} out, {filtered} filtered, {quarantined} quarantined"
-        found.append(BrokenRule("accounting", says, abs(read - out - filtered - quarantined), text))
+        violations.append(
+            BrokenRule("accounting", says, abs(read - out - filtered - quarantined), text)
+        )
     assert target.state.snapshot is not None
     held = {
         row[0]: row[1]
@@ -227,9 +229,9 @@ def _accounting(target: DatasetTable) -> list[BrokenRule]:
         there = held.get(str(partition), 0)
         if there != books:
             says = f"the partition {partition} holds what the books say"
-            found.append(
+            violations.append(
                 BrokenRule(
                     "accounting", says, abs(there - books), f"{there} rows, {books} in the books"
                 )
             )
-    return found
+    return violations

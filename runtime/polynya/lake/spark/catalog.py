@@ -116,7 +116,7 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
     return catalog
 
 
-def _fill(catalog: SqlCatalog, found: Iterable[CatalogEntry]) -> None:
+def _fill(catalog: SqlCatalog, entries: Iterable[CatalogEntry]) -> None:
     """Let a catalog in memory name the tables that one on a server names now.
 
     So PyIceberg needs neither a driver nor the password.
@@ -132,7 +132,7 @@ def _fill(catalog: SqlCatalog, found: Iterable[CatalogEntry]) -> None:
             "metadata_location": entry.metadata,
             "iceberg_type": "VIEW" if entry.is_view else "TABLE",
         }
-        for entry in found
+        for entry in entries
     ]
     with catalog.engine.begin() as database:
         database.execute(insert(IcebergTables), rows)

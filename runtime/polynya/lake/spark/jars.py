@@ -133,10 +133,10 @@ def spark_jars_directory() -> Path:
 
 
 def _ivy_jar() -> Path:
-    found = sorted(spark_jars_directory().glob("ivy-*.jar"))
-    if not found:
+    jars = sorted(spark_jars_directory().glob("ivy-*.jar"))
+    if not jars:
         raise NO_PYSPARK(where=os.fspath(spark_jars_directory()))
-    return found[-1]
+    return jars[-1]
 
 
 def _reason(output: str) -> str:

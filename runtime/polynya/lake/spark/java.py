@@ -123,13 +123,13 @@ def _from_path() -> Path | None:
 
     Version managers put scripts there; then the program itself is asked.
     """
-    found = shutil.which("java")
-    if found is None:
+    program = shutil.which("java")
+    if program is None:
         return None
-    home = Path(found).resolve().parent.parent
+    home = Path(program).resolve().parent.parent
     if (home / "release").is_file():
         return home
-    reported = _ask(Path(found)).get("java.home")
+    reported = _ask(Path(program)).get("java.home")
     return Path(reported) if reported else home
 
 

@@ -325,9 +325,9 @@ def _keep_names(jvm: Any) -> None:
     for name in KEPT_NAMES:
         place = jvm
         for part in name.split("."):
-            found = getattr(place, part)
-            setattr(place, part, found)
-            place = found
+            value = getattr(place, part)
+            setattr(place, part, value)
+            place = value
 
 
 def _without_checksum_files(spark: SparkSession) -> None:

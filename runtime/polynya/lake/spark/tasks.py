@@ -104,8 +104,8 @@ class TaskReports(Generic[T]):
     @property
     def all(self) -> dict[int, T]:
         """All that was reported; only the driver knows it."""
-        found: dict[int, T] = self._values.value
-        return found
+        reports: dict[int, T] = self._values.value
+        return reports
 
 
 def rows_of_tasks(

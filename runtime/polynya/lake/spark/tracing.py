@@ -114,10 +114,10 @@ class Jobs:
     def _job(self, number: int) -> dict[str, Any] | None:
         """What Spark knows of a job; None when it has forgotten it."""
         try:
-            found = self._json.writeValueAsString(self._context.statusStore().job(number))
+            document = self._json.writeValueAsString(self._context.statusStore().job(number))
         except Py4JError:
             return None
-        job: dict[str, Any] = json.loads(found)
+        job: dict[str, Any] = json.loads(document)
         return job
 
     def _events(self, job: dict[str, Any]) -> Iterator[TraceEvent]:

@@ -173,8 +173,10 @@ class DatasetTable:
             self._lay_out(self.known_schema())
 
     def _epoch_to_take(self) -> int:
-        found = self.state.ownership
-        return epoch_to_take(found, owner=self.owner, granted=self.granted, table=self.table.name)
+        ownership = self.state.ownership
+        return epoch_to_take(
+            ownership, owner=self.owner, granted=self.granted, table=self.table.name
+        )
 
     def _lay_out(self, known: Mapping[str, DataType], *, beside: bool = False) -> None:
         """Give the table the layout of its dataset. `beside`: an apply may be at work.

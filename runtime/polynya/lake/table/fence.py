@@ -28,8 +28,8 @@ def owner_in_words(owner: str) -> str:
     return f"process {process} on {host}" if start else owner or "another process"
 
 
-def epoch_to_take(found: TableOwnership, *, owner: str, granted: int | None, table: str) -> int:
-    """The epoch under which an owner takes over a table whose ownership is `found`.
+def epoch_to_take(ownership: TableOwnership, *, owner: str, granted: int | None, table: str) -> int:
+    """The epoch under which an owner takes over a table whose ownership is `ownership`.
 
     With a grant it is that epoch, so that all tables of a unit of work have the one that
     coordination knows. The same owner may take it again: after a failure it opens its tables again.
@@ -37,16 +37,16 @@ def epoch_to_take(found: TableOwnership, *, owner: str, granted: int | None, tab
     Raises FencedError when the table has seen that epoch in other hands, or a higher one.
     """
     if granted is None:
-        return found.epoch + 1
-    if granted > found.epoch or (granted == found.epoch and owner == found.owner):
+        return ownership.epoch + 1
+    if granted > ownership.epoch or (granted == ownership.epoch and owner == ownership.owner):
         return granted
     raise LAKE_EPOCH_TOO_LOW(
         where=table,
-        owner=owner_in_words(found.owner),
+        owner=owner_in_words(ownership.owner),
         table=table,
-        epoch=found.epoch,
+        epoch=ownership.epoch,
         granted=granted,
-    ).by(epoch=found.epoch, owner=found.owner)
+    ).by(epoch=ownership.epoch, owner=ownership.owner)
 
 
 def refuse_overtaken(newest: TableOwnership, epoch: int, table: str) -> None:

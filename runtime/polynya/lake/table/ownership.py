@@ -36,9 +36,9 @@ def refuse_second_task(target: DatasetTable) -> None:
 def refuse_other_order(target: DatasetTable) -> None:
     """Rows of two orders cannot be told which is newer, and no row would look wrong."""
     before = target.state.copy.settings
-    found = contradicted(target.dataset, before) if has_rows(target) else []
-    if found:
-        name = found[0]
+    changed = contradicted(target.dataset, before) if has_rows(target) else []
+    if changed:
+        name = changed[0]
         raise ORDER_CHANGED(
             where=target.table.name, setting=name, dataset=target.dataset.name, old=before[name]
         )

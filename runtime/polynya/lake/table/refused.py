@@ -24,8 +24,8 @@ def refuse_stale(table: IcebergTable, before: TableState, refused: ConflictError
     """
     if isinstance(refused, StaleStepError):
         return
-    found = read_state(table)
-    if found.snapshot == before.snapshot or _marks(found) != _marks(before):
+    state = read_state(table)
+    if state.snapshot == before.snapshot or _marks(state) != _marks(before):
         return
     raise FILES_CHANGED_BY_ENGINE(
         where=table.name, why=refused.message, table=table.name

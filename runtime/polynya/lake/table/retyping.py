@@ -108,17 +108,17 @@ def refuse_order(target: DatasetTable, names: Collection[str]) -> None:
     The hash of the key and the change identifier are made of its text.
     """
     fixed = {*target.known_keys(), *target.dataset.events.sequence_by}
-    found = next((name for name in names if name in fixed), None)
-    if found is not None:
-        raise KEY_TYPE_FIXED(where=target.table.name, column=found, dataset=target.dataset.name)
+    column = next((name for name in names if name in fixed), None)
+    if column is not None:
+        raise KEY_TYPE_FIXED(where=target.table.name, column=column, dataset=target.dataset.name)
 
 
 def _refuse_laid_out(target: DatasetTable, names: Collection[str]) -> None:
     """Raise OperationError where files are, or were, parted or sorted by a column."""
-    found = next(iter(columns_in_use(target.table) & {*names}), None)
-    if found is not None:
+    column = next(iter(columns_in_use(target.table) & {*names}), None)
+    if column is not None:
         raise LAYOUT_COLUMN_TYPE_FIXED(
-            where=target.table.name, column=found, dataset=target.dataset.name
+            where=target.table.name, column=column, dataset=target.dataset.name
         )
 
 
@@ -131,12 +131,12 @@ def _source(target: DatasetTable) -> str:
 def _checked(target: DatasetTable, changes: list[_Change]) -> int:
     """Number of rows, all of whose values have one in the new types."""
     counts = ", ".join(f"count_if({change.lacks_value})" for change in changes)
-    found = target.spark.sql(f"SELECT count(*), {counts} FROM {_source(target)}").first()
-    assert found is not None, "an aggregate has a row"
-    for change, count in zip(changes, found[1:], strict=True):
+    row = target.spark.sql(f"SELECT count(*), {counts} FROM {_source(target)}").first()
+    assert row is not None, "an aggregate has a row"
+    for change, count in zip(changes, row[1:], strict=True):
         if count:
             raise _unfit(target, change, count)
-    return int(found[0])
+    return int(row[0])
 
 
 def _unfit(target: DatasetTable, change: _Change, count: int) -> OperationError:

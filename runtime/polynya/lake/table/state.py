@@ -422,8 +422,8 @@ def read_state(table: IcebergTable) -> TableState:
     snapshot = table.snapshot_id()
     copy, apply = CopyState(), ApplyState()
     copy_file = apply_file = None
-    found = table.files(Partition.ASSET_STATE, snapshot)
-    for file, (kind, text) in ((one, row) for one in found for row in _read_rows(table, one)):
+    files = table.files(Partition.ASSET_STATE, snapshot)
+    for file, (kind, text) in ((one, row) for one in files for row in _read_rows(table, one)):
         if kind == "copy":
             if copy_file is not None:
                 raise TWO_STATES(where=table.name, table=table.name)

@@ -144,15 +144,15 @@ def refuse_later_file(target: DatasetTable, batch: DatasetBatch, now: datetime) 
             refuse_bad_records(target, lambda: asdict(first), now)
 
 
-def held_at(target: DatasetTable, found: BadRecordError) -> OperationError:
+def held_at(target: DatasetTable, error: BadRecordError) -> OperationError:
     """What becomes of a dataset with a bad record, as its policy says; the error to raise.
 
     SuspendedError, after a commit that says so, or TaskStoppedError.
     """
     if target.dataset.policies.on_bad_record == "stop":
-        return _stopped(target, found.place, found.reason)
-    when = found.now.isoformat()
-    return suspend(target, Suspension(CAUSE, found.reason, found.place, when))
+        return _stopped(target, error.place, error.reason)
+    when = error.now.isoformat()
+    return suspend(target, Suspension(CAUSE, error.reason, error.place, when))
 
 
 def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
@@ -205,11 +205,11 @@ def quarantined(
         rows = rows.where(rows["id"].isin(list(identifiers)))
     if files is not None:
         rows = rows.where(rows["file"].isin(list(files)))
-    found = rows.orderBy("file", "offset").toArrow()
+    rejected = rows.orderBy("file", "offset").toArrow()
     records = [
         Rejected(row["file"], row["offset"], row["rule"], row["error"], row["raw"] or b"")
-        for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
+        for row in rejected.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
     ]
     whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
     unparsed = sum(record.rule in UNPARSED for record in records)
-    return records, Replayed(found.select(PLACES.names), whole, unparsed)
+    return records, Replayed(rejected.select(PLACES.names), whole, unparsed)

@@ -60,8 +60,8 @@ class _Move:
 
     def path(self, location: str) -> str:
         """A location of the table, in the present folder."""
-        found, root = plain_path(location), plain_path(self.before)
-        if found is None or root is None or not found.is_relative_to(root):
+        present, root = plain_path(location), plain_path(self.before)
+        if present is None or root is None or not present.is_relative_to(root):
             raise TABLE_NOT_IN_WAREHOUSE(
                 "a file of the table is outside its folder",
                 where=location,
@@ -69,7 +69,7 @@ class _Move:
                 fix="copy the whole warehouse to its former location, and set `warehouse` to that "
                 "folder",
             )
-        return str(self.after / found.relative_to(root))
+        return str(self.after / present.relative_to(root))
 
 
 def at_home(metadata: Path, folder: Path) -> Path:
@@ -224,14 +224,14 @@ def adopt(target: ResolvedTarget, catalog: str) -> Adopted:
     former = str(warehouse)
     for entry in entries(file, catalog):
         folder = warehouse / entry.namespace / entry.name
-        found = _metadata_of(entry, folder)
-        if found is None and not entry.is_view:
+        metadata = _metadata_of(entry, folder)
+        if metadata is None and not entry.is_view:
             raise TABLE_NOT_IN_WAREHOUSE(
                 where=str(folder),
                 why=f"the catalog has it at {entry.metadata}",
                 table=entry.full_name,
             )
-        home = None if found is None else at_home(found, folder)
+        home = None if metadata is None else at_home(metadata, folder)
         if home is None or plain_path(entry.metadata) != home:
             changed[entry] = home
             former = _former(entry) or former
@@ -256,13 +256,13 @@ def repair(target: ResolvedTarget, catalog: str) -> Adopted:
         known, aside = [], _put_aside(file)
     if known:
         return adopt(target, catalog)
-    found = [
+    registered = [
         CatalogEntry(namespace, name, str(at_home(metadata, warehouse / namespace / name)))
         for namespace, name, metadata in tables_in(warehouse)
     ]
-    if found:
-        new_catalog(file, catalog, found)
-    return Adopted(tables=tuple(entry.full_name for entry in found), aside=aside)
+    if registered:
+        new_catalog(file, catalog, registered)
+    return Adopted(tables=tuple(entry.full_name for entry in registered), aside=aside)
 
 
 def _local(target: ResolvedTarget) -> tuple[Path, Path]:

@@ -125,12 +125,12 @@ def change_entries(
         )
 
 
-def new_catalog(file: Path, catalog: str, found: Iterable[CatalogEntry]) -> None:
+def new_catalog(file: Path, catalog: str, added: Iterable[CatalogEntry]) -> None:
     """Write entries into a catalog file that has none, made if there is none."""
     with _opened(file, mode="rwc") as database, database:
         for statement in _SCHEMA:
             database.execute(statement)
-        for entry in found:
+        for entry in added:
             database.execute(
                 "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, ?)",
                 (

@@ -49,9 +49,9 @@ def cause_of(failure: PolynyaError, target: ResolvedTarget, catalog: str) -> Pol
     except PolynyaError as damaged:
         return damaged
     what = "is empty" if file.exists() else "is gone"
-    found = WAREHOUSE_REMOVED(where=str(file), why=failure.message, is_what=what)
-    found.__cause__ = failure
-    return found
+    removed = WAREHOUSE_REMOVED(where=str(file), why=failure.message, is_what=what)
+    removed.__cause__ = failure
+    return removed
 
 
 #: `00012-<uuid>.metadata.json`, as catalogs name them; packed ones have `.gz` before the ending.
@@ -87,8 +87,8 @@ def newest_metadata(folder: Path) -> Path | None:
             break
         document = read_metadata(file)
         if document is not None:
-            found = (version_of(file), int(document.get("last-updated-ms", 0)), file)
-            best = found if best is None else max(best, found)
+            newest = (version_of(file), int(document.get("last-updated-ms", 0)), file)
+            best = newest if best is None else max(best, newest)
     return None if best is None else best[2]
 
 
@@ -187,9 +187,9 @@ def _is_gone(location: str) -> bool:
     return path is not None and not path.is_file()
 
 
-def _names(found: Sequence[CatalogEntry]) -> str:
-    names = ", ".join(entry.full_name for entry in found[:_MOST_NAMED])
-    return names + (f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else "")
+def _names(tables: Sequence[CatalogEntry]) -> str:
+    names = ", ".join(entry.full_name for entry in tables[:_MOST_NAMED])
+    return names + (f" and {len(tables) - _MOST_NAMED} more" if len(tables) > _MOST_NAMED else "")
 
 
 def _lost(file: Path | None, target: ResolvedTarget, warehouse: Path) -> OperationError:

@@ -88,7 +88,7 @@ class Readers:
 
         Files that expired long ago are removed. Other files are ignored.
         """
-        store, now, found = self._store(), self._clock.now(), []
+        store, now, readers = self._store(), self._clock.now(), []
         for info in store.list(FOLDER):
             try:
                 content = store.read(info.path, _MOST_BYTES).data
@@ -98,10 +98,10 @@ class Readers:
             if reader is None or reader.until > now + _FAR:
                 log.warning("%s is not the word of a reader, and is not heeded", info.path)
             elif reader.until + SKEW > now:
-                found.append(reader)
+                readers.append(reader)
             elif reader.until + 10 * LASTS < now:
                 store.delete(info.path)
-        return found
+        return readers
 
     @contextmanager
     def reading(self, *, shortest: timedelta, past: bool = False) -> Iterator[None]:
@@ -180,10 +180,10 @@ def _read(content: bytes) -> RunningReader | None:
 
 
 def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
         raise ValueError(text)
-    return found
+    return moment
 
 
 @contextmanager

@@ -31,9 +31,9 @@ class Tables(Protocol):
 class ListedTables(Tables):
     """The tables among the entries of a catalog file."""
 
-    def __init__(self, found: Iterable[CatalogEntry]) -> None:
+    def __init__(self, entries: Iterable[CatalogEntry]) -> None:
         self._places = {
-            (entry.namespace, entry.name): entry.metadata for entry in found if not entry.is_view
+            (entry.namespace, entry.name): entry.metadata for entry in entries if not entry.is_view
         }
 
     @property

@@ -141,8 +141,8 @@ def _json_to_record(values: Sequence[Value], _: ExpressionContext) -> Value:
         fields = {}
         for name, (path, kind) in asked.items():
             whole = path if path.startswith("$") else f"$.{path}"
-            found = Value(_at(json, whole), STRING)
-            fields[name] = _exact(found) if kind == BIGINT else as_kind(found, kind)
+            element = Value(_at(json, whole), STRING)
+            fields[name] = _exact(element) if kind == BIGINT else as_kind(element, kind)
         return record(fields)
 
     kind = made(null()).kind
@@ -159,10 +159,10 @@ def _json_to_record(values: Sequence[Value], _: ExpressionContext) -> Value:
     return Value(sql, kind)
 
 
-def _exact(found: Value) -> Value:
+def _exact(string: Value) -> Value:
     """Whole numbers of more digits than a double has stay exact."""
     return Value(
-        let("n", found, lambda n: f"coalesce(TRY_CAST({n.sql} AS BIGINT), {long(n).sql})"), BIGINT
+        let("n", string, lambda n: f"coalesce(TRY_CAST({n.sql} AS BIGINT), {long(n).sql})"), BIGINT
     )
 
 
@@ -222,9 +222,9 @@ def extreme(called: str, gather: Callable[[Sequence[Value]], Value]) -> Build:
     """The highest or lowest element of what is gathered from the arguments."""
 
     def build(values: Sequence[Value], _: ExpressionContext) -> Value:
-        found = gather(values)
-        kind = element_of(found)
-        return Value(f"{called}({found.sql})", kind) if can_compare(kind) else null(kind)
+        gathered = gather(values)
+        kind = element_of(gathered)
+        return Value(f"{called}({gathered.sql})", kind) if can_compare(kind) else null(kind)
 
     return build
 

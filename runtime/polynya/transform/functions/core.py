@@ -60,10 +60,10 @@ def message_parts(form: str) -> list[PatternPart] | None:
 
 
 def _place(text: str) -> PatternPart | None:
-    found = _PLACE.fullmatch(text)
-    if found is None:
+    match = _PLACE.fullmatch(text)
+    if match is None:
         return None
-    index, pattern = int(found[1]), found[2]
+    index, pattern = int(match[1]), match[2]
     if "," not in text:
         return PatternPart("", index)
     if pattern is None:

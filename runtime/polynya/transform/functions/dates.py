@@ -166,11 +166,11 @@ def _encode(values: Sequence[Value], _: ExpressionContext) -> Value:
 
 def _url(values: Sequence[Value], _: ExpressionContext) -> Value:
     def taken(x: Value) -> str:
-        found = [
+        parts = [
             f"nullif(regexp_extract({x.sql}, {literal(_URL)}, {group}), '')"
             for group in range(1, 9)
         ]
-        named = dict(zip(_PARTS, (Value(name, STRING) for name in found), strict=True))
+        named = dict(zip(_PARTS, (Value(name, STRING) for name in parts), strict=True))
         return f"IF({x.sql} RLIKE {literal(_URL)}, {record(named).sql}, NULL)"
 
     return Value(let("x", text(values[0]), taken), record(_FIELDS).kind)

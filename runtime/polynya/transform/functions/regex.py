@@ -33,8 +33,8 @@ _TOKEN: Final = re.compile(
 
 def groups_of(pattern: str) -> list[str | None]:
     """The capture groups of a pattern in order: the name of each, None without one."""
-    found = _TOKEN.finditer(pattern)
-    return [match[1] for match in found if match[1] is not None or match[2] is not None]
+    tokens = _TOKEN.finditer(pattern)
+    return [match[1] for match in tokens if match[1] is not None or match[2] is not None]
 
 
 def _pattern(value: Value, place: ExpressionContext) -> str | None:
@@ -56,14 +56,14 @@ def _regex(values: Sequence[Value], place: ExpressionContext) -> Value:
     count = len(groups_of(values[1].constant or ""))
 
     def matches(x: Value) -> str:
-        found = [
+        conditions = [
             f"regexp_extract_all({x.sql}, {pattern}, {group})" for group in range(1, count + 1)
         ]
-        if len(found) < 2:
-            return found[0] if found else f"regexp_extract_all({x.sql}, {pattern}, 0)"
+        if len(conditions) < 2:
+            return conditions[0] if conditions else f"regexp_extract_all({x.sql}, {pattern}, 0)"
         row = item("m", STRING).sql
         shape = ", ".join(f"f{index}: STRING" for index in range(count))
-        zipped = f"CAST(arrays_zip({', '.join(found)}) AS ARRAY<STRUCT<{shape}>>)"
+        zipped = f"CAST(arrays_zip({', '.join(conditions)}) AS ARRAY<STRUCT<{shape}>>)"
         members = ", ".join(f"{row}.f{index}" for index in range(count))
         return f"flatten(transform({zipped}, {row} -> array({members})))"
 
@@ -75,8 +75,8 @@ def _position(values: Sequence[Value], place: ExpressionContext) -> Value:
     if pattern is None:
         return null(INT)
     if len(values) < 3:
-        found = f"nullif(regexp_instr({text(values[0]).sql}, {pattern}), 0)"
-        return Value(f"({found} - 1)", INT)
+        position = f"nullif(regexp_instr({text(values[0]).sql}, {pattern}), 0)"
+        return Value(f"({position} - 1)", INT)
     start = as_kind(values[2], INT)
 
     def from_there(s: Value) -> str:
@@ -110,10 +110,12 @@ def _named_groups(values: Sequence[Value], place: ExpressionContext) -> Value:
         return f"IF({x.sql} RLIKE {pattern}, {kept(fields)}, NULL)"
 
     def all_of_them(x: Value) -> str:
-        found = ", ".join(f"regexp_extract_all({x.sql}, {pattern}, {g})" for g in groups.values())
+        captured = ", ".join(
+            f"regexp_extract_all({x.sql}, {pattern}, {g})" for g in groups.values()
+        )
         row = item("m", STRING).sql
         shape = ", ".join(f"f{index}: STRING" for index in range(len(groups)))
-        zipped = f"CAST(arrays_zip({found}) AS ARRAY<STRUCT<{shape}>>)"
+        zipped = f"CAST(arrays_zip({captured}) AS ARRAY<STRUCT<{shape}>>)"
         fields = {name: Value(f"{row}.f{at}", STRING) for at, name in enumerate(groups)}
         return f"array_compact(transform({zipped}, {row} -> {kept(fields)}))"
 

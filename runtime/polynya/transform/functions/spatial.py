@@ -121,12 +121,12 @@ def _edges_in_rows(area: Value) -> str:
     ends = ", ".join(f"'{name}', {number(f'2 * {at} + {n}')}" for n, name in enumerate("abcd"))
     edges = f"transform(sequence(0, {points} - 2), {at} -> named_struct({ends}))"
     of_ring = f"IF({points} >= 4 AND {first_is_last} AND {is_finite}, {edges}, NULL)"
-    found = (
+    sides = (
         f"transform(regexp_extract_all({ring}, {literal(_NUMBER)}, 0), "
         f"{coordinate} -> TRY_CAST({coordinate} AS DOUBLE))"
     )
     rings = f"regexp_extract_all({area.sql}, {literal(_IN_BRACKETS)}, 1)"
-    read = let("n", Value(found, numbers.kind), lambda _: of_ring)
+    read = let("n", Value(sides, numbers.kind), lambda _: of_ring)
     whole = f"flatten(transform({rings}, {ring} -> {read}))"
     return f"IF({area.sql} RLIKE {literal(_AREA)}, {whole}, NULL)"
 

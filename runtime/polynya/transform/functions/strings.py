@@ -164,9 +164,9 @@ def _translate(values: Sequence[Value], _: ExpressionContext) -> Value:
         for word, comma, meaning in pairs:
             if not comma:
                 continue
-            found = null() if empty and not meaning else text_of(meaning)
+            result = null() if empty and not meaning else text_of(meaning)
             key = double(text_of(word)).sql if numeric else literal(word)
-            cases += f" WHEN {double(x).sql if numeric else text(x).sql} = {key} THEN {found.sql}"
+            cases += f" WHEN {double(x).sql if numeric else text(x).sql} = {key} THEN {result.sql}"
         other = text(x).sql if keep else "NULL"
         return f"CASE{cases} ELSE {other} END" if cases else f"CAST({other} AS STRING)"
 
