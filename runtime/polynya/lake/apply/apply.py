@@ -152,15 +152,15 @@ class Applier(ABC):
     ) -> tuple[Folded | Collected, list[TruncateEvent]]:
         """The folded versions, and all truncates that are known then."""
         new = new_truncates(run)
-        known = merged(run.target.state.apply.truncates, new)
+        truncates = merged(run.target.state.apply.truncates, new)
         if anew:
-            return rebuilt(run, known), known
+            return rebuilt(run, truncates), truncates
         if run.fresh is not None and run.fresh.instead:
             return folded(run, pending_events(run), []), []
         if new:
             # A truncate touches every record.
-            return folded_with_all(run, pending_events(run), known), known
-        return self.with_stored(run, known, now), known
+            return folded_with_all(run, pending_events(run), truncates), truncates
+        return self.with_stored(run, truncates, now), truncates
 
 
 @contextmanager

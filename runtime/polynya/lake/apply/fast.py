@@ -76,8 +76,8 @@ class FastApplier(Applier):
 
     def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:
         """Write all files of the apply, and find how the rows go that it removes."""
-        known = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
-        removal = plan_removal(run, _removed(run, outcome), known, self._rewriting)
+        deleted = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
+        removal = plan_removal(run, _removed(run, outcome), deleted, self._rewriting)
         add = _stage(run, outcome, removal)
         if run.fresh is not None:
             add += stage(run.target.table, run.fresh.rejected, laid_out=False)

@@ -99,13 +99,13 @@ def linked_keys(run: ApplyRun, *, touched: str, events: str) -> DataFrame:
     values from a touched one later on.
     """
     shape = run.shape
-    known = f"({key_changes.with_former_keys(shape, touched, events)})"
+    linked = f"({key_changes.with_former_keys(shape, touched, events)})"
     links = f"({key_changes.stored_links(shape, run.table)})"
     while True:
-        new = run.sql(key_changes.new_heirs(shape, links, known))
+        new = run.sql(key_changes.new_heirs(shape, links, linked))
         if new.isEmpty():
-            return run.sql(f"SELECT * FROM {known}")
-        known = run.view(run.settle(run.sql(key_changes.both(shape, known, run.view(new)))))
+            return run.sql(f"SELECT * FROM {linked}")
+        linked = run.view(run.settle(run.sql(key_changes.both(shape, linked, run.view(new)))))
 
 
 def _with_carried_values(run: ApplyRun, frame: DataFrame, listed: str | None) -> DataFrame:

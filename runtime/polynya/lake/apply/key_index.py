@@ -410,11 +410,11 @@ class KeyIndexes:
             self._noted = {name: when for name, when in self._noted.items() if name in self._opened}
 
 
-def _put(known: OrderedDict[str, T], name: str, value: T) -> None:
-    known[name] = value
-    known.move_to_end(name)
-    while len(known) > _KNOWN:
-        known.popitem(last=False)
+def _put(cache: OrderedDict[str, T], name: str, value: T) -> None:
+    cache[name] = value
+    cache.move_to_end(name)
+    while len(cache) > _KNOWN:
+        cache.popitem(last=False)
 
 
 VARIABLE: Final = "POLYNYA_KEY_INDEX"

@@ -161,10 +161,10 @@ class Probe:
     def _likely(self, touched: SortedRows, stored: TableFile, parts: Sequence[_Part]) -> int:
         """How many touched keys may be in a file, by the range of the first column."""
         ranges = [self._range(stored, part.group, self.keys[0]) for part in parts]
-        known = [bounds for bounds in ranges if bounds is not None]
-        if len(known) < len(ranges):
+        bounded = [bounds for bounds in ranges if bounds is not None]
+        if len(bounded) < len(ranges):
             return len(touched)
-        low, high = min(low for low, _ in known), max(high for _, high in known)
+        low, high = min(low for low, _ in bounded), max(high for _, high in bounded)
         return count_within(touched.keys[0], low, high)
 
     def _in_group(

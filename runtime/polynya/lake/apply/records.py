@@ -107,8 +107,8 @@ class TouchedRecords:
         if any(column.null_count for column in self._keys):
             return None
         count = 1 + (pc.max(self.numbers).as_py() or 0)
-        each = pa.array(range(count), pa.int32())
-        first = pc.index_in(each, value_set=_whole(self.numbers))
+        numbers = pa.array(range(count), pa.int32())
+        first = pc.index_in(numbers, value_set=_whole(self.numbers))
         keys = [_whole(column).take(first) for column in self._keys]
         index = SortedRows.of(keys, RECORD)
         columns = [*index.rows.columns, *index.keys]

@@ -72,19 +72,21 @@ def before(target: DatasetTable, shape: Shape, now: datetime) -> Retention:
 def plan(run: ApplyRun, now: datetime) -> Retention:
     """What an apply does to the kept events."""
     target, fresh = run.target, run.fresh
-    known = before(target, run.shape, now)
-    if known.state is None:
+    retention = before(target, run.shape, now)
+    if retention.state is None:
         forgets = target.state.apply.retaining is not None
-        return replace(known, remove=_all_files(run) if forgets else ())
+        return replace(retention, remove=_all_files(run) if forgets else ())
     count = sum(file.rows for file in target.table.files(Partition.CHANGES, run.snapshot))
     count += fresh.events.count() if fresh is not None else 0
     if count:
-        known = replace(known, add=_consumed(run, known.now), count=count)
+        retention = replace(retention, add=_consumed(run, retention.now), count=count)
     if fresh is not None and fresh.instead:
-        return replace(known, state=Retaining(), remove=_all_files(run))
-    expiring = expired(target, run.snapshot, known)
+        return replace(retention, state=Retaining(), remove=_all_files(run))
+    expiring = expired(target, run.snapshot, retention)
     return (
-        known if expiring is None else replace(known, state=expiring.state, remove=expiring.files)
+        retention
+        if expiring is None
+        else replace(retention, state=expiring.state, remove=expiring.files)
     )
 
 
@@ -124,25 +126,25 @@ def _newest_version(target: DatasetTable) -> str | None:
         f"FROM {target.table.at(snapshot)} "
         f"WHERE {within(*stored)}"
     ).first()
-    known = [target.state.apply.applied_at]
+    times = [target.state.apply.applied_at]
     if newest is not None and newest[0] is not None:
-        known.append(_iso(newest[0]))
-    return max((time for time in known if time), key=datetime.fromisoformat, default=None)
+        times.append(_iso(newest[0]))
+    return max((time for time in times if time), key=datetime.fromisoformat, default=None)
 
 
 def _all_files(run: ApplyRun) -> tuple[DataFile, ...]:
     return run.target.table.files(Partition.RETAINED, run.snapshot)
 
 
-def expired(target: DatasetTable, snapshot: int, known: Retention) -> ExpiredEvents | None:
+def expired(target: DatasetTable, snapshot: int, retention: Retention) -> ExpiredEvents | None:
     """Files whose events were all applied too long ago: their versions join the base.
 
-    None where there is none. `known` is what is kept, by `before`.
+    None where there is none. `retention` is what is kept, by `before`.
     """
-    state, keep = known.state, target.dataset.kept.changes_retention
+    state, keep = retention.state, target.dataset.kept.changes_retention
     if state is None or state.oldest is None or not isinstance(keep, timedelta):
         return None
-    limit = known.now - keep
+    limit = retention.now - keep
     if datetime.fromisoformat(state.oldest) >= limit:
         return None
     old: list[tuple[DataFile, int]] = []

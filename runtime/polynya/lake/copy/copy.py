@@ -272,8 +272,8 @@ def _reached(before: SourcePosition, batch: AnyBatch) -> Reached | None:
     span = batch.landed
     if span is None:
         return before.landed
-    known = before_copy(before.landed, before.files, span.folder)
-    return after_copy(known, before.landed, span)
+    reached = before_copy(before.landed, before.files, span.folder)
+    return after_copy(reached, before.landed, span)
 
 
 def missing(before: SourcePosition, batch: AnyBatch) -> tuple[Gone, ...]:
@@ -331,8 +331,8 @@ def _reason_to_apply_at_once(target: DatasetTable, batch: DatasetBatch, shape: S
     if pc.any(pc.equal(batch.rows.column("__op"), "T")).as_py():
         return TRUNCATES
     oldest = pc.min(batch.rows.column("__ci")).as_py()
-    known = (truncate.change_identifier for truncate in target.state.apply.truncates)
-    newest_truncate = max(known, default=None)
+    identifiers = (truncate.change_identifier for truncate in target.state.apply.truncates)
+    newest_truncate = max(identifiers, default=None)
     if newest_truncate is not None and oldest <= newest_truncate:
         return "an event is older than a truncate"
     old, unsent = batch.rows.column("__old"), batch.rows.column("__unsent")
@@ -374,10 +374,10 @@ def _follows(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | N
     if pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
         return None
     state = target.state
-    known = [state.copy.position.copied_to, state.apply.applied_to]
+    identifiers = [state.copy.position.copied_to, state.apply.applied_to]
     if state.copy.reloading is not None:
-        known.append(state.copy.reloading.place)
-    newest = max((identifier for identifier in known if identifier), default=NO_ORDER)
+        identifiers.append(state.copy.reloading.place)
+    newest = max((identifier for identifier in identifiers if identifier), default=NO_ORDER)
     oldest: str = pc.min(batch.rows.column("__ci")).as_py() or NO_ORDER
     # An identifier that only continues a shorter one may stand before the tail of that one.
     return newest if oldest > newest and not oldest.startswith((newest, NO_ORDER)) else None
@@ -430,7 +430,7 @@ def _placed_again(target: DatasetTable, derived: DataFrame, shape: Shape) -> Dat
     later batch with other values becomes the next version, so that what was in Current is found in
     History; one with equal values keeps its very place.
     """
-    keys, known = list(shape.keys), _last_loaded(target, derived, shape)
+    keys, last_loaded = list(shape.keys), _last_loaded(target, derived, shape)
     values = [name for name in shape.values if name not in shape.hidden]
     same = joined((_is_same(shape, name, f"__was.v{n}") for n, name in enumerate(values)), "AND")
     number = "CAST(conv(coalesce(__was.tail, '0'), 16, 10) AS BIGINT) + 1"
@@ -442,7 +442,7 @@ def _placed_again(target: DatasetTable, derived: DataFrame, shape: Shape) -> Dat
         "__seq": f"IF({again}, {sequence(h.CHANGE_IDENTIFIER, tail)}, __seq)",
     }
     columns = [f"{replaced.get(name, quote(name))} AS {quote(name)}" for name in derived.columns]
-    return derived.join(known, on=keys, how="left").selectExpr(*columns)
+    return derived.join(last_loaded, on=keys, how="left").selectExpr(*columns)
 
 
 def _last_loaded(target: DatasetTable, derived: DataFrame, shape: Shape) -> DataFrame:

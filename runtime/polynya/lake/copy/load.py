@@ -87,11 +87,11 @@ def watched(
     over = threading.Event()
 
     def watch() -> None:
-        known = 0
+        count = 0
         while not over.wait(_LOOK_SECONDS):
             reported = dict(reports())
-            if len(reported) > known:
-                known = len(reported)
+            if len(reported) > count:
+                count = len(reported)
                 tell(so_far(plan, reported))
 
     thread = threading.Thread(target=watch, name="load", daemon=True)
@@ -123,11 +123,11 @@ def keys_are_unique(
         rows = staged_keys.selectExpr(*keys)
         snapshot = target.state.snapshot
         if snapshot is not None and target.table.files(Partition.CURRENT, snapshot):
-            known = target.spark.sql(
+            counts = target.spark.sql(
                 f"SELECT {listed} FROM {target.table.at(snapshot)} "
                 f"WHERE {within(Partition.CURRENT)}"
             )
-            rows = rows.unionAll(known)
+            rows = rows.unionAll(counts)
         return rows.groupBy(*keys).count().where("count > 1").isEmpty()
 
 
@@ -150,10 +150,10 @@ def _is_apart_from_current(target: DatasetTable, shape: Shape, bounded: Sequence
         return True
     if shape.columns[key] not in {INT, BIGINT}:
         return False
-    known = target.table.bounds(Partition.CURRENT, snapshot, key)
-    if known is None:
+    current_bounds = target.table.bounds(Partition.CURRENT, snapshot, key)
+    if current_bounds is None:
         return False
-    low, high = known
+    low, high = current_bounds
     return all(bounds.high < low or high < bounds.low for bounds in bounded)  # type: ignore[operator]
 
 
@@ -206,11 +206,11 @@ def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
     """
     of_core = sum(split.size for split in splits) // max(cores, 1)
     count = max(min(of_core // _LEAST_BYTES, _EACH_CORE), -(-of_core // _MOST_BYTES), 1)
-    each = max(of_core // count, 1)
+    task_bytes = max(of_core // count, 1)
     tasks: list[list[Split]] = [[]]
     size = 0
     for split in splits:
-        if tasks[-1] and size + split.size // 2 >= each:
+        if tasks[-1] and size + split.size // 2 >= task_bytes:
             tasks.append([])
             size = 0
         tasks[-1].append(split)
@@ -357,17 +357,18 @@ def _direct(
 
 def _holds(target: DatasetTable, schema: Mapping[str, DataType]) -> bool:
     """Whether the columns of the table can become those of `schema` in place."""
-    known = target.known_schema()
+    stored = target.known_schema()
     return all(
-        name in schema and widen(kind, schema[name]) == schema[name] for name, kind in known.items()
+        name in schema and widen(kind, schema[name]) == schema[name]
+        for name, kind in stored.items()
     )
 
 
 def forget_columns(target: DatasetTable) -> None:
     """Drop the columns of attempts whose assumptions did not hold, if no file was ever copied."""
-    known = target.known_schema()
-    if known and not target.state.copy.position.files:
-        change_columns(target, {}, list(known), of_empty=True)
+    schema = target.known_schema()
+    if schema and not target.state.copy.position.files:
+        change_columns(target, {}, list(schema), of_empty=True)
 
 
 def forget(target: DatasetTable, staged: StagedLoad) -> None:

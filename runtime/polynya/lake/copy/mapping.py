@@ -82,7 +82,7 @@ def unsent_columns(
     """
     if unsent.null_count == len(unsent):
         return unsent, {}
-    known = also.union(*reads.values())
+    names_known = also.union(*reads.values())
     made: dict[tuple[str, ...], list[str]] = {}
     missing: dict[int, frozenset[str]] = {}
     lists: list[list[str] | None] = []
@@ -90,7 +90,7 @@ def unsent_columns(
         if not names:
             lists.append(names)
             continue
-        lacking = _lacking(names, known)
+        lacking = _lacking(names, names_known)
         missing[row] = lacking
         if tuple(names) not in made:
             made[tuple(names)] = _said(names, lacking, reads)
@@ -98,8 +98,8 @@ def unsent_columns(
     return pa.array(lists, unsent.type), missing
 
 
-def _lacking(names: Collection[str], known: frozenset[str]) -> frozenset[str]:
-    return known - set(names) if ALL_BUT in names else frozenset(names)
+def _lacking(names: Collection[str], sent: frozenset[str]) -> frozenset[str]:
+    return sent - set(names) if ALL_BUT in names else frozenset(names)
 
 
 def _said(
@@ -442,14 +442,14 @@ class _Mapping:
         )
 
     def _chooser(self, name: str, declared: DataType | None) -> Callable[[DataType], DataType]:
-        known = self._before.table.get(name)
+        stored_type = self._before.table.get(name)
 
         def choose(kind: DataType) -> DataType:
             offered = kind if declared is None else declared
-            if known is None or isinstance(known, Void):
+            if stored_type is None or isinstance(stored_type, Void):
                 return offered
             # A column keeps its type when the new one cannot be reached in place.
-            return widen(known, offered) or known
+            return widen(stored_type, offered) or stored_type
 
         return choose
 
@@ -497,12 +497,12 @@ class _Mapping:
     def _ordered(self, columns: Mapping[str, Typed]) -> dict[str, Typed]:
         """All columns: those of the table as it has them, then new ones, mapped before kept."""
         count = len(self._elements.of(self._batch.rows.column("__offset")))
-        known = {
+        positions = {
             name: columns.get(name) or nulls_of(kind, count)
             for name, kind in self._before.table.items()
         }
         listed = {name: columns[name] for name in self._mapped.columns}
-        return {**known, **listed, **columns}
+        return {**positions, **listed, **columns}
 
     def _refused(self, made: _Rows) -> dict[int, tuple[str, str]]:
         """The records that are set aside, by their index, with rule and error."""

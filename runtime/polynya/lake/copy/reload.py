@@ -144,7 +144,7 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
         except BadRecordError as found:
             # A part of an extract cannot be compared.
             raise held_at(target, found) from None
-    frame, known = without_rejected_before(target, frame)
+    frame, known_rejects = without_rejected_before(target, frame)
     rows = frame.drop(*HELPERS).replace(
         str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
     )
@@ -154,11 +154,16 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     loaded = sum(counts.values())
     following = _after(target, batch, keys, loaded, quarantined)
     following, summary = booked(
-        target, batch, following, step="reload", out=loaded, quarantined=quarantined + known.records
+        target,
+        batch,
+        following,
+        step="reload",
+        out=loaded,
+        quarantined=quarantined + known_rejects.records,
     )
-    following = discounted(following, known.records, unparsed=known.unparsed)
+    following = discounted(following, known_rejects.records, unparsed=known_rejects.unparsed)
     snapshot = target.commit(copy=following, add=staged, summary=summary)
-    rejected = quarantined + known.records
+    rejected = quarantined + known_rejects.records
     return CopyResult(batch.rows_in, loaded, batch.rows_filtered, rejected, snapshot)
 
 
@@ -187,12 +192,12 @@ def without_rejected_before(
         same = _message(bad["raw"]) == _message(kept["raw"])
     else:
         same = (bad["id"] == kept["id"]) & bad["raw"].eqNullSafe(kept["raw"])
-    known = bad.join(kept, same).select(bad["id"], bad["rule"]).localCheckpoint()
-    rest = frame.join(known, frame[h.QUARANTINE]["id"] == known["id"], "left_anti")
+    matches = bad.join(kept, same).select(bad["id"], bad["rule"]).localCheckpoint()
+    rest = frame.join(matches, frame[h.QUARANTINE]["id"] == matches["id"], "left_anti")
     marked = f"IF({is_bad}, '{BY_RELOAD}', {h.OPERATION}) AS {h.OPERATION}"
     columns = [marked if name == h.OPERATION else quote(name) for name in frame.columns]
-    is_unparsed = functions.count_if(known["rule"].isin(*UNPARSED))
-    (counted,) = known.agg(functions.count("*"), is_unparsed).collect()
+    is_unparsed = functions.count_if(matches["rule"].isin(*UNPARSED))
+    (counted,) = matches.agg(functions.count("*"), is_unparsed).collect()
     return rest.selectExpr(*columns), KnownRejects(*counted)
 
 
@@ -395,8 +400,8 @@ def _differs(shape: Shape, comparison: ChangeCriteria) -> str:
         if name not in shape.columns:
             raise NO_SUCH_COMPARED_COLUMN(where=f"column {shown(name)}", column=shown(name))
     if newer is not None:
-        loaded, known = (comparable(f"{a}.{quote(newer)}", shape.columns[newer]) for a in "lc")
-        return f"{loaded} IS NOT NULL AND coalesce({loaded} > {known}, true)"
+        loaded, current = (comparable(f"{a}.{quote(newer)}", shape.columns[newer]) for a in "lc")
+        return f"{loaded} IS NOT NULL AND coalesce({loaded} > {current}, true)"
     same = (
         f"{comparable(f'l.{quote(name)}', shape.columns[name])} <=> "
         f"{comparable(f'c.{quote(name)}', shape.columns[name])}"

@@ -48,10 +48,10 @@ class TruncateEvent:
         return self.change_identifier + (self.tail or "")
 
 
-def merged(known: Iterable[TruncateEvent], new: Iterable[TruncateEvent]) -> list[TruncateEvent]:
+def merged(old: Iterable[TruncateEvent], new: Iterable[TruncateEvent]) -> list[TruncateEvent]:
     """All truncates in ascending order; of several with one sequence the earliest time counts."""
     by_sequence: dict[str, TruncateEvent] = {}
-    for item in sorted([*known, *new], key=lambda truncate: (truncate.sequence, truncate.micros)):
+    for item in sorted([*old, *new], key=lambda truncate: (truncate.sequence, truncate.micros)):
         by_sequence.setdefault(item.sequence, item)
     return list(by_sequence.values())
 

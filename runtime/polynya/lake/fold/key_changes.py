@@ -38,22 +38,22 @@ def stored_links(shape: Shape, table: str) -> str:
     )
 
 
-def new_heirs(shape: Shape, links: str, known: str) -> str:
+def new_heirs(shape: Shape, links: str, linked: str) -> str:
     """Records that took values from a known one and are not known themselves, or only later."""
     heirs = (
         f"SELECT {shape.key_list('l')}, min(l.__seq) AS __oldest FROM {links} l "
-        f"JOIN (SELECT {key_text(shape)} AS __key, __oldest FROM {known}) t "
+        f"JOIN (SELECT {key_text(shape)} AS __key, __oldest FROM {linked}) t "
         f"ON l.__former = t.__key AND l.__seq >= t.__oldest GROUP BY {shape.key_list('l')}"
     )
     return (
-        f"SELECT n.* FROM ({heirs}) n LEFT ANTI JOIN {known} k "
+        f"SELECT n.* FROM ({heirs}) n LEFT ANTI JOIN {linked} k "
         f"ON {shape.key_match('n', 'k')} AND k.__oldest <= n.__oldest"
     )
 
 
-def both(shape: Shape, known: str, new: str) -> str:
+def both(shape: Shape, linked: str, new: str) -> str:
     """The records of both relations."""
-    return _oldest_of(shape, f"SELECT * FROM {known} UNION ALL SELECT * FROM {new}")
+    return _oldest_of(shape, f"SELECT * FROM {linked} UNION ALL SELECT * FROM {new}")
 
 
 def _oldest_of(shape: Shape, rows: str) -> str:

@@ -346,12 +346,12 @@ def _grown(value: str, old: DataType, new: DataType, depth: int = 0) -> str:
         case Struct(()), Struct(()):
             return f"IF({value} IS NULL, NULL, '{{}}')"
         case Struct(before), Struct(after):
-            known = dict(before)
+            stored = dict(before)
             members = (
                 f"{literal(name)}, "
                 + (
-                    _grown(f"{value}.{quote(name)}", known[name], kind, depth)
-                    if name in known
+                    _grown(f"{value}.{quote(name)}", stored[name], kind, depth)
+                    if name in stored
                     else f"CAST(NULL AS {storage_type(kind)})"
                 )
                 for name, kind in after

@@ -102,35 +102,35 @@ def deleted_places(
     """
     if not are_read_by(files, deletes):
         return None
-    known = pa.array(paths, pa.string())
-    parts = each_read(files, lambda file: _read(files, file, known, keep=keep), deletes)
+    known_paths = pa.array(paths, pa.string())
+    parts = each_read(files, lambda file: _read(files, file, known_paths, keep=keep), deletes)
     places = pa.concat_arrays([_NO_PLACES, *(places for places, _ in parts)])
     named = tuple((delete, names) for delete, (_, names) in zip(deletes, parts, strict=True))
     return Deleted(tuple(paths), places, named)
 
 
 def _read(
-    files: ReadFiles, deletes: DeleteFile, known: pa.Array, *, keep: bool
+    files: ReadFiles, deletes: DeleteFile, known_paths: pa.Array, *, keep: bool
 ) -> tuple[pa.Array, frozenset[str]]:
     """Places in data files that are known, and the names of all data files."""
     if deletes.blob is not None:
-        return _read_vector(files, deletes.path, deletes.blob, known)
+        return _read_vector(files, deletes.path, deletes.blob, known_paths)
     rows = _rows(files, deletes.path, keep=keep)
     parts: list[pa.Array] = [_NO_PLACES]
     names: set[str] = set()
     for batch in rows.to_batches():
         named = batch.column("file_path")
         names.update(named.dictionary.to_pylist())
-        numbers = pc.index_in(named.dictionary, value_set=known).take(named.indices)
+        numbers = pc.index_in(named.dictionary, value_set=known_paths).take(named.indices)
         places = pc.add(pc.multiply(numbers.cast(pa.int64()), FILE_STEP), batch.column("pos"))
         parts.append(places.drop_null())
     return pa.concat_arrays(parts), frozenset(names)
 
 
 def _rows(files: ReadFiles, location: str, *, keep: bool) -> pa.Table:
-    known = KEPT.of(location, _COLUMNS) if keep else {}
-    if known:
-        return pa.table(known)
+    cached = KEPT.of(location, _COLUMNS) if keep else {}
+    if cached:
+        return pa.table(cached)
     # As a dictionary, because every row names one of a few files.
     with (
         files.open(location) as source,
@@ -143,9 +143,9 @@ def _rows(files: ReadFiles, location: str, *, keep: bool) -> pa.Table:
 
 
 def _read_vector(
-    files: ReadFiles, location: str, blob: Blob, known: pa.Array
+    files: ReadFiles, location: str, blob: Blob, known_paths: pa.Array
 ) -> tuple[pa.Array, frozenset[str]]:
-    number = pc.index(known, blob.data_file).as_py()
+    number = pc.index(known_paths, blob.data_file).as_py()
     if number < 0:
         return _NO_PLACES, frozenset({blob.data_file})
     with files.open(location) as source:

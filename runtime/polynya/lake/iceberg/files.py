@@ -137,10 +137,10 @@ class LiveFiles:
     def of(self, partition: Partition, snapshot: int) -> tuple[DataFile, ...]:
         """Files of one partition in a snapshot."""
         with self._lock:
-            known = self._of(snapshot)
-        if partition not in known:
-            known[partition] = tuple(self._plan(partition, snapshot))
-        return known[partition]
+            files = self._of(snapshot)
+        if partition not in files:
+            files[partition] = tuple(self._plan(partition, snapshot))
+        return files[partition]
 
     @contextmanager
     def in_use(self, snapshot: int) -> Iterator[None]:

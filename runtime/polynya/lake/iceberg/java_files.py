@@ -152,8 +152,8 @@ class JavaFiles:
         if partitions not in self._conditions:
             made = self._iceberg.expressions.Expressions
             either = getattr(made, "or")  # the name of the Java method is a keyword of Python
-            each = [made.equal(PARTITION, str(partition)) for partition in partitions]
-            self._conditions[partitions] = reduce(either, each)
+            tests = [made.equal(PARTITION, str(partition)) for partition in partitions]
+            self._conditions[partitions] = reduce(either, tests)
         return self._conditions[partitions]
 
     def texts(self, values: Sequence[str]) -> Any:

@@ -51,16 +51,16 @@ def spec_change(
     wanted: Sequence[PartitionTerm],
     newest: Spec,
     ids: Mapping[str, int],
-    known: Mapping[str, DataType],
+    schema: Mapping[str, DataType],
 ) -> SpecChange:
     """What the newest spec of a table lacks of the wanted terms, and has beside them.
 
-    `ids` are those of the columns of the table, `known` the types of the source's columns. A column
-    that is not there, or of which only NULLs were seen, has no field yet; nothing is taken away
-    before all have.
+    `ids` are those of the columns of the table, `schema` the types of the source's columns. A
+    missing column, or one with NULLs only, has no field yet; nothing is removed before all have
+    one.
     """
     there = [term for term in wanted if term.column in ids]
-    there = [term for term in there if not isinstance(known.get(term.column, Void()), Void)]
+    there = [term for term in there if not isinstance(schema.get(term.column, Void()), Void)]
     own = [field for field in newest.fields if field.name != PARTITION]
     have = {(field.source, field.transform) for field in own}
     asked = {(ids[term.column], term.iceberg) for term in there}
@@ -74,36 +74,36 @@ def spec_change(
     return SpecChange(add, remove if whole else [])
 
 
-def lay_out(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) -> None:
-    """Bring a table in line with a layout; `known` are the types of the columns of its source.
+def lay_out(table: IcebergTable, layout: Layout, schema: Mapping[str, DataType]) -> None:
+    """Bring a table in line with a layout; `schema` are the types of the columns of its source.
 
     Raises ConfigError when a column has a type that the layout has no use for.
     """
-    refuse_types(layout, known, table.name)
+    refuse_types(layout, schema, table.name)
     ids = {column["name"]: column["id"] for column in table.columns()}
-    change = spec_change(layout.partition_by, table.java_files().newest, ids, known)
+    change = spec_change(layout.partition_by, table.java_files().newest, ids, schema)
     if change:
         log.info("the files of %s are parted by %s from now on", table.name, layout.partition_by)
         change_spec(table, change)
-    change_sort_order(table, layout.sort_by, known)
+    change_sort_order(table, layout.sort_by, schema)
     change_file_size(table, layout.file_bytes)
 
 
-def lacks(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) -> bool:
+def lacks(table: IcebergTable, layout: Layout, schema: Mapping[str, DataType]) -> bool:
     """Whether `lay_out` would give the table another partition spec or sort order."""
     ids = {column["name"]: column["id"] for column in table.columns()}
-    change = spec_change(layout.partition_by, table.java_files().newest, ids, known)
-    return bool(change) or _lacks_order(table, _plain(layout.sort_by), known)
+    change = spec_change(layout.partition_by, table.java_files().newest, ids, schema)
+    return bool(change) or _lacks_order(table, _plain(layout.sort_by), schema)
 
 
-def refuse_types(layout: Layout, known: Mapping[str, DataType], name: str) -> None:
+def refuse_types(layout: Layout, schema: Mapping[str, DataType], name: str) -> None:
     """Raise ConfigError when a column has a type that the layout cannot use."""
     terms: list[tuple[str, PartitionTerm | SortTerm, str]] = [
         ("partition_by", term, term.column) for term in layout.partition_by
     ]
     terms += [("sort_by", term, column) for term in layout.sort_by for column in term.columns]
     for setting, term, column in terms:
-        kind = known.get(column)
+        kind = schema.get(column)
         if kind is None or isinstance(kind, Void):
             continue
         if reason := term.refusal(kind):
@@ -112,9 +112,9 @@ def refuse_types(layout: Layout, known: Mapping[str, DataType], name: str) -> No
             )
 
 
-def refuse_age(retention: RowRetention | None, known: Mapping[str, DataType], name: str) -> None:
+def refuse_age(retention: RowRetention | None, schema: Mapping[str, DataType], name: str) -> None:
     """Raise ConfigError when rows should expire by a column that has no age."""
-    kind = None if retention is None else known.get(retention.column)
+    kind = None if retention is None else schema.get(retention.column)
     if retention is None or kind is None or isinstance(kind, Void):
         return
     if reason := age_refusal(kind):
@@ -149,7 +149,7 @@ def change_spec(table: IcebergTable, change: SpecChange) -> None:
 
 
 def change_sort_order(
-    table: IcebergTable, wanted: Sequence[SortTerm], known: Mapping[str, DataType]
+    table: IcebergTable, wanted: Sequence[SortTerm], schema: Mapping[str, DataType]
 ) -> bool:
     """Give the table the sort order, if it has another; whether it had.
 
@@ -157,7 +157,7 @@ def change_sort_order(
     first value. Iceberg knows no Z-order: such a table has none.
     """
     terms = _plain(wanted)
-    if not _lacks_order(table, terms, known):
+    if not _lacks_order(table, terms, schema):
         return False
     update, nulls = table.java.replaceSortOrder(), table.iceberg.NullOrder
     for part in terms:
@@ -175,13 +175,13 @@ def _plain(wanted: Sequence[SortTerm]) -> list[SortTerm]:
 
 
 def _lacks_order(
-    table: IcebergTable, terms: Sequence[SortTerm], known: Mapping[str, DataType]
+    table: IcebergTable, terms: Sequence[SortTerm], schema: Mapping[str, DataType]
 ) -> bool:
     """Whether a table has another sort order, and all columns of this one with their types."""
     names = table.column_names()
     columns = [term.columns[0] for term in terms]
     there = all(
-        column in names and not isinstance(known.get(column, Void()), Void) for column in columns
+        column in names and not isinstance(schema.get(column, Void()), Void) for column in columns
     )
     return there and not table.java_files().order.is_by(table.columns(), terms)
 

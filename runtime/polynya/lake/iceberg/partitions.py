@@ -64,7 +64,7 @@ def _texts(values: list[Any], transform: str, kind: str) -> Iterator[str]:
 def _transformed(transform: str, kind: str) -> Callable[[Any], str]:
     """What gives the JSON of a transformed value."""
     if transform in _TIMES:
-        return partial(_of_time, transform=transform, each=1 if kind == "date" else _DAY)
+        return partial(_of_time, transform=transform, unit=1 if kind == "date" else _DAY)
     if transform.startswith("bucket"):
         return partial(_of_bucket, bucket=_bucket(transform, kind))
     if transform.startswith("truncate"):
@@ -110,10 +110,10 @@ def _truncated(value: Any, width: int) -> Any:
             return value[:width]
 
 
-def _of_time(value: int, transform: str, each: int) -> str:
+def _of_time(value: int, transform: str, unit: int) -> str:
     if transform == "hour":
         return str(value // _HOUR)
-    days = value // each
+    days = value // unit
     if transform == "day":
         return json.dumps(_day(days))
     year, month, _ = _civil(days)
@@ -205,8 +205,8 @@ class Parting:
     @classmethod
     def by(cls, spec: Spec, columns: Sequence[Mapping[str, Any]]) -> Self:
         """By a spec of a table with these columns, in JSON as Iceberg's specification has them."""
-        known = {column["id"]: column for column in columns}
-        sources = (known[field.source] for field in spec.fields)
+        columns_by_id = {column["id"]: column for column in columns}
+        sources = (columns_by_id[field.source] for field in spec.fields)
         return cls(spec, tuple((field["name"], str(field["type"])) for field in sources))
 
     def parts(self, rows: pa.Table) -> Iterator[tuple[FilePartition, pa.Table]]:
@@ -223,16 +223,16 @@ class Parting:
 
     def numbered(self, rows: pa.Table) -> tuple[pa.Array, list[FilePartition]]:
         """Partitions of Iceberg, and the number of its partition for each row."""
-        each = [self._values(rows, number) for number in range(len(self.spec.fields))]
+        columns = [self._values(rows, number) for number in range(len(self.spec.fields))]
         codes = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
-        for values in each:
+        for values in columns:
             codes = pc.add(pc.multiply(codes, len(values.dictionary)), values.indices)
             # Small again, however many columns there are.
             codes = codes.dictionary_encode().indices.cast(pa.int64())
         # Numbers are given in the order in which they are met.
         firsts = pc.index_in(pa.arange(0, len(pc.unique(codes))), value_set=codes).to_pylist()
         slots = [
-            self.spec.slot(f"[{','.join(values[first].as_py() for values in each)}]")
+            self.spec.slot(f"[{','.join(values[first].as_py() for values in columns)}]")
             for first in firsts
         ]
         return codes, slots

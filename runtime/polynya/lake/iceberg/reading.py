@@ -47,20 +47,20 @@ class ColumnCache:
     def of(self, place: Hashable, names: Iterable[str]) -> Columns:
         """Those of the columns that are known."""
         with self._lock:
-            known = self._places.get(place)
-            if known is None:
+            cached = self._places.get(place)
+            if cached is None:
                 return {}
             self._places.move_to_end(place)
-            return {name: known[name] for name in names if name in known}
+            return {name: cached[name] for name in names if name in cached}
 
     def add(self, place: Hashable, columns: Mapping[str, pa.ChunkedArray]) -> None:
         """Keep columns; places that were not used for the longest time are forgotten."""
         with self._lock:
-            known = self._places.setdefault(place, {})
+            cached = self._places.setdefault(place, {})
             self._places.move_to_end(place)
             for name, column in columns.items():
-                if name not in known:
-                    known[name] = column
+                if name not in cached:
+                    cached[name] = column
                     self.size_bytes += column.nbytes
             while self.size_bytes > self._limit:
                 _, forgotten = self._places.popitem(last=False)
@@ -162,10 +162,10 @@ class TableFile:
 
     def _columns(self, group: int, names: Sequence[str], *, keep: bool) -> Columns:
         place = (self._files, self._location, group)
-        known = KEPT.of(place, names) if keep else {}
-        missing = [name for name in names if name not in known]
+        cached = KEPT.of(place, names) if keep else {}
+        missing = [name for name in names if name not in cached]
         if not missing:
-            return known
+            return cached
         # Not `pq.read_table`: threads that it leaves may abort a process that exits right after.
         # Ranges of columns that are side by side are asked for at once.
         with (
@@ -176,7 +176,7 @@ class TableFile:
         read = {name: rows.column(name) for name in missing}
         if keep:
             KEPT.add(place, read)
-        return known | read
+        return cached | read
 
     def bounds(self, group: int, column: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Values that no value of a row group is below and above; None when it tells none."""
@@ -261,13 +261,13 @@ def _refusal(location: str, file_io: str, options: Mapping[str, str]) -> str | N
 
 
 def _unknown(options: Iterable[str]) -> str | None:
-    known = (_REGION, _ENDPOINT, _PATH_STYLE)
+    options_known = (_REGION, _ENDPOINT, _PATH_STYLE)
     of_s3 = (name for name in sorted(options) if name.startswith(_OPTIONS))
     return next(
         (
             name
             for name in of_s3
-            if name not in known and not name.startswith((*_OF_JAVA, _ENCRYPTION))
+            if name not in options_known and not name.startswith((*_OF_JAVA, _ENCRYPTION))
         ),
         None,
     )

@@ -146,12 +146,12 @@ class IcebergTable:
     def columns(self) -> list[dict[str, Any]]:
         """Top-level columns as Iceberg's specification writes a schema in JSON."""
         # Another thread may forget them meanwhile.
-        known = self._columns
-        if known is None:
+        columns = self._columns
+        if columns is None:
             schema = json.loads(self.iceberg.SchemaParser.toJson(self._java.schema()))
-            known = self._columns = schema["fields"]
+            columns = self._columns = schema["fields"]
             self._schema = schema["schema-id"]
-        return known
+        return columns
 
     def column_names(self) -> set[str]:
         """Names of the top-level columns."""
@@ -187,10 +187,10 @@ class IcebergTable:
 
     def position_deletes(self, snapshot: int) -> tuple[DeleteFile, ...] | None:
         """All delete files in a snapshot; None when one is neither Parquet nor a vector."""
-        known = self._deletes
-        if known is None or known[0] != snapshot:
-            known = self._deletes = (snapshot, self._planned_deletes(snapshot))
-        return known[1]
+        deletes = self._deletes
+        if deletes is None or deletes[0] != snapshot:
+            deletes = self._deletes = (snapshot, self._planned_deletes(snapshot))
+        return deletes[1]
 
     def partition_of(self, file: DeleteFile) -> str:
         """The value of `hdr__partition` that a live delete file belongs to."""
@@ -276,10 +276,10 @@ class IcebergTable:
 
     def java_files(self) -> JavaFiles:
         """What makes the Java objects of files."""
-        known = self._java_files
-        if known is None:
-            known = self._java_files = JavaFiles(self.iceberg, self._java, self.columns())
-        return known
+        java_files = self._java_files
+        if java_files is None:
+            java_files = self._java_files = JavaFiles(self.iceberg, self._java, self.columns())
+        return java_files
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file through Iceberg's FileIO, for what `reach` leaves to the JVM."""
@@ -319,9 +319,9 @@ class IcebergTable:
         for manifest in listed(self._java.snapshot(snapshot).deleteManifests(io)):
             reader = self.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)
             try:
-                each = reader.iterator()
-                while each.hasNext():
-                    file = delete_file(each.next())
+                iterator = reader.iterator()
+                while iterator.hasNext():
+                    file = delete_file(iterator.next())
                     if file is None:
                         return None
                     deletes.append(file)
@@ -330,8 +330,8 @@ class IcebergTable:
         return tuple(deletes)
 
     def _planned(self, partition: Partition, snapshot: int) -> list[DataFile]:
-        known = self.java_files().known
-        return [known(file, partition).live() for file in self._scanned(partition, snapshot)]
+        known_file = self.java_files().known
+        return [known_file(file, partition).live() for file in self._scanned(partition, snapshot)]
 
     def _scanned(
         self, partition: Partition, snapshot: int, *, with_bounds: bool = False
@@ -341,9 +341,9 @@ class IcebergTable:
         scan = self._java.newScan().useSnapshot(snapshot).filter(equal)
         tasks = (scan.includeColumnStats() if with_bounds else scan).planFiles()
         try:
-            files, each = [], tasks.iterator()
-            while each.hasNext():
-                files.append(each.next().file())
+            files, iterator = [], tasks.iterator()
+            while iterator.hasNext():
+                files.append(iterator.next().file())
             return files
         finally:
             tasks.close()

@@ -178,8 +178,8 @@ def _numbered(
     if not slots:
         for partition in sorted(pc.unique(places.column("part")).to_pylist()):
             numbers[FilePartition(partition)] = len(numbers)
-        known = pa.array([slot.partition for slot in numbers], pa.string())
-        return numbers, pc.index_in(places.column("part"), value_set=known)
+        partitions = pa.array([slot.partition for slot in numbers], pa.string())
+        return numbers, pc.index_in(places.column("part"), value_set=partitions)
     pairs = places.group_by(["part", "file_path"]).aggregate([]).to_pylist()
     of_path = {
         pair["file_path"]: numbers.setdefault(
@@ -213,13 +213,13 @@ class _Written:
 
 def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _Written:
     """Write a Parquet file with a row group or more for each table. Raises OSError."""
-    each = iter(groups)
-    first = next(each)
+    iterator = iter(groups)
+    first = next(iterator)
     buffer, footers = io.BytesIO(), []  # type: tuple[io.BytesIO, list[Any]]
     with pq.ParquetWriter(
         buffer, first.schema, compression="zstd", compression_level=1, metadata_collector=footers
     ) as writer:
-        for rows in chain([first], each):
+        for rows in chain([first], iterator):
             writer.write_table(rows)
     content = buffer.getvalue()
     path = new_location(table, f"{suffix}.parquet")

@@ -440,10 +440,10 @@ def _window(
     snapshots: Sequence[Mapping[str, Any]], now: datetime, expiry: SnapshotExpiry
 ) -> timedelta:
     """The time over which commits are counted: snapshots that are older may have expired."""
-    known = expiry.age
+    window = expiry.age
     if len(snapshots) >= expiry.at_most:
-        known = min(known, now - _made(snapshots[0]))
-    return min(_WINDOW, max(known, _LEAST_WINDOW))
+        window = min(window, now - _made(snapshots[0]))
+    return min(_WINDOW, max(window, _LEAST_WINDOW))
 
 
 def _count(snapshot: Mapping[str, Any], name: str) -> int:

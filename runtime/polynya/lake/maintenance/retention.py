@@ -233,8 +233,8 @@ def _expired_changes(target: DatasetTable, limits: ActionLimits) -> ExpiredEvent
     snapshot, state = target.state.snapshot, target.state.apply
     if snapshot is None or state.retaining is None:
         return None
-    known = retention.before(target, target.stored_shape(), limits.now)
-    gone = retention.expired(target, snapshot, known)
+    retained = retention.before(target, target.stored_shape(), limits.now)
+    gone = retention.expired(target, snapshot, retained)
     if gone is None:
         return None
     rows = sum(file.rows for file in gone.files)

@@ -124,8 +124,8 @@ def _deleted_now(
         return "somebody wrote equality deletes, or position deletes that are no Parquet"
     here = {delete.place for delete in deletes}
     lost = any(file.place not in here and names & live for file, names in seen.deleted.named)
-    known = {} if lost else {file.place: names for file, names in seen.deleted.named}
-    new = [delete for delete in deletes if delete.place not in known]
+    names_by_place = {} if lost else {file.place: names for file, names in seen.deleted.named}
+    new = [delete for delete in deletes if delete.place not in names_by_place]
     read = deleted_places(reader_of(table, new), seen.deleted.paths, new)
     if read is None:
         return "delete files are in another place than the table"

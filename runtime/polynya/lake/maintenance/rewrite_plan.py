@@ -474,8 +474,8 @@ def _low(store: DataFiles, file: DataFile, column: Mapping[str, Any]) -> Any:
     except (OSError, pa.ArrowInvalid):
         return None
     bounds = [stored.bounds(group, column) for group in stored.groups]
-    known = [bound[0] for bound in bounds if bound is not None]
-    return min(known) if known and len(known) == len(bounds) else None
+    lows = [bound[0] for bound in bounds if bound is not None]
+    return min(lows) if lows and len(lows) == len(bounds) else None
 
 
 def _window(file: DataFile, low: Any, keep: timedelta | None) -> Hashable:

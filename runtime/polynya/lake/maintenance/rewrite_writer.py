@@ -57,11 +57,11 @@ class RowOrder:
         sources: Sequence[str] = (),
     ) -> Self:
         """By these columns of a table; none where one of them has values without an order."""
-        known = {column["name"]: column for column in columns}
-        by = tuple((known[name], kind) for name, kind in names if name in known)
+        columns_by_name = {column["name"]: column for column in columns}
+        by = tuple((columns_by_name[name], kind) for name, kind in names if name in columns_by_name)
         if any(arrow_type(column["type"]) is None for column, _ in by):
             by = ()
-        return cls(by, tuple(known[name] for name in sources if name != PARTITION))
+        return cls(by, tuple(columns_by_name[name] for name in sources if name != PARTITION))
 
     @property
     def columns(self) -> list[Mapping[str, Any]]:
@@ -104,11 +104,11 @@ def _woven(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
 
     The bits of the ranks of a row's values, one of each column in turn.
     """
-    each = _BITS // len(columns)
+    bits = _BITS // len(columns)
     woven = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
     for number, column in enumerate(columns):
-        rank = _rank(column, each)
-        for bit in range(each):
+        rank = _rank(column, bits)
+        for bit in range(bits):
             digit = pc.bit_wise_and(pc.shift_right(rank, bit), 1)
             place = bit * len(columns) + len(columns) - 1 - number
             woven = pc.bit_wise_or(woven, pc.shift_left(digit, place))

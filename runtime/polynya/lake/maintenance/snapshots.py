@@ -120,7 +120,7 @@ def choose(
         return ExpiryChoice(
             "the main branch has a retention of its own, which is left to who set it"
         )
-    known = _snapshots(metadata)
+    snapshots = _snapshots(metadata)
     readers = list(readers)
     if any(reader.since is None for reader in readers):
         return ExpiryChoice("a reader may read any snapshot of the past")
@@ -128,11 +128,11 @@ def choose(
     before = min([now - keep.age, *read_since])
     surely = min([now - keep.least_age, *read_since])
     held_since = min(
-        (snapshot.made_ms for snapshot in known if snapshot.number in held), default=None
+        (snapshot.made_ms for snapshot in snapshots if snapshot.number in held), default=None
     )
     stays = [
         snapshot
-        for snapshot in known
+        for snapshot in snapshots
         if snapshot.left_ms is None
         or snapshot.left_ms >= _ms(surely)
         or (snapshot.left_ms >= _ms(before) and snapshot.is_among(keep.at_most, off_main=True))
@@ -148,19 +148,19 @@ def choose(
     named = {ref["snapshot-id"] for ref in refs.values()}
     gone = [
         snapshot
-        for snapshot in known
+        for snapshot in snapshots
         if snapshot.made_ms < cutoff
         and (snapshot.place is None or snapshot.place >= newest)
         and snapshot.number not in named
     ]
     if not gone:
-        return ExpiryChoice(_why_none(known, keep, before, now))
+        return ExpiryChoice(_why_none(snapshots, keep, before, now))
     crowded = any(
         snapshot.left_ms is not None and snapshot.left_ms >= _ms(before) for snapshot in gone
     )
     since, newer = (surely, keep.at_most) if crowded else (before, keep.at_least)
     return ExpiryChoice(
-        f"{len(gone):,} of {len(known):,} snapshots were followed by another before "
+        f"{len(gone):,} of {len(snapshots):,} snapshots were followed by another before "
         f"{since:%Y-%m-%d %H:%M} UTC and are not among the newest {newer:,}",
         expired=len(gone),
         older_than_ms=cutoff,
@@ -168,9 +168,9 @@ def choose(
     )
 
 
-def _why_none(known: Sequence[_Snapshot], keep: Keep, before: datetime, now: datetime) -> str:
-    if len(known) <= keep.at_least:
-        return f"there are {len(known)} snapshots, and {keep.at_least} always stay"
+def _why_none(snapshots: Sequence[_Snapshot], keep: Keep, before: datetime, now: datetime) -> str:
+    if len(snapshots) <= keep.at_least:
+        return f"there are {len(snapshots)} snapshots, and {keep.at_least} always stay"
     if before < now - keep.age:
         return f"a reader is at work since {before + SKEW:%H:%M} UTC"
     return f"no snapshot is older than {keep.age} and free"
@@ -278,21 +278,21 @@ def sizes(table: IcebergTable) -> dict[str, int]:
 
 
 def delete(
-    table: IcebergTable, paths: Sequence[str], known: Mapping[str, int] | None = None
+    table: IcebergTable, paths: Sequence[str], known_sizes: Mapping[str, int] | None = None
 ) -> Freed:
     """Delete files by Iceberg's FileIO; a missing file raises nothing.
 
-    `known` are the sizes of the table's files, None to list them.
+    `known_sizes` are the sizes of the table's files, None to list them.
     """
-    known = sizes(table) if known is None else known
+    known_sizes = sizes(table) if known_sizes is None else known_sizes
     jvm: Any = table.spark._jvm
     mapper = table.iceberg.util.JsonUtil.mapper()
     texts = mapper.getTypeFactory().constructFromCanonical("java.util.ArrayList<java.lang.String>")
-    each, beside = iter(paths), True
-    while some := list(islice(each, _TOGETHER)):
+    iterator, beside = iter(paths), True
+    while some := list(islice(iterator, _TOGETHER)):
         names = mapper.readValue(json.dumps(some), texts)
         jvm.org.apache.iceberg.CatalogUtil.deleteFiles(table.java.io(), names, "unused", beside)
-    return Freed(len(paths), sum(known.get(path, 0) for path in paths))
+    return Freed(len(paths), sum(known_sizes.get(path, 0) for path in paths))
 
 
 log = logging.getLogger(__name__)

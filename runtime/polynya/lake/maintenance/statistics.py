@@ -65,9 +65,9 @@ def compute_statistics(target: DatasetTable, limits: ActionLimits) -> ActionOutc
 
 def columns_of(target: DatasetTable) -> list[str]:
     """Columns whose distinct values are counted: those of the source with plain values."""
-    known = target.known_schema()
+    schema = target.known_schema()
     columns = {column["name"]: column["type"] for column in target.table.columns()}
-    plain = [name for name in known if arrow_type(columns.get(name)) is not None]
+    plain = [name for name in schema if arrow_type(columns.get(name)) is not None]
     return plain[:MOST_COLUMNS]
 
 

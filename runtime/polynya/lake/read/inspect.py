@@ -173,8 +173,10 @@ def shape(table: Table, dataset: ResolvedDataset) -> Shape:
     """
     copy, _ = states(table)
     there = set(table.schema().column_names)
-    known = {name: parse_type(text) for name, text in copy.columns.schema.items() if name in there}
-    return shape_of(dataset, copy, known, tuple(copy.columns.keys))
+    columns = {
+        name: parse_type(text) for name, text in copy.columns.schema.items() if name in there
+    }
+    return shape_of(dataset, copy, columns, tuple(copy.columns.keys))
 
 
 def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStatus:

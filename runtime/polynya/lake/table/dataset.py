@@ -178,13 +178,13 @@ class DatasetTable:
             ownership, owner=self.owner, granted=self.granted, table=self.table.name
         )
 
-    def _lay_out(self, known: Mapping[str, DataType], *, beside: bool = False) -> None:
+    def _lay_out(self, schema: Mapping[str, DataType], *, beside: bool = False) -> None:
         """Give the table the layout of its dataset. `beside`: an apply may be at work.
 
         Raises ConfigError when a column has a type that the layout has no use for.
         """
         layout, settings = self.dataset.layout, self.state.copy.settings
-        asked = (layout, dict(known))
+        asked = (layout, dict(schema))
         if asked == self._laid_out:
             return
         remembered = any(settings.get(name) for name in LAYOUT)
@@ -192,7 +192,7 @@ class DatasetTable:
             return
         if beside:
             self.refuse_beside_apply()
-        lay_out(self.table, layout, known)
+        lay_out(self.table, layout, schema)
         self._laid_out = asked
 
     def take_layout_back(self) -> None:
@@ -449,16 +449,18 @@ def empty(target: DatasetTable, *, behind: bool = False) -> None:
         snapshot = target.state.snapshot
         files = [file for part in _EMPTIED for file in target.table.files(part, snapshot)]
         deletes = target.table.position_deletes(snapshot) if snapshot is not None else None
-        known = target.state.copy.columns.schema
+        schema = target.state.copy.columns.schema
         kept = columns_in_use(target.table)
-        columns = SourceColumns(schema={name: kind for name, kind in known.items() if name in kept})
+        columns = SourceColumns(
+            schema={name: kind for name, kind in schema.items() if name in kept}
+        )
         target.commit(
             copy=CopyState(columns=columns).with_behind(behind=behind),
             apply=ApplyState(),
             remove=files,
             drop=list(deletes or ()),
             summary={"polynya.step": "recreate", "polynya.removed-files": str(len(files))},
-            within=without_columns(target.table, known.keys() - kept),
+            within=without_columns(target.table, schema.keys() - kept),
         )
         target.reload()
 

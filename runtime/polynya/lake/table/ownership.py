@@ -61,11 +61,14 @@ def has_rows(target: DatasetTable) -> bool:
 
 def agreed_keys(target: DatasetTable, batch: AnyBatch) -> tuple[str, ...]:
     """Keys of the batch; they may not differ from those that the table was built with."""
-    known = target.known_keys()
-    keys = batch.keys or known
-    if has_rows(target) and known != keys:
+    stored_keys = target.known_keys()
+    keys = batch.keys or stored_keys
+    if has_rows(target) and stored_keys != keys:
         raise KEYS_CHANGED(
-            where=target.table.name, dataset=target.dataset.name, old=list(known), new=list(keys)
+            where=target.table.name,
+            dataset=target.dataset.name,
+            old=list(stored_keys),
+            new=list(keys),
         )
     return keys
 

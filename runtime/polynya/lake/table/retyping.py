@@ -81,11 +81,11 @@ def retype(
         target.refuse_beside_apply()
         refuse_order(target, types)
         _refuse_laid_out(target, types)
-        known = target.known_schema()
-        changes = [_Change(name, known[name], kind) for name, kind in types.items()]
+        schema = target.known_schema()
+        changes = [_Change(name, schema[name], kind) for name, kind in types.items()]
         rows = _checked(target, changes)
         # A column that is no longer excluded has to be there for the views.
-        target.grow(known)
+        target.grow(schema)
         transaction = with_types(target.spark, target.table, types)
         staged = stage(target.table, _converted_rows(target, changes), within=transaction)
         _refuse_missing(target, rows, staged)

@@ -95,8 +95,8 @@ class ApplyState:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read a state; fields of newer versions are ignored, missing ones get their default."""
-        known = {f.name for f in fields(cls)}
-        values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in known}
+        names = {f.name for f in fields(cls)}
+        values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in names}
         values["ownership"] = TableOwnership(**values.get("ownership", {}))
         if values.get("retaining") is not None:
             values["retaining"] = Retaining(**values["retaining"])
@@ -305,10 +305,10 @@ class CopyState:
 
     def with_members(self, members: Iterable[str], refused: Iterable[str] | None = None) -> Self:
         """The state of a whole task that knows these source tables; None: as many are refused."""
-        known = replace(self.membership, members=sorted(set(members)))
+        membership = replace(self.membership, members=sorted(set(members)))
         if refused is not None:
-            known = replace(known, refused=sorted(set(refused)))
-        return replace(self, membership=known)
+            membership = replace(membership, refused=sorted(set(refused)))
+        return replace(self, membership=membership)
 
     def with_behind(self, *, behind: bool) -> Self:
         """The state of a dataset without which a shared capture was read on, or not any more."""
@@ -381,8 +381,8 @@ _PARTS: Final[Mapping[str, type]] = {
 
 def _part(kind: type[_Part], values: Mapping[str, Any]) -> _Part:
     """A dataclass out of those of the values that it knows."""
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in values.items() if name in known})
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in values.items() if name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,9 +412,9 @@ class TableState:
 
     def new_files(self, before: TableState) -> list[DataFile]:
         """Files of states that `before` does not have."""
-        known = (before.copy_file, before.apply_file)
+        known_paths = (before.copy_file, before.apply_file)
         mine = dict.fromkeys((self.copy_file, self.apply_file))
-        return [file for file in mine if file is not None and file not in known]
+        return [file for file in mine if file is not None and file not in known_paths]
 
 
 def read_state(table: IcebergTable) -> TableState:

@@ -249,12 +249,12 @@ def repair(target: ResolvedTarget, catalog: str) -> Adopted:
     file, warehouse = _local(target)
     aside: Path | None = None
     try:
-        known = entries(file, catalog)
+        catalog_entries = entries(file, catalog)
     except PolynyaError as error:
         if error.code != CATALOG_DAMAGED.code:
             raise
-        known, aside = [], _put_aside(file)
-    if known:
+        catalog_entries, aside = [], _put_aside(file)
+    if catalog_entries:
         return adopt(target, catalog)
     registered = [
         CatalogEntry(namespace, name, str(at_home(metadata, warehouse / namespace / name)))

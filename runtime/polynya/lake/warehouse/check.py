@@ -151,17 +151,17 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
     because the folder was copied or moved. Nothing is known against a catalog on Glue.
     """
     file, warehouse = catalog_file(target), target.warehouse
-    known = entries_of(target, catalog)
+    entries = entries_of(target, catalog)
     if not isinstance(warehouse, Path) or target.on_glue:
         return
-    if not known and has_tables_in(warehouse):
+    if not entries and has_tables_in(warehouse):
         raise _lost(file, target, warehouse)
     if file is None or not file.is_relative_to(warehouse):
         # A catalog elsewhere may serve several warehouses.
         return
     # Tables are what people know; views follow them.
-    known = sorted(known, key=lambda entry: entry.is_view)
-    away = [entry for entry in known if not lies_in(entry.metadata, warehouse)]
+    entries = sorted(entries, key=lambda entry: entry.is_view)
+    away = [entry for entry in entries if not lies_in(entry.metadata, warehouse)]
     if away:
         raise TABLES_IN_OTHER_WAREHOUSE(
             where=away[0].metadata,

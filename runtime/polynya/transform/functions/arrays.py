@@ -134,8 +134,8 @@ def _at(json: Value, path: str) -> str:
 
 def _json_to_record(values: Sequence[Value], _: ExpressionContext) -> Value:
     lines = [line.split(",") for line in re.split(r"[\n;]", values[1].constant or "")]
-    known = [[part.strip() for part in line] for line in lines if len(line) == 3]
-    asked = {name: (path, _KINDS[kind]) for path, name, kind in known if name and kind in _KINDS}
+    columns = [[part.strip() for part in line] for line in lines if len(line) == 3]
+    asked = {name: (path, _KINDS[kind]) for path, name, kind in columns if name and kind in _KINDS}
 
     def made(json: Value) -> Value:
         fields = {}

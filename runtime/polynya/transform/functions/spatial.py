@@ -73,12 +73,12 @@ def _judged(judge: Callable[[str, str], str]) -> Build:
             return Value(
                 let("s", Value(edges, _EDGES), lambda one: _told(judge, one, point)), BOOLEAN
             )
-        known = edges_of(area.constant)
-        if known is None:
+        constant_edges = edges_of(area.constant)
+        if constant_edges is None:
             return null(BOOLEAN)
         listed = ", ".join(
             f"named_struct('a', {a!r}D, 'b', {b!r}D, 'c', {c!r}D, 'd', {d!r}D)"
-            for a, b, c, d in known
+            for a, b, c, d in constant_edges
         )
         return Value(_told(judge, Value(f"array({listed})", _EDGES), point), BOOLEAN)
 
