@@ -71,112 +71,6 @@ def as_sql(truncates: Sequence[TruncateEvent]) -> str | None:
     return f"array({', '.join(items)})"
 
 
-def placed(shape: Shape) -> str:
-    """CTE over `folded`: adds the columns PLACED that say what becomes of a version."""
-    current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
-    same = [
-        "__own",
-        "__stored.part = __part",
-        "__stored.`from` <=> __from",
-        f"__stored.`to` <=> {end(shape)}",
-        "__stored.op <=> __new_op",
-    ]
-    if shape.fills_deletes:
-        same += [
-            f"{comparable(quote(name), shape.columns[name])} <=> "
-            f"{comparable(f'__orig.{quote(name)}', shape.columns[name])}"
-            for name in shape.values
-        ]
-    inner = (
-        f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part, "
-        "__from > __ts AS __raised FROM folded"
-    )
-    if _keeps_predecessors(shape):
-        over = f"OVER ({_backwards(shape)} ROWS UNBOUNDED PRECEDING)"
-        inner = f"SELECT *, count_if({_BASE}) {over} AS __base FROM ({inner})"
-    judged = (
-        f"SELECT *, NOT __gone AND ({_kept(shape)}){_young(shape)} AS __kept, "
-        f"({joined(same, 'AND')}) AS __same "
-        f"FROM ({inner})"
-    )
-    return (
-        "SELECT *, __kept AND NOT __same AS __write, "
-        "__stored IS NOT NULL AND NOT (__kept AND __same) AS __drop "
-        f"FROM ({judged})"
-    )
-
-
-#: Versions that stay for their own sake where no history is kept.
-_BASE = f"__part = '{Partition.CURRENT}' OR __del"
-
-
-def _kept(shape: Shape) -> str:
-    """Without history only tombstones remain, and the versions whose values others show."""
-    if shape.history:
-        return "true"
-    if not _keeps_predecessors(shape):
-        # What a truncate deleted needs no tombstone, the truncate itself is never forgotten. But
-        # a fold of kept events would know of the time before which the record cannot begin again.
-        return _BASE if shape.keeps_events else f"({_BASE}) AND NOT (__del AND __trunc)"
-    # All versions between this one and the next that stays must need the one before them.
-    over = f"OVER ({_backwards(shape, '__base')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    return f"{_BASE} OR (__base > 0 AND count_if(NOT ({_shows_older(shape)})) {over} = 0)"
-
-
-def _young(shape: Shape) -> str:
-    """A version that is so old that others of its age have left does not come in."""
-    expired = shape.is_expired()
-    return "" if expired is None else f" AND NOT {expired}"
-
-
-def _shows_older(shape: Shape) -> str:
-    """Whether a version shows values of the one before it."""
-    return joined(["__del", *(is_unsent(shape, name) for name in shape.partial)], "OR")
-
-
-def _keeps_predecessors(shape: Shape) -> bool:
-    return not shape.history and shape.fills_deletes
-
-
-def _backwards(shape: Shape, *extra: str) -> str:
-    keys = ", ".join([shape.key_list(), "__gone", *extra])
-    return f"PARTITION BY {keys} ORDER BY __seq DESC"
-
-
-def end(shape: Shape, prefix: str = "") -> str:
-    """End of a version, which is not known where the versions between are not stored."""
-    return f"{prefix}__to" if shape.history else "CAST(NULL AS TIMESTAMP)"
-
-
-def table_rows(shape: Shape, engine: str) -> str:
-    """Select list that makes rows of the internal table, in the order of its columns.
-
-    `engine` is the SQL of the engine's time.
-    """
-    current = f"__part = '{Partition.CURRENT}'"
-    moved = f"__own AND __stored.part = '{Partition.CURRENT}'"
-    inserted = f"coalesce(__ins, IF(__new_op = 'L', __from, {engine}))"
-    row = {
-        h.PARTITION: "__part",
-        h.KEY_HASH: key_hash(shape),
-        h.CHANGE_IDENTIFIER: "__ci",
-        h.SEQUENCE_TAIL: "__tail",
-        h.SOURCE_POSITION: "__position",
-        h.OPERATION: "__new_op",
-        h.TIMESTAMP: "__ts",
-        h.FROM_TIMESTAMP: "__from",
-        h.TO_TIMESTAMP: f"IF({current}, NULL, {end(shape)})",
-        h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
-        h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __stored.mod, {engine}), NULL)",
-        h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__stored.wcf, __stored.mod, {engine}), {engine})",
-        h.WAS_CURRENT_TO: f"IF({current}, NULL, "
-        f"IF(__own AND NOT ({moved}), coalesce(__stored.wct, {engine}), {engine}))",
-        h.UNSENT: f"to_json({sql.as_stored(shape)})",
-        h.OLD_KEY: "__former",
-    }
-    return selected(table_row(shape, row))
-
-
 #: `hdr__source_position` of a delete that a truncate made
 TRUNCATED = "truncate"
 
@@ -262,57 +156,6 @@ def with_clause(steps: list[tuple[str, str]]) -> str:
     return "WITH " + ",\n".join(f"{name} AS ({text})" for name, text in steps)
 
 
-def content_hash(shape: Shape) -> str:
-    """SQL of the hash of what the source sent: the last resort when two events claim one sequence.
-
-    NULLs and columns that were not sent do not count, and columns are taken in the order of their
-    names, because the columns of the table and their order depend on what arrived first.
-    """
-    parts = []
-    for name in sorted(shape.values):
-        value = quote(name)
-        if name in shape.partial:
-            value = f"IF({is_unsent(shape, name)}, NULL, {value})"
-        parts += _spelled(shape, name, value)
-    parts += ["'hdr__unsent'", "array_sort(__unsent)"]
-    return f"sha1(to_json(named_struct({', '.join(parts)})))"
-
-
-def _spelled(shape: Shape, name: str, value: str) -> list[str]:
-    """A field of the content: its name and its value.
-
-    A value of a column that was rewritten is spelled as it was before, or a tie that was decided
-    would be decided otherwise. Each former type is a field of its own: JSON leaves out the others.
-    """
-    parts: list[str] = []
-    earlier = "false"
-    for kind in shape.former.get(name, ()):
-        cast = f"try_cast({value} AS {kind})"
-        holds = f"coalesce(try_cast({cast} AS {shape.type_of(name)}) = {value}, false)"
-        parts += [literal(name), f"IF({holds} AND NOT ({earlier}), {cast}, NULL)"]
-        earlier = f"{earlier} OR {holds}"
-    return [*parts, literal(name), f"IF({earlier}, NULL, {value})" if parts else value]
-
-
-def over_record(shape: Shape, *extra: str, order: str = "__seq", frame: str = "") -> str:
-    """A window over the events of one record, those with the same `extra`."""
-    partition = ", ".join([shape.key_list(), *extra])
-    ordered = f"ORDER BY {order}" if order else ""
-    return f"OVER (PARTITION BY {partition} {ordered} {frame})"
-
-
-def _replaced(shape: Shape, replacement: dict[str, str]) -> str:
-    """Data columns as a select list, some of them replaced by expressions."""
-    return ", ".join(
-        f"{replacement[name]} AS {quote(name)}" if name in replacement else quote(name)
-        for name in shape.data
-    )
-
-
-def _struct(shape: Shape) -> str:
-    return f"named_struct({', '.join(f'{literal(name)}, {quote(name)}' for name in shape.data)})"
-
-
 def _sequenced(source: str) -> str:
     return (
         f"SELECT *, {SEQUENCE} AS __seq, coalesce({is_delete('__op')}, false) AS __del, "
@@ -364,6 +207,38 @@ def precedence(shape: Shape) -> str:
     """
     content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
     return f"__trunc, __del DESC, __position DESC NULLS LAST, {content} DESC"
+
+
+def content_hash(shape: Shape) -> str:
+    """SQL of the hash of what the source sent: the last resort when two events claim one sequence.
+
+    NULLs and columns that were not sent do not count, and columns are taken in the order of their
+    names, because the columns of the table and their order depend on what arrived first.
+    """
+    parts = []
+    for name in sorted(shape.values):
+        value = quote(name)
+        if name in shape.partial:
+            value = f"IF({is_unsent(shape, name)}, NULL, {value})"
+        parts += _spelled(shape, name, value)
+    parts += ["'hdr__unsent'", "array_sort(__unsent)"]
+    return f"sha1(to_json(named_struct({', '.join(parts)})))"
+
+
+def _spelled(shape: Shape, name: str, value: str) -> list[str]:
+    """A field of the content: its name and its value.
+
+    A value of a column that was rewritten is spelled as it was before, or a tie that was decided
+    would be decided otherwise. Each former type is a field of its own: JSON leaves out the others.
+    """
+    parts: list[str] = []
+    earlier = "false"
+    for kind in shape.former.get(name, ()):
+        cast = f"try_cast({value} AS {kind})"
+        holds = f"coalesce(try_cast({cast} AS {shape.type_of(name)}) = {value}, false)"
+        parts += [literal(name), f"IF({holds} AND NOT ({earlier}), {cast}, NULL)"]
+        earlier = f"{earlier} OR {holds}"
+    return [*parts, literal(name), f"IF({earlier}, NULL, {value})" if parts else value]
 
 
 def _order(shape: Shape) -> str:
@@ -470,16 +345,6 @@ def _observed(shape: Shape, source: str) -> str:
     return f"SELECT {_replaced(shape, {})}, {passed} FROM {source}"
 
 
-def _start(shape: Shape) -> str:
-    """The time from which a version is valid by itself.
-
-    The oldest loaded version may have been raised by one that is not loaded. Without history the
-    versions between are not stored, so that each stored `from` stands for all that came before it.
-    """
-    known = "__own AND __nth = 1" if shape.history else "__own"
-    return f"IF({known}, __stored.`from`, __ts)"
-
-
 def _folded(shape: Shape, source: str) -> str:
     """`from` never goes backwards along the sequence; `to` is the `from` of the next version."""
     over = over_record(shape, "__gone")
@@ -507,3 +372,138 @@ def _folded(shape: Shape, source: str) -> str:
         f"IF({is_last}, CAST(NULL AS TIMESTAMP), max({start}) {next_too}) AS __to, "
         f"{is_last} AS __last, {operation} AS __new_op FROM {source}"
     )
+
+
+def _start(shape: Shape) -> str:
+    """The time from which a version is valid by itself.
+
+    The oldest loaded version may have been raised by one that is not loaded. Without history the
+    versions between are not stored, so that each stored `from` stands for all that came before it.
+    """
+    known = "__own AND __nth = 1" if shape.history else "__own"
+    return f"IF({known}, __stored.`from`, __ts)"
+
+
+def over_record(shape: Shape, *extra: str, order: str = "__seq", frame: str = "") -> str:
+    """A window over the events of one record, those with the same `extra`."""
+    partition = ", ".join([shape.key_list(), *extra])
+    ordered = f"ORDER BY {order}" if order else ""
+    return f"OVER (PARTITION BY {partition} {ordered} {frame})"
+
+
+def _replaced(shape: Shape, replacement: dict[str, str]) -> str:
+    """Data columns as a select list, some of them replaced by expressions."""
+    return ", ".join(
+        f"{replacement[name]} AS {quote(name)}" if name in replacement else quote(name)
+        for name in shape.data
+    )
+
+
+def _struct(shape: Shape) -> str:
+    return f"named_struct({', '.join(f'{literal(name)}, {quote(name)}' for name in shape.data)})"
+
+
+#: Versions that stay for their own sake where no history is kept.
+_BASE = f"__part = '{Partition.CURRENT}' OR __del"
+
+
+def placed(shape: Shape) -> str:
+    """CTE over `folded`: adds the columns PLACED that say what becomes of a version."""
+    current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
+    same = [
+        "__own",
+        "__stored.part = __part",
+        "__stored.`from` <=> __from",
+        f"__stored.`to` <=> {end(shape)}",
+        "__stored.op <=> __new_op",
+    ]
+    if shape.fills_deletes:
+        same += [
+            f"{comparable(quote(name), shape.columns[name])} <=> "
+            f"{comparable(f'__orig.{quote(name)}', shape.columns[name])}"
+            for name in shape.values
+        ]
+    inner = (
+        f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part, "
+        "__from > __ts AS __raised FROM folded"
+    )
+    if _keeps_predecessors(shape):
+        over = f"OVER ({_backwards(shape)} ROWS UNBOUNDED PRECEDING)"
+        inner = f"SELECT *, count_if({_BASE}) {over} AS __base FROM ({inner})"
+    judged = (
+        f"SELECT *, NOT __gone AND ({_kept(shape)}){_young(shape)} AS __kept, "
+        f"({joined(same, 'AND')}) AS __same "
+        f"FROM ({inner})"
+    )
+    return (
+        "SELECT *, __kept AND NOT __same AS __write, "
+        "__stored IS NOT NULL AND NOT (__kept AND __same) AS __drop "
+        f"FROM ({judged})"
+    )
+
+
+def _kept(shape: Shape) -> str:
+    """Without history only tombstones remain, and the versions whose values others show."""
+    if shape.history:
+        return "true"
+    if not _keeps_predecessors(shape):
+        # What a truncate deleted needs no tombstone, the truncate itself is never forgotten. But
+        # a fold of kept events would know of the time before which the record cannot begin again.
+        return _BASE if shape.keeps_events else f"({_BASE}) AND NOT (__del AND __trunc)"
+    # All versions between this one and the next that stays must need the one before them.
+    over = f"OVER ({_backwards(shape, '__base')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    return f"{_BASE} OR (__base > 0 AND count_if(NOT ({_shows_older(shape)})) {over} = 0)"
+
+
+def _young(shape: Shape) -> str:
+    """A version that is so old that others of its age have left does not come in."""
+    expired = shape.is_expired()
+    return "" if expired is None else f" AND NOT {expired}"
+
+
+def _shows_older(shape: Shape) -> str:
+    """Whether a version shows values of the one before it."""
+    return joined(["__del", *(is_unsent(shape, name) for name in shape.partial)], "OR")
+
+
+def _keeps_predecessors(shape: Shape) -> bool:
+    return not shape.history and shape.fills_deletes
+
+
+def _backwards(shape: Shape, *extra: str) -> str:
+    keys = ", ".join([shape.key_list(), "__gone", *extra])
+    return f"PARTITION BY {keys} ORDER BY __seq DESC"
+
+
+def end(shape: Shape, prefix: str = "") -> str:
+    """End of a version, which is not known where the versions between are not stored."""
+    return f"{prefix}__to" if shape.history else "CAST(NULL AS TIMESTAMP)"
+
+
+def table_rows(shape: Shape, engine: str) -> str:
+    """Select list that makes rows of the internal table, in the order of its columns.
+
+    `engine` is the SQL of the engine's time.
+    """
+    current = f"__part = '{Partition.CURRENT}'"
+    moved = f"__own AND __stored.part = '{Partition.CURRENT}'"
+    inserted = f"coalesce(__ins, IF(__new_op = 'L', __from, {engine}))"
+    row = {
+        h.PARTITION: "__part",
+        h.KEY_HASH: key_hash(shape),
+        h.CHANGE_IDENTIFIER: "__ci",
+        h.SEQUENCE_TAIL: "__tail",
+        h.SOURCE_POSITION: "__position",
+        h.OPERATION: "__new_op",
+        h.TIMESTAMP: "__ts",
+        h.FROM_TIMESTAMP: "__from",
+        h.TO_TIMESTAMP: f"IF({current}, NULL, {end(shape)})",
+        h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
+        h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __stored.mod, {engine}), NULL)",
+        h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__stored.wcf, __stored.mod, {engine}), {engine})",
+        h.WAS_CURRENT_TO: f"IF({current}, NULL, "
+        f"IF(__own AND NOT ({moved}), coalesce(__stored.wct, {engine}), {engine}))",
+        h.UNSENT: f"to_json({sql.as_stored(shape)})",
+        h.OLD_KEY: "__former",
+    }
+    return selected(table_row(shape, row))
