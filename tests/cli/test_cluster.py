@@ -121,8 +121,8 @@ def test_what_the_leader_heard_is_shown_with_its_reason(
 def test_a_node_whose_lease_is_old_is_watched_and_then_silent(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polynya.cli.cluster_status.LOOK_SECONDS", 0.2)
-    monkeypatch.setattr("polynya.cli.cluster_status._STEP_SECONDS", 0.05)
+    monkeypatch.setattr("polynya.cli.cluster_status.WATCH_SECONDS", 0.2)
+    monkeypatch.setattr("polynya.cli.cluster_status._POLL_SECONDS", 0.05)
     path = place / "main" / "nodes" / "n2.aa"
     lease = json.loads(path.read_text())
     old = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
@@ -172,10 +172,13 @@ def test_wishes_are_written_for_the_nodes_and_withdrawn(
     [
         (
             ["cluster", "drain", "n7"],
-            "main has no node n7 now, so this waits for it; it has n1, n2",
+            "main has no node n7 now; the request waits for it; it has n1, n2",
         ),
         (["cluster", "move", "sales", "n7"], "main has no node n7 now"),
-        (["task", "stop", "sale"], "main has no task sale now, so this waits for it; it has sales"),
+        (
+            ["task", "stop", "sale"],
+            "main has no task sale now; the request waits for it; it has sales",
+        ),
         (["task", "resume", "sale"], "main has no task sale now"),
     ],
 )

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from polynya.cli.cluster_group import waited_for
-from polynya.cli.cluster_moves import Place
+from polynya.cli.cluster_group import wait_for
+from polynya.cli.cluster_location import ClusterLocation
 from polynya.cli.main import main
 from polynya.cluster.network.agent import NetworkAgent, NetworkAgentSettings, make_network_agent
 from polynya.model.errors import DependencyError
@@ -29,7 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("POLYNYA_COORDINATION", str(tmp_path / "coordination"))
     monkeypatch.setenv("POLYNYA_CLUSTER", CLUSTER)
-    monkeypatch.setattr("polynya.cli.cluster_group._STEP_SECONDS", 0.05)
+    monkeypatch.setattr("polynya.cli.cluster_group._POLL_SECONDS", 0.05)
     return tmp_path / "coordination"
 
 
@@ -120,13 +120,13 @@ def test_nobody_takes_the_command_in_time(
     _, (given,) = call(capsys, "cluster", "roll")
     store = LocalObjectStore(place)
     clock = FakeClock(SystemClock().now())
-    monkeypatch.setattr("polynya.cli.cluster_group._STEP_SECONDS", 600.0)
+    monkeypatch.setattr("polynya.cli.cluster_group._POLL_SECONDS", 600.0)
     from polynya.cli.options import GlobalOptions
     from polynya.cli.output import make_output
 
     with pytest.raises(DependencyError) as caught:
-        here = Place(str(place), CLUSTER, store)
-        waited_for(make_output(GlobalOptions()), here, given["id"], clock=clock)
+        here = ClusterLocation(str(place), CLUSTER, store)
+        wait_for(make_output(GlobalOptions()), here, given["id"], clock=clock)
 
     assert caught.value.code == "POLYNYA-AGT-062"
 

@@ -36,11 +36,11 @@ def test_a_package_is_pinned_by_its_digest_and_taken_back(
     assert (pin.sha256, pin.size, pin.reason) == (sha256, 4, "fix")
     assert store.get(package_path(sha256)) == b"code"
     assert clusters_at(store) == [], "nobody takes it for a cluster"
-    assert f"network agents are to run {sha256[:12]}" in capsys.readouterr().out
+    assert f"network agents will run {sha256[:12]}" in capsys.readouterr().out
     assert main(["cluster", "unpin-agent"]) == 0
     assert wanted(store) is None
     assert main(["cluster", "unpin-agent"]) == 0
-    assert "nothing was pinned" in capsys.readouterr().out
+    assert "no version was pinned" in capsys.readouterr().out
 
 
 def test_what_is_no_package_is_refused_at_once(

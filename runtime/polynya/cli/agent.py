@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from polynya.cli.context import Context, metrics_sink, verb_app, voice
+from polynya.cli.context import Context, command_group, metrics_sink, voice
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import to_json
 from polynya.cli.held_signals import release, stopped_by_signals
@@ -38,7 +38,6 @@ def status(*, config: str | None = None, work: Path | None = None, context: Cont
     Args:
         config: the agent's `--config`; default the project folder.
         work: the agent's `--work`.
-        context: given by `main`.
     """
     # Start-up time: pyarrow.
     from polynya.cluster.agent import STATE_FILE
@@ -138,7 +137,7 @@ def _frozen(freeze: Mapping[str, Any]) -> str:
 #: and its group.
 SECOND_SIGNAL_SECONDS: Final = 0.5
 
-app = verb_app(
+app = command_group(
     "agent",
     """Keep the tasks of a configuration running on one node, and pick up its changes.
 
@@ -195,7 +194,6 @@ def agent(
             `polynya.yml` names no `cluster`.
         poll_seconds: interval between checks of the configuration.
         drain_seconds: maximum time for running steps after a stop signal.
-        context: given by `main`.
     """
     # Start-up time: pyspark.
     from queue import SimpleQueue

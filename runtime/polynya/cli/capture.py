@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from polynya.capture.wire import Asking, Wish
 from polynya.cli.capture_choice import one_capture, preview_lines, some_captures, store_of
-from polynya.cli.context import CommandContext, Context, verb_app
+from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.options import usage_error
@@ -18,7 +18,7 @@ from polynya.model.documents.problems import suggest
 from polynya.store.clock import SystemClock
 from polynya.store.object_store import ObjectStore
 
-landing_app = verb_app("landing", "Captures of databases: preview, run, stop, resume, reload.")
+landing_app = command_group("landing", "Captures of databases: preview, run, stop, resume, reload.")
 
 
 @landing_app.command
@@ -29,7 +29,6 @@ def preview(task: str, /, *, context: Context) -> int:
 
     Args:
         task: name of a task of kind `landing`.
-        context: given by `main`.
     """
     project = context.load(tolerant=True)
     chosen = one_capture(project, task)
@@ -72,7 +71,6 @@ def run(*tasks: str, once: bool = False, context: Context) -> int:
         tasks: names or globs of tasks of kind `landing`. Default: all.
         once: run the pending loads, capture the changes up to now, and return; otherwise run until
             Ctrl-C or SIGTERM.
-        context: given by `main`.
     """
     try:
         stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
@@ -105,7 +103,6 @@ def status(*tasks: str, offline: bool = False, context: Context) -> int:
     Args:
         tasks: names or globs of tasks of kind `landing`. Default: all.
         offline: do not ask the database for its position.
-        context: given by `main`.
     """
     project = context.load(tolerant=True)
     chosen = some_captures(project, tasks)
@@ -123,7 +120,6 @@ def stop(task: str, /, *, context: Context) -> int:
 
     Args:
         task: name of a task of kind `landing`.
-        context: given by `main`.
     """
     project = context.load(tolerant=True)
     _asking(one_capture(project, task), store_of(project)).hold()
@@ -141,7 +137,6 @@ def resume(task: str, /, *tables: str, context: Context) -> int:
     Args:
         task: name of a task of kind `landing`.
         tables: tables to resume, such as `public.orders`. Default: all suspended ones.
-        context: given by `main`.
     """
     return _ask(context, task, tables, reload=False)
 
@@ -155,7 +150,6 @@ def reload(task: str, /, *tables: str, context: Context) -> int:
     Args:
         task: name of a task of kind `landing`.
         tables: tables to load, such as `public.orders`. Default: all.
-        context: given by `main`.
     """
     return _ask(context, task, tables, reload=True)
 
@@ -171,7 +165,6 @@ def drop(task: str, /, *, yes: bool = False, context: Context) -> int:
     Args:
         task: name of a task of kind `landing`, which must not run.
         yes: do it. Nothing happens without it.
-        context: given by `main`.
     """
     chosen = one_capture(context.load(tolerant=True), task)
     if not yes:
@@ -209,7 +202,7 @@ def _asking(task: ConnectedCapture, store: ObjectStore) -> Asking:
     return Asking(store, task.place)
 
 
-connection_app = verb_app("connection", "Connections to databases: test them.")
+connection_app = command_group("connection", "Connections to databases: test them.")
 
 
 @connection_app.command
@@ -224,7 +217,6 @@ def test(name: str, /, *, context: Context) -> int:
 
     Args:
         name: of a file in `connections/`, without its ending.
-        context: given by `main`.
     """
     project = context.load(tolerant=True)
     for error in project.errors:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from polynya.cli.cluster_moves import ANYWHERE, Place, Where, place_of, store_of
+from polynya.cli.cluster_location import (
+    ANYWHERE,
+    ClusterLocation,
+    Reason,
+    Wait,
+    Where,
+    coordination_store,
+    locate,
+    operator,
+)
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
@@ -18,13 +28,149 @@ if TYPE_CHECKING:
     from polynya.cluster.network.documents import ClusterCommand, Kind
 
 
-_STEP_SECONDS: Final = 2.0
+#: Commands that have no argument: help and example.
+_GROUP_COMMANDS: Final[dict[Kind, tuple[str, str]]] = {
+    "stop": (
+        """Stop all nodes of a cluster until `start`, after they have released their work.
+
+No landed object, schedule or strategy starts a node meanwhile. The network agent of the stage
+executes the command.""",
+        'polynya cluster stop --reason "weekend" --wait',
+    ),
+    "start": (
+        "Start a stopped cluster with as many nodes as before, at least one.",
+        "polynya cluster start",
+    ),
+    "roll": (
+        "Replace all nodes of a cluster, a few at a time; their work moves to other nodes.",
+        'polynya cluster roll --reason "new kernel"',
+    ),
+}
 
 
-def shown(output: Output, place: Place, name: str, command: ClusterCommand) -> None:
-    """Say what became of a command."""
+def _group_command(kind: Kind) -> Callable[..., int]:
+    def command(
+        *, reason: Reason = "", wait: Wait = False, where: Where = ANYWHERE, context: Context
+    ) -> int:
+        return _queue(context, locate(context, where), kind, reason, wait=wait)
+
+    text, example = _GROUP_COMMANDS[kind]
+    command.__name__ = kind
+    command.__doc__ = f"{text}\n\nFor example: `{example}`."
+    return command
+
+
+stop, start, roll = map(_group_command, _GROUP_COMMANDS)
+
+
+def scale(
+    nodes: int,
+    /,
+    *,
+    reason: Reason = "",
+    wait: Wait = False,
+    where: Where = ANYWHERE,
+    context: Context,
+) -> int:
+    """Set the number of nodes now, within the bounds of the stage file.
+
+    The strategy continues from there, and may change the number again.
+
+    For example: `polynya cluster scale 4`.
+
+    Args:
+        nodes: how many.
+    """
+    if not 0 <= nodes <= 10_000:
+        raise usage_error(f"a cluster has no {nodes} nodes", "0 to 10000")
+    return _queue(context, locate(context, where), "scale", reason, nodes, wait=wait)
+
+
+def _queue(
+    context: CommandContext,
+    location: ClusterLocation,
+    kind: Kind,
+    reason: str,
+    nodes: int | None = None,
+    *,
+    wait: bool,
+) -> int:
+    """Put the command into the queue of the network agent; with `wait`, wait for its end."""
+    # Start-up time: pydantic models of all documents.
+    from polynya.cluster.network.documents import ClusterCommand
+    from polynya.cluster.network.relay import give
+    from polynya.cluster.network.sign_of_life import unheard
+
+    command = ClusterCommand(
+        kind=kind, nodes=nodes, by=operator(), reason=reason, since=SystemClock().now()
+    )
+    register = location.register()
+    name = give(register, command)
+    if (missing := unheard(register, command.since)) is not None:
+        context.output.warning(f"{missing}: the command waits for it, an hour at most")
+    if wait:
+        command = wait_for(context.output, location, name)
+    _show(context.output, location, name, command)
+    return ExitCode.OK
+
+
+_POLL_SECONDS: Final = 2.0
+
+
+def wait_for(
+    output: Output, location: ClusterLocation, name: str, *, clock: Clock | None = None
+) -> ClusterCommand:
+    """The command as soon as it is done.
+
+    Raises:
+        OperationError: it failed or was refused (POLYNYA-AGT-061).
+        DependencyError: no network agent took it in time (POLYNYA-AGT-062).
+    """
+    # Start-up time: pydantic models of all documents.
+    from polynya.cluster.network.documents import TAKEN_WITHIN, ClusterCommand, command_path
+
+    clock, register, reported = clock or SystemClock(), location.register(), ""
+    while True:
+        document = register.read(ClusterCommand, command_path(name))
+        if document is None:
+            raise _not_taken(location, name, "its object was deleted")
+        command = document.document
+        if not command.is_open:
+            break
+        if command.state == "pending" and clock.now() - command.since > TAKEN_WITHIN:
+            raise _not_taken(location, name, f"nobody took it within {TAKEN_WITHIN}")
+        progress = command.outcome or "no network agent has taken it yet"
+        if progress != reported:
+            output.note(f"{command.text()}: {progress}")
+            reported = progress
+        clock.sleep(_POLL_SECONDS)
+    if command.state != "done":
+        raise OperationError(
+            "POLYNYA-AGT-061",
+            f"the command `{command.text()}` was not carried out: {command.state}",
+            where=f"{location.cluster}, {name}",
+            why=command.outcome,
+            state="the existing nodes continue their work",
+            fix="do what the reason says, then give the command again",
+        )
+    return command
+
+
+def _not_taken(location: ClusterLocation, name: str, why: str) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-AGT-062",
+        "no network agent carried out the command",
+        where=f"{location.cluster}, {name}",
+        why=why,
+        state="the group was not changed; its nodes continue their work",
+        fix="see with `polynya cluster status` whether the network agent is connected",
+    )
+
+
+def _show(output: Output, location: ClusterLocation, name: str, command: Command) -> None:
+    """Report the state of a command."""
     data = {
-        "cluster": place.cluster,
+        "cluster": location.cluster,
         "id": name,
         "command": command.kind,
         "nodes": command.nodes,
@@ -41,77 +187,20 @@ def shown(output: Output, place: Place, name: str, command: ClusterCommand) -> N
     output.result("cluster.command", data, f"{name}: {command.text()}: {command.state}{why}, {by}")
 
 
-def waited_for(
-    output: Output, place: Place, name: str, *, clock: Clock | None = None
-) -> ClusterCommand:
-    """The command when it has ended well.
-
-    Raises:
-        OperationError: it did not (POLYNYA-AGT-061).
-        DependencyError: nobody took it in time (POLYNYA-AGT-062).
-    """
-    # Start-up time: pydantic models of all documents.
-    from polynya.cluster.network.documents import TAKEN_WITHIN, ClusterCommand, command_path
-
-    clock, register, said = clock or SystemClock(), place.register(), ""
-    while True:
-        found = register.read(ClusterCommand, command_path(name))
-        if found is None:
-            raise _untaken(place, name, "its object was deleted")
-        command = found.document
-        if not command.is_open:
-            break
-        if command.state == "pending" and clock.now() - command.since > TAKEN_WITHIN:
-            raise _untaken(place, name, f"nobody took it within {TAKEN_WITHIN}")
-        news = command.outcome or "no network agent has taken it yet"
-        if news != said:
-            output.note(f"{command.text()}: {news}")
-            said = news
-        clock.sleep(_STEP_SECONDS)
-    if command.state != "done":
-        raise OperationError(
-            "POLYNYA-AGT-061",
-            f"the command `{command.text()}` was not carried out: {command.state}",
-            where=f"{place.cluster}, {name}",
-            why=command.outcome,
-            state="the nodes that there are work on",
-            fix="do what the reason says, then give the command again",
-        )
-    return command
-
-
-def _untaken(place: Place, name: str, why: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-AGT-062",
-        "no network agent carried out the command",
-        where=f"{place.cluster}, {name}",
-        why=why,
-        state="nothing was asked of the group; its nodes work on",
-        fix="see with `polynya cluster status` whether the network agent is connected",
-    )
-
-
-def commands(
-    *,
-    where: Where = ANYWHERE,
-    context: Context,
-) -> int:
+def commands(*, where: Where = ANYWHERE, context: Context) -> int:
     """List requests of `stop`, `start`, `roll` and `scale` in the last week, oldest first.
 
     For example: `polynya cluster commands --json`.
 
-    Args:
-        where: the cluster.
-        context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.network.relay import CommandQueue
 
-    place = place_of(context, where)
-    queue = CommandQueue(place.register())
+    location = locate(context, where)
+    queue = CommandQueue(location.register())
     queue.refresh()
     for name, command in queue.all():
-        shown(context.output, place, name, command)
+        _show(context.output, location, name, command)
     for trouble in queue.troubles:
         context.output.warning(trouble)
     return ExitCode.OK
@@ -124,7 +213,7 @@ def pin_agent(
     package: Path,
     /,
     *,
-    reason: str = "",
+    reason: Reason = "",
     coordination: str | None = None,
     context: Context,
 ) -> int:
@@ -138,15 +227,13 @@ def pin_agent(
 
     Args:
         package: file with the code.
-        reason: reason to show to other operators.
         coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
             `POLYNYA_COORDINATION`.
-        context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.network.update_process import MAX_PACKAGE_BYTES, put_pin
 
-    store, _ = store_of(context, coordination)
+    store, _ = coordination_store(context, coordination)
     try:
         size = package.stat().st_size
         data = package.read_bytes() if 0 < size <= MAX_PACKAGE_BYTES else b""
@@ -155,10 +242,10 @@ def pin_agent(
     if not data:
         raise usage_error(f"{package} has {size:,} bytes", f"1 to {MAX_PACKAGE_BYTES:,} bytes")
     token = f"{random.SystemRandom().getrandbits(_TOKEN_BITS):032x}"
-    by, now = Place.person(), SystemClock().now()
+    by, now = operator(), SystemClock().now()
     pin = put_pin(store, data, by=by, reason=reason, now=now, token=token)
-    shown = {"sha256": pin.sha256, "size": pin.size, "by": by, "reason": reason}
-    context.output.result("network.pin", shown, f"network agents are to run {pin.sha256[:12]}")
+    result = {"sha256": pin.sha256, "size": pin.size, "by": by, "reason": reason}
+    context.output.result("network.pin", result, f"network agents will run {pin.sha256[:12]}")
     return ExitCode.OK
 
 
@@ -170,131 +257,11 @@ def unpin_agent(*, coordination: str | None = None, context: Context) -> int:
     Args:
         coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
             `POLYNYA_COORDINATION`.
-        context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.network.update_process import take_pin_back
 
-    was = take_pin_back(store_of(context, coordination)[0])
-    text = "network agents are to run what is installed" if was else "nothing was pinned"
+    was = take_pin_back(coordination_store(context, coordination)[0])
+    text = "network agents will run the installed version" if was else "no version was pinned"
     context.output.result("network.pin", {"sha256": None, "was": was}, text)
-    return ExitCode.OK
-
-
-def stop(
-    *,
-    reason: str = "",
-    wait: bool = False,
-    where: Where = ANYWHERE,
-    context: Context,
-) -> int:
-    """Stop all nodes of a cluster until `start`, after they have released their work.
-
-    No landed object, schedule or strategy starts a node meanwhile. The network agent of the stage
-    executes the command.
-
-    For example: `polynya cluster stop --reason "weekend" --wait`.
-
-    Args:
-        reason: reason to show to other operators.
-        wait: wait until it is done; exit code 1 when it fails.
-        where: the cluster.
-        context: given by `main`.
-    """
-    return _given(context, place_of(context, where), "stop", reason, wait=wait)
-
-
-def start(
-    *,
-    reason: str = "",
-    wait: bool = False,
-    where: Where = ANYWHERE,
-    context: Context,
-) -> int:
-    """Start a stopped cluster with as many nodes as before, at least one.
-
-    For example: `polynya cluster start`.
-
-    Args:
-        reason: reason to show to other operators.
-        wait: wait until it is done; exit code 1 when it fails.
-        where: the cluster.
-        context: given by `main`.
-    """
-    return _given(context, place_of(context, where), "start", reason, wait=wait)
-
-
-def roll(
-    *,
-    reason: str = "",
-    wait: bool = False,
-    where: Where = ANYWHERE,
-    context: Context,
-) -> int:
-    """Replace all nodes of a cluster, a few at a time; their work moves to other nodes.
-
-    For example: `polynya cluster roll --reason "new kernel"`.
-
-    Args:
-        reason: reason to show to other operators.
-        wait: wait until it is done; exit code 1 when it fails.
-        where: the cluster.
-        context: given by `main`.
-    """
-    return _given(context, place_of(context, where), "roll", reason, wait=wait)
-
-
-def scale(
-    nodes: int,
-    /,
-    *,
-    reason: str = "",
-    wait: bool = False,
-    where: Where = ANYWHERE,
-    context: Context,
-) -> int:
-    """Set the number of nodes now, within the bounds of the stage file.
-
-    The strategy continues from there, and may change the number again.
-
-    For example: `polynya cluster scale 4`.
-
-    Args:
-        nodes: how many.
-        reason: reason to show to other operators.
-        wait: wait until it is done; exit code 1 when it fails.
-        where: the cluster.
-        context: given by `main`.
-    """
-    if not 0 <= nodes <= 10_000:
-        raise usage_error(f"a cluster has no {nodes} nodes", "0 to 10000")
-    place = place_of(context, where)
-    return _given(context, place, "scale", reason, nodes, wait=wait)
-
-
-def _given(
-    context: CommandContext,
-    place: Place,
-    kind: Kind,
-    reason: str,
-    nodes: int | None = None,
-    *,
-    wait: bool,
-) -> int:
-    """Put the command into the queue of the network agent, and wait for its end if asked to."""
-    # Start-up time: pydantic models of all documents.
-    from polynya.cluster.network.documents import ClusterCommand
-    from polynya.cluster.network.relay import give
-    from polynya.cluster.network.sign_of_life import unheard
-
-    command = ClusterCommand(
-        kind=kind, nodes=nodes, by=place.person(), reason=reason, since=SystemClock().now()
-    )
-    register = place.register()
-    name = give(register, command)
-    if (missed := unheard(register, command.since)) is not None:
-        context.output.warning(f"{missed}: the command waits for it, an hour at most")
-    if wait:
-        command = waited_for(context.output, place, name)
-    shown(context.output, place, name, command)
     return ExitCode.OK

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from polynya.cli.cluster_moves import ANYWHERE, Place, Where, place_of, store_of
+from polynya.cli.cluster_location import (
+    ANYWHERE,
+    ClusterLocation,
+    Where,
+    coordination_store,
+    locate,
+)
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.store.clock import SystemClock
@@ -16,36 +22,36 @@ if TYPE_CHECKING:
     from polynya.cluster.control.status import ClusterStatus
 
 
-#: A lease is renewed every 10 s; one that stays as it is for longer than this is not.
-LOOK_SECONDS: Final = 12.0
-#: One that was renewed within this time, by the clock of its node, is not watched.
+#: Nodes renew their leases every 10 s: a lease that does not change for longer is not renewed.
+WATCH_SECONDS: Final = 12.0
+#: A lease that was renewed within this time, by the clock of its node, is not watched.
 _FRESH_SECONDS: Final = 12.0
-_STEP_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 
 
-def seen(place: Place) -> ClusterStatus:
+def seen(location: ClusterLocation) -> ClusterStatus:
     """The status of a cluster.
 
-    A lease that was renewed a moment ago by the clock of its node is believed. Clocks differ, so
-    any other one that says that its node lives is watched until it is renewed, for 12 s at most.
+    A lease that was renewed a moment ago, by the clock of its node, is trusted. Clocks differ, so
+    every other lease of a node that is not gone is watched until it is renewed, for 12 s at most.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.control.reading import lease_versions, read_cluster
     from polynya.cluster.control.status import cluster_status
     from polynya.cluster.network.sign_of_life import silence
 
-    reading, clock = read_cluster(place.store, place.cluster), SystemClock()
+    reading, clock = read_cluster(location.store, location.cluster), SystemClock()
     unsure = {
         name
         for name, lease in reading.leases.items()
         if lease.state != "gone" and not _is_fresh(lease.renewed_at, clock.now())
     }
     began = clock.monotonic()
-    while unsure and clock.monotonic() - began < LOOK_SECONDS:
-        now = lease_versions(place.store, place.cluster)
+    while unsure and clock.monotonic() - began < WATCH_SECONDS:
+        now = lease_versions(location.store, location.cluster)
         unsure = {name for name in unsure if now.get(name) == reading.versions.get(name)}
         if unsure:
-            clock.sleep(_STEP_SECONDS)
+            clock.sleep(_POLL_SECONDS)
     network = reading.network
     unheard = silence(network, clock.now()) if network is not None else None
     return cluster_status(reading, unsure, unheard=unheard)
@@ -68,22 +74,21 @@ def nodes(
     For example: `polynya cluster nodes --json`.
 
     Args:
-        where: the cluster.
         gone: also show processes that have left.
-        context: given by `main`.
     """
-    place = place_of(context, where)
-    found = [one for one in seen(place).nodes if gone or one.state != "gone"]
-    if not found:
-        context.output.note(f"{place.cluster} has no node; `--gone` shows those that have left")
-    for one in found:
-        leads = ", leads" if one.leads else ""
-        kind = "On-Demand" if one.on_demand else "Spot"
-        why = f": {one.reason}" if one.reason else ""
-        since = f"since {one.since:%Y-%m-%d %H:%M:%S} UTC"
-        version = f", polynya {one.version}" if one.version else ""
-        text = f"{one.node}: {one.state}{why}, {one.units} units{leads}, {kind}, {since}{version}"
-        context.output.result("cluster.node", asdict(one), text)
+    location = locate(context, where)
+    shown = [node for node in seen(location).nodes if gone or node.state != "gone"]
+    if not shown:
+        context.output.note(f"{location.cluster} has no node; `--gone` shows those that have left")
+    for node in shown:
+        leads = ", leads" if node.leads else ""
+        kind = "On-Demand" if node.on_demand else "Spot"
+        why = f": {node.reason}" if node.reason else ""
+        since = f"since {node.since:%Y-%m-%d %H:%M:%S} UTC"
+        version = f", polynya {node.version}" if node.version else ""
+        units = f"{node.units} units{leads}"
+        text = f"{node.node}: {node.state}{why}, {units}, {kind}, {since}{version}"
+        context.output.result("cluster.node", asdict(node), text)
     return ExitCode.OK
 
 
@@ -94,48 +99,48 @@ def status(*, where: Where = ANYWHERE, context: Context) -> int:
 
     For example: `polynya cluster status --coordination s3://acme-config/coordination`.
 
-    Args:
-        where: the cluster.
-        context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.control.status import ClusterState
 
-    place = place_of(context, where)
-    found = seen(place)
-    nodes = Counter[str](one.state for one in found.nodes)
-    units = Counter[str](one.state for one in found.units)
+    location = locate(context, where)
+    cluster = seen(location)
+    nodes = Counter[str](node.state for node in cluster.nodes)
+    units = Counter[str](unit.state for unit in cluster.units)
     data = {
-        "cluster": place.cluster,
-        "status": found.status,
-        "reason": found.reason,
-        "since": found.since,
-        "leader": found.leader,
-        "frozen": found.frozen,
-        "asked": list(found.asked),
+        "cluster": location.cluster,
+        "status": cluster.status,
+        "reason": cluster.reason,
+        "since": cluster.since,
+        "leader": cluster.leader,
+        "frozen": cluster.frozen,
+        "asked": list(cluster.asked),
         "nodes": dict(nodes),
         "units": dict(units),
-        "troubles": list(found.troubles),
+        "troubles": list(cluster.troubles),
     }
-    context.output.result("cluster.status", data, _block(place.cluster, found, nodes, units))
-    fine = found.status is ClusterState.RUNNING and not found.troubles
+    context.output.result("cluster.status", data, _block(location.cluster, cluster, nodes, units))
+    fine = cluster.status is ClusterState.RUNNING and not cluster.troubles
     return ExitCode.OK if fine else ExitCode.FAILED
 
 
-def _block(name: str, found: ClusterStatus, nodes: Counter[str], units: Counter[str]) -> str:
-    since = f" since {found.since:%Y-%m-%d %H:%M:%S} UTC" if found.since is not None else ""
+def _block(name: str, cluster: ClusterStatus, nodes: Counter[str], units: Counter[str]) -> str:
     lines = [
-        f"{name}: {found.status}{since}",
-        f"  because        {found.reason}",
+        f"{name}: {cluster.status}{_since(cluster.since)}",
+        f"  because        {cluster.reason}",
         f"  nodes          {_counted(nodes)}",
         f"  units          {_counted(units)}",
-        f"  leader         {found.leader or 'nobody; work goes on, nothing is balanced'}",
+        f"  leader         {cluster.leader or 'nobody; work continues, but is not balanced'}",
     ]
-    if found.frozen is not None:
-        lines.append(f"  frozen         {found.frozen}")
-    lines += [f"  asked          {text}" for text in found.asked]
-    lines += [f"  trouble        {text}" for text in found.troubles]
+    if cluster.frozen is not None:
+        lines.append(f"  frozen         {cluster.frozen}")
+    lines += [f"  asked          {text}" for text in cluster.asked]
+    lines += [f"  trouble        {text}" for text in cluster.troubles]
     return "\n".join(lines)
+
+
+def _since(moment: datetime | None) -> str:
+    return f" since {moment:%Y-%m-%d %H:%M:%S} UTC" if moment is not None else ""
 
 
 def _counted(states: Counter[str]) -> str:
@@ -152,25 +157,23 @@ def list_(*, coordination: str | None = None, context: Context) -> int:
     Args:
         coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
             `POLYNYA_COORDINATION`.
-        context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.control.reading import clusters_at
 
-    store, name = store_of(context, coordination)
-    at, clusters = Place(name, "", store), clusters_at(store)
-    if not clusters:
-        context.output.note(f"no cluster ever had a node at {name}")
-    for cluster in clusters:
-        one = seen(replace(at, cluster=cluster))
+    store, coordination_place = coordination_store(context, coordination)
+    names = clusters_at(store)
+    if not names:
+        context.output.note(f"no cluster ever had a node at {coordination_place}")
+    for name in names:
+        cluster = seen(ClusterLocation(coordination_place, name, store))
         data = {
-            "cluster": cluster,
-            "status": one.status,
-            "reason": one.reason,
-            "since": one.since,
+            "cluster": name,
+            "status": cluster.status,
+            "reason": cluster.reason,
+            "since": cluster.since,
         }
-        since = f" since {one.since:%Y-%m-%d %H:%M:%S} UTC" if one.since is not None else ""
-        text = f"{cluster}: {one.status}{since}: {one.reason}"
+        text = f"{name}: {cluster.status}{_since(cluster.since)}: {cluster.reason}"
         context.output.result("cluster", data, text)
     return ExitCode.OK
 
@@ -189,22 +192,19 @@ def tasks(
 
     Args:
         task: only units of this task.
-        where: the cluster.
-        context: given by `main`.
     """
-    place = place_of(context, where)
-    found = [one for one in seen(place).units if task in (None, one.task)]
-    if not found:
+    location = locate(context, where)
+    units = [unit for unit in seen(location).units if task in (None, unit.task)]
+    if not units:
         of = f" of {task}" if task is not None else ""
-        context.output.note(f"{place.cluster} has no unit{of} on a node or in a plan")
-    for one in found:
-        node = f" on {one.node}" if one.node is not None else ""
-        why = f": {one.reason}" if one.reason else ""
-        since = f" since {one.since:%Y-%m-%d %H:%M:%S} UTC" if one.since is not None else ""
-        text = f"{one.task}/{one.name}: {one.state}{node}{since}, epoch {one.epoch}{why}"
-        text += f"\n  {one.work}: {one.why}" if one.work is not None else ""
-        text += "".join(
-            f"\n  {said}" for said in (one.place, one.asked, one.outcome) if said is not None
-        )
-        context.output.result("cluster.unit", asdict(one), text)
+        context.output.note(f"{location.cluster} has no unit{of} on a node or in a plan")
+    for unit in units:
+        node = f" on {unit.node}" if unit.node is not None else ""
+        why = f": {unit.reason}" if unit.reason else ""
+        state = f"{unit.state}{node}{_since(unit.since)}, epoch {unit.epoch}{why}"
+        lines = [f"{unit.task}/{unit.name}: {state}"]
+        if unit.work is not None:
+            lines.append(f"{unit.work}: {unit.why}")
+        lines += [text for text in (unit.place, unit.asked, unit.outcome) if text is not None]
+        context.output.result("cluster.unit", asdict(unit), "\n  ".join(lines))
     return ExitCode.OK

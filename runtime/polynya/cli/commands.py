@@ -15,7 +15,7 @@ To add a command:
    `Context` is from `cli/context.py`: `context.load()` gives the project, `context.output` takes
    results, notes and progress. Parameters become arguments (positional) or options (keyword-only);
    the docstring becomes the help. Return an `ExitCode`, or nothing for 0; raise a PolynyaError to
-   fail. A command with subcommands is made with `verb_app` in its module (see `cli/task.py`).
+   fail. A command with subcommands is made with `command_group` in its module (see `cli/task.py`).
 2. add one line to COMMANDS. The module is imported only when its command is called, so heavy
    imports (pyarrow, anything of `lake`) belong inside the function, with the reason "start-up
    time".
@@ -35,7 +35,7 @@ from typing import Any, Final
 from cyclopts import App, CycloptsError
 
 from polynya import __version__
-from polynya.cli.context import CommandContext, verb_app
+from polynya.cli.context import CommandContext, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import release_unless_handled
 from polynya.cli.logs import logging_as
@@ -108,7 +108,7 @@ def build_app(called: Sequence[str] = ()) -> App:
         called: commands that will be imported anyway; their help is their own docstring
             instead of the one line in COMMANDS.
     """
-    app = verb_app("polynya", "Landed changes become live, atomic Apache Iceberg tables.")
+    app = command_group("polynya", "Landed changes become live, atomic Apache Iceberg tables.")
     app.version = f"polynya {__version__}"
     app.help_epilogue = _global_help()
     for command in COMMANDS:

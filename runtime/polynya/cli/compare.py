@@ -50,7 +50,6 @@ def compare(
         table: names or globs of tables as in the database. Default: all.
         wait: seconds to wait for the tables to catch up with the source; 0 compares immediately, or
             fails.
-        context: given by `main`.
     """
     if wait < 0:
         raise usage_error("`--wait` is 0 or more")

@@ -11,7 +11,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from polynya.cli.context import CommandContext, Context, verb_app
+from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.output import Output
 from polynya.cli.plan import project_errors
@@ -201,7 +201,7 @@ def _status_lines(name: str, reading: Reading, broken: Sequence[ConfigError]) ->
     return lines
 
 
-app = verb_app("config", "The project in its configuration bucket.")
+app = command_group("config", "The project in its configuration bucket.")
 
 
 @app.command
@@ -215,7 +215,6 @@ def push(*, overwrite_edits: bool = False, context: Context) -> int:
 
     Args:
         overwrite_edits: overwrite manual edits, too.
-        context: given by `main`.
     """
     met = meet(context)
     if errors := errors_of(met.local, met.project.target.name):
@@ -249,7 +248,6 @@ def pull(*, overwrite_local: bool = False, context: Context) -> int:
 
     Args:
         overwrite_local: use the bucket's files even if both sides changed.
-        context: given by `main`.
     """
     met = meet(context)
     reading = met.bucket.read()

@@ -154,7 +154,7 @@ Context: TypeAlias = Annotated[CommandContext, Parameter(parse=False)]
 """The type of a command's keyword parameter `context`, which `main` fills in."""
 
 
-def verb_app(name: str, text: str) -> App:
+def command_group(name: str, text: str) -> App:
     """Return an App with the conventions of all commands: plain help, no `--no-x` next to `--x`."""
     return App(
         name=name,

@@ -196,7 +196,6 @@ def doctor(
         aws: also check the account: its quotas, and the defaults of Lake Formation.
         repair: first register the tables of the warehouse again if the catalog on this machine is
             lost or damaged, or names missing files. A damaged catalog is moved aside.
-        context: given by `main`.
     """
     if repair:
         _repair(context)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from polynya.cli.context import Context, verb_app
+from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import FLAGS, Flag, usage_error
 from polynya.model.documents.problems import suggest
@@ -34,7 +34,6 @@ def functions(name: str | None = None, *, snippets: bool = False, context: Conte
     Args:
         name: a function, with or without `polynya.` before it.
         snippets: print them as snippets for an editor.
-        context: given by `main`.
     """
     found = _chosen(name)
     if snippets:
@@ -103,7 +102,7 @@ def _function_text(one: Function) -> str:
 
 DEFAULT_FOLDER = Path(".polynya") / "schema"
 
-app = verb_app("schema", "JSON Schema of project and task files.")
+app = command_group("schema", "JSON Schema of project and task files.")
 
 
 @app.command
@@ -115,7 +114,6 @@ def export(folder: Path | None = None, *, check: bool = False, context: Context)
     Args:
         folder: where to; default `.polynya/schema` in the project.
         check: write nothing; fail when a file is missing or out of date.
-        context: given by `main`.
     """
     target = folder or context.options.project / DEFAULT_FOLDER
     if check:
@@ -147,7 +145,6 @@ def explain(code: str | None = None, *, context: Context) -> None:
 
     Args:
         code: a code such as POLYNYA-CFG-007; its last two parts are enough.
-        context: given by `main`.
     """
     pages = list(ERROR_PAGES.values()) if code is None else [_page(code)]
     for page in pages:
@@ -188,7 +185,6 @@ def completion(shell: Shell, /, *, context: Context) -> int:
 
     Args:
         shell: `bash`, `zsh` or `fish`.
-        context: given by `main`.
     """
     # Start-up time: to know all options it loads every command.
     from polynya.cli.commands import COMMANDS, build_app

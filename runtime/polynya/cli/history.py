@@ -27,7 +27,6 @@ def verify(dataset: str | None = None, /, *, context: Context) -> int:
 
     Args:
         dataset: `schema.name`. Default: all.
-        context: given by `main`.
     """
     # Start-up time: pyspark.
     from polynya.engine.inventory import inventory
@@ -82,7 +81,6 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
     Args:
         dataset: `schema.name`.
         key: one `column=value` for each key column.
-        context: given by `main`.
     """
     # Start-up time: pyspark.
     from polynya.engine.session import start_reader
@@ -147,7 +145,6 @@ def locate(dataset: str, /, *, context: Context) -> int:
 
     Args:
         dataset: `schema.name`.
-        context: given by `main`.
     """
     entry, table = dataset_table(context.load(tolerant=True), dataset)
     # Start-up time: PyIceberg.
@@ -186,7 +183,6 @@ def views(dataset: str, /, *, engine: Engine = Engine.DUCKDB, context: Context) 
     Args:
         dataset: `schema.name`.
         engine: `duckdb` or `trino`.
-        context: given by `main`.
     """
     entry, table = dataset_table(context.load(tolerant=True), dataset)
     # Start-up time: PyIceberg and sqlglot.

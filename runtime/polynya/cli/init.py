@@ -480,7 +480,6 @@ def init(
         empty: no task and no data.
         from_file: a landed file to propose a task from.
         yes: answer every question with yes; there are none.
-        context: given by `main`.
     """
     target = folder or context.options.project
     project = check_name(name, what="project name") if name else _name_of(target)

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Literal
 
-from polynya.cli.cluster_moves import store_of
+from polynya.cli.cluster_location import coordination_store
 from polynya.cli.context import Context, metrics_sink, voice
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
@@ -51,7 +51,6 @@ def network_agent(
         updates: the agent's own folder for updates; with it, the agent runs the version that
             `polynya cluster pin-agent` names as a child process.
         deadline_seconds: time within which a new version has to prove that it works.
-        context: given by `main`.
     """
     # Start-up time: pydantic models of all documents, and the AWS SDK.
     from polynya.cluster.network.agent import NetworkAgentSettings, make_network_agent
@@ -73,7 +72,7 @@ def network_agent(
         arguments += ["--coordination", coordination] if coordination is not None else []
         arguments += ["--metrics", metrics] if metrics is not None else []
         arguments += ["--metrics-file", str(metrics_file)] if metrics_file is not None else []
-        store = store_of(context, coordination)[0]
+        store = coordination_store(context, coordination)[0]
         ports = KeeperPorts(store, starter(arguments), notifier(), voice(output))
         limits = UpdateLimits(heartbeat_seconds=deadline_seconds)
         keeper = Keeper(name, updates.resolve(), ports, clock=SystemClock(), limits=limits)
@@ -88,7 +87,7 @@ def network_agent(
     )
     agent = make_network_agent(
         settings,
-        store_of(context, coordination)[0],
+        coordination_store(context, coordination)[0],
         AutoScalingGroups(AwsAccess()),
         clock=SystemClock(),
         notify=notifier(),

@@ -196,7 +196,6 @@ def migrate(*, yes: bool = False, context: Context) -> int:
 
     Args:
         yes: do not ask.
-        context: given by `main`.
     """
     project, found = make_plan(context)
     show_plan(context, project, found)

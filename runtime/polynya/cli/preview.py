@@ -244,7 +244,6 @@ def preview(
         file: a file to preview instead of landed ones.
         limit: number of records, rows and rejected records to show for each dataset.
         output: `table` (default), or `json` with all values whole.
-        context: given by `main`.
     """
     if limit < 1:
         raise usage_error("`--limit` is 1 or more")

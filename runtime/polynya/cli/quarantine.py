@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from polynya.cli.context import CommandContext, Context, verb_app
+from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.model.documents.problems import suggest
@@ -123,7 +123,7 @@ def identified(found: Sequence[Quarantine], prefix: str) -> tuple[str, dict[str,
 #: Records in text output below the summary, unless more are requested.
 _SHOWN: Final = 20
 
-app = verb_app("quarantine", "Rejected records: list, show, replay.")
+app = command_group("quarantine", "Rejected records: list, show, replay.")
 
 
 @app.command(name="list")
@@ -146,7 +146,6 @@ def list_(
         rule: only records that this rule rejected.
         file: only records of files that match this glob.
         limit: number of records to list; default 20, with `--json` all.
-        context: given by `main`.
     """
     if limit is not None and limit < 0:
         raise usage_error("`--limit` is not less than 0")
@@ -176,7 +175,6 @@ def show(identifier: str, /, *, context: Context) -> int:
 
     Args:
         identifier: id of the record, as `list` prints it, or its first characters.
-        context: given by `main`.
     """
     name, row = identified(_quarantines(context, None), identifier)
     raw = (row.pop("raw") or b"").decode("utf-8", errors="backslashreplace")
@@ -203,7 +201,6 @@ def replay(
         identifiers: ids of the records, or their first characters.
         all_: every record.
         dataset: only records of this `schema.name`.
-        context: given by `main`.
     """
     if bool(identifiers) == all_:
         raise usage_error("name the records, or give `--all`")

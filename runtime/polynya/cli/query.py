@@ -62,7 +62,6 @@ def query(
         output: `table` (default), `json` (as `--json`), `csv` or `parquet`, for one statement.
         limit: maximum rows of a statement; 0 for all.
         engine: `auto` (default), `spark`, or `embedded`, which fails if it cannot answer.
-        context: given by `main`.
     """
     written = output or (Format.JSON if context.output.is_json else Format.TABLE)
     if context.output.is_json and written is not Format.JSON:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from polynya.cli.asking import ask
-from polynya.cli.cluster_moves import ANYWHERE, Where, place_of
+from polynya.cli.cluster_location import ANYWHERE, Where, locate, operator
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.stopping import Stopping
+from polynya.cli.unit_requests import request
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ReloadMode, ResolvedDataset
 from polynya.model.config.task import StorageTask
@@ -76,13 +76,12 @@ def reload(
         reason: in a cluster, reason to show to other operators.
         wait: in a cluster, wait until it is done; exit code 1 when it fails.
         where: the cluster.
-        context: given by `main`.
     """
     if where.coordination or os.environ.get("POLYNYA_COORDINATION"):
         # Start-up time: pydantic models of all documents.
         from polynya.cluster.coordination.documents import UnitRequest
 
-        place = place_of(context, where)
+        location = locate(context, where)
         wish = UnitRequest(
             kind="abandon" if abandon else _KINDS[from_],
             dataset=dataset,
@@ -90,11 +89,11 @@ def reload(
             files=files,
             as_of=None if as_of is None else _time_of(as_of, SystemClock().now()),
             accept_incomplete=accept_incomplete,
-            by=place.person(),
+            by=operator(),
             reason=reason,
             since=SystemClock().now(),
         )
-        return ask(context, place, task, wish, wait=wait)
+        return request(context, location, task, wish, wait=wait)
     # Start-up time: pyspark, pyarrow.
     from polynya.cli.context import select_storage
     from polynya.engine.collaborators import start_engine

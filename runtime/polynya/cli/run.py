@@ -204,7 +204,6 @@ def run(
         epoch: granted epoch of the unit; the run ends when a table has a newer owner.
         config: load the project from this folder or `s3://BUCKET/PREFIX`.
         base: base folder of relative paths in its target.
-        context: given by `main`.
     """
     try:
         stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)

@@ -278,7 +278,6 @@ def status(
             captures, or of their tables as `task/table`. Default: all.
         watch: refresh until Ctrl-C.
         every_seconds: with `--watch`, the interval.
-        context: given by `main`.
     """
     clock: Clock = SystemClock()
     if every_seconds <= 0:

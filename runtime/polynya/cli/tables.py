@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from polynya.cli.context import CommandContext, Context, select_storage, verb_app
+from polynya.cli.context import CommandContext, Context, command_group, select_storage
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.status import came_true_line, chosen_entries, verdict_line
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: What a suspended dataset may be told to do with what it met.
 Accepted: TypeAlias = Literal["propagate", "ignore", "apply"]
 
-app = verb_app("dataset", "Suspend or resume one dataset.")
+app = command_group("dataset", "Suspend or resume one dataset.")
 
 
 @app.command
@@ -40,7 +40,6 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
         accept: let the next batch `propagate` or `ignore` the cause of the suspension, once; bad
             records then go to quarantine. The policy of the dataset stays. `apply` is the former
             name of `propagate`.
-        context: given by `main`.
     """
     # Start-up time: pyspark.
     from polynya.engine.collaborators import start_engine
@@ -81,7 +80,6 @@ def suspend(
         task: name of the task.
         dataset: name of the dataset.
         reason: reason that `status` and every run show.
-        context: given by `main`.
     """
     # Start-up time: pyspark.
     from polynya.engine.collaborators import start_engine
@@ -136,7 +134,6 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
     Args:
         task: name of the task.
         dataset: only this dataset.
-        context: given by `main`.
     """
     # Start-up time: pyspark.
     from polynya.cli.context import select_storage
@@ -198,9 +195,6 @@ def adopt(*, context: Context) -> int:
     warehouse meanwhile. Needs no Java.
 
     For example: `polynya adopt --project shop-copy`.
-
-    Args:
-        context: given by `main`.
     """
     # Start-up time: fastavro and pyarrow.
     from polynya.lake.spark.session import CATALOG
@@ -253,7 +247,6 @@ def maintain(
         datasets: names or globs of datasets, with or without their schema. Default: all.
         dry_run: only show what would be done, what not and why; needs no Java.
         action: take this action even if it does not pay; may be given several times.
-        context: given by `main`.
     """
     # Start-up time: PyIceberg.
     from polynya.lake.maintenance.health import BUILT_NAMES

@@ -2,103 +2,34 @@
 
 from __future__ import annotations
 
-from polynya.cli.asking import ask, units_of
-from polynya.cli.cluster_moves import ANYWHERE, Where, place_of, warn_of_waiting
-from polynya.cli.context import Context, verb_app
+from polynya.cli.cluster_location import (
+    ANYWHERE,
+    Reason,
+    TaskName,
+    Wait,
+    Where,
+    locate,
+    operator,
+)
+from polynya.cli.cluster_requests import command
+from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.unit_requests import OnlyDataset, request, units_of
 from polynya.store.clock import SystemClock
 
-app = verb_app("task", "Stop, start, resume and recreate a task in a running cluster.")
-
-
-@app.command
-def stop(
-    task: str,
-    /,
-    *,
-    reason: str = "",
-    where: Where = ANYWHERE,
-    context: Context,
-) -> int:
-    """Stop a task on all nodes, after its running steps, until `start`.
-
-    For example: `polynya task stop orders --reason "month end"`.
-
-    Args:
-        task: name of the task.
-        reason: reason to show to other operators.
-        where: the cluster.
-        context: given by `main`.
-    """
-    place = place_of(context, where)
-    place.wishes().stop(task, reason)
-    data = {"task": task, "stopped": True, "reason": reason}
-    context.output.result("task.wish", data, f"{task} is to stand still")
-    warn_of_waiting(context, place, task=task)
-    return ExitCode.OK
-
-
-@app.command
-def start(
-    task: str,
-    /,
-    *,
-    where: Where = ANYWHERE,
-    context: Context,
-) -> int:
-    """Start a stopped task again.
-
-    For example: `polynya task start orders`.
-
-    Args:
-        task: name of the task.
-        where: the cluster.
-        context: given by `main`.
-    """
-    was = place_of(context, where).wishes().start(task)
-    text = f"{task} goes on" if was else f"nobody had stopped {task}"
-    context.output.result("task.wish", {"task": task, "stopped": False, "was": was}, text)
-    return ExitCode.OK
-
-
-@app.command
-def resume(
-    task: str,
-    /,
-    *,
-    reason: str = "",
-    where: Where = ANYWHERE,
-    context: Context,
-) -> int:
-    """Retry the suspended jobs of a task without an edit of its file.
-
-    This also starts a stopped task. To resume a dataset that waits for a decision, use `polynya
-    dataset resume`.
-
-    For example: `polynya task resume orders`.
-
-    Args:
-        task: name of the task.
-        reason: reason to show to other operators.
-        where: the cluster.
-        context: given by `main`.
-    """
-    place = place_of(context, where)
-    place.wishes().resume(task, reason)
-    data = {"task": task, "stopped": False, "resumed": True, "reason": reason}
-    context.output.result("task.wish", data, f"what failed in {task} is tried again")
-    warn_of_waiting(context, place, task=task)
-    return ExitCode.OK
+app = command_group("task", "Stop, start, resume and recreate a task in a running cluster.")
+for name in ("stop", "start", "resume"):
+    app.command(command(name))
 
 
 @app.command
 def recreate(
-    task: str,
+    task: TaskName,
     /,
     *,
-    dataset: str | None = None,
-    reason: str = "",
-    wait: bool = False,
+    dataset: OnlyDataset = None,
+    reason: Reason = "",
+    wait: Wait = False,
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
@@ -109,35 +40,22 @@ def recreate(
     first rows are there.
 
     For example: `polynya task recreate orders --reason "other keys" --wait`.
-
-    Args:
-        task: name of the task.
-        dataset: only this dataset.
-        reason: reason to show to other operators.
-        wait: wait until it is done; exit code 1 when it fails.
-        where: the cluster.
-        context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.coordination.documents import UnitRequest
 
-    place = place_of(context, where)
     wish = UnitRequest(
-        kind="recreate",
-        dataset=dataset,
-        by=place.person(),
-        reason=reason,
-        since=SystemClock().now(),
+        kind="recreate", dataset=dataset, by=operator(), reason=reason, since=SystemClock().now()
     )
-    return ask(context, place, task, wish, wait=wait)
+    return request(context, locate(context, where), task, wish, wait=wait)
 
 
 @app.command
 def withdraw(
-    task: str,
+    task: TaskName,
     /,
     *,
-    dataset: str | None = None,
+    dataset: OnlyDataset = None,
     where: Where = ANYWHERE,
     context: Context,
 ) -> int:
@@ -147,18 +65,12 @@ def withdraw(
     `polynya reload --abandon` discards it.
 
     For example: `polynya task withdraw orders`.
-
-    Args:
-        task: name of the task.
-        dataset: only this dataset.
-        where: the cluster.
-        context: given by `main`.
     """
-    place = place_of(context, where)
-    wishes = place.wishes()
-    for unit in units_of(place, task, dataset):
-        was = wishes.withdraw(unit)
-        what = "nothing is asked any more" if was else "nothing was asked"
+    location = locate(context, where)
+    requests = location.requests()
+    for unit in units_of(location, task, dataset):
+        was = requests.withdraw(unit)
+        text = "the request is withdrawn" if was else "no request was pending"
         data = {"task": unit.task, "name": unit.name, "was": was}
-        context.output.result("unit.withdrawn", data, f"{unit.task}/{unit.name}: {what}")
+        context.output.result("unit.withdrawn", data, f"{unit.task}/{unit.name}: {text}")
     return ExitCode.OK

@@ -133,7 +133,6 @@ def run_tests(
     Args:
         tasks: names or globs of tasks whose tests run. Default: all.
         matching: only tests whose name contains this text, ignoring case.
-        context: given by `main`.
     """
     project = context.load()
     tests, errors = load_tests(project)
