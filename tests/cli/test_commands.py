@@ -95,7 +95,9 @@ def test_without_a_project_the_error_says_what_to_do(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["validat"], 'Did you mean "validate"?'),
-        (["validate", "--jsn"], "--jsn"),
+        (["validate", "--jsn"], "did you mean `--json`?"),
+        (["--projct=x", "validate"], "did you mean `--project`?"),
+        (["run", "--onc"], "Did you mean --once?"),
         (["explain", "CFG-070"], "did you mean `POLYNYA-CFG-0"),
         (["schema", "exprt"], 'Did you mean "export"?'),
         (["validate", "extra"], "extra"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cli.options import FLAGS, GlobalOptions, as_typed, split_options
+from polynya.cli.options import GlobalOptions, as_typed, flags, split_options
 from polynya.model.errors import ConfigError
 
 
@@ -30,7 +30,7 @@ def test_flags_are_accepted_before_and_after_the_verb(monkeypatch, arguments):
 
 def test_all_switches_are_understood(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
-    switches = [flag for flag in FLAGS if flag.value is None]
+    switches = [flag for flag in flags() if flag.value is None]
 
     options, rest = split_options([flag.names[0] for flag in switches])
 
@@ -51,7 +51,7 @@ def test_the_environment_can_switch_colours_off(monkeypatch):
     assert split_options([])[0].no_color
 
 
-@pytest.mark.parametrize("arguments", [["-p"], ["--project="], ["--target"], ["--json=yes"]])
+@pytest.mark.parametrize("arguments", [["-p"], ["--project="], ["--target"], ["--json=maybe"]])
 def test_a_flag_without_its_value_is_wrong_usage(arguments):
     with pytest.raises(ConfigError) as caught:
         split_options(arguments)
@@ -67,7 +67,7 @@ def test_a_flag_without_its_value_is_wrong_usage(arguments):
         (["-p", "  "], "the value of `-p` is empty"),
         (["run", ""], "the value after `run` is empty"),
         (["query", "--file="], "the value of `--file` is empty"),
-        ([""], "the verb is empty"),
+        ([""], "the command is empty"),
     ],
 )
 def test_an_empty_value_is_told_as_such(arguments, said):

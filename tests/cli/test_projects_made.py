@@ -9,7 +9,7 @@ import pytest
 
 from polynya.cli import doctor
 from polynya.cli.main import main
-from polynya.cli.options import FLAGS
+from polynya.cli.options import flags
 from polynya.cli.reference import PAGES, outdated
 from polynya.cli.reference import main as reference
 from polynya.model.errors import DependencyError
@@ -209,7 +209,7 @@ def test_global_flags_complete_before_and_after_the_verb(tmp_path, capsys):
         asked = ["bash", "-c", _ASK, "bash", str(script), "polynya", *words]
         return set(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split())
 
-    names = {name for flag in FLAGS for name in flag.names if name.startswith("--")}
+    names = {name for flag in flags() for name in flag.names if name.startswith("--")}
     assert names <= offered("--")
     assert names | {"--once"} <= offered("run", "--")
     # A value is no verb, and a switch has none.

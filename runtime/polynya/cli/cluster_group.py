@@ -167,7 +167,7 @@ def _not_taken(location: ClusterLocation, name: str, why: str) -> DependencyErro
     )
 
 
-def _show(output: Output, location: ClusterLocation, name: str, command: Command) -> None:
+def _show(output: Output, location: ClusterLocation, name: str, command: ClusterCommand) -> None:
     """Report the state of a command."""
     data = {
         "cluster": location.cluster,

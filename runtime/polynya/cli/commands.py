@@ -39,7 +39,7 @@ from polynya.cli.context import CommandContext, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import release_unless_handled
 from polynya.cli.logs import logging_as
-from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
+from polynya.cli.options import GlobalOptions, flags, split_options, wrong_usage
 from polynya.cli.output import Output, make_output, unprintable
 from polynya.cli.visible import visible
 from polynya.engine.errors import as_polynya
@@ -152,7 +152,7 @@ def _call(context: CommandContext, tokens: list[str]) -> int:
     try:
         command, bound, injected = app.parse_args(tokens, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        raise usage_error(str(error).strip()) from error
+        raise wrong_usage(error) from error
     release_unless_handled(command)
     extra: dict[str, Any] = {"context": context} if "context" in injected else {}
     with trace.span(" ".join(tokens[:1])):
@@ -169,7 +169,7 @@ def _report(output: Output, error: PolynyaError) -> int:
 
 def _global_help() -> str:
     lines = ["Everywhere, before or after the verb:"]
-    for flag in FLAGS:
+    for flag in flags():
         names = ", ".join(sorted(flag.names, key=len, reverse=True))
         lines.append(f"  {f'{names} {flag.value or str()}':36}{flag.help}")
     return "\n".join(lines)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import FLAGS, Flag, usage_error
+from polynya.cli.options import global_flags, usage_error
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.codes import ERROR_PAGES
 from polynya.model.error_catalogue.entry import ErrorEntry, ErrorPage
@@ -190,31 +186,8 @@ def completion(shell: Shell, /, *, context: Context) -> int:
     from polynya.cli.commands import COMMANDS, build_app
 
     app = build_app([command.name for command in COMMANDS])
-    # `main` takes these out before a command is parsed, so no command has them itself.
-    app.meta.default(_everywhere())
+    # They are parsed before the command, so no command has them itself.
+    app.meta.default(global_flags)
     script = app.generate_completion(shell=shell)
     context.output.result("completion", {"shell": shell, "script": script}, script)
     return ExitCode.OK
-
-
-def _everywhere() -> Callable[..., None]:
-    """A function with the global flags as its parameters."""
-
-    def taken(**_: object) -> None:
-        """Nobody calls it."""
-
-    taken.__signature__ = inspect.Signature([_parameter(flag) for flag in FLAGS])  # type: ignore[attr-defined]
-    return taken
-
-
-def _parameter(flag: Flag) -> inspect.Parameter:
-    kind: Any = bool
-    default: object = False
-    if flag.value is not None:
-        kind, default = (Path if flag.value in {"DIR", "FILE"} else str), None
-    return inspect.Parameter(
-        flag.field,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind, Parameter(name=flag.names, help=flag.help, negative=())],
-    )

@@ -1,14 +1,59 @@
-"""The global flags: valid before and after the command, and removed before it parses its own."""
+"""The global flags: valid before and after the command, and parsed before it.
+
+cyclopts' meta app parses such flags, too, but needs the whole app first. Polynya builds its app
+when it knows the command, because only the module of that command is imported.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, get_type_hints
+
+from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 
 from polynya.model.errors import ConfigError
+
+
+def _flag(*names: str, about: str) -> Parameter:
+    return Parameter(name=names, help=about, negative=())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class GlobalOptions:
+    """The values of the global flags."""
+
+    project: Annotated[
+        Path, _flag("--project", "-p", "--project-dir", about="Project folder. Default: here.")
+    ] = Path()
+    target: Annotated[
+        str | None, _flag("--target", "-t", about="Target of the project. Default: `local`.")
+    ] = None
+    json: Annotated[
+        bool, _flag("--json", about="Machine-readable output: one JSON object per line.")
+    ] = False
+    quiet: Annotated[bool, _flag("--quiet", "-q", about="Only results, warnings and errors.")] = (
+        False
+    )
+    verbose: Annotated[bool, _flag("--verbose", "-v", about="More of what happens.")] = False
+    debug: Annotated[
+        bool, _flag("--debug", about="Everything with its time: files, SQL, tracebacks.")
+    ] = False
+    log_file: Annotated[
+        Path | None, _flag("--log-file", about="Append everything, with its time, to a file.")
+    ] = None
+    no_color: Annotated[
+        bool, _flag("--no-color", about="No colours; `NO_COLOR` in the environment, too.")
+    ] = field(default_factory=lambda: bool(os.environ.get("NO_COLOR")))
+
+
+#: How the help names the values of flags; the other flags are switches.
+_VALUES: Final = {"project": "DIR", "target": "NAME", "log_file": "FILE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,31 +66,22 @@ class Flag:
     help: str
 
 
-FLAGS: Final = (
-    Flag(("--project", "-p", "--project-dir"), "project", "DIR", "Project folder. Default: here."),
-    Flag(("--target", "-t"), "target", "NAME", "Target of the project. Default: `local`."),
-    Flag(("--json",), "json", None, "Machine-readable output: one JSON object per line."),
-    Flag(("--quiet", "-q"), "quiet", None, "Only results, warnings and errors."),
-    Flag(("--verbose", "-v"), "verbose", None, "More of what happens."),
-    Flag(("--debug",), "debug", None, "Everything with its time: files, SQL, tracebacks."),
-    Flag(("--log-file",), "log_file", "FILE", "Append everything, with its time, to a file."),
-    Flag(("--no-color",), "no_color", None, "No colours; `NO_COLOR` in the environment, too."),
-)
-_BY_NAME: Final = {name: flag for flag in FLAGS for name in flag.names}
+def flags() -> list[Flag]:
+    """The global flags, for help and documentation."""
+    hints = get_type_hints(GlobalOptions, include_extras=True)
+    parameters = {name: hint.__metadata__[0] for name, hint in hints.items()}
+    return [
+        Flag(parameter.name, name, _VALUES.get(name), parameter.help)
+        for name, parameter in parameters.items()
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalOptions:
-    """The values of the global flags."""
-
-    project: Path = Path()
-    target: str | None = None
-    json: bool = False
-    quiet: bool = False
-    verbose: bool = False
-    debug: bool = False
-    no_color: bool = False
-    log_file: Path | None = None
+def global_flags(
+    *arguments: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    options: GlobalOptions | None = None,
+) -> tuple[GlobalOptions, list[str]]:
+    """The signature that cyclopts parses: global flags anywhere, other arguments as they are."""
+    return options or GlobalOptions(), list(arguments)
 
 
 def split_options(arguments: Sequence[str]) -> tuple[GlobalOptions, list[str]]:
@@ -54,46 +90,47 @@ def split_options(arguments: Sequence[str]) -> tuple[GlobalOptions, list[str]]:
     Everything after `--` is left alone, `--` included. The last of a repeated flag wins.
 
     Raises:
-        ConfigError: a flag that needs a value has none, or a switch has one.
+        ConfigError: an argument is empty, or the value of a flag is missing or wrong.
     """
-    values: dict[str, str | bool] = {"no_color": bool(os.environ.get("NO_COLOR"))}
-    rest: list[str] = []
-    pending = iter(arguments)
-    for argument in pending:
-        if argument == "--":
-            rest += [argument, *pending]
-            break
+    own = list(takewhile(lambda argument: argument != "--", arguments))
+    _refuse_empty(own)
+    app = App(help_flags=(), version_flags=(), default_command=global_flags)
+    try:
+        _, bound, _ = app.parse_args(own, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        raise wrong_usage(error) from error
+    options, rest = global_flags(*bound.args, **bound.kwargs)
+    return options, [*rest, *arguments[len(own) :]]
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Refuse empty arguments: most often a variable of a script was not set."""
+    for before, argument in pairwise(
+        ["", *takewhile(lambda argument: argument != "--", arguments)]
+    ):
         name, equals, value = argument.partition("=")
-        flag = _BY_NAME.get(name) if argument.startswith("-") else None
-        if flag is None:
-            _refuse_empty(argument, rest)
-            rest.append(argument)
-        elif flag.value is None:
-            if equals:
-                raise usage_error(f"`{name}` takes no value")
-            values[flag.field] = True
+        if argument.startswith("-") and equals and not value.strip():
+            empty = f"the value of `{name}`"
+        elif argument.strip():
+            continue
+        elif before.startswith("-"):
+            empty = f"the value of `{before}`"
         else:
-            given = value if equals else next(pending, None)
-            if given is None:
-                raise usage_error(f"`{name}` needs a value: {flag.value}")
-            if not given.strip():
-                raise usage_error(
-                    f"the value of `{name}` is empty", f"give it a {flag.value}, or leave it out"
-                )
-            values[flag.field] = given
-    return _options(values), rest
+            empty = f"the value after `{before}`" if before else "the command"
+        raise usage_error(f"{empty} is empty", "give it one, or leave it out")
 
 
-def _refuse_empty(argument: str, before: Sequence[str]) -> None:
-    """An empty value is most often a variable of a script that was not set."""
-    name, equals, value = argument.partition("=")
-    if equals and argument.startswith("-") and not value.strip():
-        raise usage_error(f"the value of `{name}` is empty", "give it one, or leave it out")
-    if argument.strip():
-        return
-    last = before[-1] if before else ""
-    what = f"the value after `{last}`" if last else "the verb"
-    raise usage_error(f"{what} is empty", "give it one, or leave it out")
+def wrong_usage(error: CycloptsError) -> ConfigError:
+    """The error of arguments that cyclopts refused, with the global flag that was meant."""
+    text, word = str(error).strip(), ""
+    if isinstance(error, UnknownOptionError):
+        word = error.token.keyword or error.token.value
+    elif error.unused_tokens:
+        word = error.unused_tokens[0]
+    close = []
+    if word.startswith("-") and "Did you mean" not in text:
+        close = get_close_matches(word[:100], [name for flag in flags() for name in flag.names], 1)
+    return usage_error(text, f"did you mean `{close[0]}`?" if close else None)
 
 
 def as_typed(text: str) -> str:
@@ -111,19 +148,5 @@ def as_typed(text: str) -> str:
 def usage_error(message: str, fix: str | None = None) -> ConfigError:
     """Make the error of a wrong command line."""
     return ConfigError(
-        "POLYNYA-CLI-001", message, fix=fix or "`polynya --help` and `polynya VERB --help`"
-    )
-
-
-def _options(values: dict[str, str | bool]) -> GlobalOptions:
-    target, log_file = values.get("target"), values.get("log_file")
-    return GlobalOptions(
-        project=Path(str(values.get("project", "."))),
-        target=str(target) if target else None,
-        json=bool(values.get("json")),
-        quiet=bool(values.get("quiet")),
-        verbose=bool(values.get("verbose")),
-        debug=bool(values.get("debug")),
-        no_color=bool(values.get("no_color")),
-        log_file=Path(str(log_file)) if log_file else None,
+        "POLYNYA-CLI-001", message, fix=fix or "`polynya --help` and `polynya COMMAND --help`"
     )

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from polynya.cli.commands import COMMANDS, build_app
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import FLAGS
+from polynya.cli.options import flags
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connection import Connection
 from polynya.model.config.settings import DatasetSettings
@@ -86,7 +86,7 @@ def cli_page() -> str:
     lines += ["For people who type commands or call them from programs: all verbs and options.\n"]
     lines += ["## Options everywhere\n", "They may be given before or after the verb.\n"]
     lines += ["| option | meaning |", "|---|---|"]
-    for flag in FLAGS:
+    for flag in flags():
         names = ", ".join(
             f"`{name}{f' {flag.value}' if flag.value else ''}`" for name in flag.names
         )

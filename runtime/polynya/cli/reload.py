@@ -14,7 +14,7 @@ from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.stopping import Stopping
-from polynya.cli.unit_requests import request
+from polynya.cli.unit_requests import send_request
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ReloadMode, ResolvedDataset
 from polynya.model.config.task import StorageTask
@@ -82,7 +82,7 @@ def reload(
         from polynya.cluster.coordination.documents import UnitRequest
 
         location = locate(context, where)
-        wish = UnitRequest(
+        request = UnitRequest(
             kind="abandon" if abandon else _KINDS[from_],
             dataset=dataset,
             mode=mode,
@@ -93,7 +93,7 @@ def reload(
             reason=reason,
             since=SystemClock().now(),
         )
-        return request(context, location, task, wish, wait=wait)
+        return send_request(context, location, task, request, wait=wait)
     # Start-up time: pyspark, pyarrow.
     from polynya.cli.context import select_storage
     from polynya.engine.collaborators import start_engine

@@ -14,7 +14,7 @@ from polynya.cli.cluster_location import (
 from polynya.cli.cluster_requests import command
 from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.unit_requests import OnlyDataset, request, units_of
+from polynya.cli.unit_requests import OnlyDataset, send_request, units_of
 from polynya.store.clock import SystemClock
 
 app = command_group("task", "Stop, start, resume and recreate a task in a running cluster.")
@@ -44,10 +44,10 @@ def recreate(
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.coordination.documents import UnitRequest
 
-    wish = UnitRequest(
+    request = UnitRequest(
         kind="recreate", dataset=dataset, by=operator(), reason=reason, since=SystemClock().now()
     )
-    return request(context, locate(context, where), task, wish, wait=wait)
+    return send_request(context, locate(context, where), task, request, wait=wait)
 
 
 @app.command

@@ -22,11 +22,11 @@ OnlyDataset: TypeAlias = Annotated[str | None, Parameter(help="only this dataset
 _POLL_SECONDS: Final = 2.0
 
 
-def request(
+def send_request(
     context: CommandContext,
     location: ClusterLocation,
     task: str,
-    wish: UnitRequest,
+    request: UnitRequest,
     *,
     wait: bool,
 ) -> int:
@@ -40,14 +40,19 @@ def request(
     """
     requests, output = location.requests(), context.output
     pending = []
-    units = units_of(location, task, wish.dataset)
+    units = units_of(location, task, request.dataset)
     requests.refuse_pending(units)
     for unit in units:
         # A unit that discovers its datasets needs the name; any other unit is the dataset.
-        dataset = wish.dataset if unit.name == unit.task else None
-        pending.append((unit, requests.ask(unit, wish.model_copy(update={"dataset": dataset}))))
-        data = {"task": unit.task, "name": unit.name, "kind": wish.kind, "reason": wish.reason}
-        output.result("unit.asked", data, f"{unit.task}/{unit.name}: {wish.kind} is requested")
+        dataset = request.dataset if unit.name == unit.task else None
+        pending.append((unit, requests.ask(unit, request.model_copy(update={"dataset": dataset}))))
+        data = {
+            "task": unit.task,
+            "name": unit.name,
+            "kind": request.kind,
+            "reason": request.reason,
+        }
+        output.result("unit.asked", data, f"{unit.task}/{unit.name}: {request.kind} is requested")
     for text in _delays(location):
         output.warning(text)
     return _outcomes(context, location, pending) if wait else ExitCode.OK
@@ -110,8 +115,8 @@ def _outcome(location: ClusterLocation, unit: JobKey, nonce: str) -> UnitOutcome
 
     register, clock = location.register(), SystemClock()
     while True:
-        wish = register.read(UnitRequest, store.request_path(unit))
-        if wish is None or wish.document.nonce != nonce:
+        pending = register.read(UnitRequest, store.request_path(unit))
+        if pending is None or pending.document.nonce != nonce:
             outcome = register.read(UnitOutcome, store.outcome_path(unit))
             matches = outcome is not None and nonce in ("", outcome.document.wish)
             return outcome.document if outcome is not None and matches else None
