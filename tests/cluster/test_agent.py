@@ -316,7 +316,7 @@ def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
     written: list[Minute] = []
     metrics = MetricsOutlet(written.append)
     a = node.workers.runs[0]
-    a.backlog.found("shop.a", [FilePart("1", 4_000_000)], node.clock.monotonic())
+    a.backlog.listed("shop.a", [FilePart("1", 4_000_000)], node.clock.monotonic())
     node.inbox.put(JobObserved(a.job, a_batch_of(7)))
     for health in (95, 87):
         node.inbox.put(JobObserved(a.job, a_look(f"shop.{health}", health)))

@@ -140,7 +140,7 @@ def test_what_waits_for_a_suspended_job_is_no_work_but_gets_older(node: Node) ->
     node.wants(wanted("a"))
     for _ in range(3):
         run = node.workers.runs[-1]
-        run.backlog.found("shop.a", [FilePart("1", 9)], node.clock.monotonic())
+        run.backlog.listed("shop.a", [FilePart("1", 9)], node.clock.monotonic())
         node.ends(run, broken())
         node.passes(10.0)
 

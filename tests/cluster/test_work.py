@@ -87,7 +87,7 @@ def test_a_newer_owner_of_any_table_ends_a_job_with_a_grant() -> None:
     overtaken = FencedError("POLYNYA-LAKE-002", "node-2 took it", epoch=5, owner="node-2")
     found = unit(failing(overtaken), "shop.taken")
 
-    _, inbox = started(unit(lambda: StepResult(found=(found,))), epoch=4)
+    _, inbox = started(unit(lambda: StepResult(ready_units=(found,))), epoch=4)
 
     while isinstance(message := inbox.next(), RoundEnded):
         assert message.held is None
@@ -100,7 +100,7 @@ def test_without_a_grant_such_a_table_waits_and_the_others_go_on() -> None:
     overtaken = FencedError("POLYNYA-LAKE-002", "a command took it", epoch=5)
     found = unit(failing(overtaken), "shop.taken")
 
-    _, inbox = started(unit(lambda: StepResult(found=(found,))))
+    _, inbox = started(unit(lambda: StepResult(ready_units=(found,))))
 
     said = [inbox.next() for _ in range(12)]
     assert RoundEnded(JOB, 7, "a command took it") in said
@@ -132,7 +132,7 @@ def test_a_table_that_fails_holds_up_neither_its_job_nor_another_table() -> None
     broken = unit(failing(OperationError("X", "broken")), "shop.broken")
     good = unit(lambda: None, "shop.good")
 
-    _, inbox = started(unit(lambda: StepResult(found=(broken, good))))
+    _, inbox = started(unit(lambda: StepResult(ready_units=(broken, good))))
 
     said = [inbox.next() for _ in range(12)]
     assert RoundEnded(JOB, 7, "broken") in said

@@ -208,7 +208,7 @@ def test_a_write_that_s3_refuses_commits_nothing_of_its_step(
 
 def loaded(lab: Lab, *files: list[dict[str, Any]]) -> Feed:
     users = lab.feed(initial_load="load/*.json", apply_as_truncates=None)
-    users.applier = {"loads": BY_TASKS}
+    users.applier = {"load_limits": BY_TASKS}
     for number, records in enumerate(files):
         users.land(*records, file=f"load/{number}.json")
     users.run("never")

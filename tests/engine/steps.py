@@ -8,7 +8,7 @@ from typing import Any
 
 from polynya.engine.commands.rebuild import recreate
 from polynya.engine.commands.reload import ReloadRequest, reload
-from polynya.engine.context import EngineContext, TakeoverBackoff
+from polynya.engine.context import EngineContext, ProcessMemory
 from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once, units
 from polynya.formats.loads import LoadLimits
@@ -32,7 +32,7 @@ class Node:
     users: Feed
     name: str
     epoch: int
-    truce: TakeoverBackoff = field(default_factory=TakeoverBackoff)
+    memory: ProcessMemory = field(default_factory=ProcessMemory)
     #: Of what was asked of the feed once, that which the cluster knows to be done.
     done: list[str] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ class Node:
 
     def _context(self, apply: ApplyMode = "never", **parts: Any) -> EngineContext:
         return self.users.lab.context(
-            apply, owner=self.name, epoch=self.epoch, truce=self.truce, **parts
+            apply, owner=self.name, epoch=self.epoch, memory=self.memory, **parts
         )
 
 
@@ -100,7 +100,7 @@ def pending(lab: Lab) -> Feed:
 
 def exported(lab: Lab) -> Feed:
     users = lab.feed(initial_load="load/*.json", apply_as_truncates=None)
-    users.applier = {"loads": BY_TASKS}
+    users.applier = {"load_limits": BY_TASKS}
     for key in (1, 2):
         users.land({"id": key, "name": f"user {key}"}, file=f"load/{key}.json")
     return users

@@ -19,54 +19,54 @@ def parts(*names: str, size: int = MB) -> list[FilePart]:
 
 def test_nothing_waits_before_anything_landed() -> None:
     backlog = Backlog()
-    backlog.found("a", [], 0.0)
+    backlog.listed("a", [], 0.0)
 
     assert backlog.waiting(100.0) == BacklogSize()
 
 
 def test_files_wait_from_the_moment_they_are_seen_at_a_guessed_speed() -> None:
     backlog = Backlog()
-    backlog.found("a", parts("1"), 10.0)
-    backlog.found("b", parts("1"), 30.0)
+    backlog.listed("a", parts("1"), 10.0)
+    backlog.listed("b", parts("1"), 30.0)
 
     assert backlog.waiting(40.0) == BacklogSize(2, 2 * MB, 2 * MB / ASSUMED_BYTES_PER_SECOND, 30.0)
 
 
 def test_the_speed_is_what_was_copied_between_two_looks() -> None:
     backlog = Backlog()
-    backlog.found("a", parts("1", "2", "3"), 0.0)
-    backlog.found("a", parts("2", "3", "4"), 10.0)  # one file in ten seconds, another has landed
+    backlog.listed("a", parts("1", "2", "3"), 0.0)
+    backlog.listed("a", parts("2", "3", "4"), 10.0)  # one file in ten seconds, another has landed
 
     waiting = backlog.waiting(11.0)
 
     assert round(waiting.seconds) == 30
     assert waiting.oldest_seconds == 11.0
-    backlog.found("a", parts("4"), 20.0)
+    backlog.listed("a", parts("4"), 20.0)
     assert backlog.waiting(21.0).oldest_seconds == 11.0
 
 
 def test_a_pause_between_two_attempts_counts_for_the_age_and_not_for_the_speed() -> None:
     backlog = Backlog()
-    backlog.found("a", parts("1", "2"), 0.0)
+    backlog.listed("a", parts("1", "2"), 0.0)
     backlog.resume(1000.0)
-    backlog.found("a", parts("2"), 1001.0)
+    backlog.listed("a", parts("2"), 1001.0)
 
     assert backlog.waiting(1001.0) == BacklogSize(1, MB, 1.0, 1001.0)
 
 
 def test_time_without_work_does_not_count_as_slow() -> None:
     backlog = Backlog()
-    backlog.found("a", parts("1"), 0.0)
-    backlog.found("a", [], 1.0)
-    backlog.found("a", [], 1000.0)
-    backlog.found("a", parts("2"), 1001.0)
+    backlog.listed("a", parts("1"), 0.0)
+    backlog.listed("a", [], 1.0)
+    backlog.listed("a", [], 1000.0)
+    backlog.listed("a", parts("2"), 1001.0)
 
     assert backlog.waiting(1001.0).seconds == 1.0
 
 
 def test_what_a_stream_has_beyond_its_landed_batches_is_work_beside_landed_files() -> None:
     backlog = Backlog()
-    backlog.found("shop.a", [FilePart("1", 2_000_000)], 0.0)
+    backlog.listed("shop.a", [FilePart("1", 2_000_000)], 0.0)
     backlog.beyond("in/clicks", 3000, 5.0)
 
     # Before a batch was landed a record is taken to be of 1,000 bytes.
@@ -98,7 +98,7 @@ def test_a_service_at_work_keeps_a_node_also_when_nothing_is_unread() -> None:
 
     assert backlog.waiting(0.0) == BacklogSize(elsewhere=True, keeps_node=True)
     assert backlog.waiting(0.0).node_seconds == REMOTE_WORK_SECONDS
-    backlog.found("a", parts("1", size=1000 * MB), 0.0)
+    backlog.listed("a", parts("1", size=1000 * MB), 0.0)
     # However much it is, it is no work of the node.
     assert backlog.waiting(0.0).node_seconds == REMOTE_WORK_SECONDS
     backlog.elsewhere(wanted=False)

@@ -52,7 +52,7 @@ def brought_up(unit: Unit) -> None:
     """Let a unit work until nothing is left."""
     while True:
         ended = unit.step(TimeSlice())
-        assert ended.trouble is None
+        assert ended.error is None
         if not ended.more:
             return
 

@@ -16,78 +16,78 @@ def following(unit: Unit) -> Unit:
 def test_who_follows_a_landing_goes_on_until_it_has_ended_and_looks_once_more() -> None:
     machine, landed, seen = Machine(), [0], list[tuple[int, bool]]()
 
-    def land(turn: TimeSlice) -> StepResult:
+    def land(time_slice: TimeSlice) -> StepResult:
         landed[0] += 1
-        return turn.more if landed[0] < 3 else IDLE
+        return time_slice.more if landed[0] < 3 else IDLE
 
-    def read(turn: TimeSlice) -> StepResult:
-        seen.append((landed[0], turn.more_comes))
+    def read(time_slice: TimeSlice) -> StepResult:
+        seen.append((landed[0], time_slice.more_comes))
         return IDLE
 
     landing = machine.add(
-        machine.unit("land", land, lambda _: 1.0), crew=machine.crew(goes_on=False)
+        machine.unit("land", land, lambda _: 1.0), group=machine.group(goes_on=False)
     )
-    reader = replace(machine.crew(goes_on=False), follows=(landing,))
-    machine.add(following(machine.unit("read", read)), crew=reader)
+    reader = replace(machine.group(goes_on=False), follows=(landing,))
+    machine.add(following(machine.unit("read", read)), group=reader)
     machine.run(until=10)
 
     assert all(more for _, more in seen[:-1])
     # The last look began when the landing had ended, at once.
     assert seen[-1] == (3, False)
-    assert machine.turns_of("read")[-1] == 3.0
+    assert machine.steps_of("read")[-1] == 3.0
     assert not machine.queue
 
 
 def test_who_follows_a_landing_and_fails_ends() -> None:
     machine = Machine()
     landing = machine.add(
-        machine.unit("land", nothing, lambda _: 5.0), crew=machine.crew(goes_on=False)
+        machine.unit("land", nothing, lambda _: 5.0), group=machine.group(goes_on=False)
     )
-    reader = replace(machine.crew(goes_on=False), follows=(landing,))
+    reader = replace(machine.group(goes_on=False), follows=(landing,))
     machine.add(
-        following(machine.unit("read", failing(OperationError("X", "broken")))), crew=reader
+        following(machine.unit("read", failing(OperationError("X", "broken")))), group=reader
     )
     machine.run(until=10)
 
-    assert machine.turns_of("read") == [0.0]
+    assert machine.steps_of("read") == [0.0]
     assert not machine.queue
 
 
 def test_who_follows_a_landing_has_a_turn_when_something_landed() -> None:
     machine, told = Machine(), list[bool]()
 
-    def land(_turn: TimeSlice) -> StepResult:
-        return StepResult(look_again=1.0, landed=True)
+    def land(_time_slice: TimeSlice) -> StepResult:
+        return StepResult(wait_seconds=1.0, landed=True)
 
-    def read(turn: TimeSlice) -> StepResult:
-        told.append(turn.news)
+    def read(time_slice: TimeSlice) -> StepResult:
+        told.append(time_slice.news)
         return IDLE
 
     landing = machine.add(machine.unit("land", land, lambda _: 0.5))
     machine.add(
-        following(machine.unit("read", read)), crew=replace(machine.crew(), follows=(landing,))
+        following(machine.unit("read", read)), group=replace(machine.group(), follows=(landing,))
     )
     machine.add(machine.unit("other", nothing))
     machine.run(until=6.4)
 
-    ends = [at + 0.5 for at in machine.turns_of("land")]
-    assert machine.turns_of("read")[1:] == [at for at in ends if at < 6.4]
+    ends = [at + 0.5 for at in machine.steps_of("land")]
+    assert machine.steps_of("read")[1:] == [at for at in ends if at < 6.4]
     assert told == [False, *[True] * (len(told) - 1)]
-    assert len(machine.turns_of("other")) == 4
+    assert len(machine.steps_of("other")) == 4
 
 
 def test_what_lands_while_a_unit_reads_gives_it_another_turn_but_not_after_a_failure() -> None:
     machine = Machine()
 
-    def land(_turn: TimeSlice) -> StepResult:
-        return StepResult(look_again=100.0, landed=True)
+    def land(_time_slice: TimeSlice) -> StepResult:
+        return StepResult(wait_seconds=100.0, landed=True)
 
     landing = machine.add(machine.unit("land", land, lambda _: 1.0))
-    crew = replace(machine.crew(), follows=(landing,))
-    machine.add(following(machine.unit("read", nothing, lambda _: 1.5)), crew=crew)
+    group = replace(machine.group(), follows=(landing,))
+    machine.add(following(machine.unit("read", nothing, lambda _: 1.5)), group=group)
     broken = failing(OperationError("X", "broken"))
-    machine.add(following(machine.unit("broken", broken, lambda _: 1.5)), crew=crew)
+    machine.add(following(machine.unit("broken", broken, lambda _: 1.5)), group=group)
     machine.run(until=3.0)
 
-    assert machine.turns_of("read") == [0.0, 1.5]
-    assert machine.turns_of("broken") == [0.0]
+    assert machine.steps_of("read") == [0.0, 1.5]
+    assert machine.steps_of("broken") == [0.0]

@@ -146,7 +146,7 @@ def test_a_key_of_an_earlier_commit_is_not_loaded_again(lab: Lab) -> None:
 
 def test_a_parquet_load_sets_a_damaged_file_aside_and_takes_the_others(lab: Lab) -> None:
     users = lab.parquet_feed(initial_load="load/*.parquet")
-    users.applier = {"loads": BY_TASKS}
+    users.applier = {"load_limits": BY_TASKS}
     users.land_table("load/1.parquet", id=list(range(500)), name=["x"] * 500, seq=[1] * 500)
     users.land_table("load/2.parquet", id=list(range(500, 900)), name=[f"{n}" for n in range(400)],
                      seq=[1] * 400)  # fmt: skip
@@ -197,7 +197,7 @@ def test_files_whose_load_killed_tasks_are_read_one_by_one_and_the_guilty_one_se
     for _ in range(2):
         begun.load_in_vain(paths)
         begun.in_vain(paths[1:2])
-    users.applier = {"loads": BY_TASKS, "begun": begun}
+    users.applier = {"load_limits": BY_TASKS, "begun": begun}
 
     users.run("never")
 

@@ -77,7 +77,7 @@ def test_a_run_that_goes_on_takes_one_after_the_other_until_nothing_pays(fed: Fe
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
     beside = MaintenanceUnit(fed.dataset)
     turn = TimeSlice(at_once=False)
-    while beside.after(table, IDLE).found:
+    while beside.after(table, IDLE).ready_units:
         beside.unit.step(turn)
 
     assert [one.action for one in told(fed, MaintenanceDone)] == [
@@ -97,7 +97,7 @@ def test_a_run_that_was_submitted_takes_all_that_pays_for_as_long_as_it_may(
     fed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choosing, "CHEAP_BYTES", 0)
-    context = fed.lab.context(upkeep_seconds=600.0)
+    context = fed.lab.context(maintenance_seconds=600.0)
 
     assert not run_once(context, units(context, [fed.task])).failures
     done = told(fed, MaintenanceDone)
@@ -113,7 +113,7 @@ def test_nothing_large_is_begun_when_there_is_no_time_for_it(
     fed: Feed, monkeypatch: pytest.MonkeyPatch, seconds: float | None
 ) -> None:
     monkeypatch.setattr(choosing, "CHEAP_BYTES", 0)
-    context = fed.lab.context(upkeep_seconds=seconds)
+    context = fed.lab.context(maintenance_seconds=seconds)
 
     assert not run_once(context, units(context, [fed.task])).failures
 
@@ -144,11 +144,11 @@ def test_who_gave_way_works_on_for_a_while_the_next_time(fed: Feed) -> None:
     assert fed.current("id", "name") == ROWS
 
 
-def test_patience_grows_while_others_always_wait_and_ends_with_the_work() -> None:
-    patience, seconds = YieldDelay(), []
+def test_delay_grows_while_others_always_wait_and_ends_with_the_work() -> None:
+    delay, seconds = YieldDelay(), []
     for whole in (False, False, False, False, False, False, True):
-        patience.ended(whole=whole)
-        seconds.append(patience.seconds)
+        delay.action_ended(whole=whole)
+        seconds.append(delay.seconds)
 
     assert seconds == [1, 2, 4, 8, 16, 16, 0]
 

@@ -28,26 +28,29 @@ def test_a_unit_looks_again_when_the_poll_is_over() -> None:
 
     machine.run(until=6.5)
 
-    assert [round(at, 1) for at in machine.turns_of("users")] == [0.0, 2.1, 4.2, 6.3]
+    assert [round(at, 1) for at in machine.steps_of("users")] == [0.0, 2.1, 4.2, 6.3]
 
 
 def test_a_unit_that_waits_for_more_data_is_asked_again_when_it_said() -> None:
     machine = Machine()
-    machine.add(machine.unit("users", lambda _turn: StepResult(look_again=0.5)))
+    machine.add(machine.unit("users", lambda _time_slice: StepResult(wait_seconds=0.5)))
 
     machine.run(until=1.0)
 
-    assert [round(at, 1) for at in machine.turns_of("users")] == [0.0, 0.6]
+    assert [round(at, 1) for at in machine.steps_of("users")] == [0.0, 0.6]
 
 
 def test_with_more_work_than_threads_each_unit_has_its_turn() -> None:
     machine = Machine()
-    busy = [machine.unit(str(n), lambda turn: turn.more, lambda _turn: 1.0) for n in range(12)]
+    busy = [
+        machine.unit(str(n), lambda time_slice: time_slice.more, lambda _time_slice: 1.0)
+        for n in range(12)
+    ]
     machine.add(*busy)
 
     machine.run(until=60.0)
 
-    assert {name: len(machine.turns_of(name)) for name in map(str, range(12))} == dict.fromkeys(
+    assert {name: len(machine.steps_of(name)) for name in map(str, range(12))} == dict.fromkeys(
         map(str, range(12)), 20
     )
 
@@ -67,12 +70,12 @@ def test_first_loads_of_any_number_and_length_do_not_keep_a_small_dataset_waitin
 
 def test_a_unit_never_has_two_turns_at_once() -> None:
     machine = Machine()
-    unit = machine.unit("users", lambda turn: turn.more, lambda _turn: 1.0)
+    unit = machine.unit("users", lambda time_slice: time_slice.more, lambda _time_slice: 1.0)
     machine.add(unit)
 
     machine.run(until=5.0)
 
-    assert machine.turns_of("users") == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert machine.steps_of("users") == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 def test_a_unit_that_fails_waits_longer_each_time_and_the_others_go_on() -> None:
@@ -81,7 +84,7 @@ def test_a_unit_that_fails_waits_longer_each_time_and_the_others_go_on() -> None
 
     machine.run(until=1000.0)
 
-    turns = machine.turns_of("broken")
+    turns = machine.steps_of("broken")
     pauses = [round(b - a, 1) for a, b in itertools.pairwise(turns)]
     assert pauses == [4.1, 8.1, 16.1, 32.1, 64.1, 128.1, 256.1, LONGEST_PAUSE_SECONDS + 0.1]
     assert machine.longest_wait("good") < 2.2
@@ -93,14 +96,14 @@ def test_after_a_success_the_pauses_are_short_again() -> None:
 
     machine.run(until=20.0)
 
-    turns = machine.turns_of("users")
+    turns = machine.steps_of("users")
     pauses = [round(b - a, 1) for a, b in itertools.pairwise(turns)]
     assert pauses[:4] == [4.1, 8.1, 2.1, 4.1]
 
 
 def test_a_suspended_dataset_is_looked_at_as_ever() -> None:
     machine = Machine()
-    machine.add(machine.unit("users", lambda _turn: StepResult(refused=HELD)))
+    machine.add(machine.unit("users", lambda _time_slice: StepResult(refused=HELD)))
 
     machine.run(until=100.0)
 
@@ -111,35 +114,35 @@ def test_a_policy_ends_the_units_of_its_task_and_no_other() -> None:
     machine = Machine()
     steps: list[str] = []
 
-    def slow(_turn: TimeSlice) -> StepResult:
+    def slow(_time_slice: TimeSlice) -> StepResult:
         steps.append("slow")
         return IDLE
 
     machine.add(
         machine.unit("stopped", failing(STOPPED)),
-        machine.unit("slow", slow, lambda _turn: 5.0),
+        machine.unit("slow", slow, lambda _time_slice: 5.0),
         machine.unit("sibling", nothing),
     )
     machine.add(machine.unit("other", nothing, task="other"))
 
     machine.run(until=60.0)
 
-    assert len(machine.turns_of("stopped")) == len(machine.turns_of("sibling")) == 1
+    assert len(machine.steps_of("stopped")) == len(machine.steps_of("sibling")) == 1
     assert steps == ["slow"]
-    assert len(machine.turns_of("other")) > 20
+    assert len(machine.steps_of("other")) > 20
 
 
 def test_a_stop_ends_all_and_says_so_when_the_last_step_is_done() -> None:
     machine = Machine()
-    crew = machine.add(machine.unit("users", nothing, lambda _turn: 5.0))
+    group = machine.add(machine.unit("users", nothing, lambda _time_slice: 5.0))
     machine.run(until=1.0)
 
-    crew.context.stop.set()
+    group.context.stop.set()
     before = machine.queue.sweep()
     machine.run(until=6.0)
 
     assert before == []
-    assert len(machine.turns_of("users")) == 1
+    assert len(machine.steps_of("users")) == 1
     assert not machine.queue
 
 
@@ -147,15 +150,15 @@ def test_once_a_unit_works_until_nothing_is_left_or_it_fails() -> None:
     machine = Machine()
     left = [True, True, False]
     machine.add(
-        machine.unit("users", lambda _turn: StepResult(more=left.pop(0))),
+        machine.unit("users", lambda _time_slice: StepResult(more=left.pop(0))),
         machine.unit("broken", failing(BROKEN)),
-        crew=machine.crew(goes_on=False),
+        group=machine.group(goes_on=False),
     )
 
     machine.run(until=60.0)
 
-    assert len(machine.turns_of("users")) == 3
-    assert len(machine.turns_of("broken")) == 1
+    assert len(machine.steps_of("users")) == 3
+    assert len(machine.steps_of("broken")) == 1
     assert not machine.queue
 
 
@@ -163,21 +166,24 @@ def test_units_that_are_found_have_turns_of_their_own() -> None:
     for goes_on, turns in ((True, 10), (False, 1)):
         machine = Machine()
         table = machine.unit("table", nothing)
-        finder = machine.unit("task", lambda _turn, table=table: StepResult(found=(table,)))
-        machine.add(finder, crew=machine.crew(goes_on=goes_on))
+        finder = machine.unit(
+            "task", lambda _time_slice, table=table: StepResult(ready_units=(table,))
+        )
+        machine.add(finder, group=machine.group(goes_on=goes_on))
 
         machine.run(until=20.0)
 
-        assert len(machine.turns_of("table")) == turns
+        assert len(machine.steps_of("table")) == turns
 
 
 def test_a_unit_that_is_over_has_another_turn_when_it_is_found_again() -> None:
     machine = Machine()
-    apply = machine.unit("apply", lambda _turn: OVER, cost=lambda _turn: 5.0)
+    apply = machine.unit("apply", lambda _time_slice: OVER, cost=lambda _time_slice: 5.0)
     finds = [True, True, False, False, True]
     machine.add(
         machine.unit(
-            "copy", lambda _turn: StepResult(found=(apply,) if finds and finds.pop(0) else ())
+            "copy",
+            lambda _time_slice: StepResult(ready_units=(apply,) if finds and finds.pop(0) else ()),
         )
     )
 
@@ -185,55 +191,59 @@ def test_a_unit_that_is_over_has_another_turn_when_it_is_found_again() -> None:
 
     # Found a second time while it works it is not run twice; the copies go on meanwhile.
     assert [round(began, 1) for began, name in machine.began if name == "apply"] == [0.1, 8.5]
-    assert len(machine.turns_of("copy")) == 10
+    assert len(machine.steps_of("copy")) == 10
 
 
 def test_what_a_look_finds_is_copied_at_once_unless_it_keeps_failing() -> None:
     machine = Machine(UnitQueue(poll_seconds=60.0))
     good, broken = machine.unit("good", nothing), machine.unit("broken", failing(BROKEN))
-    looks = machine.unit("task", lambda _turn: StepResult(look_again=5.0, found=(good, broken)))
+    looks = machine.unit(
+        "task", lambda _time_slice: StepResult(wait_seconds=5.0, ready_units=(good, broken))
+    )
     machine.add(looks)
 
     machine.run(until=30.0)
 
-    assert len(machine.turns_of("good")) == len(machine.turns_of("task")) == 6
-    assert len(machine.turns_of("broken")) == 1
+    assert len(machine.steps_of("good")) == len(machine.steps_of("task")) == 6
+    assert len(machine.steps_of("broken")) == 1
 
 
-def ten_seconds(_turn: TimeSlice) -> float:
+def ten_seconds(_time_slice: TimeSlice) -> float:
     return 10.0
 
 
-def leisurely(name: str, step: Callable[[TimeSlice], StepResult] = lambda _turn: OVER) -> Unit:
+def leisurely(
+    name: str, step: Callable[[TimeSlice], StepResult] = lambda _time_slice: OVER
+) -> Unit:
     """A unit that has time."""
-    return Unit(name, "task", step, has_time=True)
+    return Unit(name, "task", step, low_priority=True)
 
 
 def test_who_has_time_gets_a_turn_when_nobody_else_wants_one() -> None:
     machine = Machine()
-    machine.costs["tidy"] = lambda _turn: 1.0
-    busy = [machine.unit(f"unit {number}", lambda _turn: IDLE) for number in range(20)]
+    machine.costs["tidy"] = lambda _time_slice: 1.0
+    busy = [machine.unit(f"unit {number}", lambda _time_slice: IDLE) for number in range(20)]
     machine.add(leisurely("tidy"), *busy)
     machine.run(5)
 
     first_round = [name for at, name in machine.began if at < 1]
     assert set(first_round[:20]) == {unit.name for unit in busy}
-    assert machine.turns_of("tidy")[0] <= POLL_SECONDS
+    assert machine.steps_of("tidy")[0] <= POLL_SECONDS
 
 
 def test_one_that_has_time_works_at_a_time_and_leaves_threads_to_others() -> None:
     machine = Machine()
     at_work: list[float] = []
 
-    def tidy(turn: TimeSlice) -> StepResult:
-        assert turn.long
+    def tidy(time_slice: TimeSlice) -> StepResult:
+        assert time_slice.long
         at_work.append(machine.now)
         return OVER
 
     units = [leisurely(f"tidy {number}", tidy) for number in range(3)]
     for unit in units:
         machine.costs[unit.name] = ten_seconds
-    machine.add(machine.unit("small", lambda _turn: IDLE), *units)
+    machine.add(machine.unit("small", lambda _time_slice: IDLE), *units)
     machine.run(40)
 
     assert at_work == [0.0, 10.0, 20.0]
@@ -242,25 +252,25 @@ def test_one_that_has_time_works_at_a_time_and_leaves_threads_to_others() -> Non
 
 def test_who_has_time_waits_no_longer_than_a_minute() -> None:
     machine = Machine()
-    machine.costs["tidy"] = lambda _turn: 1.0
+    machine.costs["tidy"] = lambda _time_slice: 1.0
     endless = [
-        machine.unit(f"unit {number}", lambda turn: turn.more, lambda _turn: 0.2)
+        machine.unit(f"unit {number}", lambda time_slice: time_slice.more, lambda _time_slice: 0.2)
         for number in range(THREADS + 1)
     ]
     machine.add(leisurely("tidy"), *endless)
     machine.run(130)
 
-    assert len(machine.turns_of("tidy")) == 1
-    assert LONGEST_WAIT_SECONDS <= machine.turns_of("tidy")[0] < LONGEST_WAIT_SECONDS + 1
+    assert len(machine.steps_of("tidy")) == 1
+    assert LONGEST_WAIT_SECONDS <= machine.steps_of("tidy")[0] < LONGEST_WAIT_SECONDS + 1
 
 
 def test_who_has_time_is_wanted_as_soon_as_another_one_waits() -> None:
-    queue, crew = UnitQueue(), Machine().crew()
-    queue.add(crew, [leisurely("tidy")], 0.0)
+    queue, group = UnitQueue(), Machine().group()
+    queue.add(group, [leisurely("tidy")], 0.0)
     assert queue.take(0.0) is not None
     assert not queue.is_wanted(10.0)
 
-    queue.add(crew, [Unit("small", "task", lambda _turn: IDLE)], 10.0)
+    queue.add(group, [Unit("small", "task", lambda _time_slice: IDLE)], 10.0)
     assert not queue.is_wanted(10.0)
     assert queue.is_wanted(10.1)
     assert queue.take(10.1) is not None

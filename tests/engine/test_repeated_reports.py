@@ -36,7 +36,7 @@ def test_a_file_that_changed_is_told_once_while_it_stays_so() -> None:
     one = WorkingDataset(context, table)
 
     for size in (9, 9, 9, 12):
-        one.found(Discovery((), (ChangedFile("users/1.json", size=size, was=7),)))
+        one.report_discovery(Discovery((), (ChangedFile("users/1.json", size=size, was=7),)))
 
     assert [event.size_bytes for event in told if isinstance(event, FileChanged)] == [9, 12]
 
@@ -71,7 +71,7 @@ class FakeTable:
     def known(self) -> KnownTable:
         return KnownTable(self.dataset, {})
 
-    def found(self, discovery: Discovery) -> None:
+    def report_discovery(self, discovery: Discovery) -> None:
         assert len(discovery.files) == 1
 
     def copying(self, found: Discovery) -> AbstractContextManager[None]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.context import EngineContext
+from polynya.engine.context import EngineContext, EngineHooks
 from polynya.engine.runner import run_once, run_until_stopped, units
 from polynya.engine.scheduler import THREADS
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice, Unit
@@ -27,14 +27,14 @@ def test_a_short_step_has_its_turn_while_loads_occupy_every_other_thread() -> No
     context = EngineContext(spark, MemoryObjectStore())
     under_way, released = threading.Semaphore(0), threading.Event()
 
-    def load(turn: TimeSlice) -> StepResult:
-        if not turn.long:
+    def load(time_slice: TimeSlice) -> StepResult:
+        if not time_slice.long:
             return TOO_LONG
         under_way.release()
         released.wait(20)
         return IDLE
 
-    def small(_turn: TimeSlice) -> StepResult:
+    def small(_time_slice: TimeSlice) -> StepResult:
         # Not before all loads that may be under way at once are.
         if all(under_way.acquire(timeout=20) for _ in range(THREADS - 1)):
             context.stop.set()
@@ -52,7 +52,7 @@ def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
     def closed(_event: Event) -> None:
         raise BrokenPipeError
 
-    def fail(_turn: TimeSlice) -> StepResult:
+    def fail(_time_slice: TimeSlice) -> StepResult:
         raise OperationError("X", "broken")
 
     spark: Any = None
@@ -63,29 +63,29 @@ def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
 
 def test_what_lands_says_itself_why_it_failed_and_makes_no_tables() -> None:
     spark: Any = None
-    context = EngineContext(spark, MemoryObjectStore())
-    context.cause_of = lambda failure: OperationError("GONE", f"behind {failure.code}")
-    context.worked = True
+    hooks = EngineHooks(cause_of=lambda failure: OperationError("GONE", f"behind {failure.code}"))
+    context = EngineContext(spark, MemoryObjectStore(), hooks=hooks)
+    context.has_worked = True
 
-    def fail(_turn: TimeSlice) -> StepResult:
+    def fail(_time_slice: TimeSlice) -> StepResult:
         raise OperationError("A", "no rights")
 
     outcome = run_once(context, [Unit("shop_db", "shop_db", fail, lands=True)])
-    context.worked = False
+    context.has_worked = False
     run_once(context, [Unit("shop_db", "shop_db", lambda _: IDLE, lands=True)])
 
     assert [one.message for one in outcome.failures.values()] == ["no rights"]
-    assert not context.worked
+    assert not context.has_worked
 
 
 def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
     spark: Any = None
-    context = EngineContext(spark, MemoryObjectStore())
-    context.cause_of = lambda failure: OperationError("GONE", f"behind {failure.code}")
+    hooks = EngineHooks(cause_of=lambda failure: OperationError("GONE", f"behind {failure.code}"))
+    context = EngineContext(spark, MemoryObjectStore(), hooks=hooks)
     steps = iter([OperationError("A", "first"), None, OperationError("B", "then")])
     told: list[str] = []
 
-    def step(_turn: TimeSlice) -> StepResult:
+    def step(_time_slice: TimeSlice) -> StepResult:
         failure = next(steps)
         if failure is not None:
             raise failure
@@ -100,12 +100,12 @@ def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
 
 def test_a_run_ends_with_the_first_step_that_finds_spark_gone() -> None:
     spark: Any = None
-    context = EngineContext(spark, MemoryObjectStore(), is_alive=lambda: False)
+    context = EngineContext(spark, MemoryObjectStore(), hooks=EngineHooks(is_alive=lambda: False))
 
-    def step(_turn: TimeSlice) -> StepResult:
+    def step(_time_slice: TimeSlice) -> StepResult:
         raise ConnectionRefusedError(111, "Connection refused")
 
-    def idle(_turn: TimeSlice) -> StepResult:
+    def idle(_time_slice: TimeSlice) -> StepResult:
         return IDLE
 
     work = [Unit("users", "task", step), Unit("orders", "other", idle)]
@@ -123,8 +123,8 @@ def test_a_step_that_another_engine_came_between_is_taken_again(stale: int, step
     context = EngineContext(spark, MemoryObjectStore())
     taken: list[TimeSlice] = []
 
-    def step(turn: TimeSlice) -> StepResult:
-        taken.append(turn)
+    def step(time_slice: TimeSlice) -> StepResult:
+        taken.append(time_slice)
         if len(taken) <= stale:
             raise StaleStepError("POLYNYA-LAKE-051", "rewritten", where="a.b")
         return IDLE
@@ -134,11 +134,11 @@ def test_a_step_that_another_engine_came_between_is_taken_again(stale: int, step
     assert len(taken) == steps
     assert [str(one) for one in outcome.failures.values()] == ["a.b: rewritten"] * (stale > steps)
     # Nobody else owns the table: nothing has to wait until it is quiet.
-    assert context.truce.is_empty
+    assert context.memory.takeover_backoff.is_empty
 
 
 def test_an_interrupt_is_no_failure_of_the_unit_that_it_hits() -> None:
-    def interrupt(_turn: TimeSlice) -> StepResult:
+    def interrupt(_time_slice: TimeSlice) -> StepResult:
         raise KeyboardInterrupt
 
     spark: Any = None
@@ -153,7 +153,7 @@ def test_ctrl_c_ends_a_run_after_the_steps_that_are_under_way() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     steps: list[str] = []
 
-    def step(_turn: TimeSlice) -> StepResult:
+    def step(_time_slice: TimeSlice) -> StepResult:
         steps.append("begun")
         time.sleep(0.2)  # until the main thread waits
         os.kill(os.getpid(), signal.SIGINT)

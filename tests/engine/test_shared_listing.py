@@ -169,8 +169,8 @@ def test_after_an_apply_a_dataset_is_looked_at_sooner_than_after_a_poll(lab: Lab
     copied, applied, nothing = (unit.step(TimeSlice()) for _ in range(3))
 
     assert copied.more
-    assert applied.look_again == 1.0
-    assert nothing.look_again is None
+    assert applied.wait_seconds == 1.0
+    assert nothing.wait_seconds is None
 
 
 def test_who_knows_of_something_new_takes_only_a_list_that_was_made_just_now() -> None:

@@ -25,7 +25,7 @@ def brought_up(unit: Unit) -> int:
     """Let a unit work until nothing is left; the number of its steps."""
     for steps in range(1, 10):
         ended = unit.step(TimeSlice())
-        assert ended.trouble is None
+        assert ended.error is None
         if not ended.more:
             return steps
     raise AssertionError("it does not end")

@@ -39,7 +39,7 @@ def test_a_run_goes_on_after_a_command_took_its_table(lab: Lab) -> None:
     assert not run().failures
 
     assert users.current("id", "name") == [(1, "Ann"), (2, "Ben"), (3, "Cid")]
-    assert context.truce.is_empty
+    assert context.memory.takeover_backoff.is_empty
     assert [event.text() for event in lab.events if event.type == "unit.recovered"] == [
         f"recovered {users.view}: works again"
     ]

@@ -257,7 +257,7 @@ def _run(
                 owner=owner or engine.owner,
                 epoch=epoch,
                 stop=stopping.stop,
-                upkeep_seconds=None if unit is None else SUBMITTED_SECONDS,
+                maintenance_seconds=None if unit is None else SUBMITTED_SECONDS,
             )
         stopping.starting = False
         stop_with_parent(engine.stop, os.environ)

@@ -59,8 +59,8 @@ class JobRun:
         """Ask it to end after the steps that are running; returns at once."""
         self.stopping.set()
 
-    def start(self, rounds: Scheduler, work: Units, landing: list[TaskGroup]) -> None:
-        """Begin: its units have their turns from now on.
+    def start(self, scheduler: Scheduler, work: Units, landing: list[TaskGroup]) -> None:
+        """Begin: its units have their time slices from now on.
 
         `landing` are the jobs of the process that land something. This one is among them while it
         does, and if it reads such files it looks for them when one has landed.
@@ -70,24 +70,24 @@ class JobRun:
         except BaseException as failure:  # noqa: BLE001 - the edge of the job
             self._inbox.put(RunEnded(self._job, self._run, as_polynya(failure)))
             return
-        crew = TaskGroup(self._context, goes_on=True, report=self._report)
-        crew.gone = partial(self._gone, crew, landing)
+        group = TaskGroup(self._context, goes_on=True, report=self._report)
+        group.on_end = partial(self._group_ended, group, landing)
         if any(unit.follows for unit in found):
-            crew.follows = landing
+            group.follows = landing
         if any(unit.lands for unit in found):
-            landing.append(crew)
-        rounds.add(crew, found)
+            landing.append(group)
+        scheduler.add(group, found)
 
-    def _report(self, unit: Unit, ended: StepResult) -> None:
-        if ended.failure is not None and self._is_ended_by(unit, ended.failure):
+    def _report(self, unit: Unit, result: StepResult) -> None:
+        if result.failure is not None and self._is_ended_by(unit, result.failure):
             # Of tables with a newer owner that with the highest epoch: one new grant is enough.
-            failures = [one for one in (self._error, ended.failure) if one is not None]
+            failures = [one for one in (self._error, result.failure) if one is not None]
             self._error = max(failures, key=epoch_found)
             self.stopping.set()
             return
         self._held.pop(unit.name, None)
-        if ended.trouble is not None:
-            self._held[unit.name] = str(ended.trouble)
+        if result.error is not None:
+            self._held[unit.name] = str(result.error)
         held = next(iter(list(self._held.values())), None)
         self._inbox.put(RoundEnded(self._job, self._run, held))
 
@@ -97,11 +97,11 @@ class JobRun:
             return True
         if isinstance(failure, TaskStoppedError) or unit.name == self._job.name:
             return True
-        return not self._context.is_alive()
+        return not self._context.hooks.is_alive()
 
-    def _gone(self, crew: TaskGroup, landing: list[TaskGroup]) -> None:
-        if crew in landing:
-            landing.remove(crew)
+    def _group_ended(self, group: TaskGroup, landing: list[TaskGroup]) -> None:
+        if group in landing:
+            landing.remove(group)
         self._inbox.put(RunEnded(self._job, self._run, self._error))
 
 
@@ -111,9 +111,9 @@ class EngineWorkers(Workers):
     def __init__(self, engine: EngineContext, inbox: Inbox) -> None:
         self._engine = engine
         self._inbox = inbox
-        self._rounds = Scheduler(engine.clock)
+        self._scheduler = Scheduler(engine.clock)
         self._landing: list[TaskGroup] = []
-        self._rounds.start()
+        self._scheduler.start()
 
     @override
     def know(self, tasks: Sequence[Task] | None) -> None:
@@ -134,7 +134,7 @@ class EngineWorkers(Workers):
         def own(context: EngineContext) -> Sequence[Unit]:
             return [unit for unit in units(context, [task]) if unit.name == job.name]
 
-        started.start(self._rounds, own, self._landing)
+        started.start(self._scheduler, own, self._landing)
         return started
 
     def send(
@@ -144,8 +144,8 @@ class EngineWorkers(Workers):
         started = JobRun(job, run, self._inbox, replace(self._engine, epoch=epoch))
 
         def once(context: EngineContext) -> Sequence[Unit]:
-            def step(turn: TimeSlice) -> StepResult:
-                if not turn.long:
+            def step(time_slice: TimeSlice) -> StepResult:
+                if not time_slice.long:
                     return TOO_LONG
                 done, text = _carried_out(context, task, job, command)
                 if text is not None:
@@ -154,12 +154,12 @@ class EngineWorkers(Workers):
 
             return [Unit(job.name, job.task, step)]
 
-        started.start(self._rounds, once, [])
+        started.start(self._scheduler, once, [])
         return started
 
     def busy_seconds(self) -> float:
         """How long its threads have worked in total, all together."""
-        return self._rounds.busy_seconds
+        return self._scheduler.busy_seconds
 
     def alive(self) -> bool:
         """Whether the driver is."""
@@ -177,6 +177,6 @@ def _carried_out(
         return True, carry_out(context, task, job.name, command)
     except Exception as failure:
         error = as_polynya(failure)
-        if error.retryable or not context.is_alive():
+        if error.retryable or not context.hooks.is_alive():
             raise
         return False, f"{error.code}: {error}"

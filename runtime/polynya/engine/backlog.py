@@ -140,7 +140,7 @@ class Backlog:
         """A service does the work of this job; whether a run is under way, or wanted."""
         self._away = wanted
 
-    def found(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
+    def listed(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
         """Take note of the unread files of a dataset; `now` in monotonic seconds."""
         with self._lock:
             before = self._subjects.setdefault(subject, _Subject())

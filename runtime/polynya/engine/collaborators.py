@@ -1,4 +1,4 @@
-"""Builds the context of a run: session, landing zone, applier, views for other engines."""
+"""Builds the context of a run for a project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from polynya.engine import session
 from polynya.engine.backlog import LandedReaders, copy_state_reader
-from polynya.engine.context import EngineContext
+from polynya.engine.context import EngineContext, EngineHooks
 from polynya.engine.policy import ApplyMode
 from polynya.formats.begun import Begun
 from polynya.lake.apply import key_index
@@ -54,19 +54,21 @@ def start_engine(
         sink=sink,
         applier=FastApplier(indexes),
         apply_mode=apply_mode,
-        mirror=_mirror(project.target),
-        cause_of=lambda failure: cause_of(failure, target, CATALOG),
         access=target.aws,
-        is_alive=lambda: is_alive(spark),
-        readers=Readers.of(target, SystemClock()).at_work,
         target=target,
         landed_readers=landed_readers,
         begun=Begun(cache_root() / "begun", str(target.landing)),
+        hooks=EngineHooks(
+            publish_views=_glue_views(target),
+            cause_of=lambda failure: cause_of(failure, target, CATALOG),
+            is_alive=lambda: is_alive(spark),
+            readers=Readers.of(target, SystemClock()).at_work,
+        ),
     )
 
 
-def _mirror(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], list[str]] | None:
-    """Athena and Trino find their views in Glue."""
+def _glue_views(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], list[str]] | None:
+    """Publishes the views that Athena and Trino read; None where the catalog is not Glue."""
     if not target.on_glue:
         return None
     # Start-up time: the AWS SDK.

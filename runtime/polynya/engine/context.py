@@ -1,4 +1,4 @@
-"""The context that all tasks of a process share: session, landing zone, clock, speeds, switches.
+"""The context that all tasks of a process share: session, limits, hooks, memory.
 
 `TakeoverBackoff` is for a table that another process took over. That process may be a short command
 (`resume`, `replay`, `reload`, `rebuild`), after which the run must continue, or a second run of the
@@ -55,17 +55,17 @@ class TakeoverBackoff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all tables are this process's own, as far as it knows."""
+        """Whether this process has lost no table, as far as it knows."""
         return not self._lost
 
     def lost(self, error: ConflictError, now: float) -> None:
-        """Remember that the table of a refused step is somebody else's, if it is."""
+        """Remember that another process owns the table of a refused step, if one does."""
         if isinstance(error, StaleStepError):
             return
         self._lost.setdefault(str(error.where), _LostTable(None, now))
 
     def wait_for_quiet(self, table: DatasetTable, now: float) -> None:
-        """Raise ConflictError as long as the process that took a table over goes on with it."""
+        """Raise ConflictError while the process that took a table over still commits to it."""
         name, state = table.table.name, table.state
         seen = self._lost.get(name)
         if seen is None:
@@ -88,74 +88,97 @@ class TakeoverBackoff:
         del self._lost[name]
 
 
+def _is_alive() -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHooks:
+    """What the engine calls outside of itself."""
+
+    #: Makes the views of a dataset for other engines and returns the names of those that changed;
+    #: None where there are no other engines.
+    publish_views: Callable[[ResolvedDataset, Shape], list[str]] | None = None
+    #: Receives columns that settings name and no record has. None: such a column stops its dataset.
+    on_unknown_columns: Callable[[Sequence[UnknownColumn]], None] | None = None
+    #: Finds the cause of a failure; called once a step has succeeded.
+    cause_of: Callable[[PolynyaError], PolynyaError] | None = None
+    #: Whether Spark still answers; called after a failure.
+    is_alive: Callable[[], bool] = _is_alive
+    #: The readers of the warehouse, whose snapshots must not expire.
+    readers: Readers = tuple
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMemory:
+    """What a process remembers of earlier steps, shared by all its jobs."""
+
+    #: The last report about each matter, so that a lasting state is reported once.
+    last_reports: dict[str, str] = field(default_factory=dict)
+    #: The tables that other processes took over.
+    takeover_backoff: TakeoverBackoff = field(default_factory=TakeoverBackoff)
+    #: How fast applies were.
+    apply_speeds: StepSpeeds = field(default_factory=StepSpeeds)
+    #: The part of the maintenance budget that is used.
+    maintenance: BudgetUsed = field(default_factory=BudgetUsed)
+
+
 @dataclass(slots=True)
 class EngineContext:
-    """Collaborators and switches of a run.
-
-    Attributes:
-        epoch: granted by coordination to the `owner` for this unit of work; None where nodes do not
-            share work (docs/semantics.md section 11).
-        said: the last report about each matter, so that a lasting one is reported once.
-        truce: the takeover backoff.
-        mirror: makes the views of a dataset for other engines, and returns the names of those that
-            changed; None where there are none to make.
-        backlog: receives what is waiting in the landing zone.
-        loads: which full loads are large enough for tasks.
-        apply_speeds: how fast applies were.
-        upkeep: the part of the maintenance budget that is used.
-        upkeep_seconds: what all maintenance may take of a run that ends, if the run was submitted
-            for maintenance, too. None: little per dataset, because a user waits for the end.
-        readers: the readers of the warehouse.
-        at_unknown: receives columns that settings name and no record has; None: such a column stops
-            its dataset.
-        worked: a step on tables has succeeded, so there are tables.
-        cause_of: finds the cause of a failure, once a step has `worked`.
-        access: how the target reaches AWS.
-        is_alive: whether Spark still answers; asked only after a failure.
-        target: where it runs; None for engines of tests.
-        landed_readers: which tables read landed batches, and how far.
-        begun: notes which landed files are being read, and reports those that ended a process.
-    """
+    """What the tasks of one run or job work with."""
 
     spark: SparkSession
+    #: The landing zone.
     landing: ObjectStore
     clock: Clock = field(default_factory=SystemClock)
+    #: Receives the events of all steps.
     sink: EventSink = discard
     applier: Applier = field(default_factory=FastApplier)
+    #: Whether applies follow the policy of the task.
     apply_mode: ApplyMode = "policy"
+    #: Name of this process in the tables that it owns.
     owner: str = field(default_factory=new_owner)
+    #: Granted to the owner by coordination for this unit (docs/semantics.md section 11); None where
+    #: nodes do not share work.
     epoch: int | None = None
+    #: Set to end the run after the steps that are running.
     stop: threading.Event = field(default_factory=threading.Event)
-    said: dict[str, str] = field(default_factory=dict)
-    truce: TakeoverBackoff = field(default_factory=TakeoverBackoff)
-    mirror: Callable[[ResolvedDataset, Shape], list[str]] | None = None
-    backlog: Backlog = field(default_factory=Backlog)
-    loads: LoadLimits = field(default_factory=LoadLimits)
-    apply_speeds: StepSpeeds = field(default_factory=StepSpeeds)
-    upkeep: BudgetUsed = field(default_factory=BudgetUsed)
-    upkeep_seconds: float | None = None
-    readers: Readers = tuple
-    at_unknown: Callable[[Sequence[UnknownColumn]], None] | None = None
-    worked: bool = False
-    cause_of: Callable[[PolynyaError], PolynyaError] | None = None
-    access: AwsAccess = field(default_factory=AwsAccess)
-    is_alive: Callable[[], bool] = lambda: True
+    #: Where the project runs; None for engines of tests.
     target: ResolvedTarget | None = None
+    #: How the target reaches AWS.
+    access: AwsAccess = field(default_factory=AwsAccess)
+    #: Receives what is waiting in the landing zone.
+    backlog: Backlog = field(default_factory=Backlog)
+    #: Which tables read landed batches, and how far.
     landed_readers: LandedReaders = field(default_factory=LandedReaders)
+    #: Notes which landed files are being read, and reports those that ended a process.
     begun: Begun = field(default_factory=Begun)
+    #: Which full loads are large enough for tasks.
+    load_limits: LoadLimits = field(default_factory=LoadLimits)
+    #: Seconds of maintenance in a run that ends and was submitted for maintenance, too. None: a few
+    #: per dataset, because a user waits for the end.
+    maintenance_seconds: float | None = None
+    hooks: EngineHooks = field(default_factory=EngineHooks)
+    memory: ProcessMemory = field(default_factory=ProcessMemory)
+    #: A step on tables has succeeded, so there are tables.
+    has_worked: bool = False
 
     def is_news(self, matter: str, text: str) -> bool:
-        """Whether the last report about a matter was another one; `text` is the present one."""
-        before, self.said[matter] = self.said.get(matter), text
+        """Whether `text` differs from the last report about a matter; remembers it."""
+        reports = self.memory.last_reports
+        before, reports[matter] = reports.get(matter), text
         return text != before
 
     def explained(self, failure: PolynyaError, *, in_tables: bool = True) -> PolynyaError:
-        """The failure of a step, or what explains it; `in_tables`: the step works on tables."""
-        if not self.is_alive():
+        """Return the cause of a failed step, or the failure itself.
+
+        `in_tables`: the step works on tables.
+        """
+        if not self.hooks.is_alive():
             return _driver_lost(failure)
-        if self.cause_of is None or not self.worked or not in_tables:
+        if self.hooks.cause_of is None or not self.has_worked or not in_tables:
             return failure
-        return self.cause_of(failure)
+        return self.hooks.cause_of(failure)
 
 
 def _driver_lost(failure: PolynyaError) -> DependencyError:

@@ -139,14 +139,14 @@ class WorkingDataset:
         return self.table.state.copy.position.behind
 
     def bring_up(
-        self, policy: ApplyPolicy, turn: TimeSlice, copy_next: Callable[[], StepResult]
+        self, policy: ApplyPolicy, time_slice: TimeSlice, copy_next: Callable[[], StepResult]
     ) -> StepResult:
         """Take one step: copy what has landed or, when all is copied, apply what is worth it.
 
         A dataset that is suspended, or that `copy_next` suspends, is still applied as far as it was
         copied; its SuspendedError is what is refused.
         """
-        return self.apply_after(self.copied(copy_next), policy, turn)
+        return self.apply_after(self.copied(copy_next), policy, time_slice)
 
     def copied(self, copy_next: Callable[[], StepResult]) -> StepResult:
         """How a copy of landed files ended; a suspension, or a running apply, may prevent it."""
@@ -161,22 +161,24 @@ class WorkingDataset:
             # What was read is read again then, and not before.
             return AGAIN_SOON
 
-    def apply_after(self, ended: StepResult, policy: ApplyPolicy, turn: TimeSlice) -> StepResult:
+    def apply_after(
+        self, result: StepResult, policy: ApplyPolicy, time_slice: TimeSlice
+    ) -> StepResult:
         """Apply if it is worth it when all is copied; `ended` is how copying ended."""
-        if ended.more:
-            return ended
-        applied = IDLE if self.context.stop.is_set() else self.apply_if_worth_it(policy, turn)
+        if result.more:
+            return result
+        applied = IDLE if self.context.stop.is_set() else self.apply_if_worth_it(policy, time_slice)
         if applied is TOO_LONG:
             return TOO_LONG
-        return replace(ended, look_again=applied.look_again or ended.look_again)
+        return replace(result, wait_seconds=applied.wait_seconds or result.wait_seconds)
 
-    def found(self, discovery: Discovery) -> None:
+    def report_discovery(self, discovery: Discovery) -> None:
         """Report what waits, and which files changed after they were copied.
 
         The new content of these is not read.
         """
         now = self.context.clock.monotonic()
-        self.context.backlog.found(self.name, discovery.files, now)
+        self.context.backlog.listed(self.name, discovery.files, now)
         for file in discovery.changed:
             # A lasting state is reported once.
             if self.context.is_news(f"{self.name} copied {file.path}", f"{file.size} {file.stamp}"):
@@ -297,20 +299,20 @@ class WorkingDataset:
         change = SchemaChange("new_dataset", source, "suspend")
         suspend(self.table, suspension(change, source, self.context.clock.now()))
 
-    def apply_if_worth_it(self, policy: ApplyPolicy, turn: TimeSlice) -> StepResult:
+    def apply_if_worth_it(self, policy: ApplyPolicy, time_slice: TimeSlice) -> StepResult:
         """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
         decision = apply_decision(self.context, self.table, policy)
         if not decision.apply:
             return IDLE
         facts = pending_facts(self.table, self.context.clock.now())
-        if turn.must_wait_for(facts.work_bytes):
+        if time_slice.must_wait_for(facts.work_bytes):
             return TOO_LONG
         self.tell_applied(self._apply_timed(facts, decision.reason))
         return AGAIN_SOON
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
         """Apply, and report meanwhile how long that takes as far as it is known."""
-        speeds, clock = self.context.apply_speeds, self.context.clock
+        speeds, clock = self.context.memory.apply_speeds, self.context.clock
         progress = StepProgress(
             subject=self.name,
             step="applying",
@@ -341,10 +343,10 @@ class WorkingDataset:
             # Of a stream only header columns are known so far: its first batch had no record.
             return
         changed = publish_views(self.table, shape)
-        if self.context.mirror is None or not changed:
+        if self.context.hooks.publish_views is None or not changed:
             return
         try:
-            names = self.context.mirror(self.table.dataset, shape)
+            names = self.context.hooks.publish_views(self.table.dataset, shape)
         except PolynyaError as error:
             if self.context.is_news(f"{self.name} has views", error.message):
                 self.tell(events.ViewsFailed(subject=self.name, error=error))
@@ -534,7 +536,9 @@ class OpenTables:
         one = WorkingDataset.open(self._context, dataset)
         if self._context.epoch is None:
             # With a grant a table is this owner's, or opening it has just failed.
-            self._context.truce.wait_for_quiet(one.table, self._context.clock.monotonic())
+            self._context.memory.takeover_backoff.wait_for_quiet(
+                one.table, self._context.clock.monotonic()
+            )
         shape = one.table.shape()
         if shape.data and set(shape.data) <= one.table.table.column_names():
             one.publish(shape)

@@ -96,8 +96,8 @@ def refuse_unknown_columns(
     """
     dataset = table.dataset
     stopping, others = find_unknown_columns(dataset, table.state.copy, sighting)
-    if stopping and context.at_unknown is not None:
-        context.at_unknown(stopping)
+    if stopping and context.hooks.on_unknown_columns is not None:
+        context.hooks.on_unknown_columns(stopping)
     elif stopping:
         raise _unknown_columns_error(context, table, sighting, stopping)
     for one in others:

@@ -40,7 +40,7 @@ class TaskLanding:
         self._context = context
         self._path = task.landing.path
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
-        self._loading = LargeLoads(loads_of(task), context.loads)
+        self._loading = LargeLoads(loads_of(task), context.load_limits)
         self.pace = CopyPace(task.batch)
 
     @span("look")
@@ -64,7 +64,7 @@ class TaskLanding:
     def copy_next(
         self,
         table: WorkingDataset,
-        turn: TimeSlice,
+        time_slice: TimeSlice,
         landed: Callable[[], Iterable[ObjectInfo]],
         live: Callable[[], Collection[str]],
     ) -> StepResult:
@@ -78,13 +78,13 @@ class TaskLanding:
         if reloading is not None:
             files = self._without_load(table, files, reloading)
         found = self.unread(table, files)
-        table.found(found)
+        table.report_discovery(found)
         if not found.files:
             return IDLE
-        decision = self.pace.decide(found, turn, self._context.clock.monotonic())
+        decision = self.pace.decide(found, time_slice, self._context.clock.monotonic())
         if not decision.copy:
-            return StepResult(look_again=decision.wait)
-        if turn.must_wait_for(found.size_bytes):
+            return StepResult(wait_seconds=decision.wait)
+        if time_slice.must_wait_for(found.size_bytes):
             return TOO_LONG
         began = self._context.clock.monotonic()
         with table.copying(found):
@@ -97,7 +97,7 @@ class TaskLanding:
 
                 table.copy(batch, began=began, live_files=live(), before=before)
         self.pace.copied(found, table.progress, self._context.clock.monotonic())
-        return turn.more
+        return time_slice.more
 
     def _without_load(
         self, table: WorkingDataset, landed: Iterable[ObjectInfo], reloading: Reloading
@@ -227,13 +227,13 @@ class SharedListing:
         self._known = _ListingState()
         self._at: float | None = None
 
-    def files(self, turn: TimeSlice) -> Landed:
+    def files(self, time_slice: TimeSlice) -> Landed:
         """All that has landed; a moment ago unless the turn is to copy all at once."""
         with self._lock:
             now = self._clock.monotonic()
-            fresh = _REUSED_SECONDS_AFTER_LANDING if turn.news else _REUSED_SECONDS
-            if turn.at_once or self._at is None or now - self._at >= fresh:
-                if turn.at_once or self._is_whole_due(now):
+            fresh = _REUSED_SECONDS_AFTER_LANDING if time_slice.news else _REUSED_SECONDS
+            if time_slice.at_once or self._at is None or now - self._at >= fresh:
+                if time_slice.at_once or self._is_whole_due(now):
                     self._list_whole(now)
                 else:
                     self._list_ends(now)

@@ -94,7 +94,7 @@ def take_action(
     Raises what the action raises, and ConflictError when another process has the table.
     """
     enter(table.table)
-    outcome = BUILT[verdict.action](Call(table.table, limits, table.context.readers))
+    outcome = BUILT[verdict.action](Call(table.table, limits, table.context.hooks.readers))
     after = table_facts_now(table, committed_beside=outcome.commits > 0)
     expected = verdict.worth
     gain = 0 if expected is None else int(expected.gain)
@@ -239,7 +239,7 @@ class YieldDelay:
 
     seconds: float = 0.0
 
-    def ended(self, *, whole: bool) -> None:
+    def action_ended(self, *, whole: bool) -> None:
         """Take note of how an action ended: whole, or because others waited."""
         self.seconds = (
             0.0 if whole else min(LONGEST_DELAY_SECONDS, 2 * self.seconds or FIRST_DELAY_SECONDS)
@@ -260,26 +260,26 @@ class MaintenanceUnit:
 
     def __init__(self, dataset: ResolvedDataset) -> None:
         name = f"{dataset.relations.current} (maintenance)"
-        self.unit = Unit(name, dataset.task, self._step, has_time=True)
+        self.unit = Unit(name, dataset.task, self._step, low_priority=True)
         self._on = dataset.maintenance.enabled
         self._table: WorkingDataset | None = None
         self._seen: int | None = None
         self._not_before = 0.0
         self._again_at: float | None = None
         self._pause = 0.0
-        self._patience = YieldDelay()
+        self._yield_delay = YieldDelay()
 
-    def after(self, table: WorkingDataset, ended: StepResult) -> StepResult:
+    def after(self, table: WorkingDataset, result: StepResult) -> StepResult:
         """How a turn ends of the unit that copies: with maintenance asked for if there may be any.
 
         A table that did not change and has nothing to expire costs no look.
         """
-        if not self._on or ended.more or ended.failure is not None:
-            return ended
+        if not self._on or result.more or result.failure is not None:
+            return result
         if table.context.stop.is_set() or not self._may_have_work(table):
-            return ended
+            return result
         self._table = table
-        return ended.finding(self.unit)
+        return result.with_ready_unit(self.unit)
 
     def _may_have_work(self, table: WorkingDataset) -> bool:
         now, snapshot = table.context.clock.monotonic(), table.table.state.snapshot
@@ -287,27 +287,27 @@ class MaintenanceUnit:
             return False
         return snapshot != self._seen or (self._again_at is not None and now >= self._again_at)
 
-    def _step(self, turn: TimeSlice) -> StepResult:
+    def _step(self, time_slice: TimeSlice) -> StepResult:
         """Look, choose, and take one action."""
         table = self._table
         if table is None or table.table.distrusted:
             return OVER
         try:
-            taken = self._look(table, turn)
+            taken = self._look(table, time_slice)
             if taken is None:
                 return OVER
             verdict, facts = taken
         except Exception as error:  # noqa: BLE001 - maintenance ends no run
             return self._failed(table, "look", error)
         try:
-            return self._act(table, verdict, facts, turn)
+            return self._act(table, verdict, facts, time_slice)
         except Exception as error:  # noqa: BLE001 - maintenance ends no run
-            ended = self._failed(table, verdict.action, error)
+            result = self._failed(table, verdict.action, error)
             _reload_state(table)
-            return ended
+            return result
 
     def _look(
-        self, table: WorkingDataset, turn: TimeSlice
+        self, table: WorkingDataset, time_slice: TimeSlice
     ) -> tuple[ActionVerdict, TableFacts] | None:
         """The action to take now, with the facts that it was chosen by."""
         context = table.context
@@ -318,9 +318,9 @@ class MaintenanceUnit:
         )
         facts = table_facts_now(table)
         budget = table.table.dataset.maintenance.budget
-        left = context.upkeep.left(budget, now, cheap_only=turn.at_once)
-        if turn.at_once and context.upkeep_seconds is not None:
-            rest = context.upkeep_seconds - context.upkeep.seconds
+        left = context.memory.maintenance.left(budget, now, cheap_only=time_slice.at_once)
+        if time_slice.at_once and context.maintenance_seconds is not None:
+            rest = context.maintenance_seconds - context.memory.maintenance.seconds
             left = replace(left, cheap_only=False).within(rest)
         choice = choose_for(table, facts, left)
         report_health(table, facts, choice)
@@ -331,34 +331,38 @@ class MaintenanceUnit:
         return None if choice.taken is None else (choice.taken, facts)
 
     def _act(
-        self, table: WorkingDataset, verdict: ActionVerdict, facts: TableFacts, turn: TimeSlice
+        self,
+        table: WorkingDataset,
+        verdict: ActionVerdict,
+        facts: TableFacts,
+        time_slice: TimeSlice,
     ) -> StepResult:
         context = table.context
         began = context.clock.monotonic()
         budget = table.table.dataset.maintenance.budget
-        submitted, longest = context.upkeep_seconds, LONGEST_ACTION_SECONDS
+        submitted, longest = context.maintenance_seconds, LONGEST_ACTION_SECONDS
         if submitted is not None:
-            longest = submitted - context.upkeep.seconds
+            longest = submitted - context.memory.maintenance.seconds
 
         def give_way() -> bool:
             worked = context.clock.monotonic() - began
-            late = turn.at_once and worked > longest
-            wanted = worked >= self._patience.seconds and turn.is_wanted()
+            late = time_slice.at_once and worked > longest
+            wanted = worked >= self._yield_delay.seconds and time_slice.is_wanted()
             return late or context.stop.is_set() or wanted
 
-        left = context.upkeep.left(budget, began).written_bytes
+        left = context.memory.maintenance.left(budget, began).written_bytes
         limits = ActionLimits(context.clock.now(), budget_bytes=left, give_way=give_way)
         outcome = take_action(table, verdict, facts, limits).outcome
-        ended = context.clock.monotonic()
-        context.upkeep.took(outcome.written_bytes, ended - began, ended)
+        now = context.clock.monotonic()
+        context.memory.maintenance.took(outcome.written_bytes, now - began, now)
         self._pause = 0.0
-        self._patience.ended(whole=outcome.whole)
+        self._yield_delay.action_ended(whole=outcome.whole)
         # There may be more to do, and other actions may pay.
-        self._not_before = ended if outcome.whole else ended + 1.0
+        self._not_before = now if outcome.whole else now + 1.0
         if not outcome.whole:
             self._seen = None
         # Nobody asks for another turn in a run that ends.
-        return StepResult(more=True) if turn.at_once and submitted is not None else OVER
+        return StepResult(more=True) if time_slice.at_once and submitted is not None else OVER
 
     def _failed(self, table: WorkingDataset, action: str, error: Exception) -> StepResult:
         """Say so once, and leave the table alone for a while.
@@ -371,7 +375,7 @@ class MaintenanceUnit:
         self._not_before = now + self._pause
         self._seen = None
         if isinstance(failure, ConflictError):
-            context.truce.lost(failure, now)
+            context.memory.takeover_backoff.lost(failure, now)
         elif context.is_news(f"{table.name} is maintained", str(failure)):
             table.tell(MaintenanceFailed(subject=table.name, action=action, error=failure))
         is_fenced = context.epoch is not None and isinstance(failure, FencedError)

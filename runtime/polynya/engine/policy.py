@@ -194,9 +194,9 @@ class CopyPace:
         self._copied_at: float | None = None
         self._left_over = False
 
-    def decide(self, found: Discovery, turn: TimeSlice, now: float) -> CopyDecision:
+    def decide(self, found: Discovery, time_slice: TimeSlice, now: float) -> CopyDecision:
         """Whether to copy now what was found."""
-        if turn.at_once:
+        if time_slice.at_once:
             return CopyDecision(copy=True, reason="asked to copy all at once")
         since = None if self._copied_at is None else now - self._copied_at
         facts = WaitingFacts(found.size_bytes, self._left_over, since)

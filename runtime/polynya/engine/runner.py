@@ -31,14 +31,14 @@ class RunOutcome:
     failures: dict[str, PolynyaError] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
 
-    def take(self, unit: Unit, ended: StepResult) -> None:
+    def take(self, unit: Unit, result: StepResult) -> None:
         """Take note of how a round of a unit ended."""
         self.waiting.discard(unit.name)
-        if ended.trouble is None:
+        if result.error is None:
             self.failures.pop(unit.name, None)
             return
-        self.failures[unit.name] = ended.trouble
-        if unit.lands and ended.failure is None and ended.trouble.retryable:
+        self.failures[unit.name] = result.error
+        if unit.lands and result.failure is None and result.error.retryable:
             self.waiting.add(unit.name)
 
     def without_waiting(self) -> RunOutcome:
@@ -110,18 +110,18 @@ def run_until_stopped(
     is retried when that process has been silent for a while (`TakeoverBackoff`). A policy may end a
     whole task.
     """
-    rounds = Scheduler(context.clock, poll_seconds=poll_seconds)
-    return _run(context, work, rounds, goes_on=True)
+    scheduler = Scheduler(context.clock, poll_seconds=poll_seconds)
+    return _run(context, work, scheduler, goes_on=True)
 
 
 def _run(
-    context: EngineContext, work: Sequence[Unit], rounds: Scheduler, *, goes_on: bool
+    context: EngineContext, work: Sequence[Unit], scheduler: Scheduler, *, goes_on: bool
 ) -> RunOutcome:
     outcome = RunOutcome()
 
-    def report(unit: Unit, ended: StepResult) -> None:
-        outcome.take(unit, ended)
-        if isinstance(ended.failure, FencedError) and context.epoch is not None:
+    def report(unit: Unit, result: StepResult) -> None:
+        outcome.take(unit, result)
+        if isinstance(result.failure, FencedError) and context.epoch is not None:
             # Another node has the work; the process that granted the epoch finds out which.
             context.stop.set()
 
@@ -130,9 +130,9 @@ def _run(
     for task in {unit.task: None for unit in sorted(work, key=lambda unit: not unit.lands)}:
         own = [unit for unit in work if unit.task == task]
         follows = any(unit.follows for unit in own)
-        crew = TaskGroup(context, goes_on, report, follows=tuple(landing) if follows else ())
+        group = TaskGroup(context, goes_on, report, follows=tuple(landing) if follows else ())
         if any(unit.lands for unit in own):
-            landing.append(crew)
-        rounds.add(crew, own)
-    rounds.finish()
+            landing.append(group)
+        scheduler.add(group, own)
+    scheduler.finish()
     return outcome

@@ -19,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.engine.context import EngineContext
+from polynya.engine.context import EngineContext, EngineHooks
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.runner import run_once, units
 from polynya.formats.files import glob_pattern
@@ -273,11 +273,13 @@ def _run(
     test: LoadedTest,
     task: StorageTask,
     project: Path,
-    at_unknown: Callable[[Sequence[UnknownColumn]], None],
+    on_unknown_columns: Callable[[Sequence[UnknownColumn]], None],
 ) -> None:
     landing = MemoryObjectStore()
     clock = FakeClock(moment(test.test.clock))
-    context = EngineContext(spark, landing, clock, at_unknown=at_unknown)
+    context = EngineContext(
+        spark, landing, clock, hooks=EngineHooks(on_unknown_columns=on_unknown_columns)
+    )
     work = units(context, [task])
     for number, batch in enumerate(test.test.given):
         if batch.clock is not None:

@@ -51,7 +51,7 @@ def test_copies_wait_while_the_apply_cannot_follow_and_go_on_then(lab: Lab) -> N
     assert len(told(lab, BatchCopied)) == 4
     [waiting] = told(lab, CopyWaiting)
     assert waiting.reason == "4 pending rows are 2 times 2"
-    [applies] = [one for one in ends[-1].found if one.name.endswith("(apply)")]
+    [applies] = [one for one in ends[-1].ready_units if one.name.endswith("(apply)")]
     applies.step(TimeSlice())
     assert [step().more for _ in range(5)] == [True] * 4 + [False]
     assert users.current("id") == [(key,) for key in range(9)]
@@ -105,7 +105,7 @@ def zone_with_late_table() -> Zone:
 def test_landing_waits_for_tables_that_lack_too_much_of_it() -> None:
     zone = zone_with_late_table()
     _, task = zone.process()
-    [unit] = task.step(GOES_ON).found
+    [unit] = task.step(GOES_ON).ready_units
 
     for _ in range(5):
         unit.step(GOES_ON)
@@ -135,7 +135,7 @@ def test_landing_waits_for_nobody_where_no_table_reads_or_none_is_known() -> Non
         zone = zone_with_late_table()
         zone.tasks = tasks
         _, task = zone.process()
-        [unit] = task.step(GOES_ON).found
+        [unit] = task.step(GOES_ON).ready_units
         for _ in range(3):
             unit.step(GOES_ON)
 
@@ -150,7 +150,7 @@ def test_who_reads_is_asked_only_when_the_room_may_be_full() -> None:
         raise AssertionError("nobody has to look at tables")
 
     context.landed_readers.of = asked  # type: ignore[method-assign]
-    [unit] = task.step(GOES_ON).found
+    [unit] = task.step(GOES_ON).ready_units
 
     for _ in range(3):
         unit.step(GOES_ON)

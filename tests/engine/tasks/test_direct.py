@@ -156,10 +156,10 @@ def test_a_batch_comes_at_each_interval_and_at_once_while_more_is_there(lab: Lab
     unit, goes_on = facts.unit(), TimeSlice(at_once=False)
 
     assert unit.step(goes_on).more
-    assert unit.step(goes_on).look_again == 10
+    assert unit.step(goes_on).wait_seconds == 10
     facts.partition.add(message(3))
     lab.clock.advance(timedelta(seconds=4))
-    assert unit.step(goes_on).look_again == 6
+    assert unit.step(goes_on).wait_seconds == 6
     lab.clock.advance(timedelta(seconds=6))
     unit.step(goes_on)
 

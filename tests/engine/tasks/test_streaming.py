@@ -157,13 +157,13 @@ def test_batches_come_at_the_interval_and_at_once_while_more_is_there():
     partition.add(*[b"x"] * 5)
     zone = Zone(source, {"interval": "10s", "batch": {"max_records": 3}})
     _, task = zone.process()
-    [unit] = task.step(GOES_ON).found
+    [unit] = task.step(GOES_ON).ready_units
 
     assert unit.step(GOES_ON).more
-    assert unit.step(GOES_ON).look_again == 10
+    assert unit.step(GOES_ON).wait_seconds == 10
     partition.add(b"y")
     zone.clock.advance(timedelta(seconds=4))
-    assert unit.step(GOES_ON).look_again == 6
+    assert unit.step(GOES_ON).wait_seconds == 6
     assert zone.tables == {"clicks": 2}
     zone.clock.advance(timedelta(seconds=6))
     unit.step(GOES_ON)
@@ -370,7 +370,7 @@ def test_every_record_lands_once_and_in_order_whoever_is_killed(history, records
             zone.store.kill = how
             try:
                 if units[which] is None:
-                    [units[which]] = zone.process()[1].step(GOES_ON).found
+                    [units[which]] = zone.process()[1].step(GOES_ON).ready_units
                 zone.clock.advance(timedelta(minutes=2))
                 units[which].step(GOES_ON)
             except PowerCut:

@@ -18,7 +18,7 @@ def test_records_beyond_the_landed_batches_are_in_the_backlog():
     partition.add(*[b"x"] * 8)
     zone = Zone(source, {"interval": "10s", "batch": {"max_records": 3}})
     context, task = zone.process()
-    [unit] = task.step(GOES_ON).found
+    [unit] = task.step(GOES_ON).ready_units
     seen = []
 
     for _ in range(3):
@@ -38,7 +38,7 @@ def test_a_stream_that_is_behind_knows_how_old_what_it_lacks_is():
     source.topic("clicks").partitions[0].add(*[b"x"] * 5)
     zone = Zone(source, {"batch": {"max_records": 3}})
     context, task = zone.process()
-    [unit] = task.step(GOES_ON).found
+    [unit] = task.step(GOES_ON).ready_units
     seen = []
 
     for _ in range(2):
@@ -55,7 +55,7 @@ def test_a_topic_that_is_gone_leaves_no_backlog():
     source.topic("clicks").partitions[0].add(*[b"x"] * 8)
     zone = Zone(source, {"batch": {"max_records": 3}})
     context, task = zone.process()
-    [unit] = task.step(GOES_ON).found
+    [unit] = task.step(GOES_ON).ready_units
     unit.step(GOES_ON)
     assert context.backlog.waiting(0.0).files == 1
 

@@ -37,7 +37,7 @@ def test_figures_of_changed_rows(lab: Lab) -> None:
 
 def test_figures_of_loaded_rows(lab: Lab) -> None:
     users = lab.feed(initial_load="load/*.json", apply_as_truncates=None)
-    users.applier = {"loads": LoadLimits(least_bytes=1)}
+    users.applier = {"load_limits": LoadLimits(least_bytes=1)}
     users.land(*({"id": n, "name": f"user {n}"} for n in range(100)), file="load/1.json")
     users.run("never")
 

@@ -60,7 +60,7 @@ def test_procedures_between_our_steps_change_nothing(lab: Lab) -> None:
         ended = unit.step(TimeSlice())
         while ended.more:
             ended = unit.step(TimeSlice())
-        assert ended.trouble is None
+        assert ended.error is None
 
     users.land(*(put(key, 1, name="first") for key in range(8)))
     work()

@@ -66,9 +66,9 @@ class SeenBacklog:
             # Between two runs nothing works, so this time does not measure the speed.
             self._backlog.resume(now)
         for subject in self._known - found.keys():
-            self._backlog.found(subject, (), now)
+            self._backlog.listed(subject, (), now)
         for subject, parts in found.items():
-            self._backlog.found(subject, parts, now)
+            self._backlog.listed(subject, parts, now)
         self._known |= found.keys()
         self._due = now + max(_EVERY, _REST * (now - began))
 

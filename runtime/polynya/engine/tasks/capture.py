@@ -55,13 +55,13 @@ class CaptureUnit:
         self._context, self._supervisor = context, supervisor
         self._watched = False
 
-    def step(self, turn: TimeSlice) -> StepResult:
+    def step(self, time_slice: TimeSlice) -> StepResult:
         """Listen for a moment. In a run that ends the capture is over when it did all there is."""
         self._end_with_the_run()
         look = self._supervisor.look(
-            once=turn.at_once, patience=_MESSAGE_WAIT_SECONDS if turn.at_once else 0.0
+            once=time_slice.at_once, patience=_MESSAGE_WAIT_SECONDS if time_slice.at_once else 0.0
         )
-        if turn.at_once:
+        if time_slice.at_once:
             return (
                 StepResult(landed=look.landed)
                 if look.done
@@ -69,7 +69,7 @@ class CaptureUnit:
             )
         if look.refused is not None:
             return StepResult(refused=look.refused, landed=look.landed)
-        return StepResult(landed=look.landed, look_again=max(look.wait, _POLL_SECONDS))
+        return StepResult(landed=look.landed, wait_seconds=max(look.wait, _POLL_SECONDS))
 
     def _end_with_the_run(self) -> None:
         """A unit has no last turn, so a thread of its own waits for the end."""

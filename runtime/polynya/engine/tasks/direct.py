@@ -58,17 +58,19 @@ class DirectUnit:
         self._due: float | None = None
         self._interval = max(task.reads.interval, task.batch.freshness).total_seconds()
 
-    def step(self, turn: TimeSlice) -> StepResult:
+    def step(self, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch; when all is copied apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            ended = self._applies.copied(table, turn, lambda: self._copy_next(table, turn))
-            return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
+            result = self._applies.copied(
+                table, time_slice, lambda: self._copy_next(table, time_slice)
+            )
+            return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
 
-    def _copy_next(self, table: WorkingDataset, turn: TimeSlice) -> StepResult:
+    def _copy_next(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         began = self._context.clock.monotonic()
-        if not turn.at_once and self._due is not None and began < self._due:
-            return StepResult(look_again=self._due - began, refused=self._found.refused)
+        if not time_slice.at_once and self._due is not None and began < self._due:
+            return StepResult(wait_seconds=self._due - began, refused=self._found.refused)
         refuse_landed(table.table)
         if table.reloading is not None:
             return self._left_to_reload(table)
@@ -81,15 +83,17 @@ class DirectUnit:
         if not self._found.taken:
             # Nobody reads it now, so its backlog is not work.
             self._backlog.decided(0, 0, began)
-            return self._wait(began, turn)
-        wanted = self._reader.decide(self._found.taken, position, once=turn.at_once)
+            return self._wait(began, time_slice)
+        wanted = self._reader.decide(self._found.taken, position, once=time_slice.at_once)
         self._backlog.decided(wanted.next.records, wanted.next.behind, began)
         if wanted.is_nothing:
-            return self._wait(began, turn)
-        if wanted.next.records >= LONG_STEP_RECORDS and not turn.long:
+            return self._wait(began, time_slice)
+        if wanted.next.records >= LONG_STEP_RECORDS and not time_slice.long:
             return TOO_LONG
         read = self._copy(table, wanted, began)
-        return turn.more if turn.at_once or read.behind else self._wait(began, turn)
+        return (
+            time_slice.more if time_slice.at_once or read.behind else self._wait(began, time_slice)
+        )
 
     def _copy(self, table: WorkingDataset, wanted: Wanted, began: float) -> DirectBatch:
         read = self._reader.read(wanted, table.known, self._context.clock.now())
@@ -119,13 +123,13 @@ class DirectUnit:
                 event = StreamIgnored(subject=table.name, task=self._task.name, stream=stream)
                 table.tell(event)
 
-    def _wait(self, began: float, turn: TimeSlice) -> StepResult:
+    def _wait(self, began: float, time_slice: TimeSlice) -> StepResult:
         """Nothing is left for now: the next batch is due an interval after this one began."""
-        if turn.at_once:
+        if time_slice.at_once:
             return StepResult(refused=self._found.refused)
         self._due = began + self._interval
         left = max(0.0, self._due - self._context.clock.monotonic())
-        return StepResult(look_again=left, refused=self._found.refused)
+        return StepResult(wait_seconds=left, refused=self._found.refused)
 
     def _left_to_reload(self, table: WorkingDataset) -> StepResult:
         """Only the reload reads on, which takes the position with it."""

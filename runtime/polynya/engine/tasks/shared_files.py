@@ -76,7 +76,11 @@ class RefusedTables:
             work()
         except Exception as error:
             told = as_polynya(error)
-            if told.retryable or isinstance(told, TaskStoppedError) or not self._context.is_alive():
+            if (
+                told.retryable
+                or isinstance(told, TaskStoppedError)
+                or not self._context.hooks.is_alive()
+            ):
                 raise
             pause = longer_pause(0.0 if before is None else before.pause)
             self._found[source] = _RefusedTable(self._context.explained(told), now + pause, pause)
@@ -117,30 +121,30 @@ class SharedFilesTask:
         self._without: frozenset[str] = frozenset()
         self._maintenance: dict[str, MaintenanceUnit] = {}
 
-    def step(self, turn: TimeSlice) -> StepResult:
+    def step(self, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch of all datasets; when all is copied apply what is worth it."""
         with self._tables.in_use():
-            return self._step(turn)
+            return self._step(time_slice)
 
-    def _step(self, turn: TimeSlice) -> StepResult:
+    def _step(self, time_slice: TimeSlice) -> StepResult:
         ledger = self._tables.ledger
         routes, errors = self._routes(ledger.table.state.copy.membership)
         self._meet(routes)
         self._begin_new_names(ledger)
         self._begin_refused(ledger)
         waiting = [one for one in self._tables.by_source.values() if _is_to_catch_up(one)]
-        if waiting and not turn.long:
+        if waiting and not time_slice.long:
             return TOO_LONG
         while waiting:
             waiting += filter(_is_to_catch_up, self._catch_up(waiting.pop(0)))
-        ended = self._copy_next(ledger, turn)
-        if ended.more:
-            return ended
+        result = self._copy_next(ledger, time_slice)
+        if result.more:
+            return result
         self._settle()
         if self._context.stop.is_set():
-            return ended
+            return result
         tables = self._tables.by_source.values()
-        applied = run_in_threads(lambda table: self._apply(table, turn), tables)
+        applied = run_in_threads(lambda table: self._apply(table, time_slice), tables)
         self._drop(one for one in list(self._tables.by_source) if not self._refused.accepts(one))
         if TOO_LONG in applied:
             return TOO_LONG
@@ -148,7 +152,7 @@ class SharedFilesTask:
         troubles: list[PolynyaError] = [ConfigErrors(errors)] if errors else []
         troubles += [*self._refused.errors, *(one.refused for one in applied if one.refused)]
         refused = self._refused.first_of(troubles, self._task.name)
-        return self._maintained(replace(ended, refused=refused))
+        return self._maintained(replace(result, refused=refused))
 
     def _routes(
         self, known: Membership, sources: Collection[str] = ()
@@ -170,32 +174,32 @@ class SharedFilesTask:
         for source in sources:
             self._tables.drop(source)
 
-    def _maintained(self, ended: StepResult) -> StepResult:
+    def _maintained(self, result: StepResult) -> StepResult:
         """The same, with the maintenance of each table that may have some."""
         for source, table in self._tables.by_source.items():
             known = self._maintenance
             beside = known.get(source) or known.setdefault(
                 source, MaintenanceUnit(table.table.dataset)
             )
-            ended = beside.after(table, ended)
-        return ended
+            result = beside.after(table, result)
+        return result
 
-    def _copy_next(self, ledger: WorkingDataset, turn: TimeSlice) -> StepResult:
+    def _copy_next(self, ledger: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch of the shared files, unless it should wait for more."""
         landing, clock = self._landing, self._context.clock
         found = landing.unread(ledger, landing.files())
-        ledger.found(found)
+        ledger.report_discovery(found)
         if not found.files:
             return IDLE
-        decision = landing.pace.decide(found, turn, clock.monotonic())
+        decision = landing.pace.decide(found, time_slice, clock.monotonic())
         if not decision.copy:
-            return StepResult(look_again=decision.wait)
-        if turn.must_wait_for(found.size_bytes):
+            return StepResult(wait_seconds=decision.wait)
+        if time_slice.must_wait_for(found.size_bytes):
             return TOO_LONG
         with ledger.copying(found):
             files = self._copy(found.files)
         landing.pace.copied(found, files, clock.monotonic())
-        return turn.more
+        return time_slice.more
 
     def _settle(self) -> None:
         """Remember that the tables of the first run are known; there may be many batches of it."""
@@ -251,15 +255,15 @@ class SharedFilesTask:
                 event = StreamLost.of_landing(self._task.name, folder, one)
                 self._context.sink(replace(event, task=self._task.name))
 
-    def _apply(self, table: WorkingDataset, turn: TimeSlice) -> StepResult:
+    def _apply(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         """Apply one table, whose files were read for all of them."""
-        ended = [IDLE]
+        result = [IDLE]
 
         def apply() -> None:
-            ended[0] = table.bring_up(self._task.apply, turn, lambda: IDLE)
+            result[0] = table.bring_up(self._task.apply, time_slice, lambda: IDLE)
 
         self._refused.attempt(_source_of(table), apply)
-        return ended[0]
+        return result[0]
 
     def _begin_new_names(self, ledger: WorkingDataset) -> None:
         """Let a dataset with a new name read what the files had for its source before.

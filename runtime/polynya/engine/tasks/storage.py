@@ -92,7 +92,7 @@ class ApplyUnit:
         self._table: WorkingDataset | None = None
 
     def copied(
-        self, table: WorkingDataset, turn: TimeSlice, copy_next: Callable[[], StepResult]
+        self, table: WorkingDataset, time_slice: TimeSlice, copy_next: Callable[[], StepResult]
     ) -> StepResult:
         """Copy what is next, or wait where an apply cannot follow.
 
@@ -100,32 +100,34 @@ class ApplyUnit:
         applies here and continues.
         """
         if why_copies_wait(table.context, table.table, self._policy) is not None:
-            if not turn.at_once:
+            if not time_slice.at_once:
                 return AGAIN_SOON
-            if table.apply_if_worth_it(self._policy, turn) is TOO_LONG:
+            if table.apply_if_worth_it(self._policy, time_slice) is TOO_LONG:
                 return TOO_LONG
         return table.copied(copy_next)
 
-    def bring_up(self, table: WorkingDataset, turn: TimeSlice, ended: StepResult) -> StepResult:
+    def bring_up(
+        self, table: WorkingDataset, time_slice: TimeSlice, result: StepResult
+    ) -> StepResult:
         """How a turn ends that copied all there was: with an apply that is worth it asked for.
 
         A run that ends when all is done applies in the same turn: nothing else is left to copy.
         """
-        if turn.at_once:
-            return table.apply_after(ended, self._policy, turn)
-        if ended.more or table.context.stop.is_set() or table.table.is_applied:
-            return ended
+        if time_slice.at_once:
+            return table.apply_after(result, self._policy, time_slice)
+        if result.more or table.context.stop.is_set() or table.table.is_applied:
+            return result
         if not apply_decision(table.context, table.table, self._policy).apply:
-            return ended
+            return result
         self._table = table
-        return ended.finding(self.unit)
+        return result.with_ready_unit(self.unit)
 
-    def _step(self, turn: TimeSlice) -> StepResult:
+    def _step(self, time_slice: TimeSlice) -> StepResult:
         table = self._table
         if table is None or table.table.distrusted:
             return OVER
         try:
-            applied = table.apply_if_worth_it(self._policy, turn)
+            applied = table.apply_if_worth_it(self._policy, time_slice)
         except BaseException:
             table.table.distrusted = True
             raise
@@ -180,7 +182,7 @@ class FolderTask:
                 routes[source].relations.current, self._task.name, table.step
             )
         return StepResult(
-            found=tuple(self._units[source] for source in sorted(routes)),
+            ready_units=tuple(self._units[source] for source in sorted(routes)),
             # The files of these tables stay where they are, unread.
             refused=ConfigErrors(errors) if errors else None,
         )
@@ -210,7 +212,7 @@ class FolderTable:
         self._applies = ApplyUnit(task, dataset)
         self._maintenance = MaintenanceUnit(dataset)
 
-    def step(self, turn: TimeSlice) -> StepResult:
+    def step(self, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch; when all is copied apply if it is worth it."""
         look = self._last_look()
         if self._source not in look.sources:
@@ -219,12 +221,14 @@ class FolderTable:
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             self._tell_waiting(table, look.folders.waiting.get(self._source, {}))
-            ended = self._applies.copied(
+            result = self._applies.copied(
                 table,
-                turn,
-                lambda: self._landing.copy_next(table, turn, lambda: ready, lambda: look.live),
+                time_slice,
+                lambda: self._landing.copy_next(
+                    table, time_slice, lambda: ready, lambda: look.live
+                ),
             )
-            return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
+            return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
 
     def _tell_waiting(self, table: WorkingDataset, companions: Mapping[str, str]) -> None:
         """Say which files cannot be read before another one has landed."""
@@ -250,7 +254,7 @@ class DeclaredDataset:
         self._applies = ApplyUnit(task, dataset)
         self._maintenance = MaintenanceUnit(dataset)
 
-    def step(self, turn: TimeSlice) -> StepResult:
+    def step(self, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch, first full load first; when all is copied apply if it is worth it.
 
         While it is applied it is copied: an apply of a run that goes on is a unit of its own.
@@ -258,14 +262,16 @@ class DeclaredDataset:
         landing, look = self._landing, self._look
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            ended = self._applies.copied(
+            result = self._applies.copied(
                 table,
-                turn,
-                lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths),
+                time_slice,
+                lambda: landing.copy_next(
+                    table, time_slice, lambda: look.files(time_slice), look.paths
+                ),
             )
-            if turn.more_comes:
-                return ended
-            return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
+            if time_slice.more_comes:
+                return result
+            return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
 
 
 _DATA_PARTITIONS = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
@@ -289,18 +295,20 @@ class ExtractsDataset:
         self._tables = OpenTables(context, task)
         self._maintenance = MaintenanceUnit(dataset)
 
-    def step(self, turn: TimeSlice) -> StepResult:
+    def step(self, time_slice: TimeSlice) -> StepResult:
         """Take in one extract whole and once; when there is no more apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            ended = table.bring_up(self._task.apply, turn, lambda: self._next(table, turn))
-            return self._maintenance.after(table, ended)
+            result = table.bring_up(
+                self._task.apply, time_slice, lambda: self._next(table, time_slice)
+            )
+            return self._maintenance.after(table, result)
 
-    def _next(self, table: WorkingDataset, turn: TimeSlice) -> StepResult:
+    def _next(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         due = self._landed(table).due
-        if turn.must_wait_for(sum(info.size for one in due for info in one.files)):
+        if time_slice.must_wait_for(sum(info.size for one in due for info in one.files)):
             return TOO_LONG
-        return turn.more if self._take_in(table) else IDLE
+        return time_slice.more if self._take_in(table) else IDLE
 
     def _take_in(self, table: WorkingDataset) -> bool:
         """Take in one extract; whether there may be another one now."""
@@ -382,6 +390,6 @@ class ExtractsDataset:
 
     def _tell(self, table: WorkingDataset, landed: LandedExtracts) -> None:
         due = [FilePart.of(info) for one in landed.due for info in one.files]
-        table.found(Discovery(tuple(due), tuple(landed.changed)))
+        table.report_discovery(Discovery(tuple(due), tuple(landed.changed)))
         for folder in landed.waiting:
             self._wait(table, folder, f"its file {self._settings.marker} has not landed")

@@ -248,15 +248,15 @@ class LandingTask:
         self._logs: dict[str, LandedLog] = {}
         self._units: dict[str, Unit] = {}
 
-    def step(self, turn: TimeSlice) -> StepResult:
+    def step(self, time_slice: TimeSlice) -> StepResult:
         """Look which streams there are; each table is landed by a unit of its own."""
         now, last = self._context.clock.monotonic(), self._seen.looked_at
-        if not turn.at_once and last is not None and now < last + STREAM_LISTING_SECONDS:
+        if not time_slice.at_once and last is not None and now < last + STREAM_LISTING_SECONDS:
             return StepResult(refused=self._seen.refused)
         self._find()
         self._seen.looked_at = now
         return StepResult(
-            found=tuple(self._units[table] for table in sorted(self._seen.tables)),
+            ready_units=tuple(self._units[table] for table in sorted(self._seen.tables)),
             refused=self._seen.refused,
         )
 
@@ -325,8 +325,8 @@ class LandingTask:
         lander, log = self._lander(table), self._log(table)
         return LandedTable(self._context, self._task, name, lander, log)
 
-    def _step(self, table: str, landed: LandedTable, turn: TimeSlice) -> StepResult:
-        return landed.step(self._seen.tables.get(table, ()), turn)
+    def _step(self, table: str, landed: LandedTable, time_slice: TimeSlice) -> StepResult:
+        return landed.step(self._seen.tables.get(table, ()), time_slice)
 
 
 class LandedTable:
@@ -348,40 +348,44 @@ class LandedTable:
         self._due: float | None = None
         self._backlog = StreamBacklog(context, task, name)
 
-    def step(self, streams: tuple[str, ...], turn: TimeSlice) -> StepResult:
+    def step(self, streams: tuple[str, ...], time_slice: TimeSlice) -> StepResult:
         """Land the next batch, when it is time."""
         began = self._context.clock.monotonic()
-        if not turn.at_once and self._due is not None and began < self._due:
-            return StepResult(look_again=self._due - began)
-        if not turn.at_once and self._room.is_full(began):
-            return self._wait(began, turn)
-        wanted = self._lander.decide(streams, once=turn.at_once)
+        if not time_slice.at_once and self._due is not None and began < self._due:
+            return StepResult(wait_seconds=self._due - began)
+        if not time_slice.at_once and self._room.is_full(began):
+            return self._wait(began, time_slice)
+        wanted = self._lander.decide(streams, once=time_slice.at_once)
         self._backlog.decided(wanted.records, wanted.behind, began)
         if wanted.is_nothing:
-            return self._wait(began, turn)
-        if wanted.records >= LONG_STEP_RECORDS and not turn.long:
+            return self._wait(began, time_slice)
+        if wanted.records >= LONG_STEP_RECORDS and not time_slice.long:
             return TOO_LONG
         landed = self._lander.land(wanted, self._context.clock.now())
         if landed is None:
             # Another process landed this batch: go on after it.
-            return replace(turn.more, landed=True)
+            return replace(time_slice.more, landed=True)
         put_at = self._context.clock.monotonic()
         counts = landed.footer.counts
         self._room.landed(landed.object_bytes)
         read = StreamBatch(counts.records, counts.bytes, landed.footer.end, landed.behind)
         self._backlog.done(read, began, put_at)
         self._tell(landed, put_at - began)
-        ended = turn.more if turn.at_once or landed.behind else self._wait(began, turn)
-        return replace(ended, landed=True)
+        result = (
+            time_slice.more
+            if time_slice.at_once or landed.behind
+            else self._wait(began, time_slice)
+        )
+        return replace(result, landed=True)
 
-    def _wait(self, began: float, turn: TimeSlice) -> StepResult:
+    def _wait(self, began: float, time_slice: TimeSlice) -> StepResult:
         """Nothing is left for now: the next batch is due an interval after this one began."""
         self._expiry.look(began)
-        if turn.at_once:
+        if time_slice.at_once:
             return IDLE
         interval = self._task.interval.total_seconds()
         self._due = began + interval
-        return StepResult(look_again=max(0.0, self._due - self._context.clock.monotonic()))
+        return StepResult(wait_seconds=max(0.0, self._due - self._context.clock.monotonic()))
 
     def _tell(self, landed: Landed, seconds: float) -> None:
         footer = landed.footer
