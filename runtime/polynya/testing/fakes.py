@@ -13,6 +13,7 @@ from itertools import takewhile
 from typing import BinaryIO
 from zlib import crc32
 
+from polynya.model.error_catalogue.cluster import WORKLOAD_STREAM_MISSING
 from polynya.model.error_catalogue.stream_sources import SHARD_ITERATOR_EXPIRED, SHARD_THROTTLED
 from polynya.model.errors import BusyError, DependencyError, ExpiredError, PolynyaError
 from polynya.store.clock import Clock
@@ -105,9 +106,7 @@ class MemoryRecordStream:
 
 def no_stream() -> DependencyError:
     """The error of a stream that was deleted or never there."""
-    return DependencyError(
-        "POLYNYA-AGT-042", "there is no such workload stream in this region", where="a test"
-    )
+    return WORKLOAD_STREAM_MISSING(where="a test")
 
 
 class MemoryObjectStore:
@@ -351,10 +350,10 @@ class MemoryShards:
 
 
 def expired() -> ExpiredError:
-    """What a read of an old place raises."""
+    """The error of a read at an old position."""
     return SHARD_ITERATOR_EXPIRED()
 
 
 def busy() -> BusyError:
-    """What a read of a shard raises that is read too often."""
+    """The error of a read of a shard that is read too often."""
     return SHARD_THROTTLED()

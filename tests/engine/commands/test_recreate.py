@@ -33,7 +33,7 @@ def test_all_goes_and_what_has_landed_is_read_with_todays_settings(lab: Lab) -> 
 
     said = again(users, users.view)
 
-    assert said == f"{users.view}: emptied, what has landed is read again"
+    assert said == f"{users.view}: emptied, what has landed is reread"
     after = users.table().state
     assert after.epoch == before.epoch + 1
     assert (after.copy.position.files, after.apply.applies) == ({}, 0)

@@ -295,7 +295,7 @@ def test_a_source_that_deletes_what_was_read_is_not_reloaded_with_deleting(
         facts.reload()
 
     assert refused.value.code == "POLYNYA-STR-066"
-    assert "files are deleted once they were read" in refused.value.message
+    assert "files are deleted after they were read" in refused.value.message
     assert facts.look.current("id", "name") == [(1, "a")]
 
 

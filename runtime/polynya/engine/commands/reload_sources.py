@@ -8,7 +8,6 @@ longer has all of them. The load of a direct stream begins where the table began
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
@@ -20,6 +19,13 @@ from polynya.lake.table.ownership import refuse_direct, refuse_landed
 from polynya.model.config.dataset import KEEPING, ReloadMode, ResolvedDataset
 from polynya.model.config.stream_landing import DirectTask, reading
 from polynya.model.config.task import StorageTask
+from polynya.model.error_catalogue.streams import (
+    RELOAD_COUNT_DIFFERS,
+    RELOAD_FILES_NOT_LANDED,
+    RELOAD_FROM_SOURCE_IMPOSSIBLE,
+    RELOAD_ORDER_UNKNOWN,
+    RELOAD_SOURCE_INCOMPLETE,
+)
 from polynya.model.errors import OperationError
 from polynya.model.names import shown
 from polynya.model.positions import DirectPosition, LandedUntil
@@ -28,8 +34,6 @@ from polynya.streams.landing import LandedLog
 from polynya.streams.registry import source_of
 from polynya.streams.source import InOrder, Position, Source
 from polynya.transform.landed_only import landed_only
-
-NOTHING_MOVED: Final = "what was loaded is kept beside Current, which is as before"
 
 
 class DirectLoad:
@@ -52,20 +56,14 @@ class DirectLoad:
         """Raise OperationError when the source cannot give all that the table has read."""
         refuse_landed(self._working.table)
         if files is not None:
-            raise OperationError(
-                "POLYNYA-STR-067",
-                "a stream that never landed has no files",
-                where=f"task {self._task.name}",
-                state="nothing was changed",
-                fix="leave `--files` out: the stream is read from where the table began",
-            )
+            raise RELOAD_FILES_NOT_LANDED(where=f"task {self._task.name}")
         source = self._task.reads.source.files
         if source is not None and source.delete_after_load and self._mode != KEEPING:
-            raise source_lost_records(self._working, "files are deleted once they were read")
+            raise _source_incomplete(self._working, "files are deleted after they were read")
         self._wanted()
 
     def gather(self) -> None:
-        """Gather until nothing is left of what there was, or until asked to stop.
+        """Gather until the end of the source, or until asked to stop.
 
         Raises as `refuse`, SuspendedError or TaskStoppedError when a policy says that a batch may
         not be taken, and OperationError when the newest row of a record is undecidable.
@@ -99,42 +97,28 @@ class DirectLoad:
 
 
 def refuse_lost(working: WorkingDataset, wanted: Wanted, mode: ReloadMode) -> None:
-    """Raise OperationError for what the source has no more, where that would be deleted."""
+    """Raise OperationError for records that the source has lost, if the mode would delete them."""
     if wanted.next.lost and mode != KEEPING:
-        first = wanted.next.lost[0]
-        raise source_lost_records(
-            working, f"{first.at} from {first.begin or 'its begin'} on ({first.why})"
-        )
+        lost = wanted.next.lost[0]
+        missing = f"{lost.at} from {lost.begin or 'its beginning'} on ({lost.why})"
+        raise _source_incomplete(working, missing)
 
 
 def refuse_disorder(working: WorkingDataset, in_order: InOrder) -> None:
     """Raise OperationError for rows of one record whose newest one is undecidable."""
-    for one, other in pairs_of_places(working.table):
-        if not in_order(one, other):
-            raise OperationError(
-                "POLYNYA-STR-073",
-                f"records of {working.name} have messages in {one} and in {other}: "
-                "nobody can tell which of these came first",
-                where=f"task {working.table.dataset.task}",
-                state=NOTHING_MOVED,
-                fix="give the load up with `--abandon`. Name a column with the order as "
-                "`sequence_by`, or reload from landed batches where there are some",
+    for first, second in pairs_of_places(working.table):
+        if not in_order(first, second):
+            raise RELOAD_ORDER_UNKNOWN(
+                where=_task_of(working), dataset=working.name, first=first, second=second
             )
 
 
-def source_lost_records(working: WorkingDataset, what: str) -> OperationError:
-    """The error of a reload whose source has deleted something."""
-    return OperationError(
-        "POLYNYA-STR-066",
-        f"the source has no longer all that {working.name} has read: {what}",
-        where=f"task {working.table.dataset.task}",
-        state="nothing was moved; Current is as before",
-        fix="`--mode compare_and_apply_without_deleted_rows` takes what is there and keeps "
-        "the other records",
-    )
+def _source_incomplete(working: WorkingDataset, missing: str) -> OperationError:
+    return RELOAD_SOURCE_INCOMPLETE(where=_task_of(working), dataset=working.name, missing=missing)
 
 
-_FROM_LANDED: Final = "Reload from what has landed; `folder_retention` says how long that is kept"
+def _task_of(working: WorkingDataset) -> str:
+    return f"task {working.table.dataset.task}"
 
 
 class LandedLoad:
@@ -159,12 +143,13 @@ class LandedLoad:
             raise _impossible(
                 dataset,
                 f"no landing of this project lands it as a stream into {shown(folder)}",
-                "leave `--from` out, or ask in the project that lands it. If a file of this one is "
-                "wrong (`polynya validate`), correct it: nobody knows all landings then",
+                "leave out `--from`, or reload in the project that lands it. If `polynya validate` "
+                "finds an error in a file of this project, fix it: until then not all landings are "
+                "known",
             )
-        told = landed_only(dataset)
-        if told is not None:
-            raise _impossible(dataset, f"{told}, which the source does not know", _FROM_LANDED)
+        value = landed_only(dataset)
+        if value is not None:
+            raise _impossible(dataset, f"{value}, which the source does not know")
         self._context, self._working, self._mode = context, working, mode
         self._source = source or source_of(context.spark, landing, context.access, context.clock)
         self._task = reading(task, landing, folder.rpartition("/")[2])
@@ -177,15 +162,15 @@ class LandedLoad:
         self._reader = DirectReader(self._task, self._source, self._again.stream)
 
     def refuse(self, files: str | None) -> None:
-        """Raise OperationError when the source has no longer all that had landed."""
+        """Raise OperationError when the source no longer has everything that had landed."""
         if files is not None:
             raise _impossible(
-                self._working.table.dataset, "a source has no landed files", "leave `--files` out"
+                self._working.table.dataset, "a source has no landed files", "leave out `--files`"
             )
         self._wanted()
 
     def gather(self) -> None:
-        """Gather until everything is read that had landed, or until asked to stop.
+        """Gather until everything that had landed is read, or until asked to stop.
 
         Raises as `refuse`, and OperationError when it is not what had landed: another number of
         messages, or rows of one record whose newest one is undecidable.
@@ -218,15 +203,12 @@ class LandedLoad:
         count, landed = self._position().totals.get("records", 0), self.until.records
         if count == landed or (count < landed and self._mode == KEEPING):
             return
-        raise OperationError(
-            "POLYNYA-STR-072",
-            f"the source gave {count:,} messages of {self._working.name}, "
-            f"and {landed:,} had landed",
-            why="it is compacted, or has deleted some, or gives others than it did",
+        raise RELOAD_COUNT_DIFFERS(
             where=f"task {self._task.name}",
-            state=NOTHING_MOVED,
-            fix="`--abandon` it. `--mode compare_and_apply_without_deleted_rows` takes fewer "
-            "messages and keeps the other records",
+            why="the topic is compacted, or the source has deleted some messages or returns others",
+            dataset=self._working.name,
+            returned=count,
+            landed=landed,
         )
 
 
@@ -247,8 +229,7 @@ def _began(newest: StreamFooter, dataset: ResolvedDataset) -> Position:
     if newest.began is None:
         raise _impossible(
             dataset,
-            "an older version landed its first batch and did not write down where that begins",
-            _FROM_LANDED,
+            "an older version landed its first batch and did not record where that begins",
         )
     return newest.began
 
@@ -258,11 +239,7 @@ def _until(context: EngineContext, log: LandedLog, newest: StreamFooter) -> Land
     return LandedUntil(path, context.landing.size(path), newest.end, newest.totals.records)
 
 
-def _impossible(dataset: ResolvedDataset, what: str, fix: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-STR-070",
-        f"{dataset.relations.current} cannot be reloaded from its source: {what}",
-        where=f"task {dataset.task}",
-        state="nothing was changed",
-        fix=fix,
+def _impossible(dataset: ResolvedDataset, reason: str, fix: str | None = None) -> OperationError:
+    return RELOAD_FROM_SOURCE_IMPOSSIBLE(
+        where=f"task {dataset.task}", fix=fix, table=dataset.relations.current, reason=reason
     )

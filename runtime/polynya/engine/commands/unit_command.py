@@ -1,4 +1,4 @@
-"""An operator's request for one unit: reload it, abandon a reload, or start it again."""
+"""A command of an operator for one unit: reload it, abandon a reload, or empty and reread it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polynya.model.config.dataset import ReloadMode, ResolvedDataset
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.cluster import UNIT_REQUEST_REFUSED
 from polynya.model.formats import rules_of
 from polynya.model.project import Task
 
@@ -26,9 +26,9 @@ UnitCommandType: TypeAlias = Literal["reload", "reload-from-source", "abandon", 
 
 @dataclass(frozen=True, slots=True)
 class UnitCommand:
-    """What is asked. `dataset` names one of a unit that finds several, None: all of them.
+    """What to do. `dataset` is one dataset of a unit that discovers several; None: all of them.
 
-    The others are those of a reload, see `reload`.
+    The other fields are those of `ReloadRequest`.
     """
 
     kind: UnitCommandType
@@ -39,35 +39,35 @@ class UnitCommand:
     accept_incomplete: bool = False
 
 
-def carry_out(context: EngineContext, task: Task, unit: str, errand: UnitCommand) -> str | None:
-    """Carry out a request for a unit, named as in `runner.units`; returns in words what was done.
+def carry_out(context: EngineContext, task: Task, unit: str, command: UnitCommand) -> str | None:
+    """Execute a command for a unit, named as in `runner.units`; returns in words what was done.
 
     None when it was stopped before it was done. A repetition after that, or after a crash,
     completes it.
 
-    Raises what the commands raise, and OperationError when the unit has nothing of that kind.
+    Raises what the commands raise, and OperationError when it does not apply to the unit.
     """
     if not isinstance(task, StorageTask):
-        raise _impossible(unit, "a landing has no table")
-    datasets = _datasets(context, task, unit, errand)
+        raise UNIT_REQUEST_REFUSED(where=unit, why="a landing has no table")
+    datasets = _datasets(context, task, unit, command)
     if not datasets:
-        lacks = f"no dataset `{errand.dataset}`" if errand.dataset else "no dataset yet"
-        raise _impossible(unit, f"it has {lacks}")
-    if errand.kind == "recreate":
-        recreate(context, task, datasets, whole_task=errand.dataset is None)
-        again = "its stream" if isinstance(task, DirectTask) else "what has landed"
-        return f"{_named(datasets)}: emptied, {again} is read again"
-    if errand.kind == "abandon":
-        return f"given up: {', '.join(abandon_begun(context, datasets))}"
-    _refuse_place(context, task, datasets, errand.as_of)
-    return _reloaded(context, task, datasets, errand)
+        lacks = f"no dataset `{command.dataset}`" if command.dataset else "no dataset yet"
+        raise UNIT_REQUEST_REFUSED(where=unit, why=f"it has {lacks}")
+    if command.kind == "recreate":
+        recreate(context, task, datasets, whole_task=command.dataset is None)
+        source = "its stream" if isinstance(task, DirectTask) else "what has landed"
+        return f"{_names_of(datasets)}: emptied, {source} is reread"
+    if command.kind == "abandon":
+        return f"abandoned: {', '.join(abandon_begun(context, datasets))}"
+    _refuse_position(context, task, datasets, command.as_of)
+    return _reloaded(context, task, datasets, command)
 
 
 def _reloaded(
     context: EngineContext,
     task: StorageTask,
     datasets: Sequence[ResolvedDataset],
-    errand: UnitCommand,
+    command: UnitCommand,
 ) -> str | None:
     done = []
     for dataset in datasets:
@@ -76,11 +76,11 @@ def _reloaded(
             ReloadRequest(
                 task,
                 dataset,
-                mode=errand.mode,
-                files=errand.files,
-                as_of=errand.as_of,
-                accept_incomplete=errand.accept_incomplete,
-                from_source=errand.kind == "reload-from-source",
+                mode=command.mode,
+                files=command.files,
+                as_of=command.as_of,
+                accept_incomplete=command.accept_incomplete,
+                from_source=command.kind == "reload-from-source",
             ),
         )
         if result is None:
@@ -98,7 +98,7 @@ def _figures(result: ReloadResult) -> str:
 
 
 def _datasets(
-    context: EngineContext, task: StorageTask, unit: str, errand: UnitCommand
+    context: EngineContext, task: StorageTask, unit: str, command: UnitCommand
 ) -> list[ResolvedDataset]:
     if rules_of(task.landing.format).finds_tables:
         ledger = WorkingDataset.open(context, ledger_dataset(task)).table
@@ -107,34 +107,27 @@ def _datasets(
     else:
         found = [resolved(task, one) for one in task.datasets]
         found = [one for one in found if one.relations.current == unit]
-    return [one for one in found if errand.dataset in (None, one.name)]
+    return [one for one in found if command.dataset in (None, one.name)]
 
 
-def _refuse_place(
+def _refuse_position(
     context: EngineContext,
     task: StorageTask,
     datasets: Sequence[ResolvedDataset],
     as_of: datetime | None,
 ) -> None:
-    """Refuse a load whose place in the order nobody knows, and a place where there is none."""
+    """Refuse a load whose position in the order is unknown, and `--as-of` where there is none."""
     landing, now = format_of(task), context.clock.now()
     placed = [one for one in datasets if landing.place_of_load(now, one) is not None]
     if as_of is None and placed:
-        raise _impossible(placed[0].relations.current, "its format needs `--as-of`")
+        raise UNIT_REQUEST_REFUSED(
+            where=placed[0].relations.current, why="its format needs `--as-of`"
+        )
     if as_of is not None and len(placed) < len(datasets):
-        raise _impossible(_named(datasets), "`--as-of` needs changes that are ordered by time")
+        raise UNIT_REQUEST_REFUSED(
+            where=_names_of(datasets), why="`--as-of` needs changes that are ordered by time"
+        )
 
 
-def _named(datasets: Sequence[ResolvedDataset]) -> str:
+def _names_of(datasets: Sequence[ResolvedDataset]) -> str:
     return ", ".join(one.relations.current for one in datasets)
-
-
-def _impossible(where: str, why: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-AGT-024",
-        "what was asked of a unit of work cannot be done",
-        where=where,
-        why=why,
-        state="nothing was changed; the unit works on",
-        fix="ask for something else; `polynya cluster tasks` shows what was asked",
-    )
