@@ -80,64 +80,6 @@ class WorkingDataset:
         table = DatasetTable.existing(context.spark, dataset, context.owner, granted=context.epoch)
         return cls(context, table)
 
-    @property
-    def name(self) -> str:
-        """`schema.view`, as events and messages call it."""
-        return self.table.dataset.relations.current
-
-    @property
-    def reading(self) -> ResolvedDataset:
-        """The dataset as its next batch is read."""
-        return self.table.reading
-
-    @property
-    def columns(self) -> dict[str, DataType]:
-        """Every source column seen so far, with its type."""
-        return self.table.known_schema()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that the table was made with."""
-        return self.table.known_keys()
-
-    @property
-    def known(self) -> KnownTable:
-        """The facts that reading its files needs."""
-        mapping = self.reading.mapping
-        return KnownTable(
-            dataset=of_source(self.reading),
-            schema=self._before.source if mapping.is_set else self.columns,
-            keys=mapping.of_source(self.keys),
-            done={path: progress.records for path, progress in self.progress.items()},
-            called=self.table.state.copy.membership.called,
-            key_names=[tuple(names) for names in self.table.state.copy.columns.key_names],
-            eras=self.table.state.copy.position.eras,
-        )
-
-    @property
-    def _before(self) -> Before:
-        return Before.of(self.reading, self.table.state.copy.columns)
-
-    @property
-    def progress(self) -> dict[str, FileProgress]:
-        """How far each landed file was read."""
-        return self.table.state.copy.position.files
-
-    @property
-    def is_suspended(self) -> bool:
-        """Whether it waits for a decision."""
-        return self.table.state.copy.decisions.suspended is not None
-
-    @property
-    def reloading(self) -> Reloading | None:
-        """The reload that is under way."""
-        return self.table.state.copy.reloading
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the files of its task were read without it."""
-        return self.table.state.copy.position.behind
-
     def bring_up(
         self, policy: ApplyPolicy, time_slice: TimeSlice, copy_next: Callable[[], StepResult]
     ) -> StepResult:
@@ -160,36 +102,6 @@ class WorkingDataset:
         except BeingAppliedError:
             # What was read is read again then, and not before.
             return AGAIN_SOON
-
-    def apply_after(
-        self, result: StepResult, policy: ApplyPolicy, time_slice: TimeSlice
-    ) -> StepResult:
-        """Apply if it is worth it when all is copied; `ended` is how copying ended."""
-        if result.more:
-            return result
-        applied = IDLE if self.context.stop.is_set() else self.apply_if_worth_it(policy, time_slice)
-        if applied is TOO_LONG:
-            return TOO_LONG
-        return replace(result, wait_seconds=applied.wait_seconds or result.wait_seconds)
-
-    def report_discovery(self, discovery: Discovery) -> None:
-        """Report what waits, and which files changed after they were copied.
-
-        The new content of these is not read.
-        """
-        now = self.context.clock.monotonic()
-        self.context.backlog.listed(self.name, discovery.files, now)
-        for file in discovery.changed:
-            # A lasting state is reported once.
-            if self.context.is_news(f"{self.name} copied {file.path}", f"{file.size} {file.stamp}"):
-                self.tell(
-                    events.FileChanged(
-                        subject=self.name,
-                        file=file.path,
-                        size_bytes=file.size,
-                        copied_bytes=file.was,
-                    )
-                )
 
     @span("copy", dataset=attrgetter("name"))
     def copy(
@@ -294,10 +206,38 @@ class WorkingDataset:
             )
         )
 
+    @contextmanager
+    def views_following(self) -> Iterator[None]:
+        """Bring the views up to date after a step that changed columns, also if it is refused then.
+
+        A view whose columns have other types than the table has cannot be read.
+        """
+        before = self.table.table.columns()
+        refused: Exception | None = None
+        try:
+            yield
+        except (BadRecordError, SuspendedError, TaskStoppedError) as error:
+            refused = error
+        if self.table.table.columns() != before:
+            self.publish()
+        if refused is not None:
+            raise refused
+
     def suspend_new(self, source: str) -> None:
         """Suspend the dataset of a new source table until a decision."""
         change = SchemaChange("new_dataset", source, "suspend")
         suspend(self.table, suspension(change, source, self.context.clock.now()))
+
+    def apply_after(
+        self, result: StepResult, policy: ApplyPolicy, time_slice: TimeSlice
+    ) -> StepResult:
+        """Apply if it is worth it when all is copied; `ended` is how copying ended."""
+        if result.more:
+            return result
+        applied = IDLE if self.context.stop.is_set() else self.apply_if_worth_it(policy, time_slice)
+        if applied is TOO_LONG:
+            return TOO_LONG
+        return replace(result, wait_seconds=applied.wait_seconds or result.wait_seconds)
 
     def apply_if_worth_it(self, policy: ApplyPolicy, time_slice: TimeSlice) -> StepResult:
         """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
@@ -354,26 +294,82 @@ class WorkingDataset:
         if names:
             self.tell(events.ViewsPublished(subject=self.name, views=tuple(names)))
 
-    @contextmanager
-    def views_following(self) -> Iterator[None]:
-        """Bring the views up to date after a step that changed columns, also if it is refused then.
+    @property
+    def name(self) -> str:
+        """`schema.view`, as events and messages call it."""
+        return self.table.dataset.relations.current
 
-        A view whose columns have other types than the table has cannot be read.
+    @property
+    def reading(self) -> ResolvedDataset:
+        """The dataset as its next batch is read."""
+        return self.table.reading
+
+    @property
+    def columns(self) -> dict[str, DataType]:
+        """Every source column seen so far, with its type."""
+        return self.table.known_schema()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that the table was made with."""
+        return self.table.known_keys()
+
+    @property
+    def known(self) -> KnownTable:
+        """The facts that reading its files needs."""
+        mapping = self.reading.mapping
+        return KnownTable(
+            dataset=of_source(self.reading),
+            schema=self._before.source if mapping.is_set else self.columns,
+            keys=mapping.of_source(self.keys),
+            done={path: progress.records for path, progress in self.progress.items()},
+            called=self.table.state.copy.membership.called,
+            key_names=[tuple(names) for names in self.table.state.copy.columns.key_names],
+            eras=self.table.state.copy.position.eras,
+        )
+
+    @property
+    def _before(self) -> Before:
+        return Before.of(self.reading, self.table.state.copy.columns)
+
+    @property
+    def progress(self) -> dict[str, FileProgress]:
+        """How far each landed file was read."""
+        return self.table.state.copy.position.files
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it waits for a decision."""
+        return self.table.state.copy.decisions.suspended is not None
+
+    @property
+    def reloading(self) -> Reloading | None:
+        """The reload that is under way."""
+        return self.table.state.copy.reloading
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the files of its task were read without it."""
+        return self.table.state.copy.position.behind
+
+    def report_discovery(self, discovery: Discovery) -> None:
+        """Report what waits, and which files changed after they were copied.
+
+        The new content of these is not read.
         """
-        before = self.table.table.columns()
-        refused: Exception | None = None
-        try:
-            yield
-        except (BadRecordError, SuspendedError, TaskStoppedError) as error:
-            refused = error
-        if self.table.table.columns() != before:
-            self.publish()
-        if refused is not None:
-            raise refused
-
-    def tell(self, event: Event) -> None:
-        """Emit an event of this dataset."""
-        self.context.sink(event)
+        now = self.context.clock.monotonic()
+        self.context.backlog.listed(self.name, discovery.files, now)
+        for file in discovery.changed:
+            # A lasting state is reported once.
+            if self.context.is_news(f"{self.name} copied {file.path}", f"{file.size} {file.stamp}"):
+                self.tell(
+                    events.FileChanged(
+                        subject=self.name,
+                        file=file.path,
+                        size_bytes=file.size,
+                        copied_bytes=file.was,
+                    )
+                )
 
     def copying(self, found: Discovery) -> AbstractContextManager[None]:
         """Report during the block that files are read and copied, and how much is left."""
@@ -387,6 +383,10 @@ class WorkingDataset:
             left_seconds=self.context.backlog.seconds_left(self.name),
         )
         return under_way(self.context.sink, progress)
+
+    def tell(self, event: Event) -> None:
+        """Emit an event of this dataset."""
+        self.context.sink(event)
 
     def tell_copied(self, result: CopyResult, files: int, seconds: float) -> None:
         """Report the commit of a batch of files, with its counts."""

@@ -1,4 +1,4 @@
-"""Schema changes of a batch, and columns that settings name but no record has."""
+"""Columns of a batch: first those that settings name but no record has, then schema changes."""
 
 from __future__ import annotations
 
@@ -29,46 +29,64 @@ from polynya.observe.engine import ColumnUnknown, SchemaChanged
 from polynya.transform.mapping import columns_read
 from polynya.transform.named_columns import UnknownColumn, unknown_columns
 
-#: What `polynya dataset resume --accept ignore` lets the next batch lack.
+#: Kind of a suspension for such a column, which `polynya dataset resume --accept ignore` accepts.
 UNKNOWN_COLUMN_KIND: Final = "unknown_column"
-#: Columns of the records that a message lists.
+#: Columns of the records that a message lists at most.
 _MOST_COLUMNS_LISTED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class BatchColumns:
-    """The columns that a batch really has.
+    """The columns that the records of a batch have.
 
-    `of_load`: they are those of a full load, and events may have more. `whole`: columns that are
-    missing here are not in the source, at least not now.
+    Attributes:
+        names: the columns.
+        files: the files of the batch.
+        of_load: they are those of a full load, and events may have more.
+        complete: columns that are missing here are not in the source, at least not now.
     """
 
-    met: Collection[str]
+    names: Collection[str]
     files: Collection[str]
     of_load: bool = False
-    whole: bool = True
+    complete: bool = True
 
 
 def batch_columns(batch: DatasetBatch, dataset: ResolvedDataset) -> BatchColumns:
-    """What a batch shows of its columns."""
-    met = batch.met
-    if met is None:
-        met = frozenset(set(batch.schema) - set(dataset.events.columns))
+    """The columns of a batch."""
+    names = batch.met
+    if names is None:
+        names = frozenset(set(batch.schema) - set(dataset.events.columns))
     of_load = batch.of_load and dataset.landing.extracts is None
     captured = rules_of(dataset.landing.format).finds_tables
-    # Without a schema a capture shows all columns only where it says a whole row.
-    whole = not captured or batch.declared is not None or _has(batch, "I", "L")
-    return BatchColumns(met, list(batch.files), of_load=of_load, whole=whole)
+    # Without a schema a capture shows all columns only where a record has a whole row.
+    complete = not captured or batch.declared is not None or _has(batch, "I", "L")
+    return BatchColumns(names, list(batch.files), of_load=of_load, complete=complete)
 
 
 def _has(batch: DatasetBatch, *operations: str) -> bool:
-    """Whether the source gives some row one of these operations."""
-    said = pc.is_in(batch.rows.column("__op"), value_set=pa.array(operations, pa.string()))
-    return bool(pc.any(said, min_count=0).as_py())
+    """Whether any row has one of these operations of the source."""
+    matches = pc.is_in(batch.rows.column("__op"), value_set=pa.array(operations, pa.string()))
+    return bool(pc.any(matches, min_count=0).as_py())
+
+
+def refuse_unknown_columns(context: EngineContext, table: DatasetTable, seen: BatchColumns) -> None:
+    """Raise when the settings name a column that neither the table nor a batch has.
+
+    Raises ConfigError, or SuspendedError where other tables share the files.
+    """
+    dataset = table.dataset
+    stopping, others = find_unknown_columns(dataset, table.state.copy, seen)
+    if stopping and context.hooks.on_unknown_columns is not None:
+        context.hooks.on_unknown_columns(stopping)
+    elif stopping:
+        raise _unknown_columns_error(context, table, seen, stopping)
+    for column in others:
+        _report_unknown(context, dataset.relations.current, column)
 
 
 def find_unknown_columns(
-    dataset: ResolvedDataset, copy: CopyState, sighting: BatchColumns
+    dataset: ResolvedDataset, copy: CopyState, seen: BatchColumns
 ) -> tuple[list[UnknownColumn], list[UnknownColumn]]:
     """Columns that the settings name and neither the table nor a batch has.
 
@@ -77,78 +95,66 @@ def find_unknown_columns(
     """
     columns = copy.columns
     has_rows = bool(copy.books.totals.get("rows_out"))
-    if not sighting.met or (columns.named is None and has_rows):
+    if not seen.names or (columns.named is None and has_rows):
         return [], []
     known = {*columns.schema, *columns.of_source}
-    met = {*sighting.met, *(known - set(dataset.events.columns))}
-    unknown = unknown_columns(dataset, met, accepted=columns.named or (), of_load=sighting.of_load)
-    stops = sighting.whole and UNKNOWN_COLUMN_KIND not in copy.decisions.accepted
-    stopping = [one for one in unknown if one.stops and stops]
-    return stopping, [one for one in unknown if one not in stopping]
+    present = {*seen.names, *(known - set(dataset.events.columns))}
+    unknown = unknown_columns(dataset, present, accepted=columns.named or (), of_load=seen.of_load)
+    stops = seen.complete and UNKNOWN_COLUMN_KIND not in copy.decisions.accepted
+    stopping = [column for column in unknown if column.stops and stops]
+    return stopping, [column for column in unknown if column not in stopping]
 
 
-def refuse_unknown_columns(
-    context: EngineContext, table: DatasetTable, sighting: BatchColumns
-) -> None:
-    """Raise when the settings name a column that neither the table nor a batch has.
-
-    Raises ConfigError, or SuspendedError where other tables share the files.
-    """
-    dataset = table.dataset
-    stopping, others = find_unknown_columns(dataset, table.state.copy, sighting)
-    if stopping and context.hooks.on_unknown_columns is not None:
-        context.hooks.on_unknown_columns(stopping)
-    elif stopping:
-        raise _unknown_columns_error(context, table, sighting, stopping)
-    for one in others:
-        _report_unknown(context, dataset.relations.current, one)
-
-
-def _report_unknown(context: EngineContext, subject: str, one: UnknownColumn) -> None:
-    if context.is_news(f"{subject} lacks {one.setting}", one.column):
+def _report_unknown(context: EngineContext, subject: str, unknown: UnknownColumn) -> None:
+    if context.is_news(f"{subject} lacks {unknown.setting}", unknown.column):
         context.sink(
-            ColumnUnknown(subject=subject, setting=one.setting, column=one.column, meant=one.meant)
+            ColumnUnknown(
+                subject=subject,
+                setting=unknown.setting,
+                column=unknown.column,
+                meant=unknown.meant,
+            )
         )
 
 
 def _unknown_columns_error(
     context: EngineContext,
     table: DatasetTable,
-    sighting: BatchColumns,
+    seen: BatchColumns,
     unknown: list[UnknownColumn],
 ) -> PolynyaError:
     dataset = table.dataset
     if not rules_of(dataset.landing.format).shares_files:
-        return unknown_columns_refusal(dataset, sighting, unknown)
+        return unknown_columns_refusal(dataset, seen, unknown)
     reason = (
         f"{_names(unknown)}, which no record has; {_fixes(unknown)}; "
-        f"{_columns_in_words(sighting.met)}"
+        f"{_columns_in_words(seen.names)}"
     )
     now = context.clock.now().isoformat()
-    return suspend(table, Suspension(UNKNOWN_COLUMN_KIND, reason, _where(sighting), now))
+    return suspend(table, Suspension(UNKNOWN_COLUMN_KIND, reason, _where(seen), now))
 
 
 def unknown_columns_refusal(
-    dataset: ResolvedDataset, sighting: BatchColumns, unknown: Iterable[UnknownColumn]
+    dataset: ResolvedDataset, seen: BatchColumns, unknown: Iterable[UnknownColumn]
 ) -> ConfigError:
     """The error for settings that name columns that no record has had."""
     unknown = list(unknown)
     return ConfigError(
         "POLYNYA-CFG-030",
         f"{dataset.relations.current}: {_names(unknown)}, which no record has",
-        where=_where(sighting),
-        why=_columns_in_words(sighting.met),
+        where=_where(seen),
+        why=_columns_in_words(seen.names),
         state="nothing of this batch was copied; its files stay where they are",
         fix=_fixes(unknown),
     )
 
 
-def _where(sighting: BatchColumns) -> str:
-    return ", ".join(list(sighting.files)[:3])
+def _where(seen: BatchColumns) -> str:
+    return ", ".join(list(seen.files)[:3])
 
 
 def _names(unknown: Iterable[UnknownColumn]) -> str:
-    return " and ".join(f"`{one.setting}` names `{one.column}`" for one in unknown)
+    return " and ".join(f"`{column.setting}` names `{column.column}`" for column in unknown)
 
 
 def _fixes(unknown: Iterable[UnknownColumn]) -> str:
@@ -156,16 +162,41 @@ def _fixes(unknown: Iterable[UnknownColumn]) -> str:
 
 
 def _suggestions(unknown: Iterable[UnknownColumn]) -> str:
-    """Did you mean, where there is something similar."""
-    meant = list(dict.fromkeys(f"`{one.meant}`" for one in unknown if one.meant is not None))
+    """`did you mean …?` if there is a similar column."""
+    meant = list(
+        dict.fromkeys(f"`{column.meant}`" for column in unknown if column.meant is not None)
+    )
     return f"did you mean {' and '.join(meant)}? " if meant else ""
 
 
-def _columns_in_words(met: Collection[str]) -> str:
-    """The columns that there are."""
-    listed = sorted(met)[:_MOST_COLUMNS_LISTED]
-    more = f" and {len(met) - len(listed)} more" if len(met) > len(listed) else ""
+def _columns_in_words(names: Collection[str]) -> str:
+    listed = sorted(names)[:_MOST_COLUMNS_LISTED]
+    more = f" and {len(names) - len(listed)} more" if len(names) > len(listed) else ""
     return f"columns of the records: {', '.join(listed)}{more}"
+
+
+def apply_schema_changes(
+    context: EngineContext, table: DatasetTable, batch: DatasetBatch
+) -> tuple[DatasetBatch, bool]:
+    """Apply the schema changes of a batch to its dataset.
+
+    Returns the batch in that shape, and whether columns of the table were renamed or dropped.
+    Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied,
+    and BeingAppliedError when it has to wait for the end of an apply.
+    """
+    evolution = schema_changes_of(
+        batch, table.reading, table.state.copy.columns, table.known_schema()
+    )
+    if evolution.drops:
+        evolution = _without_drops_in_use(table, evolution)
+    if evolution.halt is not None:
+        raise _policy_error(table, batch, evolution.halt, context.clock.now())
+    if any(change.policy != "ignore" for change in evolution.changes):
+        table.refuse_beside_apply()
+    _report_evolution(context, table.dataset.relations.current, evolution)
+    if evolution.renames or evolution.drops:
+        change_columns(table, evolution.renames, evolution.drops)
+    return evolution.batch_after(batch), bool(evolution.renames or evolution.drops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +217,7 @@ class Evolution:
 
     @property
     def drops(self) -> list[str]:
-        """Columns that go."""
+        """Columns that are dropped."""
         return [change.column for change in self._applied("drop_column")]
 
     def batch_after(self, batch: DatasetBatch) -> DatasetBatch:
@@ -201,28 +232,6 @@ class Evolution:
         return [c for c in self.changes if c.kind == kind and c.policy == "apply"]
 
 
-def apply_schema_changes(
-    context: EngineContext, table: DatasetTable, batch: DatasetBatch
-) -> tuple[DatasetBatch, bool]:
-    """Apply the schema changes of a batch to its dataset.
-
-    Returns the batch in that shape, and whether columns of the table were renamed or dropped.
-    Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied,
-    and BeingAppliedError when it has to wait for the end of an apply.
-    """
-    found = schema_changes_of(batch, table.reading, table.state.copy.columns, table.known_schema())
-    if found.drops:
-        found = _without_drops_in_use(table, found)
-    if found.halt is not None:
-        raise _policy_error(table, batch, found.halt, context.clock.now())
-    if any(change.policy != "ignore" for change in found.changes):
-        table.refuse_beside_apply()
-    _report_evolution(context, table.dataset.relations.current, found)
-    if found.renames or found.drops:
-        change_columns(table, found.renames, found.drops)
-    return found.batch_after(batch), bool(found.renames or found.drops)
-
-
 def schema_changes_of(
     batch: DatasetBatch,
     reading: ResolvedDataset,
@@ -235,7 +244,7 @@ def schema_changes_of(
     columns so far.
     """
     policies = reading.policies.schema_evolution
-    found = list(batch.changes)
+    changes = list(batch.changes)
     excluded = reading.events.except_columns
     mapping, now = reading.mapping, batch.schema
     if batch.source is not None:
@@ -243,30 +252,30 @@ def schema_changes_of(
         known = {name: parse_type(text) for name, text in columns.of_source.items()}
         now = batch.source
     if batch.declared is not None and columns.declared:
-        found = schema_changes(
+        changes = schema_changes(
             [name for name in columns.declared if name not in excluded],
             [name for name in batch.declared if name not in excluded],
             known=known,
             now=now,
             keys=mapping.of_source(columns.keys),
             policies=policies,
-            changes=found,
+            changes=changes,
         )
-        found = _without_renamed_key(
-            [_policy_for_mapped(change, batch, mapping) for change in found]
+        changes = _without_renamed_key(
+            [_policy_for_mapped(change, batch, mapping) for change in changes]
         )
     if truncates(batch):
         view = reading.relations.view
-        found.append(SchemaChange("truncate", view, policies.policy("truncate")))
-    return Evolution(tuple(found))
+        changes.append(SchemaChange("truncate", view, policies.policy("truncate")))
+    return Evolution(tuple(changes))
 
 
-def _without_renamed_key(found: list[SchemaChange]) -> list[SchemaChange]:
-    """A column of the key that was renamed is a rename, and no other key."""
-    names = {c.old: c.new for c in found if c.kind == "rename_column" and c.policy != "ignore"}
+def _without_renamed_key(changes: list[SchemaChange]) -> list[SchemaChange]:
+    """The changes without a change of key that is only a renamed column."""
+    names = {c.old: c.new for c in changes if c.kind == "rename_column" and c.policy != "ignore"}
     return [
         change
-        for change in found
+        for change in changes
         if change.kind != "change_key"
         or [names.get(name, name) for name in key_columns(change.old)] != key_columns(change.new)
     ]
@@ -275,13 +284,14 @@ def _without_renamed_key(found: list[SchemaChange]) -> list[SchemaChange]:
 def _policy_for_mapped(
     change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping
 ) -> SchemaChange:
-    """A column that the table does not have as it is in the source cannot go, or be renamed, there.
+    """The change of a source with mapped columns, with the policy that can be applied.
 
-    An expression would see NULL from then on; an operator has to name the new column.
+    The table cannot drop or rename a column that it does not have as it is in the source. An
+    expression would see NULL from then on, so an operator has to name the new column.
     """
     if not mapping.is_set or change.policy != "apply":
         return change
-    read = {name for one in mapping.columns for name in columns_read(one.expression)}
+    read = {name for column in mapping.columns for name in columns_read(column.expression)}
     if mapping.where is not None:
         read |= columns_read(mapping.where)
     if change.kind == "drop_column" and (
@@ -294,31 +304,16 @@ def _policy_for_mapped(
     return change
 
 
-def types_that_need_a_rewrite(
-    before: Mapping[str, DataType], after: Mapping[str, DataType]
-) -> dict[str, DataType]:
-    """Columns with the types that they get although a table cannot give them in place."""
-    return {
-        name: kind
-        for name, kind in after.items()
-        if name in before
-        and (widen(before[name], kind) is None or not is_in_place(before[name], kind))
-    }
-
-
-def _without_drops_in_use(table: DatasetTable, found: Evolution) -> Evolution:
-    """A column that files are partitioned or sorted by stays: their partitions come from it."""
+def _without_drops_in_use(table: DatasetTable, evolution: Evolution) -> Evolution:
+    """The changes without drops of columns that files are partitioned or sorted by."""
     used = columns_in_use(table.table)
-    kept = (
-        replace(one, policy="ignore") if one.kind == "drop_column" and one.column in used else one
-        for one in found.changes
+    changes = (
+        replace(change, policy="ignore")
+        if change.kind == "drop_column" and change.column in used
+        else change
+        for change in evolution.changes
     )
-    return Evolution(tuple(kept))
-
-
-def suspension(change: SchemaChange, where: str, now: datetime) -> Suspension:
-    """The state of a dataset that waits for a decision because of a change."""
-    return Suspension(change.kind, str(change), where, now.isoformat())
+    return Evolution(tuple(changes))
 
 
 def _policy_error(
@@ -336,9 +331,14 @@ def _policy_error(
     )
 
 
-def _report_evolution(context: EngineContext, subject: str, found: Evolution) -> None:
-    """Report the changes; ignored ones only once, since they come with every batch."""
-    for change in found.changes:
+def suspension(change: SchemaChange, where: str, now: datetime) -> Suspension:
+    """The state of a dataset that waits for a decision because of a change."""
+    return Suspension(change.kind, str(change), where, now.isoformat())
+
+
+def _report_evolution(context: EngineContext, subject: str, evolution: Evolution) -> None:
+    """Report the changes; ignored ones once, since they come with every batch."""
+    for change in evolution.changes:
         news = context.is_news(f"{subject} {change}", change.policy)
         if change.kind == "truncate" or (change.policy == "ignore" and not news):
             continue
@@ -347,3 +347,15 @@ def _report_evolution(context: EngineContext, subject: str, found: Evolution) ->
                 subject=subject, change=change.kind, policy=change.policy, says=str(change)
             )
         )
+
+
+def types_that_need_a_rewrite(
+    before: Mapping[str, DataType], after: Mapping[str, DataType]
+) -> dict[str, DataType]:
+    """Columns with new types that a table cannot give them in place."""
+    return {
+        name: kind
+        for name, kind in after.items()
+        if name in before
+        and (widen(before[name], kind) is None or not is_in_place(before[name], kind))
+    }

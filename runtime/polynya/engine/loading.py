@@ -111,8 +111,8 @@ class LargeLoads:
                 return self._in_batches(table, plan)
             if not plan.splits:
                 return self._in_batches(table, "no record can be read")
-            sighting = BatchColumns(plan.met, list(plan.progress), of_load=True)
-            refuse_unknown_columns(table.context, table.table, sighting)
+            columns = BatchColumns(plan.met, list(plan.progress), of_load=True)
+            refuse_unknown_columns(table.context, table.table, columns)
             if table.progress:
                 table.retype(types_that_need_a_rewrite(table.columns, plan.schema))
             tell = _progress_reporter(table, found, plan)

@@ -74,7 +74,7 @@ class _Previewing:
         self._known: PreviewTable = look.known
         self._dataset = look.known.dataset
         self._limit = limit
-        self._sighting = batch_columns(landed, self._dataset)
+        self._columns_seen = batch_columns(landed, self._dataset)
         self._before = self._known.before.table
         self._evolution: Evolution = schema_changes_of(
             landed, self._dataset, self._known.copy.columns, self._before
@@ -92,7 +92,7 @@ class _Previewing:
         good = list(landed_rows(batch, called, bad))
         rows, ties = self._live(good)
         refused = [*_rejected(batch), *_refused(batch, bad)]
-        stopping, others = find_unknown_columns(self._dataset, self._known.copy, self._sighting)
+        stopping, others = find_unknown_columns(self._dataset, self._known.copy, self._columns_seen)
         order = self._dataset.events.sequence_by
         return replace(
             seen,
@@ -108,7 +108,7 @@ class _Previewing:
             excluded=tuple(name for name in batch.schema if name not in self._data),
             changes=self._evolution.changes,
             halted=seen.halted or self._halted(refused),
-            unknown=unknown_columns_refusal(self._dataset, self._sighting, stopping)
+            unknown=unknown_columns_refusal(self._dataset, self._columns_seen, stopping)
             if stopping
             else None,
             records=tuple(one.record(self._keys, order) for one in good[:limit]),
