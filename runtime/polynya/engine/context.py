@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from polynya.engine.backlog import Backlog, LandedReaders
 from polynya.engine.maintenance_choice import BudgetUsed
@@ -27,6 +28,8 @@ from polynya.lake.table.fence import new_owner, owner_in_words
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
+from polynya.model.error_catalogue.lake import TABLE_TAKEN_OVER
+from polynya.model.error_catalogue.machine import JVM_LOST
 from polynya.model.errors import ConflictError, DependencyError, PolynyaError, StaleStepError
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import Clock, SystemClock
@@ -37,6 +40,8 @@ from polynya.transform.named_columns import UnknownColumn
 QUIET_SECONDS = 60.0
 #: The same while a reload is under way: comparing a large table takes its time.
 RELOAD_QUIET_SECONDS = 900.0
+#: Not a FencedError: the process waits, and does not end.
+_TABLE_IN_USE: Final = TABLE_TAKEN_OVER.raising(ConflictError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +81,13 @@ class TakeoverBackoff:
         if state.copy.reloading is not None:
             quiet = RELOAD_QUIET_SECONDS
         if now - seen.at < quiet:
-            raise ConflictError(
-                "POLYNYA-LAKE-002",
-                f"{owner_in_words(state.ownership.owner)} works on {name}; this one goes on when "
-                f"nothing was committed there for {quiet:.0f} s",
+            raise _TABLE_IN_USE(
+                f"{owner_in_words(state.ownership.owner)} works on {name}; this process continues "
+                f"when nothing was committed there for {quiet:.0f} s",
                 where=name,
-                state="nothing is written by this process meanwhile; the other one goes on",
-                fix="nothing, if a command such as `reload` or `replay` does it; "
-                "end one of two processes that run the same task",
+                state="this process writes nothing meanwhile; the other one continues",
+                fix="nothing, if a command such as `reload` or `replay` works on it; otherwise end "
+                "one of the two processes that run this task",
             )
         del self._lost[name]
 
@@ -182,13 +186,6 @@ class EngineContext:
 
 
 def _driver_lost(failure: PolynyaError) -> DependencyError:
-    lost = DependencyError(
-        "POLYNYA-DEP-018",
-        "the JVM of Spark has ended",
-        why=f"the step met: {failure.__cause__ or failure}"[:300],
-        state="as after the last completed commit; every commit is atomic",
-        fix="run again; if the system ended it for lack of memory (its log says so), lower "
-        "POLYNYA_DRIVER_MEMORY or stop what else runs there",
-    )
+    lost = JVM_LOST(why=f"the step failed: {failure.__cause__ or failure}"[:300])
     lost.__cause__ = failure
     return lost

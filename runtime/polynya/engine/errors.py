@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import sys
 
-from polynya.model.errors import InternalError, PolynyaError
+from polynya.model.error_catalogue.machine import UNEXPECTED_FAILURE
+from polynya.model.errors import PolynyaError
 
 
 def as_polynya(error: BaseException) -> PolynyaError:
-    """The error as one of ours: itself, what AWS or the machine did, or else a bug."""
+    """The error as a PolynyaError: itself, an error of AWS or of the machine, or else a bug."""
     if isinstance(error, PolynyaError):
         return error
-    found = _of_outside(error) or InternalError(
-        "POLYNYA-BUG-001",
-        f"polynya itself failed: {type(error).__name__}: {str(error)[:500]}",
-        state="as after the last completed commit; every commit is atomic",
-        fix="run again with `--debug` and report the traceback",
+    converted = _external_error(error) or UNEXPECTED_FAILURE(
+        kind=type(error).__name__, text=str(error)[:500]
     )
-    found.__cause__ = error
-    return found
+    converted.__cause__ = error
+    return converted
 
 
-def _of_outside(error: BaseException) -> PolynyaError | None:
+def _external_error(error: BaseException) -> PolynyaError | None:
     # Start-up time: only a process that loaded PySpark or PyIceberg can have such an error.
     if "pyspark" not in sys.modules and "pyiceberg" not in sys.modules:
         return None

@@ -21,7 +21,8 @@ from polynya.lake.table.suspension import suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
 from polynya.model.config.mapping import ColumnMapping
-from polynya.model.errors import ConfigError, OperationError, PolynyaError, TaskStoppedError
+from polynya.model.error_catalogue.lake import TASK_STOPPED_BY_POLICY
+from polynya.model.errors import ConfigError, OperationError, PolynyaError
 from polynya.model.formats import rules_of
 from polynya.model.promotion import is_in_place, widen
 from polynya.model.types import DataType, parse_type
@@ -322,12 +323,11 @@ def _policy_error(
     where = ", ".join(list(batch.files)[:3])
     if change.policy == "suspend":
         return suspend(table, suspension(change, where, now), called=batch.called)
-    return TaskStoppedError(
-        "POLYNYA-LAKE-018",
-        f"{table.dataset.relations.current}: {change}, and its policy for that is `stop`",
+    return TASK_STOPPED_BY_POLICY(
         where=where,
-        state="nothing of this batch was copied; its files stay where they are",
-        fix=f"change the source back, or `schema_evolution.{change.kind}` of the dataset",
+        subject=table.dataset.relations.current,
+        reason=change,
+        policy=f"schema_evolution.{change.kind}",
     )
 
 

@@ -41,7 +41,8 @@ from polynya.lake.maintenance.health import (
 from polynya.lake.table.ownership import enter
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.maintenance import ActionName, Maintenance
-from polynya.model.errors import ConflictError, FencedError, OperationError
+from polynya.model.error_catalogue.operation import MAINTENANCE_DURING_RELOAD
+from polynya.model.errors import ConflictError, FencedError
 from polynya.observe.maintenance import MaintenanceDone, MaintenanceFailed, TableHealth
 from polynya.observe.trace import span
 
@@ -214,13 +215,7 @@ def _requested(action: ActionName, facts: TableFacts, table: WorkingDataset) -> 
 def _refuse_reload(table: WorkingDataset) -> None:
     if table.reloading is None:
         return
-    raise OperationError(
-        "POLYNYA-MNT-001",
-        f"a reload of {table.name} is under way",
-        where=table.table.table.name,
-        state="nothing was changed",
-        fix="end the reload with `polynya reload`, or give it up with `--abandon`",
-    )
+    raise MAINTENANCE_DURING_RELOAD(where=table.table.table.name, table=table.name)
 
 
 #: After it gave way once, in seconds; twice as long after each further time...

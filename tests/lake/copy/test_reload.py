@@ -267,7 +267,7 @@ def test_a_file_that_changes_while_it_is_loaded_is_an_error(lab: Lab) -> None:
 
     context.sink = rewrite
 
-    with pytest.raises(OperationError, match="changed or left while") as failed:
+    with pytest.raises(OperationError, match="changed or disappeared while") as failed:
         reload(context, ReloadRequest(users.task, users.dataset, mode=COMPARE))
 
     assert failed.value.code == "POLYNYA-LAKE-016"

@@ -16,6 +16,7 @@ from polynya.lake.table.dataset import DatasetTable, empty
 from polynya.lake.table.ownership import has_rows, refuse_second_task
 from polynya.model.config.dataset import ResolvedDataset, recorded
 from polynya.model.config.task import StorageTask
+from polynya.model.error_catalogue.lake import NO_EVENTS_KEPT, REBUILD_DURING_RELOAD
 from polynya.model.errors import OperationError
 from polynya.model.formats import rules_of
 
@@ -70,28 +71,23 @@ def _refuse(table: DatasetTable) -> None:
     if table.dataset.kept.changes_retention is None or table.state.apply.retaining is None:
         raise _nothing_kept(table)
     if table.state.copy.reloading is not None:
-        raise OperationError(
-            "POLYNYA-LAKE-031",
-            f"a reload of {table.table.name} is under way",
-            where=table.table.name,
-            state="nothing was changed",
-            fix="end the reload with `polynya reload`, or give it up with `--abandon`",
-        )
+        raise REBUILD_DURING_RELOAD(where=table.table.name, table=table.table.name)
 
 
 def _nothing_kept(table: DatasetTable) -> OperationError:
+    fix = None
     if table.dataset.kept.changes_retention is None:
-        why, fix = "keeps no events", "set `changes_retention`; events are kept from then on"
+        reason = "keeps no events"
     elif table.shape().append_only:
-        why, fix = "has no keys, so each of its events is a row", "there is nothing to do"
+        reason, fix = (
+            "has no keys, so each of its events is a row",
+            "nothing: there is nothing to do",
+        )
     else:
-        why, fix = "has kept no event yet", "run the task; events are kept once they are applied"
-    return OperationError(
-        "POLYNYA-LAKE-030",
-        f"{table.dataset.relations.current} {why}: there is nothing to derive it from",
-        where=table.table.name,
-        state="nothing was changed",
-        fix=fix,
+        reason = "has kept no event yet"
+        fix = "run the task; events are kept once they are applied"
+    return NO_EVENTS_KEPT(
+        where=table.table.name, fix=fix, relation=table.dataset.relations.current, reason=reason
     )
 
 

@@ -25,7 +25,7 @@ from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import KEEPING, Incomplete, ReloadMode, ResolvedDataset
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.lake import LOADED_FILE_CHANGED
 from polynya.model.formats import rules_of
 from polynya.model.headers import Partition
 from polynya.streams.source import Source
@@ -184,7 +184,7 @@ class _FilesLoad:
         """Gather all of it, or until asked to stop. Raises OperationError when a file changed."""
         changed = gather(self.working, self.load)
         if changed is not None:
-            raise _changed(self.working.name, changed)
+            raise LOADED_FILE_CHANGED(where=changed, path=changed, table=self.working.name)
 
 
 def abandon_begun(context: EngineContext, datasets: Sequence[ResolvedDataset]) -> list[str]:
@@ -197,13 +197,3 @@ def abandon_begun(context: EngineContext, datasets: Sequence[ResolvedDataset]) -
     for table in begun or tables[:1]:
         lake.abandon(table)
     return [table.dataset.relations.current for table in begun]
-
-
-def _changed(name: str, path: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-016",
-        f"{path} changed or left while {name} was being reloaded from it",
-        where=path,
-        state="what was loaded is kept beside Current, which is as before",
-        fix="`polynya reload --abandon` the load, then reload when the file is whole",
-    )

@@ -14,9 +14,8 @@ from polynya.formats.registry import format_of
 from polynya.formats.values.arrow import no_rows
 from polynya.lake.copy.copy import CopyResult
 from polynya.lake.table.suspension import Replayed, quarantined
-from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source, datasets_of_sources
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.operation import EXTRACT_RECORD_NOT_REPLAYABLE
 from polynya.model.formats import rules_of
 
 
@@ -35,7 +34,7 @@ def replay(
 ) -> ReplayResult:
     """Read the chosen records of one table again (all without a choice); a commit a table."""
     if entry.dataset.landing.extracts is not None:
-        raise _of_an_extract(entry.dataset)
+        raise EXTRACT_RECORD_NOT_REPLAYABLE(where=f"task {entry.task.name}", relation=entry.name)
     working = WorkingDataset.existing(context, entry.dataset)
     working.table.take_over()
     records, replayed = _chosen(working, identifiers)
@@ -64,17 +63,6 @@ def _chosen(
     assert table.state.snapshot is not None
     return quarantined(
         working.context.spark, table.table, table.state.snapshot, identifiers, files=files
-    )
-
-
-def _of_an_extract(dataset: ResolvedDataset) -> OperationError:
-    return OperationError(
-        "POLYNYA-QUA-002",
-        f"records of {dataset.relations.current} belong to full extracts, which are compared "
-        "whole: one of them alone cannot be read again",
-        where=f"task {dataset.task}",
-        state="nothing was changed",
-        fix="land a corrected extract under a later name; it holds the record",
     )
 
 

@@ -35,7 +35,8 @@ from polynya.model.config.evolution import Policy, SchemaEvolution
 from polynya.model.config.settings import Extracts
 from polynya.model.config.sources import datasets_of_sources, is_declared
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import ConfigErrors, TaskStoppedError
+from polynya.model.error_catalogue.lake import TASK_STOPPED_BY_POLICY
+from polynya.model.errors import ConfigErrors
 from polynya.model.headers import Partition
 from polynya.observe.engine import ExtractApplied, ExtractRestarted, ExtractWaiting, FileWaiting
 
@@ -72,13 +73,13 @@ def policy_for_new(task: StorageTask, known: Collection[str], sources: Iterable[
         source for source in set(sources) - set(known) if known and not is_declared(task, source)
     )
     if new and policy == "stop":
-        raise TaskStoppedError(
-            "POLYNYA-LAKE-018",
-            f"there is a new source table {new[0]}, and the policy for that is `stop`",
+        raise TASK_STOPPED_BY_POLICY(
             where=f"task {task.name}",
-            state="nothing of this batch was copied; its files stay where they are",
-            fix="declare the table, leave it out with `exclude`, or change "
+            fix="declare the table, exclude it with `exclude`, or change "
             "`defaults.schema_evolution.new_dataset`",
+            subject=task.name,
+            reason=f"there is a new source table {new[0]}",
+            policy="defaults.schema_evolution.new_dataset",
         )
     return NewSources(policy, frozenset(new))
 
