@@ -88,8 +88,8 @@ def published_views(project: LoadedProject) -> list[str] | None:
     """`schema.view` of every view that the catalog holds, in order; None where it holds none."""
     if project.target.on_glue:
         return None
-    found = entries_of(project.target, CATALOG)
-    return sorted(one.full_name for one in found if one.is_view)
+    entries = entries_of(project.target, CATALOG)
+    return sorted(entry.full_name for entry in entries if entry.is_view)
 
 
 def view_columns(project: LoadedProject, name: str) -> list[str]:
@@ -130,19 +130,19 @@ class _Views:
         """
         schema, _, view = self._as_called(name).partition(".")
         has_view = partial(_has_view, schema=schema, view=view)
-        known = next((one for one in self._known if has_view(one.dataset)), None)
-        if known is None:
-            known = self._load(name, has_view)
-            self._known.append(known)
-        self._check(known, view)
-        return replace(known, view=view)
+        view_found = next((live for live in self._known if has_view(live.dataset)), None)
+        if view_found is None:
+            view_found = self._load(name, has_view)
+            self._known.append(view_found)
+        self._check(view_found, view)
+        return replace(view_found, view=view)
 
     def _as_called(self, name: str) -> str:
         """A name in the case of the only view that it may mean: sources have names in capitals."""
-        views = [one.full_name for one in self._entries if one.is_view]
+        views = [entry.full_name for entry in self._entries if entry.is_view]
         if name in views:
             return name
-        alike = [one for one in views if one.casefold() == name.casefold()]
+        alike = [view for view in views if view.casefold() == name.casefold()]
         return alike[0] if len(alike) == 1 else name
 
     def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
@@ -151,7 +151,7 @@ class _Views:
                 return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
         raise NotEmbeddedError(f"{name} is no view of the project")
 
-    def _check(self, known: Live, view: str) -> None:
+    def _check(self, live: Live, view: str) -> None:
         """Raise where the catalog holds another definition of a view than we would make.
 
         Then settings have changed since, or a run was killed. On Glue, views are made for each
@@ -159,16 +159,16 @@ class _Views:
         """
         if self._project.target.on_glue:
             return
-        relations = known.dataset.relations
+        relations = live.dataset.relations
         name = f"{relations.schema}.{view}"
-        made = {one.full_name: one.metadata for one in self._entries if one.is_view}
+        made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
         place = made.get(name)
         table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
-        text = definitions(known.dataset, known.shape, table).get(view)
+        text = definitions(live.dataset, live.shape, table).get(view)
         if (
             place is None
             or text is None
-            or self._definition(place) != definition_of(known.shape, text)
+            or self._definition(place) != definition_of(live.shape, text)
         ):
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
@@ -179,10 +179,10 @@ class _Views:
             with reader.new_input(metadata).open() as file:
                 data = file.read()
             text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
-            found = json.loads(text).get("properties", {}).get(DEFINITION)
+            definition = json.loads(text).get("properties", {}).get(DEFINITION)
         except (OSError, EOFError, ValueError, AttributeError):
             return None
-        return str(found) if found is not None else None
+        return str(definition) if definition is not None else None
 
 
 def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
@@ -265,9 +265,9 @@ class Answers:
 
     def views(self) -> list[str]:
         """`schema.view` of every view that can be read, in order."""
-        known = published_views(self.project)
-        if known is not None:
-            return known
+        names = published_views(self.project)
+        if names is not None:
+            return names
         # Start-up time: pyspark.
         from polynya.lake.read.query import view_names
 

@@ -113,14 +113,14 @@ class _Stream:
     def behind_seconds(self, now: float) -> float:
         if not self.records:
             return 0.0
-        told = self.since if self.unread_since is None else self.unread_since
-        return max(now - told, 0.0)
+        since = self.since if self.unread_since is None else self.unread_since
+        return max(now - since, 0.0)
 
     def waiting(self, now: float) -> BacklogSize:
         if not self.records:
             return BacklogSize()
-        known = self.done_records > 0 and self.done_bytes > 0
-        record = self.done_bytes / self.done_records if known else _ASSUMED_RECORD_BYTES
+        is_known = self.done_records > 0 and self.done_bytes > 0
+        record = self.done_bytes / self.done_records if is_known else _ASSUMED_RECORD_BYTES
         measured = self.done_bytes > 0 and self.busy_seconds > 0
         rate = self.done_bytes / self.busy_seconds if measured else ASSUMED_BYTES_PER_SECOND
         size = self.records * record
@@ -184,8 +184,8 @@ class Backlog:
         """What was taken of each stream, and how old what is beyond it is by now."""
         with self._lock:
             return {
-                name: replace(one.taken, behind_seconds=one.behind_seconds(now))
-                for name, one in self._streams.items()
+                name: replace(stream.taken, behind_seconds=stream.behind_seconds(now))
+                for name, stream in self._streams.items()
             }
 
     def resume(self, now: float) -> None:
@@ -197,25 +197,29 @@ class Backlog:
     def seconds_left(self, subject: str) -> float | None:
         """Time that the rest of a dataset takes, None before its speed was measured."""
         with self._lock:
-            one = self._subjects.get(subject)
-            if one is None or one.done_bytes <= 0 or one.busy_seconds <= 0:
+            dataset = self._subjects.get(subject)
+            if dataset is None or dataset.done_bytes <= 0 or dataset.busy_seconds <= 0:
                 return None
-            return sum(size for size, _ in one.files.values()) / one.rate()
+            return sum(size for size, _ in dataset.files.values()) / dataset.rate()
 
     def waiting(self, now: float) -> BacklogSize:
         """What waits in all datasets and streams together."""
         with self._lock:
-            found = [(one.files.values(), one.rate()) for one in self._subjects.values()]
-            streams = [one.waiting(now) for one in self._streams.values()]
-        sizes = [sum(size for size, _ in files) for files, _ in found]
-        since = [moment for files, _ in found for _, moment in files]
+            datasets = [
+                (subject.files.values(), subject.rate()) for subject in self._subjects.values()
+            ]
+            streams = [stream.waiting(now) for stream in self._streams.values()]
+        sizes = [sum(size for size, _ in files) for files, _ in datasets]
+        since = [moment for files, _ in datasets for _, moment in files]
         ages = [max(now - min(since), 0.0)] if since else []
         return BacklogSize(
-            files=len(since) + sum(one.files for one in streams),
-            size_bytes=sum(sizes) + sum(one.size_bytes for one in streams),
-            seconds=sum(size / rate for size, (_, rate) in zip(sizes, found, strict=True))
-            + sum(one.seconds for one in streams),
-            oldest_seconds=max([*ages, *(one.oldest_seconds for one in streams)], default=0.0),
+            files=len(since) + sum(stream.files for stream in streams),
+            size_bytes=sum(sizes) + sum(stream.size_bytes for stream in streams),
+            seconds=sum(size / rate for size, (_, rate) in zip(sizes, datasets, strict=True))
+            + sum(stream.seconds for stream in streams),
+            oldest_seconds=max(
+                [*ages, *(stream.oldest_seconds for stream in streams)], default=0.0
+            ),
             elsewhere=self._away is not None,
             keeps_node=self._away is True,
         )
@@ -245,12 +249,12 @@ def first_unread_of(readers: Sequence[LandedReader] | None) -> int | None:
     """
     if readers is None:
         return 1
-    return min((one.next_unread for one in readers), default=None)
+    return min((reader.next_unread for reader in readers), default=None)
 
 
 def tables_without(readers: Sequence[LandedReader] | None, number: int) -> tuple[str, ...]:
     """The tables that have not copied a landed batch; none where nobody knows them."""
-    return tuple(one.name for one in readers or () if one.next_unread <= number)
+    return tuple(reader.name for reader in readers or () if reader.next_unread <= number)
 
 
 class LandedReaders:
@@ -263,9 +267,11 @@ class LandedReaders:
 
     def know(self, tasks: Sequence[Task] | None) -> None:
         """These are all tasks of the project now; None: nobody knows all of them."""
-        found = None if tasks is None else (one for one in tasks if isinstance(one, StorageTask))
-        self._tasks = None if found is None else tuple(found)
-        self._landings = tuple(one for one in tasks or () if isinstance(one, StreamingLanding))
+        storage = (
+            None if tasks is None else (task for task in tasks if isinstance(task, StorageTask))
+        )
+        self._tasks = None if storage is None else tuple(storage)
+        self._landings = tuple(task for task in tasks or () if isinstance(task, StreamingLanding))
 
     def landing_of(self, folder: str) -> StreamingLanding | None:
         """The landing that writes a folder; None: it is not in this project, or unknown.
@@ -273,7 +279,14 @@ class LandedReaders:
         One with `direct: true` lands nothing.
         """
         parent = folder.rpartition("/")[0]
-        return next((one for one in self._landings if one.place == parent and not one.direct), None)
+        return next(
+            (
+                landing
+                for landing in self._landings
+                if landing.place == parent and not landing.direct
+            ),
+            None,
+        )
 
     def of(self, folder: str) -> tuple[LandedReader, ...] | None:
         """The tables that read a folder; None where they are unknown now."""
@@ -281,7 +294,7 @@ class LandedReaders:
         if tasks is None or look is None:
             return None
         try:
-            return tuple(one for task in tasks for one in _readers(task, folder, look))
+            return tuple(reader for task in tasks for reader in _readers(task, folder, look))
         except Exception as error:  # noqa: BLE001 - whatever keeps it from knowing
             log.debug("who reads %s cannot be told: %s", folder, error)
             return None
@@ -304,7 +317,7 @@ def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedRe
     if rules_of(task.landing.format).finds_tables:
         yield from _of_shared(task, folder, look)
         return
-    for dataset in (resolved(task, one) for one in task.datasets):
+    for dataset in (resolved(task, dataset) for dataset in task.datasets):
         if _is_read(folder, dataset.landing.folder, dataset.landing.glob):
             yield _reader(dataset.relations.current, look(dataset), folder)
 
@@ -319,9 +332,9 @@ def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[Landed
         return
     ledger = look(ledger_dataset(task))
     yield _reader(f"the tables of {task.name}", ledger, folder)
-    known = Membership() if ledger is None else ledger.membership
-    yield from (LandedReader(source, 1) for source in known.refused)
-    for dataset in named_datasets(task, known.members).values():
+    membership = Membership() if ledger is None else ledger.membership
+    yield from (LandedReader(source, 1) for source in membership.refused)
+    for dataset in named_datasets(task, membership.members).values():
         state = look(dataset)
         if state is not None and state.position.behind:
             yield _reader(dataset.relations.current, state, folder)

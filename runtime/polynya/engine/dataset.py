@@ -124,12 +124,12 @@ class WorkingDataset:
         """
         try:
             return self._copy(batch, began, live_files, replayed)
-        except BadRecordError as found:
-            earlier = before(found.file) if before is not None else None
+        except BadRecordError as bad:
+            earlier = before(bad.file) if before is not None else None
             if earlier is not None:
                 self.copy(earlier, began=began, live_files=live_files, before=before)
             with self.table.changing:
-                raise held_at(self.table, found) from None
+                raise held_at(self.table, bad) from None
 
     def _copy(
         self,
@@ -162,8 +162,8 @@ class WorkingDataset:
         if shape.data:
             self.publish(shape)
         folder = "" if batch.landed is None else batch.landed.folder
-        for one in lost:
-            self.tell(StreamLost.of_landing(self.name, folder, one))
+        for loss in lost:
+            self.tell(StreamLost.of_landing(self.name, folder, loss))
         self.tell_copied(result, len(batch.files), clock.monotonic() - started)
         if result.applied is not None:
             self.tell_applied(result.applied)
@@ -315,7 +315,7 @@ class WorkingDataset:
         return self.table.known_keys()
 
     @property
-    def known(self) -> KnownTable:
+    def known_table(self) -> KnownTable:
         """The facts that reading its files needs."""
         mapping = self.reading.mapping
         return KnownTable(
@@ -371,15 +371,15 @@ class WorkingDataset:
                     )
                 )
 
-    def copying(self, found: Discovery) -> AbstractContextManager[None]:
+    def copying(self, discovery: Discovery) -> AbstractContextManager[None]:
         """Report during the block that files are read and copied, and how much is left."""
-        paths = ", ".join(part.path for part in found.files[:20])
-        log.debug("%s reads %d files: %s", self.name, len(found.files), paths)
+        paths = ", ".join(part.path for part in discovery.files[:20])
+        log.debug("%s reads %d files: %s", self.name, len(discovery.files), paths)
         progress = StepProgress(
             subject=self.name,
             step="copying",
-            files_left=len(found.files),
-            left_bytes=found.size_bytes,
+            files_left=len(discovery.files),
+            left_bytes=discovery.size_bytes,
             left_seconds=self.context.backlog.seconds_left(self.name),
         )
         return under_way(self.context.sink, progress)
@@ -439,17 +439,19 @@ class OpenTables:
         is one whose apply failed.
         """
         try:
-            for name, one in self._open.items():
-                if name in self._doubted and one.table.is_applied:
+            for name, table in self._open.items():
+                if name in self._doubted and table.table.is_applied:
                     # To open it again would take it from the apply that is at work.
-                    with one.table.changing:
-                        one.table.reload()
-                elif name in self._doubted or _must_be_reopened(one):
-                    self._open[name] = self._opened(one.table.dataset)
+                    with table.table.changing:
+                        table.table.reload()
+                elif name in self._doubted or _must_be_reopened(table):
+                    self._open[name] = self._opened(table.table.dataset)
             self._doubted = frozenset()
             yield
         except BaseException:
-            self._open = {name: one for name, one in self._open.items() if one.table.is_applied}
+            self._open = {
+                name: table for name, table in self._open.items() if table.table.is_applied
+            }
             self._doubted = frozenset(self._open)
             raise
 
@@ -471,8 +473,8 @@ class OpenTables:
     @property
     def by_source(self) -> dict[str, WorkingDataset]:
         """The open tables of datasets, by source table."""
-        found = ((one.table.dataset.landing.source, one) for one in self._open.values())
-        return {source: one for source, one in found if source is not None}
+        tables = ((table.table.dataset.landing.source, table) for table in self._open.values())
+        return {source: table for source, table in tables if source is not None}
 
     def meet(
         self,
@@ -491,21 +493,21 @@ class OpenTables:
 
         new = sorted(set(routes) - set(self.by_source))
         run_in_threads(opened, new)
-        found = self.by_source
-        return [found[source] for source in new if source in found]
+        tables = self.by_source
+        return [tables[source] for source in new if source in tables]
 
     def _met(self, dataset: ResolvedDataset, *, suspends: bool) -> None:
-        one = self.of(dataset)
-        source = one.table.dataset.landing.source
+        table = self.of(dataset)
+        source = table.table.dataset.landing.source
         if suspends and source is not None:
-            one.suspend_new(source)
+            table.suspend_new(source)
 
     def drop(self, source: str) -> None:
         """Forget one table; it is opened again when it is needed again."""
         self._open = {
-            name: one
-            for name, one in self._open.items()
-            if one.table.dataset.landing.source != source
+            name: table
+            for name, table in self._open.items()
+            if table.table.dataset.landing.source != source
         }
 
     def remember(
@@ -533,17 +535,17 @@ class OpenTables:
         The process before may have been killed between a commit and its views. If it was killed
         between a change of columns and the commit of the state, the next batch makes both.
         """
-        one = WorkingDataset.open(self._context, dataset)
+        working = WorkingDataset.open(self._context, dataset)
         if self._context.epoch is None:
             # With a grant a table is this owner's, or opening it has just failed.
             self._context.memory.takeover_backoff.wait_for_quiet(
-                one.table, self._context.clock.monotonic()
+                working.table, self._context.clock.monotonic()
             )
-        shape = one.table.shape()
-        if shape.data and set(shape.data) <= one.table.table.column_names():
-            one.publish(shape)
-        return one
+        shape = working.table.shape()
+        if shape.data and set(shape.data) <= working.table.table.column_names():
+            working.publish(shape)
+        return working
 
 
-def _must_be_reopened(one: WorkingDataset) -> bool:
-    return one.table.distrusted or (one.is_suspended and not one.table.is_applied)
+def _must_be_reopened(working: WorkingDataset) -> bool:
+    return working.table.distrusted or (working.is_suspended and not working.table.is_applied)

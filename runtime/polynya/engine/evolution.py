@@ -98,8 +98,8 @@ def find_unknown_columns(
     has_rows = bool(copy.books.totals.get("rows_out"))
     if not seen.names or (columns.named is None and has_rows):
         return [], []
-    known = {*columns.schema, *columns.of_source}
-    present = {*seen.names, *(known - set(dataset.events.columns))}
+    known_columns = {*columns.schema, *columns.of_source}
+    present = {*seen.names, *(known_columns - set(dataset.events.columns))}
     unknown = unknown_columns(dataset, present, accepted=columns.named or (), of_load=seen.of_load)
     stops = seen.complete and UNKNOWN_COLUMN_KIND not in copy.decisions.accepted
     stopping = [column for column in unknown if column.stops and stops]
@@ -237,7 +237,7 @@ def schema_changes_of(
     batch: DatasetBatch,
     reading: ResolvedDataset,
     columns: SourceColumns,
-    known: Mapping[str, DataType],
+    known_types: Mapping[str, DataType],
 ) -> Evolution:
     """Compare a batch with the columns that its dataset has seen so far.
 
@@ -250,13 +250,13 @@ def schema_changes_of(
     mapping, now = reading.mapping, batch.schema
     if batch.source is not None:
         # What a source declares are its own columns.
-        known = {name: parse_type(text) for name, text in columns.of_source.items()}
+        known_types = {name: parse_type(text) for name, text in columns.of_source.items()}
         now = batch.source
     if batch.declared is not None and columns.declared:
         changes = schema_changes(
             [name for name in columns.declared if name not in excluded],
             [name for name in batch.declared if name not in excluded],
-            known=known,
+            known=known_types,
             now=now,
             keys=mapping.of_source(columns.keys),
             policies=policies,

@@ -77,26 +77,26 @@ class TaskLanding:
         files = landed()
         if reloading is not None:
             files = self._without_load(table, files, reloading)
-        found = self.unread(table, files)
-        table.report_discovery(found)
-        if not found.files:
+        discovery = self.unread(table, files)
+        table.report_discovery(discovery)
+        if not discovery.files:
             return IDLE
-        decision = self.pace.decide(found, time_slice, self._context.clock.monotonic())
+        decision = self.pace.decide(discovery, time_slice, self._context.clock.monotonic())
         if not decision.copy:
             return StepResult(wait_seconds=decision.wait)
-        if time_slice.must_wait_for(found.size_bytes):
+        if time_slice.must_wait_for(discovery.size_bytes):
             return TOO_LONG
         began = self._context.clock.monotonic()
-        with table.copying(found):
-            if not (found.load and self._load(table, found, live)):
-                batch = self.read(table, found.files, load=found.load)
+        with table.copying(discovery):
+            if not (discovery.load and self._load(table, discovery, live)):
+                batch = self.read(table, discovery.files, load=discovery.load)
 
                 def before(file: str) -> DatasetBatch | None:
-                    parts = before_file(found.files, file)
-                    return self.read(table, parts, load=found.load) if parts else None
+                    parts = before_file(discovery.files, file)
+                    return self.read(table, parts, load=discovery.load) if parts else None
 
                 table.copy(batch, began=began, live_files=live(), before=before)
-        self.pace.copied(found, table.progress, self._context.clock.monotonic())
+        self.pace.copied(discovery, table.progress, self._context.clock.monotonic())
         return time_slice.more
 
     def _without_load(
@@ -121,13 +121,13 @@ class TaskLanding:
 
     @span("load")
     def _load(
-        self, table: WorkingDataset, found: Discovery, live: Callable[[], Collection[str]]
+        self, table: WorkingDataset, discovery: Discovery, live: Callable[[], Collection[str]]
     ) -> bool:
-        if any(self._context.begun.is_suspect(part.path) for part in found.files):
+        if any(self._context.begun.is_suspect(part.path) for part in discovery.files):
             # Reading one by one shows which of them ends a process.
             return False
-        request = self._request(table, found.files, load=True)
-        return self._loading.copied(table, found, live, request)
+        request = self._request(table, discovery.files, load=True)
+        return self._loading.copied(table, discovery, live, request)
 
     @span("read")
     def read(
@@ -142,7 +142,7 @@ class TaskLanding:
     def _request(
         self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool
     ) -> ReadRequest:
-        known = table.known
+        known = table.known_table
         tables, store = {known.source: known}, self._context.landing
         return ReadRequest(store, files, tables, self._limits, load=load)
 
@@ -156,10 +156,10 @@ class TaskLanding:
         without: frozenset[str] = frozenset(),
     ) -> ReadBatch:
         """Read the next batch of all tables of a task whose files are shared."""
-        known = {source: one.known for source, one in tables.items()}
+        known_tables = {source: table.known_table for source, table in tables.items()}
         begun = self._context.begun
         store, files = begun.at(self._context.landing), begun.careful(files)
-        request = ReadRequest(store, files, known, self._limits, only=only, without=without)
+        request = ReadRequest(store, files, known_tables, self._limits, only=only, without=without)
         with begun.batch(files):
             return self.format.read(request)
 
@@ -246,26 +246,26 @@ class SharedListing:
             return self._known.files.paths
 
     def _is_whole_due(self, now: float) -> bool:
-        known = self._known
-        if known.whole_at is None or now - known.whole_at >= WHOLE_LISTING_SECONDS:
+        listing = self._known
+        if listing.whole_at is None or now - listing.whole_at >= WHOLE_LISTING_SECONDS:
             return True
-        if known.doubted_at is not None and now - known.doubted_at < _DOUBT_SECONDS:
+        if listing.doubted_at is not None and now - listing.doubted_at < _DOUBT_SECONDS:
             return True
-        if known.whole_seconds < _CHEAP_LISTING_SECONDS:
+        if listing.whole_seconds < _CHEAP_LISTING_SECONDS:
             return True
-        slow = known.whole_seconds * _WORTHWHILE_SHARE
-        return len(known.ends_seconds) >= _END_LISTING_TRIES and min(known.ends_seconds) > slow
+        slow = listing.whole_seconds * _WORTHWHILE_SHARE
+        return len(listing.ends_seconds) >= _END_LISTING_TRIES and min(listing.ends_seconds) > slow
 
     def _list_whole(self, now: float) -> None:
-        known, found = self._known, Landed(self._zone.files())
-        known.whole_seconds = self._clock.monotonic() - now
-        ends = {start: _path(known.files.below(start), 1) for start in self._starts}
-        if known.whole_at is not None and comes_between(found, known.files.paths, ends):
-            known.doubted_at = now
-        known.files, known.whole_at = found, now
-        if known.judged_at is None or now - known.judged_at >= WHOLE_LISTING_SECONDS:
-            known.judged_at = now
-            known.ends_seconds.clear()
+        listing, landed = self._known, Landed(self._zone.files())
+        listing.whole_seconds = self._clock.monotonic() - now
+        ends = {start: _path(listing.files.below(start), 1) for start in self._starts}
+        if listing.whole_at is not None and comes_between(landed, listing.files.paths, ends):
+            listing.doubted_at = now
+        listing.files, listing.whole_at = landed, now
+        if listing.judged_at is None or now - listing.judged_at >= WHOLE_LISTING_SECONDS:
+            listing.judged_at = now
+            listing.ends_seconds.clear()
 
     def _list_ends(self, now: float) -> None:
         files = self._known.files
@@ -278,22 +278,22 @@ class SharedListing:
 
 def outermost(starts: Iterable[str]) -> tuple[str, ...]:
     """The beginnings without those that another one covers."""
-    found: list[str] = []
+    outer: list[str] = []
     for start in sorted(set(starts)):
-        if not found or not start.startswith(found[-1]):
-            found.append(start)
-    return tuple(found)
+        if not outer or not start.startswith(outer[-1]):
+            outer.append(start)
+    return tuple(outer)
 
 
-def comes_between(found: Landed, known: Collection[str], ends: Mapping[str, str]) -> bool:
+def comes_between(landed: Landed, known_paths: Collection[str], ends: Mapping[str, str]) -> bool:
     """Whether an unknown file comes before the former end of its dataset.
 
     `ends` has the last path of each beginning, "" where there was none.
     """
     return any(
-        one.path < end and one.path not in known
+        file.path < end and file.path not in known_paths
         for start, end in ends.items()
-        for one in found.below(start)
+        for file in landed.below(start)
     )
 
 

@@ -47,12 +47,12 @@ class LoadDecision:
     is_large: bool
 
 
-def decide_load(found: Discovery, target: DatasetTable, limits: LoadLimits) -> LoadDecision:
+def decide_load(discovery: Discovery, target: DatasetTable, limits: LoadLimits) -> LoadDecision:
     """Whether what waits is worth tasks of its own, and may go to Current unfolded."""
-    size = sum(part.size for part in found.files)
+    size = sum(part.size for part in discovery.files)
     dataset = target.dataset
     refusals = (
-        (not found.load, "the files are no full load"),
+        (not discovery.load, "the files are no full load"),
         (size < limits.least_bytes, f"{size} bytes are one batch"),
         (dataset.kept.mode == "append_only", "an append-only table has no load"),
         (dataset.mapping.is_set, "its columns are mapped"),
@@ -68,7 +68,7 @@ def decide_load(found: Discovery, target: DatasetTable, limits: LoadLimits) -> L
         ),
     )
     reason = next((why for holds, why in refusals if holds), None)
-    is_large = found.load and size >= limits.least_bytes
+    is_large = discovery.load and size >= limits.least_bytes
     return LoadDecision(reason is None, reason or f"a first full load of {size} bytes", is_large)
 
 
@@ -84,7 +84,7 @@ class LargeLoads:
     def copied(
         self,
         table: WorkingDataset,
-        found: Discovery,
+        discovery: Discovery,
         live: Callable[[], Collection[str]],
         request: ReadRequest,
     ) -> bool:
@@ -93,7 +93,7 @@ class LargeLoads:
         Raises what `copy_batch` raises.
         """
         with table.table.changing:
-            decision = decide_load(found, table.table, self._limits)
+            decision = decide_load(discovery, table.table, self._limits)
         if self._loads is None or not decision.by_tasks:
             return decision.is_large and self._in_batches(table, decision.reason)
         clock = table.context.clock
@@ -115,7 +115,7 @@ class LargeLoads:
             refuse_unknown_columns(table.context, table.table, columns)
             if table.progress:
                 table.retype(types_that_need_a_rewrite(table.columns, plan.schema))
-            tell = _progress_reporter(table, found, plan)
+            tell = _progress_reporter(table, discovery, plan)
             with _noting_files(table.context.begun, plan):
                 staged = stage_load(table.table, plan, now=now, tell=tell)
             following = self._judged(plan, staged, request, damaged, places)
@@ -133,7 +133,7 @@ class LargeLoads:
             result = commit_load(table.table, plan, staged, now=now, live_files=live())
         except BadRecordError as bad:
             forget(table.table, staged)
-            return self._before_a_bad_file(table, found, live, request, bad)
+            return self._before_a_bad_file(table, discovery, live, request, bad)
         self._places[table.name] = plan.places_after(staged.reports)
         table.publish()
         seconds = clock.monotonic() - started
@@ -144,7 +144,7 @@ class LargeLoads:
             rows=result.rows_in,
             seconds=round(seconds, 3),
             read_bytes=sum(split.size for split in plan.splits),
-            left_bytes=_left_bytes(found, plan),
+            left_bytes=_left_bytes(discovery, plan),
         )
         table.tell(progress)
         return True
@@ -152,7 +152,7 @@ class LargeLoads:
     def _before_a_bad_file(
         self,
         table: WorkingDataset,
-        found: Discovery,
+        discovery: Discovery,
         live: Callable[[], Collection[str]],
         request: ReadRequest,
         bad: BadRecordError,
@@ -161,9 +161,9 @@ class LargeLoads:
 
         False when the files must be read in batches, which do the same.
         """
-        earlier = before_file(found.files, bad.file)
+        earlier = before_file(discovery.files, bad.file)
         if earlier:
-            less, first = replace(found, files=earlier), replace(request, files=earlier)
+            less, first = replace(discovery, files=earlier), replace(request, files=earlier)
             if not self.copied(table, less, live, first):
                 return False
         raise held_at(table.table, bad)
@@ -215,12 +215,12 @@ def _from_scratch(request: ReadRequest) -> ReadRequest:
     return replace(request, tables={known.source: replace(known, schema={})})
 
 
-def _progress_reporter(table: WorkingDataset, found: Discovery, plan: LoadPlan) -> TellSoFar:
+def _progress_reporter(table: WorkingDataset, discovery: Discovery, plan: LoadPlan) -> TellSoFar:
     """Says how far the tasks of a plan are, and how long they and all after them will take."""
     clock = table.context.clock
     began = clock.monotonic()
-    later = [part for part in found.files if part.path not in plan.progress]
-    later_bytes = _left_bytes(found, plan)
+    later = [part for part in discovery.files if part.path not in plan.progress]
+    later_bytes = _left_bytes(discovery, plan)
 
     def tell(so_far: SoFar) -> None:
         seconds, left_bytes = clock.monotonic() - began, so_far.left_bytes + later_bytes
@@ -238,10 +238,10 @@ def _progress_reporter(table: WorkingDataset, found: Discovery, plan: LoadPlan) 
     return tell
 
 
-def _left_bytes(found: Discovery, plan: LoadPlan) -> int:
+def _left_bytes(discovery: Discovery, plan: LoadPlan) -> int:
     """Bytes of the files of a load that wait after the commit of a plan."""
     left = 0
-    for part in found.files:
+    for part in discovery.files:
         done = plan.progress.get(part.path)
         if done is None:
             left += part.size

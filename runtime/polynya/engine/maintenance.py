@@ -119,33 +119,35 @@ def take_action(
 
 def report_health(table: WorkingDataset, facts: TableFacts, choice: MaintenanceChoice) -> None:
     """Say how good the shape of a table is, and what comes next."""
-    one, comes = health_of(facts, rule_of(table.table.dataset)), choice.next
+    health, following = health_of(facts, rule_of(table.table.dataset)), choice.next
     last = facts.record.newest
     table.tell(
         TableHealth(
             subject=table.name,
-            health_percent=one.score,
-            files=one.files,
-            average_bytes=one.average_bytes,
-            delete_files=one.delete_files,
-            deleted_share=one.deleted_share,
-            manifests=one.manifests,
-            metadata_bytes=one.metadata_bytes,
-            snapshots=one.snapshots,
-            rows_not_optimised=one.rows_not_optimised,
-            removed_orphan_bytes=one.removed_orphan_bytes,
+            health_percent=health.score,
+            files=health.files,
+            average_bytes=health.average_bytes,
+            delete_files=health.delete_files,
+            deleted_share=health.deleted_share,
+            manifests=health.manifests,
+            metadata_bytes=health.metadata_bytes,
+            snapshots=health.snapshots,
+            rows_not_optimised=health.rows_not_optimised,
+            removed_orphan_bytes=health.removed_orphan_bytes,
             last_action=None if last is None else last[0],
             last_action_at=None if last is None else last[1].at.isoformat(),
-            next_action=None if comes is None else comes.action,
-            reason=None if comes is None else comes.reason,
+            next_action=None if following is None else following.action,
+            reason=None if following is None else following.reason,
         )
     )
 
 
 def _wasted(action: ActionName, facts: TableFacts, table: WorkingDataset) -> float:
     dataset = table.table.dataset
-    found = worth(facts, dataset.maintenance, rule_of(dataset))
-    return next((one.gain for one in found if one.action == action), 0.0)
+    worths = worth(facts, dataset.maintenance, rule_of(dataset))
+    return next(
+        (action_worth.gain for action_worth in worths if action_worth.action == action), 0.0
+    )
 
 
 def _report_action(table: WorkingDataset, verdict: ActionVerdict, done: Done) -> None:
@@ -207,9 +209,11 @@ def _limits(context: EngineContext) -> ActionLimits:
 
 def _requested(action: ActionName, facts: TableFacts, table: WorkingDataset) -> ActionVerdict:
     dataset = table.table.dataset
-    known = worth(facts, dataset.maintenance, rule_of(dataset))
-    one = next((one for one in known if one.action == action), None)
-    return ActionVerdict(action, taken=True, reason="asked for", worth=one)
+    worths = worth(facts, dataset.maintenance, rule_of(dataset))
+    action_worth = next(
+        (action_worth for action_worth in worths if action_worth.action == action), None
+    )
+    return ActionVerdict(action, taken=True, reason="asked for", worth=action_worth)
 
 
 def _refuse_reload(table: WorkingDataset) -> None:

@@ -89,7 +89,7 @@ class ActionWorth:
 
 def worth(facts: TableFacts, settings: Maintenance, rule: RewriteRule) -> list[ActionWorth]:
     """What every action is worth that has something to do."""
-    found = [
+    worths = [
         _rewriting(facts, rule),
         _layout(facts),
         _delete_files(facts),
@@ -100,7 +100,7 @@ def worth(facts: TableFacts, settings: Maintenance, rule: RewriteRule) -> list[A
         _old_events(facts),
         _statistics(facts),
     ]
-    return [one for one in found if one is not None]
+    return [action_worth for action_worth in worths if action_worth is not None]
 
 
 def _reads_per_hour(facts: TableFacts) -> float:
@@ -110,24 +110,24 @@ def _reads_per_hour(facts: TableFacts) -> float:
 
 def _rewriting(facts: TableFacts, rule: RewriteRule) -> ActionWorth | None:
     """Small files are joined, and deleted rows left out."""
-    joined = [one for part in facts.files.values() for one in _possible_joins(part, rule)]
-    best = max(joined, key=lambda one: _cost_of_reading(*one), default=None)
+    joined = [join for part in facts.files.values() for join in _possible_joins(part, rule)]
+    best = max(joined, key=lambda join: _cost_of_reading(*join), default=None)
     parts = facts.rewritable
     # No rows: nobody had to look at single files, and few are deleted.
     dead = min(1.0, facts.deleted_rows / parts.rows) if parts.rows else 0.0
     if best is None and dead < rule.dead_share:
         return None
     files, size = best or (0, 0)
-    saved, written, said = files * OPEN_BYTES, size, []
+    saved, written, reasons = files * OPEN_BYTES, size, []
     if files:
-        said.append(f"{counted(files, 'small file')} fewer to open")
+        reasons.append(f"{counted(files, 'small file')} fewer to open")
     if dead >= rule.dead_share:
         saved += int(dead * parts.size_bytes) + facts.delete_files * OPEN_BYTES
         written = max(written, parts.size_bytes)
-        said.append(f"{dead:.0%} of the rows are deleted")
+        reasons.append(f"{dead:.0%} of the rows are deleted")
     return ActionWorth(
         "rewrite_data_files",
-        ", ".join(said),
+        ", ".join(reasons),
         gain=saved * _reads_per_hour(facts),
         cost=FIXED_BYTES + (1 + WRITE_COST) * written,
         written=written,
@@ -322,8 +322,8 @@ class BudgetLeft:
 
     def within(self, seconds: float) -> BudgetLeft:
         """The same with at most so many seconds left."""
-        known = seconds if self.seconds is None else min(self.seconds, seconds)
-        return replace(self, seconds=known)
+        left = seconds if self.seconds is None else min(self.seconds, seconds)
+        return replace(self, seconds=left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,13 +354,15 @@ class MaintenanceChoice:
         """The action that comes next: the one taken, else the first to be thought of again."""
         if self.taken is not None:
             return self.taken
-        waiting = [one for one in self.verdicts if one.at is not None]
-        return min(waiting, key=lambda one: (one.at, -one.score), default=None)
+        waiting = [verdict for verdict in self.verdicts if verdict.at is not None]
+        return min(waiting, key=lambda verdict: (verdict.at, -verdict.score), default=None)
 
     @property
     def look_at(self) -> datetime | None:
         """When to look again although the table did not change."""
-        return min((one.at for one in self.verdicts if one.at is not None), default=None)
+        return min(
+            (verdict.at for verdict in self.verdicts if verdict.at is not None), default=None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,70 +384,86 @@ def choose(
 ) -> MaintenanceChoice:
     """Choose the action with the highest score that pays and that the budget allows."""
     terms = _Terms(settings, rule, left)
-    known = {one.action: one for one in worth(facts, settings, rule)}
+    worths = {action_worth.action: action_worth for action_worth in worth(facts, settings, rule)}
     verdicts = [
-        _verdict(action, known.get(action), facts, terms) for action in ACTIONS if action in built
+        _verdict(action, worths.get(action), facts, terms) for action in ACTIONS if action in built
     ]
-    paying = [one for one in verdicts if one.taken]
-    best = max(paying, key=lambda one: one.score, default=None)
-    return MaintenanceChoice(best, tuple(_deferred(one, best, facts.at) for one in verdicts))
+    paying = [verdict for verdict in verdicts if verdict.taken]
+    best = max(paying, key=lambda action_worth: action_worth.score, default=None)
+    return MaintenanceChoice(
+        best, tuple(_deferred(verdict, best, facts.at) for verdict in verdicts)
+    )
 
 
 def _verdict(
-    action: ActionName, one: ActionWorth | None, facts: TableFacts, terms: _Terms
+    action: ActionName, action_worth: ActionWorth | None, facts: TableFacts, terms: _Terms
 ) -> ActionVerdict:
     """What is thought of an action by itself."""
     if not terms.settings.allows(action):
         return ActionVerdict(action, taken=False, reason="it is switched off")
-    if one is None:
+    if action_worth is None:
         return ActionVerdict(action, taken=False, reason="there is nothing to do")
-    score, pays_at = _score(one, facts)
+    score, pays_at = _score(action_worth, facts)
     if (paused := _paused_until(action, facts)) is not None:
         last = facts.record.last[action]
-        reason = f"{one.what}; at {last.at:%H:%M} UTC it did nothing: {last.why}"
-        return ActionVerdict(action, taken=False, reason=reason, score=score, worth=one, at=paused)
+        reason = f"{action_worth.what}; at {last.at:%H:%M} UTC it did nothing: {last.why}"
+        return ActionVerdict(
+            action, taken=False, reason=reason, score=score, worth=action_worth, at=paused
+        )
     if score < 1:
-        reason = f"{one.what}: {_reason_to_wait(pays_at, facts.at)}"
-        return ActionVerdict(action, taken=False, reason=reason, score=score, worth=one, at=pays_at)
-    if (why := _budget_refusal(one, terms)) is not None:
+        reason = f"{action_worth.what}: {_reason_to_wait(pays_at, facts.at)}"
+        return ActionVerdict(
+            action, taken=False, reason=reason, score=score, worth=action_worth, at=pays_at
+        )
+    if (why := _budget_refusal(action_worth, terms)) is not None:
         at = None if terms.left.cheap_only else facts.at + PAUSE_AFTER_NOTHING
-        reason = f"{one.what}: {why}"
-        return ActionVerdict(action, taken=False, reason=reason, score=score, worth=one, at=at)
+        reason = f"{action_worth.what}: {why}"
+        return ActionVerdict(
+            action, taken=False, reason=reason, score=score, worth=action_worth, at=at
+        )
     return ActionVerdict(
-        action, taken=True, reason=_reason_to_act(one, facts.at), score=score, worth=one
+        action,
+        taken=True,
+        reason=_reason_to_act(action_worth, facts.at),
+        score=score,
+        worth=action_worth,
     )
 
 
-def _deferred(one: ActionVerdict, best: ActionVerdict | None, now: datetime) -> ActionVerdict:
+def _deferred(verdict: ActionVerdict, best: ActionVerdict | None, now: datetime) -> ActionVerdict:
     """A verdict on an action other than the chosen one: one action at a time."""
-    if best is None or one is best or not one.taken:
-        return one
-    reason = f"{one.reason}; {best.action} comes first"
+    if best is None or verdict is best or not verdict.taken:
+        return verdict
+    reason = f"{verdict.reason}; {best.action} comes first"
     return ActionVerdict(
-        one.action, taken=False, reason=reason, score=one.score, worth=one.worth, at=now
+        verdict.action, taken=False, reason=reason, score=verdict.score, worth=verdict.worth, at=now
     )
 
 
-def _score(one: ActionWorth, facts: TableFacts) -> tuple[float, datetime | None]:
+def _score(action_worth: ActionWorth, facts: TableFacts) -> tuple[float, datetime | None]:
     """How well an action pays, and when it will; 1 or more when it pays now."""
-    waited = _time_waited(one, facts)
-    score = one.gain * (waited / timedelta(hours=1)) / 2 / one.cost
+    waited = _time_waited(action_worth, facts)
+    score = action_worth.gain * (waited / timedelta(hours=1)) / 2 / action_worth.cost
     at = facts.at if score >= 1 else None
-    if at is None and one.gain > 0:
-        at = facts.at - waited + timedelta(hours=min(2 * one.cost / one.gain, 24 * 365))
+    if at is None and action_worth.gain > 0:
+        at = (
+            facts.at
+            - waited
+            + timedelta(hours=min(2 * action_worth.cost / action_worth.gain, 24 * 365))
+        )
         if at - facts.at > LONGEST_WAIT:
             at = None
-    if one.due_at is not None:
-        if one.due_at <= facts.at:
+    if action_worth.due_at is not None:
+        if action_worth.due_at <= facts.at:
             return max(score, 1.0), facts.at
-        at = one.due_at if at is None else min(at, one.due_at)
+        at = action_worth.due_at if at is None else min(at, action_worth.due_at)
     return score, at
 
 
-def _time_waited(one: ActionWorth, facts: TableFacts) -> timedelta:
+def _time_waited(action_worth: ActionWorth, facts: TableFacts) -> timedelta:
     """For how long the waste has piled up: since the action was last taken to its end."""
-    last = facts.record.last.get(one.action)
-    begins = [one.since, last.at if last is not None and last.whole else None]
+    last = facts.record.last.get(action_worth.action)
+    begins = [action_worth.since, last.at if last is not None and last.whole else None]
     since = max((moment for moment in begins if moment is not None), default=facts.oldest)
     if since is None:
         return timedelta()
@@ -461,15 +479,15 @@ def _paused_until(action: ActionName, facts: TableFacts) -> datetime | None:
     return until if until > facts.at else None
 
 
-def _budget_refusal(one: ActionWorth, terms: _Terms) -> str | None:
+def _budget_refusal(action_worth: ActionWorth, terms: _Terms) -> str | None:
     """Why the budget does not allow an action; None where it does."""
     left = terms.left
-    if left.cheap_only and one.cost > CHEAP_BYTES:
+    if left.cheap_only and action_worth.cost > CHEAP_BYTES:
         return "it takes too long for a run that ends; a run that goes on or `maintain` does it"
     if left.seconds is not None and left.seconds <= 0:
         return "the share of time of this hour is used up"
-    in_groups = one.action in _IN_GROUPS
-    least = min(one.written, terms.rule.group_bytes) if in_groups else one.written
+    in_groups = action_worth.action in _IN_GROUPS
+    least = min(action_worth.written, terms.rule.group_bytes) if in_groups else action_worth.written
     if left.written_bytes is not None and least > left.written_bytes:
         return (
             f"it writes {least / 2**20:,.0f} MiB, and {left.written_bytes / 2**20:,.0f} MiB "
@@ -478,10 +496,11 @@ def _budget_refusal(one: ActionWorth, terms: _Terms) -> str | None:
     return None
 
 
-def _reason_to_act(one: ActionWorth, now: datetime) -> str:
-    if one.due_at is not None and one.due_at <= now:
-        return f"{one.what}: due since {one.due_at:%Y-%m-%d %H:%M} UTC"
-    return f"{one.what}: saves {one.gain / 2**20:,.1f} MiB an hour for {one.cost / 2**20:,.1f} MiB"
+def _reason_to_act(action_worth: ActionWorth, now: datetime) -> str:
+    if action_worth.due_at is not None and action_worth.due_at <= now:
+        return f"{action_worth.what}: due since {action_worth.due_at:%Y-%m-%d %H:%M} UTC"
+    gain, cost = action_worth.gain / 2**20, action_worth.cost / 2**20
+    return f"{action_worth.what}: saves {gain:,.1f} MiB an hour for {cost:,.1f} MiB"
 
 
 def _reason_to_wait(at: datetime | None, now: datetime) -> str:
@@ -586,7 +605,7 @@ class ActionReview:
 
 def review_actions(record: MaintenanceRecord) -> list[ActionReview]:
     """Of each action that was taken, the last one first."""
-    newest_first = sorted(record.last.items(), key=lambda one: one[1].at, reverse=True)
+    newest_first = sorted(record.last.items(), key=lambda item: item[1].at, reverse=True)
     return [_review(action, done) for action, done in newest_first]
 
 
@@ -602,5 +621,5 @@ def _review(action: ActionName, done: Done) -> ActionReview:
     )
 
 
-def _rounded_ratio(found: int, expected: int) -> float | None:
-    return round(found / expected, 2) if expected else None
+def _rounded_ratio(actual: int, expected: int) -> float | None:
+    return round(actual / expected, 2) if expected else None

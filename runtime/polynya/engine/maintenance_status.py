@@ -50,19 +50,19 @@ class MaintenanceStatus:
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        last, comes = self.last, self.choice.next
+        last, following = self.last, self.choice.next
         return {
             "health": _plain(asdict(self.health)),
             "last_action": None if last is None else {"action": last[0], **_plain(asdict(last[1]))},
-            "came_true": [one.as_json() for one in review_actions(self.record)],
+            "came_true": [review.as_json() for review in review_actions(self.record)],
             "next_action": None
-            if comes is None
+            if following is None
             else {
-                "action": comes.action,
-                "due": comes.taken,
-                "reason": comes.reason,
-                "score": round(comes.score, 3),
-                "at": None if comes.at is None else comes.at.isoformat(),
+                "action": following.action,
+                "due": following.taken,
+                "reason": following.reason,
+                "score": round(following.score, 3),
+                "at": None if following.at is None else following.at.isoformat(),
             },
         }
 
@@ -87,12 +87,16 @@ def maintenance_status(table: Table, dataset: ResolvedDataset, now: datetime) ->
     wanted = TargetLayout.of(metadata, dataset.layout.sort_by)
     if may_be_rewritten(facts, rule) or may_be_outdated(metadata, wanted):
         sizes: dict[str, list[FileSize]] = defaultdict(list)
-        for one in data_files(table):
-            size = FileSize(one.rows, one.size_bytes, one.spec, one.sort_order)
-            sizes[one.partition].append(size)
-        each = map(str, REWRITTEN)
+        for file in data_files(table):
+            size = FileSize(file.rows, file.size_bytes, file.spec, file.sort_order)
+            sizes[file.partition].append(size)
+        partitions = map(str, REWRITTEN)
         facts = replace(
-            facts, files={one: files_facts(one, sizes[one], rule, wanted) for one in each}
+            facts,
+            files={
+                partition: files_facts(partition, sizes[partition], rule, wanted)
+                for partition in partitions
+            },
         )
     choice = choose(facts, settings, rule=rule, built=BUILT_NAMES)
     return MaintenanceStatus(health_of(facts, rule), choice, facts.record)

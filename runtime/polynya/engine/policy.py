@@ -194,16 +194,16 @@ class CopyPace:
         self._copied_at: float | None = None
         self._left_over = False
 
-    def decide(self, found: Discovery, time_slice: TimeSlice, now: float) -> CopyDecision:
+    def decide(self, discovery: Discovery, time_slice: TimeSlice, now: float) -> CopyDecision:
         """Whether to copy now what was found."""
         if time_slice.at_once:
             return CopyDecision(copy=True, reason="asked to copy all at once")
         since = None if self._copied_at is None else now - self._copied_at
-        facts = WaitingFacts(found.size_bytes, self._left_over, since)
+        facts = WaitingFacts(discovery.size_bytes, self._left_over, since)
         return decide_copy(facts, self._batch)
 
-    def copied(self, found: Discovery, files: Mapping[str, FileProgress], now: float) -> None:
+    def copied(self, discovery: Discovery, files: Mapping[str, FileProgress], now: float) -> None:
         """Record a copy of what was found; `files` is how far each was read by now."""
         done = {path for path, progress in files.items() if progress.complete}
         self._copied_at = now
-        self._left_over = any(part.path not in done for part in found.files)
+        self._left_over = any(part.path not in done for part in discovery.files)

@@ -43,39 +43,41 @@ class RunOutcome:
 
     def without_waiting(self) -> RunOutcome:
         """What is left when somebody has ended the run: a capture that waited has not failed."""
-        left = {name: one for name, one in self.failures.items() if name not in self.waiting}
+        left = {
+            name: failure for name, failure in self.failures.items() if name not in self.waiting
+        }
         return RunOutcome(left)
 
 
 def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
     """The pieces of work of the tasks."""
-    found = []
+    work = []
     for task in tasks:
         if isinstance(task, StreamingLanding):
             landing = LandingTask(context, task)
-            found.append(Unit(task.name, task.name, landing.step, lands=True))
+            work.append(Unit(task.name, task.name, landing.step, lands=True))
             continue
         if isinstance(task, ConnectedCapture):
-            found.append(capture_unit(context, task))
+            work.append(capture_unit(context, task))
             continue
         if isinstance(task, DirectTask):
-            for one in (resolved(task, declared) for declared in task.datasets):
-                whole = DirectUnit(context, task, one)
-                found.append(Unit(one.relations.current, task.name, whole.step))
+            for dataset in (resolved(task, declared) for declared in task.datasets):
+                whole = DirectUnit(context, task, dataset)
+                work.append(Unit(dataset.relations.current, task.name, whole.step))
             continue
         rules = rules_of(task.landing.format)
         if rules.finds_tables:
             kind = SharedFilesTask if rules.shares_files else FolderTask
             # What a capture lands are events of Debezium.
             follows = task.landing.format == "debezium"
-            found.append(Unit(task.name, task.name, kind(context, task).step, follows=follows))
+            work.append(Unit(task.name, task.name, kind(context, task).step, follows=follows))
         else:
-            datasets = [resolved(task, one) for one in task.datasets]
-            looked_at = [one for one in datasets if one.landing.extracts is None]
-            starts = [start for one in looked_at for start in _starts(one)]
+            datasets = [resolved(task, dataset) for dataset in task.datasets]
+            looked_at = [dataset for dataset in datasets if dataset.landing.extracts is None]
+            starts = [start for dataset in looked_at for start in _starts(dataset)]
             look = SharedListing(TaskLanding(context, task), context.clock, starts)
-            found += [_declared(context, task, one, look) for one in datasets]
-    return found
+            work += [_declared(context, task, dataset, look) for dataset in datasets]
+    return work
 
 
 def _starts(dataset: ResolvedDataset) -> list[str]:

@@ -22,8 +22,8 @@ def make_views(spark: SparkSession, project: LoadedProject, statements: str) -> 
         named = everything or entry.dataset.relations.view.lower() in text
         if entry.table is None or entry.is_ledger or not named:
             continue
-        known = shape(entry.table, entry.dataset)
-        if known.data:
+        current = shape(entry.table, entry.dataset)
+        if current.data:
             schema = quote_path(view_catalog(spark), entry.dataset.relations.schema)
             create_namespaces(spark, (schema,))
-            create_views(spark, entry.dataset, known)
+            create_views(spark, entry.dataset, current)

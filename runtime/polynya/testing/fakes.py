@@ -48,7 +48,9 @@ class MemoryRecordStream:
     @property
     def records(self) -> list[tuple[str, bytes]]:
         """All that was put, by shard."""
-        return [(one.key, one.data) for shard in self._shards.values() for one in shard.records]
+        return [
+            (record.key, record.data) for shard in self._shards.values() for record in shard.records
+        ]
 
     def put(self, key: str, data: bytes) -> None:
         """Add a record."""
@@ -132,7 +134,7 @@ class MemoryObjectStore:
         # Sorting what is sorted but for its end takes little time.
         paths = sorted(self.objects)
         number = max(bisect_left(paths, start), bisect_right(paths, after))
-        for path in takewhile(lambda one: one.startswith(start), paths[number:]):
+        for path in takewhile(lambda path: path.startswith(start), paths[number:]):
             yield self._info(path)
 
     def size(self, path: str) -> int:
@@ -216,13 +218,13 @@ class MemorySourceStore(MemoryObjectStore):
 
     def folders(self, start: str) -> Iterator[str]:
         """The folders that begin with `start`, in pages of a thousand."""
-        found = {
+        folders = {
             path[: path.index("/", len(start)) + 1]
             for path in self.objects
             if path.startswith(start) and "/" in path[len(start) :]
         }
-        self.requests += 1 + max(0, len(found) - 1) // 1000
-        return iter(sorted(found))
+        self.requests += 1 + max(0, len(folders) - 1) // 1000
+        return iter(sorted(folders))
 
 
 class FakeClock:
@@ -280,32 +282,34 @@ class MemoryShards:
 
     def put(self, stream: str, shard: str, *values: str | bytes) -> None:
         """Add records to an open shard."""
-        found = self._streams[stream]
-        assert not found.shards[shard].closed, "a closed shard takes no records"
+        known_stream = self._streams[stream]
+        assert not known_stream.shards[shard].closed, "a closed shard takes no records"
         for value in values:
             self._numbers += 1
             data = value.encode() if isinstance(value, str) else value
             record = ShardRecord(f"{self._numbers:020}", shard, data, self._clock.now())
-            found.records[shard].append(record)
+            known_stream.records[shard].append(record)
 
     def replace(self, stream: str, old: Iterable[str], new: Iterable[str]) -> None:
         """Split or merge shards into others."""
         parents = tuple(old)
-        found = self._streams[stream]
+        known_stream = self._streams[stream]
         for shard in parents:
-            found.shards[shard] = replace(found.shards[shard], closed=True)
+            known_stream.shards[shard] = replace(known_stream.shards[shard], closed=True)
         for shard in new:
             self._add(stream, Shard(shard, parents))
 
     def trim(self, stream: str) -> None:
         """Delete what is older than the stream keeps, with closed shards that are empty then."""
-        found = self._streams[stream]
-        horizon = self._clock.now() - found.keeps
-        for shard, records in found.records.items():
-            found.records[shard] = [one for one in records if one.arrived >= horizon]
-        for shard, records in list(found.records.items()):
-            if found.shards[shard].closed and not records:
-                del found.records[shard], found.shards[shard]
+        known_stream = self._streams[stream]
+        horizon = self._clock.now() - known_stream.keeps
+        for shard, records in known_stream.records.items():
+            known_stream.records[shard] = [
+                record for record in records if record.arrived >= horizon
+            ]
+        for shard, records in list(known_stream.records.items()):
+            if known_stream.shards[shard].closed and not records:
+                del known_stream.records[shard], known_stream.shards[shard]
 
     def streams(self) -> tuple[str, ...]:
         """The names of all streams."""
@@ -313,10 +317,12 @@ class MemoryShards:
 
     def stream(self, name: str) -> ShardedStream | None:
         """A stream as it is now."""
-        found = self._streams.get(name)
-        if found is None:
+        known_stream = self._streams.get(name)
+        if known_stream is None:
             return None
-        return ShardedStream(found.created, found.keeps, tuple(found.shards.values()))
+        return ShardedStream(
+            known_stream.created, known_stream.keeps, tuple(known_stream.shards.values())
+        )
 
     def after(self, stream: str, shard: str, number: str) -> str:
         """An iterator for what comes after a record."""
@@ -326,7 +332,9 @@ class MemoryShards:
     def since(self, stream: str, shard: str, moment: datetime | None) -> str:
         """An iterator for what arrived from a moment on."""
         records = self._streams[stream].records[shard]
-        before = [one.number for one in records if moment is not None and one.arrived < moment]
+        before = [
+            record.number for record in records if moment is not None and record.arrived < moment
+        ]
         return f"{shard} after {max(before, default='')}"
 
     def read(self, stream: str, iterator: str) -> ShardPage:
@@ -335,10 +343,10 @@ class MemoryShards:
         if self.failures:
             raise self.failures.pop(0)
         shard, _, number = iterator.split(" ")
-        found = self._streams[stream]
-        left = [one for one in found.records[shard] if one.number > number]
+        known_stream = self._streams[stream]
+        left = [record for record in known_stream.records[shard] if record.number > number]
         page = tuple(left[: self._page])
-        if found.shards[shard].closed and len(left) <= self._page:
+        if known_stream.shards[shard].closed and len(left) <= self._page:
             return ShardPage(page)
         last = page[-1].number if page else number
         behind = timedelta(seconds=1 if len(left) > len(page) else 0)

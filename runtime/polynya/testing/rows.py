@@ -32,28 +32,28 @@ class RowDifference:
 
 
 def differences(
-    expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str] = ()
+    expected: Sequence[Row], actual: Sequence[Row], keys: Sequence[str] = ()
 ) -> list[RowDifference]:
     """Compare rows whatever their order; only the columns that an expected row names count.
 
     As many rows as possible are matched. What is left is put side by side where `keys` agree, or
     else where any column does.
     """
-    matched = _matched([_texts(row) for row in expected], [_texts(row) for row in found])
+    matched = _matched([_texts(row) for row in expected], [_texts(row) for row in actual])
     left = [number for number in range(len(expected)) if number not in matched]
-    spare = [index for index in range(len(found)) if index not in set(matched.values())]
+    spare = [index for index in range(len(actual)) if index not in set(matched.values())]
     result = []
     for number in left:
         row = expected[number]
-        index = _nearest(row, found, spare, keys)
+        index = _nearest(row, actual, spare, keys)
         if index is None:
             result.append(RowDifference("missing", row, number=number))
             continue
         spare.remove(index)
-        there = _texts(found[index])
+        there = _texts(actual[index])
         differing = tuple(name for name, text in _texts(row).items() if there.get(name) != text)
-        result.append(RowDifference("different", row, found[index], number, differing))
-    return [*result, *(RowDifference("unexpected", found=found[index]) for index in spare)]
+        result.append(RowDifference("different", row, actual[index], number, differing))
+    return [*result, *(RowDifference("unexpected", found=actual[index]) for index in spare)]
 
 
 def as_column(value: Any, kind: pa.DataType) -> Any:
@@ -95,10 +95,10 @@ def _converted(value: Any, kind: pa.DataType) -> Any:  # noqa: PLR0911 - one lin
     return value
 
 
-def _matched(expected: Sequence[Row], found: Sequence[Row]) -> dict[int, int]:
+def _matched(expected: Sequence[Row], actual: Sequence[Row]) -> dict[int, int]:
     """Match each expected row with a row of its own, as many as possible (augmenting paths)."""
     fits = [
-        [index for index, row in enumerate(found) if _agrees(wanted, row)] for wanted in expected
+        [index for index, row in enumerate(actual) if _agrees(wanted, row)] for wanted in expected
     ]
     owners: dict[int, int] = {}
     matched: dict[int, int] = {}
@@ -133,14 +133,14 @@ def _agrees(wanted: Row, row: Row) -> bool:
 
 
 def _nearest(
-    wanted: Row, found: Sequence[Row], spare: Sequence[int], keys: Sequence[str]
+    wanted: Row, actual: Sequence[Row], spare: Sequence[int], keys: Sequence[str]
 ) -> int | None:
     """The spare row of the same record, else the one that agrees in most columns, if in any."""
     texts = _texts(wanted)
     named = [key for key in keys if key in texts]
 
     def likeness(index: int) -> tuple[bool, int]:
-        row = _texts(found[index])
+        row = _texts(actual[index])
         same = {name for name, text in texts.items() if row.get(name) == text}
         return bool(named) and same.issuperset(named), len(same)
 

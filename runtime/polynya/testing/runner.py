@@ -54,7 +54,7 @@ def landed_messages(test: LoadedTest, number: int) -> Mapping[str, bytes]:
     Raises ConfigError for a header column that the source does not have.
     """
     given = test.test.given
-    clocks = [test.test.clock, *(one.clock for one in given[: number + 1] if one.clock)]
+    clocks = [test.test.clock, *(batch.clock for batch in given[: number + 1] if batch.clock)]
     before = sum(len(_messages(batch)) for batch in given[:number])
     try:
         path, content = _landed_table(test).batch(
@@ -79,7 +79,7 @@ def _landed_table(test: LoadedTest) -> ByHand:
     if stream is None:
         return ByHand(test.task.name, table)
     source: StreamSource = next(
-        one for one in get_args(StreamSource) if one in stream.source.chosen
+        kind for kind in get_args(StreamSource) if kind in stream.source.chosen
     )
     return ByHand(stream.name, table, source, stream.content)
 
@@ -91,12 +91,12 @@ def _letters(glob: str) -> Iterator[str]:
 def _messages(batch: Batch) -> Sequence[Message]:
     if batch.lines is not None:
         return [Message(line.encode(), {}) for line in batch.lines.splitlines()]
-    found = []
+    messages = []
     for event in batch.events or ():
         headers = {name: value for name, value in event.items() if name in STREAM_HEADER_NAMES}
         record = {name: value for name, value in event.items() if name not in headers}
-        found.append(Message(json.dumps(record, ensure_ascii=False).encode(), headers))
-    return found
+        messages.append(Message(json.dumps(record, ensure_ascii=False).encode(), headers))
+    return messages
 
 
 def parquet_file(records: Sequence[Mapping[str, Any]], declared: Mapping[str, DataType]) -> bytes:
@@ -146,13 +146,13 @@ def landing_files(test: LoadedTest, number: int, project: Path) -> Mapping[str, 
     root = test.task.landing.path
     if batch.folder is not None:
         store, prefix = LocalObjectStore(project), f"{batch.folder}/"
-        found = {
+        files = {
             f"{root}/{info.path.removeprefix(prefix)}": store.get(info.path)
             for info in store.list(batch.folder)
         }
-        if not found:
+        if not files:
             raise _unusable(test, number, f"the folder {batch.folder} has no files")
-        return found
+        return files
     if rules_of(test.task.landing.format).events_in_tests == "messages":
         return landed_messages(test, number)
     return {f"{root}/{_name(test, number)}": _content(test, number)}
@@ -235,7 +235,7 @@ class TaskTestResult:
     @property
     def ok(self) -> bool:
         """Whether all is as expected."""
-        return self.error is None and all(one.ok for one in self.comparisons)
+        return self.error is None and all(comparison.ok for comparison in self.comparisons)
 
 
 def run_test(spark: SparkSession, test: LoadedTest, project: Path) -> TaskTestResult:
@@ -305,11 +305,11 @@ def _compared(
         if relation == "quarantined":
             # Records that belong to no table stay with the position of the whole task.
             ledger = ledger_dataset(task) if rules_of(dataset.landing.format).finds_tables else None
-            found = _quarantined(spark, table, _internal_table(spark, ledger) if ledger else None)
+            rows = _quarantined(spark, table, _internal_table(spark, ledger) if ledger else None)
         else:
-            found = _view(spark, table, relation) if table else None
+            rows = _view(spark, table, relation) if table else None
         keys = table.state.copy.columns.keys if table else []
-        comparisons.append(_comparison(relation, expected, found, keys))
+        comparisons.append(_comparison(relation, expected, rows, keys))
     return tuple(table.state.copy.columns.keys if table else ()), tuple(comparisons)
 
 
@@ -358,20 +358,22 @@ def _quarantined(spark: SparkSession, *tables: DatasetTable | None) -> pa.Table 
 
 
 def _comparison(
-    relation: str, expected: Sequence[Row], found: pa.Table | None, keys: Sequence[str]
+    relation: str, expected: Sequence[Row], actual: pa.Table | None, keys: Sequence[str]
 ) -> RelationComparison:
-    if found is None:
+    if actual is None:
         return RelationComparison(relation, 0, tuple(differences(expected, [])))
-    types = {member.name: member.type for member in found.schema}
+    types = {member.name: member.type for member in actual.schema}
     unknown = sorted({name for row in expected for name in row if name not in types})
     if unknown:
         problems = [
             f"there is no column {shown(name)}; {suggest(name, list(types))}" for name in unknown
         ]
-        return RelationComparison(relation, found.num_rows, problems=tuple(problems))
+        return RelationComparison(relation, actual.num_rows, problems=tuple(problems))
     wanted = [{name: as_column(v, types[name]) for name, v in row.items()} for row in expected]
-    rows = [{name: to_json(v, types[name]) for name, v in row.items()} for row in found.to_pylist()]
-    return RelationComparison(relation, found.num_rows, tuple(differences(wanted, rows, keys)))
+    rows = [
+        {name: to_json(v, types[name]) for name, v in row.items()} for row in actual.to_pylist()
+    ]
+    return RelationComparison(relation, actual.num_rows, tuple(differences(wanted, rows, keys)))
 
 
 def unmet_columns(verdicts: Sequence[TaskTestResult]) -> Iterator[ConfigError]:
@@ -380,13 +382,15 @@ def unmet_columns(verdicts: Sequence[TaskTestResult]) -> Iterator[ConfigError]:
     One test may well leave a column out, to show what happens without it.
     """
     tests: dict[tuple[str, str], list[TaskTestResult]] = {}
-    for one in verdicts:
-        if one.error is None:
-            tests.setdefault((one.test.task.name, one.test.dataset.name), []).append(one)
+    for verdict in verdicts:
+        if verdict.error is None:
+            tests.setdefault((verdict.test.task.name, verdict.test.dataset.name), []).append(
+                verdict
+            )
     for (task, dataset), done in tests.items():
         first = {(column.setting, column.column): column for column in done[0].unmet}
         for place in sorted(first):
-            if all(any((c.setting, c.column) == place for c in one.unmet) for one in done):
+            if all(any((c.setting, c.column) == place for c in result.unmet) for result in done):
                 setting, column = place
                 meant = first[place].meant
                 guess = f"did you mean `{meant}`? " if meant else ""

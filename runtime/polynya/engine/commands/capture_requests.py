@@ -101,8 +101,8 @@ class CaptureStatus:
         """`stopped`, else the state of the table that is furthest behind, `new` without one."""
         if self.held:
             return "stopped"
-        found = {one.state for one in self.tables}
-        return next((state for state in WORST_FIRST if state in found), "new")
+        states = {table.state for table in self.tables}
+        return next((state for state in WORST_FIRST if state in states), "new")
 
 
 def capture_status(
@@ -116,8 +116,14 @@ def capture_status(
     position = Position.of(newest.position)
     copied = copied_batches(project, task, log)
     tables = tuple(
-        TableStatus(name, captured_table_state(one, task, copied), one.rows, one.changes, one.why)
-        for name, one in sorted(position.tables.items())
+        TableStatus(
+            name,
+            captured_table_state(progress, task, copied),
+            progress.rows,
+            progress.changes,
+            progress.why,
+        )
+        for name, progress in sorted(position.tables.items())
     )
     due = None
     if task.schedule is not None and not unloaded(position):
@@ -148,11 +154,11 @@ def capture_findings(project: LoadedProject, name: str) -> list[Finding]:
     They are about what the tasks need that use it: publication and slot of those that follow
     changes, and less where all only load. Without a task changes are to be followed.
     """
-    tasks = [one for one in project.captures if one.connection == name]
-    chosen = [one for one in tasks if one.update_method == "cdc"] or tasks[:1]
-    opening = [database_of(one) for one in chosen]
-    found: list[Finding] = []
+    tasks = [capture for capture in project.captures if capture.connection == name]
+    chosen = [task for task in tasks if task.update_method == "cdc"] or tasks[:1]
+    opening = [database_of(task) for task in chosen]
+    findings: list[Finding] = []
     for opened in opening or [database_at(project.connections[name], name)]:
         with opened as database:
-            found += database.findings()
-    return list(dict.fromkeys(found))
+            findings += database.findings()
+    return list(dict.fromkeys(findings))

@@ -35,24 +35,24 @@ def readers_of(project: LoadedProject, capture: CaptureLanding) -> list[StorageT
 
 
 def captured_table_state(
-    one: TableProgress, capture: CaptureLanding, copied: int | None
+    progress: TableProgress, capture: CaptureLanding, copied: int | None
 ) -> CapturedTableState:
     """The state of a table.
 
     Args:
-        one: how far it is loaded.
+        progress: how far it is loaded.
         capture: its task.
         copied: number of the batch up to which all landed ones are in the tables; None: nobody
             makes tables of them, or nobody knows.
     """
-    match one.state:
+    match progress.state:
         case "suspended":
             return "error"
         case "queued":
             return "queued"
         case "loading":
-            return "caching changes" if one.changes else "loading"
-    if copied is not None and one.ended is not None and copied < one.ended:
+            return "caching changes" if progress.changes else "loading"
+    if copied is not None and progress.ended is not None and copied < progress.ended:
         return "applying cached changes"
     return "running" if capture.update_method == "cdc" else "loaded"
 

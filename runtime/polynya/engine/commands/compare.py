@@ -89,11 +89,11 @@ def subject_of(
 
 def without_view(tables: Iterable[SourceTable], sources: Iterable[str]) -> list[NotCompared]:
     """Captured tables that no storage task has."""
-    known = set(sources)
+    known_sources = set(sources)
     return [
-        NotCompared(one.name, None, "no storage task has made a table of it", fails=True)
-        for one in tables
-        if one.name not in known
+        NotCompared(table.name, None, "no storage task has made a table of it", fails=True)
+        for table in tables
+        if table.name not in known_sources
     ]
 
 
@@ -120,14 +120,14 @@ class CurrentView:
         """Names and types of its columns."""
         entry = self._entry
         assert entry.table is not None, "only a dataset with a table is compared"
-        known = shape(entry.table, entry.dataset)
-        found = columns_of(entry.dataset, known, entry.dataset.relations.view) or {}
-        return {name: kind for name, kind in found.items() if not name.startswith("hdr__")}
+        current = shape(entry.table, entry.dataset)
+        types = columns_of(entry.dataset, current, entry.dataset.relations.view) or {}
+        return {name: kind for name, kind in types.items() if not name.startswith("hdr__")}
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows as of the newest commit. Raises what `Answers.answer` raises."""
         relations = self._entry.dataset.relations
-        names = ", ".join(quote(one) for one in columns)
+        names = ", ".join(quote(column) for column in columns)
         text = f"SELECT {names} FROM {quote_path(relations.schema, relations.view)}"
         if self._entry.dataset.kept.delete_mode == "soft":
             text += " WHERE NOT hdr__deleted"
@@ -191,12 +191,12 @@ class CopyWaiter:
         if newest is None:
             return None
         places = (newest.position["stream"]["offset"], newest.position.get("read_to"))
-        there = not self._follows or any(moment.is_reached(one) for one in places if one)
+        there = not self._follows or any(moment.is_reached(place) for place in places if place)
         return newest.number if there else None
 
     def _is_copied(self, number: int) -> bool:
         """Whether all batches up to one of them were read for all tables."""
-        paths = {self._log.path(one) for one in self._log.numbers() if one <= number}
+        paths = {self._log.path(batch) for batch in self._log.numbers() if batch <= number}
         ledgers = [
             entry
             for entry in inventory(self._project, self._catalog())
@@ -266,7 +266,7 @@ def compare_capture(
     include, exclude = capture.tables.include, capture.tables.exclude
     with closing(compared.moment()) as moment:
         wait(moment)
-        tables = [one for one in database.tables(include, exclude) if chosen(one.name)]
+        tables = [table for table in database.tables(include, exclude) if chosen(table.name)]
         entries = _entries(project, tasks)
         position = _position(log)
         comparison = Comparison(compared, moment, wait)
@@ -282,12 +282,12 @@ def compare_capture(
 
 def _entries(project: LoadedProject, tasks: set[str]) -> dict[str, list[ProjectTable]]:
     """Datasets by the name of their table at the source."""
-    found: dict[str, list[ProjectTable]] = {}
+    entries: dict[str, list[ProjectTable]] = {}
     for entry in inventory(project, python_catalog(project.target)):
         source = entry.dataset.landing.source
         if entry.task.name in tasks and entry.table is not None and source is not None:
-            found.setdefault(source, []).append(entry)
-    return found
+            entries.setdefault(source, []).append(entry)
+    return entries
 
 
 def _position(log: CaptureLog) -> Position:

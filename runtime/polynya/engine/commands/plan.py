@@ -77,12 +77,16 @@ def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Planne
 def _refusal(dataset: ResolvedDataset, copy: CopyState, name: str) -> str | None:
     """Why a column of the table cannot be used so."""
     terms: dict[str, list[tuple[PartitionTerm | SortTerm, str]]] = {
-        "partition_by": [(one, one.column) for one in dataset.layout.partition_by],
-        "sort_by": [(one, column) for one in dataset.layout.sort_by for column in one.columns],
+        "partition_by": [(term, term.column) for term in dataset.layout.partition_by],
+        "sort_by": [(term, column) for term in dataset.layout.sort_by for column in term.columns],
     }
     for term, column in terms.get(name, ()):
-        known = copy.columns.schema.get(column)
-        if known is not None and known != "void" and (why := term.refusal(parse_type(known))):
+        type_name = copy.columns.schema.get(column)
+        if (
+            type_name is not None
+            and type_name != "void"
+            and (why := term.refusal(parse_type(type_name)))
+        ):
             return f"`{column}`: {why}"
     return None
 
@@ -107,8 +111,8 @@ def columns_to_rewrite(dataset: ResolvedDataset, copy: CopyState) -> dict[str, D
     fixed = {*copy.columns.keys, *dataset.events.sequence_by, *dataset.events.except_columns}
     return {
         name: declared
-        for name, (known, declared) in _declared(dataset, copy).items()
-        if name not in fixed and is_rewritable(known, declared)
+        for name, (stored, declared) in _declared(dataset, copy).items()
+        if name not in fixed and is_rewritable(stored, declared)
     }
 
 
@@ -118,17 +122,17 @@ def type_changes(
     """Declared types that the columns of the table do not have, and cannot get in place."""
     again = columns_to_rewrite(dataset, copy)
     recorded: Mapping[str, str] = copy.settings.get("columns", {})
-    for name, (known, declared) in _declared(dataset, copy).items():
-        what = f"columns: {name} is {known}, {declared} is declared"
+    for name, (present, declared) in _declared(dataset, copy).items():
+        what = f"columns: {name} is {present}, {declared} is declared"
         if name in again:
             yield PlannedChange("type_rewritten", what, _rewrite(declared, stored), "apply")
-        elif widen(known, declared) is None and recorded.get(name) != str(declared):
+        elif widen(present, declared) is None and recorded.get(name) != str(declared):
             yield PlannedChange(
                 "type_out_of_reach",
                 what,
-                f"a table cannot change {known} to {declared}: {name} stays {known}, and values "
-                "that do not fit go to quarantine. Take the declaration back, or give the dataset "
-                "a new `name`, which reads all that has landed with the declared types",
+                f"a table cannot change {present} to {declared}: {name} stays {present}, and "
+                "values that do not fit go to quarantine. Undo the declaration, or give the "
+                "dataset a new `name`, which rereads everything with the declared types",
                 "decide",
             )
 
@@ -310,13 +314,13 @@ def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChang
     if "except_columns" not in copy.settings:
         return
     before, now = set(copy.settings["except_columns"]), set(dataset.events.except_columns)
-    known = set(copy.columns.schema)
-    if gone := sorted((now - before) & known):
+    names = set(copy.columns.schema)
+    if gone := sorted((now - before) & names):
         means = "the views lose it, later rows hold NULL in it; what is stored stays stored"
         yield PlannedChange(
             "columns_excluded", f"excluded: {', '.join(gone)}", means, "apply", destructive=True
         )
-    if back := sorted((before - now) & known):
+    if back := sorted((before - now) & names):
         means = "the views show it; rows that were copied without it hold NULL"
         yield PlannedChange(
             "columns_included", f"no longer excluded: {', '.join(back)}", means, "apply"
@@ -394,11 +398,11 @@ def _views(dataset: ResolvedDataset, copy: CopyState) -> _Views:
 
 
 def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
-    known: Mapping[str, DataType] = {
+    types: Mapping[str, DataType] = {
         name: parse_type(kind) for name, kind in copy.columns.schema.items()
     }
-    keys = tuple(key for key in copy.columns.keys if key in data_columns(dataset, known))
-    shape: Shape = shape_of(dataset, copy, known, keys)
+    keys = tuple(key for key in copy.columns.keys if key in data_columns(dataset, types))
+    shape: Shape = shape_of(dataset, copy, types, keys)
     sql = definitions(dataset, shape, dataset.relations.internal_table)
     return {f"{dataset.relations.schema}.{name}": text for name, text in sql.items()}
 
@@ -433,23 +437,23 @@ def _unknown(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
     if not facts.has_rows or copy.columns.named is None:
         return
     met = {*copy.columns.schema, *copy.columns.of_source, *dataset.mapping.names}
-    for one in unknown_columns(dataset, met, accepted=copy.columns.named):
-        if one.stops and not _was_named(dataset, copy, one):
-            guess = f"; did you mean `{one.meant}`?" if one.meant else ""
+    for column in unknown_columns(dataset, met, accepted=copy.columns.named):
+        if column.stops and not _was_named(dataset, copy, column):
+            guess = f"; did you mean `{column.meant}`?" if column.meant else ""
             yield PlannedChange(
                 "unknown_column",
-                f"`{one.setting}` names `{one.column}`, which the table does not have{guess}",
+                f"`{column.setting}` names `{column.column}`, which the table does not have{guess}",
                 "refused (POLYNYA-CFG-030) unless the next records have it: correct it, or name it "
                 "under `optional_columns`",
                 "decide",
             )
 
 
-def _was_named(dataset: ResolvedDataset, copy: CopyState, one: UnknownColumn) -> bool:
+def _was_named(dataset: ResolvedDataset, copy: CopyState, column: UnknownColumn) -> bool:
     """Whether a setting already named a column when records were copied, or cannot change."""
-    before = copy.settings.get(one.setting)
-    after = recorded(dataset, {}, has_rows=False).get(one.setting)
-    return before == after or (isinstance(before, list | dict) and one.column in before)
+    before = copy.settings.get(column.setting)
+    after = recorded(dataset, {}, has_rows=False).get(column.setting)
+    return before == after or (isinstance(before, list | dict) and column.column in before)
 
 
 def _setting_text(value: Any) -> str:

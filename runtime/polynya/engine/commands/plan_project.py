@@ -110,8 +110,8 @@ class ProjectPlan:
 
     def changes(self) -> Iterator[PlannedChange]:
         """All changes of all configured datasets."""
-        for one in self.datasets:
-            yield from one.plan.changes
+        for dataset in self.datasets:
+            yield from dataset.plan.changes
 
     @property
     def has_changes(self) -> bool:
@@ -132,8 +132,8 @@ def plan_project(
     undiscovered = [e.task for e in entries if e.is_ledger and e.table is None]
     orphans: list[_Orphan] = []
     if catalog is not None:
-        known = {e.dataset.relations.internal for e in entries}
-        orphans = list(_orphans(catalog, {name.lower() for name in known}))
+        taken_names = {e.dataset.relations.internal for e in entries}
+        orphans = list(_orphans(catalog, {name.lower() for name in taken_names}))
         entries += _of_renamed(undiscovered, orphans, tasks, catalog)
     taken = {e.dataset.relations.internal for e in entries}
     planned = [
@@ -142,9 +142,9 @@ def plan_project(
         if not entry.is_ledger
     ]
     return ProjectPlan(
-        tuple(one for one in planned if one.plan.changes),
+        tuple(dataset for dataset in planned if dataset.plan.changes),
         tuple(task.name for task in undiscovered),
-        tuple(_unconfigured(one) for one in orphans if one.internal not in taken),
+        tuple(_unconfigured(orphan) for orphan in orphans if orphan.internal not in taken),
         new_landings(project),
         moved_tasks(pushed, project),
     )
@@ -185,12 +185,12 @@ class _Orphan:
         return f"{self.schema}.{self.name}"
 
 
-def _orphans(catalog: Catalog, known: set[str]) -> Iterator[_Orphan]:
+def _orphans(catalog: Catalog, taken_names: set[str]) -> Iterator[_Orphan]:
     """Internal tables of the catalog but the known ones, given as `schema.table` in lower case."""
     for schema in sorted(catalog.list_namespaces()):
         for identifier in sorted(catalog.list_tables(schema)):
             name = identifier[-1]
-            if not name.endswith(_INTERNAL) or ".".join(identifier).lower() in known:
+            if not name.endswith(_INTERNAL) or ".".join(identifier).lower() in taken_names:
                 continue
             table = catalog.load_table(identifier)
             if h.STATE in table.schema().column_names:
@@ -207,14 +207,14 @@ def _of_renamed(
 
     The ledger of the old task lists them.
     """
-    names = {one.internal for one in orphans}
+    names = {orphan.internal for orphan in orphans}
     for task in new:
         schema = ledger_dataset(task).relations.internal_schema
         members = {
             source
-            for one in orphans
-            if one.schema == schema and one.copy.membership.task not in tasks
-            for source in one.copy.membership.members
+            for orphan in orphans
+            if orphan.schema == schema and orphan.copy.membership.task not in tasks
+            for source in orphan.copy.membership.members
             if included(task, source)
         }
         for dataset in datasets_of_sources(task, members)[0].values():

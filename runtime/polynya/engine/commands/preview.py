@@ -47,13 +47,13 @@ def preview_of(look: NextRecords, session: Session, limit: int) -> DatasetPrevie
 
     `session` is asked for where conditions or mapped columns take SQL.
     """
-    known = look.known
-    suspended = known.copy.decisions.suspended
+    table = look.table
+    suspended = table.copy.decisions.suspended
     seen = DatasetPreview(
-        dataset=look.task.name if look.is_rest else known.dataset.relations.current,
+        dataset=look.task.name if look.is_rest else table.dataset.relations.current,
         task=look.task.name,
         format=look.task.landing.format,
-        is_new=known.is_new,
+        is_new=table.is_new,
         is_rest=look.is_rest,
         halted=None if suspended is None else f"the dataset is suspended: {suspended.reason}",
         notes=look.notes,
@@ -62,8 +62,8 @@ def preview_of(look: NextRecords, session: Session, limit: int) -> DatasetPrevie
         return seen
     landed = look.batch
     if not look.is_rest:
-        landed = mapped_batch(landed, known.dataset, known.before, session)
-    return _Previewing(look, landed, limit).said(seen, session)
+        landed = mapped_batch(landed, table.dataset, table.before, session)
+    return _Previewing(look, landed, limit).completed(seen, session)
 
 
 class _Previewing:
@@ -71,28 +71,28 @@ class _Previewing:
 
     def __init__(self, look: NextRecords, landed: DatasetBatch, limit: int) -> None:
         self._look = look
-        self._known: PreviewTable = look.known
-        self._dataset = look.known.dataset
+        self._table: PreviewTable = look.table
+        self._dataset = look.table.dataset
         self._limit = limit
         self._columns_seen = batch_columns(landed, self._dataset)
-        self._before = self._known.before.table
+        self._before = self._table.before.table
         self._evolution: Evolution = schema_changes_of(
-            landed, self._dataset, self._known.copy.columns, self._before
+            landed, self._dataset, self._table.copy.columns, self._before
         )
         self._batch = self._evolution.batch_after(landed)
         self._data = data_columns(self._dataset, self._batch.schema)
         appends = self._dataset.kept.mode == "append_only"
-        self._keys = () if appends else self._batch.keys or tuple(self._known.copy.columns.keys)
+        self._keys = () if appends else self._batch.keys or tuple(self._table.copy.columns.keys)
 
-    def said(self, seen: DatasetPreview, session: Session) -> DatasetPreview:
+    def completed(self, seen: DatasetPreview, session: Session) -> DatasetPreview:
         """All that there is to say."""
         batch, limit = self._batch, self._limit
         called = operations(batch, self._dataset, session)
-        bad = refusals(batch, self._keys, called, self._known.apply.horizon)
+        bad = refusals(batch, self._keys, called, self._table.apply.horizon)
         good = list(landed_rows(batch, called, bad))
         rows, ties = self._live(good)
         refused = [*_rejected(batch), *_refused(batch, bad)]
-        stopping, others = find_unknown_columns(self._dataset, self._known.copy, self._columns_seen)
+        stopping, others = find_unknown_columns(self._dataset, self._table.copy, self._columns_seen)
         order = self._dataset.events.sequence_by
         return replace(
             seen,
@@ -111,17 +111,17 @@ class _Previewing:
             unknown=unknown_columns_refusal(self._dataset, self._columns_seen, stopping)
             if stopping
             else None,
-            records=tuple(one.record(self._keys, order) for one in good[:limit]),
+            records=tuple(row.record(self._keys, order) for row in good[:limit]),
             rows=tuple(rows[:limit]),
             row_count=len(rows),
-            quarantined=Counter(one.rule for one in refused),
+            quarantined=Counter(refusal.rule for refusal in refused),
             refused=tuple(refused[:limit]),
             notes=(*seen.notes, *map(_warning, others), *([_tied(ties)] if ties else [])),
         )
 
     def _is_cut(self) -> bool:
         progress = self._batch.files.values()
-        return len(progress) < self._look.waiting or not all(one.complete for one in progress)
+        return len(progress) < self._look.waiting or not all(file.complete for file in progress)
 
     def _halted(self, refused: Sequence[RejectedRecord]) -> str | None:
         change, policy = self._evolution.halt, self._dataset.policies.on_bad_record
@@ -154,19 +154,21 @@ class _Previewing:
         """Rows of the Current view, and how often two events hold one place."""
         data = tuple(self._data)
         if not self._keys:
-            kept = [one.values for one in good if one.operation not in {"D", "T"}]
+            kept = [row.values for row in good if row.operation not in {"D", "T"}]
             return [PreviewRow({name: row.get(name) for name in data}) for row in kept], 0
         ignored = ignored_nulls(self._dataset)
-        events = [one.event(self._keys, data, ignored) for one in good]
-        found = current(events, is_new=self._known.is_new)
-        keys = {event.key: one.key(self._keys) for event, one in zip(events, good, strict=True)}
+        events = [row.event(self._keys, data, ignored) for row in good]
+        records = current(events, is_new=self._table.is_new)
+        keys = {
+            event.key: landed.key(self._keys) for event, landed in zip(events, good, strict=True)
+        }
         soft = self._dataset.kept.delete_mode == "soft"
         rows = [
             self._row(dict(zip(self._keys, keys[key], strict=True)), state, soft=soft)
-            for key, state in found.states.items()
+            for key, state in records.states.items()
             if state.alive or soft
         ]
-        return rows, found.ties
+        return rows, records.ties
 
     def _row(self, key: Mapping[str, object], state: RecordState, *, soft: bool) -> PreviewRow:
         values = {name: key.get(name, state.values.get(name)) for name in self._data}
@@ -190,9 +192,9 @@ def _origin(
 
 
 def _rejected(batch: DatasetBatch) -> Iterator[RejectedRecord]:
-    for one in batch.rejected:
-        number = None if one.offset == WHOLE_FILE else one.offset + 1
-        yield RejectedRecord(one.file, number, one.rule, one.error)
+    for record in batch.rejected:
+        number = None if record.offset == WHOLE_FILE else record.offset + 1
+        yield RejectedRecord(record.file, number, record.rule, record.error)
 
 
 def _refused(batch: DatasetBatch, bad: Mapping[int, tuple[str, str]]) -> Iterator[RejectedRecord]:
@@ -201,9 +203,9 @@ def _refused(batch: DatasetBatch, bad: Mapping[int, tuple[str, str]]) -> Iterato
         yield RejectedRecord(files[index].as_py(), offsets[index].as_py() + 1, rule, error)
 
 
-def _warning(one: UnknownColumn) -> str:
-    meant = f"; did you mean `{one.meant}`?" if one.meant is not None else ""
-    return f"`{one.setting}` names `{one.column}`, which no record has yet{meant}"
+def _warning(column: UnknownColumn) -> str:
+    meant = f"; did you mean `{column.meant}`?" if column.meant is not None else ""
+    return f"`{column.setting}` names `{column.column}`, which no record has yet{meant}"
 
 
 def _tied(ties: int) -> str:

@@ -206,7 +206,7 @@ def current(events: Sequence[PreviewEvent], *, is_new: bool) -> CurrentRecords:
         chain, tied = _collapsed(own)
         ties += tied
         taken = {event.place for event in chain}
-        chain += [one for place, one in truncates.items() if place not in taken]
+        chain += [truncate for place, truncate in truncates.items() if place not in taken]
         chains[key] = sorted(chain, key=lambda event: event.place)
     folding = _Folding(chains, is_new=is_new)
     return CurrentRecords({key: folding.state(key, None, frozenset()) for key in chains}, ties)
@@ -261,9 +261,9 @@ class _Folding:
             return event.values
         if event.old_key is not None:
             place = (event.old_key, event.place)
-            known = event.old_key in self._chains and place not in asking
-            found = self.state(*place, asking | {place}) if known else None
-            source = found.values if found is not None else self._nothing(event)
+            is_known = event.old_key in self._chains and place not in asking
+            old = self.state(*place, asking | {place}) if is_known else None
+            source = old.values if old is not None else self._nothing(event)
         elif before is None:
             source = self._nothing(event)
         else:
@@ -309,8 +309,8 @@ class LandedRow:
         )
 
     def _unsent(self, values: Mapping[str, Any], ignored: Collection[str]) -> frozenset[str]:
-        said = set(self.values["__unsent"] or ())
-        unsent = set(values) - said if ALL_BUT in said else said & set(values)
+        listed = set(self.values["__unsent"] or ())
+        unsent = set(values) - listed if ALL_BUT in listed else listed & set(values)
         if self.operation == "U" and ignored:
             named = values if ALL_BUT in ignored else ignored
             unsent |= {name for name in named if name in values and values[name] is None}
@@ -342,10 +342,10 @@ def landed_rows(
 def _with_maps(values: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
     """The values with their maps as dictionaries: Arrow gives lists of pairs."""
     return {
-        one.name: dict(values[one.name])
-        if pa.types.is_map(one.type) and values[one.name] is not None
-        else values[one.name]
-        for one in schema
+        field.name: dict(values[field.name])
+        if pa.types.is_map(field.type) and values[field.name] is not None
+        else values[field.name]
+        for field in schema
     }
 
 
@@ -357,11 +357,11 @@ def operations(batch: DatasetBatch, dataset: ResolvedDataset, session: Session) 
     deletes = choice_in(dataset.deletes, batch.schema)
     if truncates is None or deletes is None:
         return decided(session(), batch, dataset)
-    found: Any = pc.fill_null(batch.rows.column("__op"), "U")
+    letters: Any = pc.fill_null(batch.rows.column("__op"), "U")
     for choice, operation in ((deletes, "D"), (truncates, "T")):
         named = chosen(choice, batch.rows)
-        found = found if named is None else pc.if_else(named, operation, found)
-    return [str(one) for one in found.to_pylist()]
+        letters = letters if named is None else pc.if_else(named, operation, letters)
+    return [str(letter) for letter in letters.to_pylist()]
 
 
 def refusals(
@@ -371,7 +371,7 @@ def refusals(
 
     `called` are the operations, `horizon` is the sequence up to which tombstones are forgotten.
     """
-    found = {}
+    refused = {}
     names = [*keys, "__ci", "__tail"]
     there = [name for name in names if name in batch.rows.column_names]
     for index, row in enumerate(batch.rows.select(there).to_pylist() if keys else []):
@@ -381,5 +381,5 @@ def refusals(
         elif horizon is not None and row["__ci"] + (row["__tail"] or "") <= horizon:
             rule = "older_than_horizon"
         if rule is not None and called[index] != "T":
-            found[index] = (rule, ERRORS[rule])
-    return found
+            refused[index] = (rule, ERRORS[rule])
+    return refused

@@ -68,7 +68,7 @@ class NextRecords:
     """
 
     task: StorageTask
-    known: PreviewTable
+    table: PreviewTable
     batch: DatasetBatch | None
     waiting: int = 0
     load: bool = False
@@ -99,76 +99,76 @@ class PreviewReader:
         elif rules.finds_tables:
             yield from self._in_folders(task, landed)
         else:
-            for one in task.datasets:
-                dataset = resolved(task, one)
+            for declared in task.datasets:
+                dataset = resolved(task, declared)
                 if self.wanted(task, dataset):
-                    yield self._declared(task, self.known(dataset), landed)
+                    yield self._declared(task, self.preview_table(dataset), landed)
 
-    def known(self, dataset: ResolvedDataset) -> PreviewTable:
-        """What is known of a dataset."""
+    def preview_table(self, dataset: ResolvedDataset) -> PreviewTable:
+        """A dataset with the states of its table."""
         table = None if self.catalog is None else inspect.load(self.catalog, dataset)
         if table is None:
             return PreviewTable(dataset)
         copy, apply = inspect.states(table)
-        found = PreviewTable(in_force(dataset, copy), copy, apply, is_new=False)
+        preview = PreviewTable(in_force(dataset, copy), copy, apply, is_new=False)
         if not self.only:
-            return found
-        return replace(found, copy=replace(copy, position=replace(copy.position, files={})))
+            return preview
+        return replace(preview, copy=replace(copy, position=replace(copy.position, files={})))
 
     def _declared(
-        self, task: StorageTask, known: PreviewTable, landed: Sequence[ObjectInfo]
+        self, task: StorageTask, table: PreviewTable, landed: Sequence[ObjectInfo]
     ) -> NextRecords:
-        extracts = known.dataset.landing.extracts
+        extracts = table.dataset.landing.extracts
         if self.only:
-            return self._read(task, known, self._given(task, known))
+            return self._read(task, table, self._given(task, table))
         if extracts is not None:
-            return self._extract(task, known, extracts, landed)
+            return self._extract(task, table, extracts, landed)
         notes: list[str] = []
-        files = self._without_reload(task, known, landed, notes)
-        return self._read(task, known, self._unread(task, known, files), notes)
+        files = self._without_reload(task, table, landed, notes)
+        return self._read(task, table, self._unread(task, table, files), notes)
 
-    def _given(self, task: StorageTask, known: PreviewTable) -> Discovery:
+    def _given(self, task: StorageTask, table: PreviewTable) -> Discovery:
         """The files that were given, also where no glob names them."""
-        found = self._unread(task, known, self.only)
-        if found.files:
-            return found
+        discovery = self._unread(task, table, self.only)
+        if discovery.files:
+            return discovery
         parts = tuple(FilePart.of(info) for info in self.only)
-        return Discovery(parts, (), load=known.dataset.landing.extracts is not None)
+        return Discovery(parts, (), load=table.dataset.landing.extracts is not None)
 
     def _extract(
         self,
         task: StorageTask,
-        known: PreviewTable,
+        table: PreviewTable,
         settings: Extracts,
         landed: Sequence[ObjectInfo],
     ) -> NextRecords:
         """The next full extract."""
-        position = known.copy.position
-        found = landed_extracts(
-            landed, known.dataset, settings, position.files, position.last_extract
+        position = table.copy.position
+        extracts = landed_extracts(
+            landed, table.dataset, settings, position.files, position.last_extract
         )
-        notes = [f"{name} waits for {settings.marker}" for name in found.waiting]
-        if not found.due:
-            return NextRecords(task, known, None, notes=tuple(notes))
-        due = found.due[0]
+        notes = [f"{name} waits for {settings.marker}" for name in extracts.waiting]
+        if not extracts.due:
+            return NextRecords(task, table, None, notes=tuple(notes))
+        due = extracts.due[0]
         notes.append(f"full extract {due.name}: a run compares it with what the table holds")
         parts = tuple(FilePart.of(info) for info in due.files)
-        return self._read(task, known, Discovery(parts, (), load=True), notes)
+        return self._read(task, table, Discovery(parts, (), load=True), notes)
 
     def _unread(
-        self, task: StorageTask, known: PreviewTable, files: Iterable[ObjectInfo]
+        self, task: StorageTask, table: PreviewTable, files: Iterable[ObjectInfo]
     ) -> Discovery:
-        return format_of(task).unread(files, known.copy.position.files, known.dataset)
+        return format_of(task).unread(files, table.copy.position.files, table.dataset)
 
     def _without_reload(
-        self, task: StorageTask, known: PreviewTable, landed: Sequence[ObjectInfo], notes: list[str]
+        self, task: StorageTask, table: PreviewTable, landed: Sequence[ObjectInfo], notes: list[str]
     ) -> Sequence[ObjectInfo]:
         """Files that are not those of a reload which is under way."""
-        reloading = None if self.only else known.copy.reloading
+        reloading = None if self.only else table.copy.reloading
         if reloading is None:
             return landed
         try:
-            load = format_of(task).full_load(landed, known.dataset, reloading.glob)
+            load = format_of(task).full_load(landed, table.dataset, reloading.glob)
         except OperationError:
             return landed
         notes.append("a reload is under way, and its files are left to it")
@@ -176,22 +176,29 @@ class PreviewReader:
         return [info for info in landed if info.path not in theirs]
 
     def _read(
-        self, task: StorageTask, known: PreviewTable, found: Discovery, notes: Iterable[str] = ()
+        self,
+        task: StorageTask,
+        known: PreviewTable,
+        discovery: Discovery,
+        notes: Iterable[str] = (),
     ) -> NextRecords:
         """Read the next batch of a dataset with files of its own."""
-        said = [*notes, *(f"{one.path} changed after it was copied" for one in found.changed)]
-        if not found.files:
-            return NextRecords(task, known, None, notes=tuple(said))
+        remarks = [
+            *notes,
+            *(f"{file.path} changed after it was copied" for file in discovery.changed),
+        ]
+        if not discovery.files:
+            return NextRecords(task, known, None, notes=tuple(remarks))
         table = known.table
         request = ReadRequest(
-            self.landing, found.files, {table.source: table}, self.limits, load=found.load
+            self.landing, discovery.files, {table.source: table}, self.limits, load=discovery.load
         )
         batch = format_of(task).read(request).one
-        return NextRecords(task, known, batch, len(found.files), found.load, tuple(said))
+        return NextRecords(task, known, batch, len(discovery.files), discovery.load, tuple(remarks))
 
     def _in_folders(self, task: StorageTask, landed: Sequence[ObjectInfo]) -> Iterator[NextRecords]:
         """The tables that have folders."""
-        ledger = self.known(ledger_dataset(task))
+        ledger = self.preview_table(ledger_dataset(task))
         folders = format_of(task).tables(landed)
         members = ledger.copy.membership.members
         new = policy_for_new(task, members, folders.tables)
@@ -203,38 +210,42 @@ class PreviewReader:
             notes = [*_news(source, new)]
             waiting = folders.waiting.get(source, {})
             notes += [f"{file} waits for {other}" for file, other in waiting.items()]
-            known = self.known(dataset)
-            files = self._without_reload(task, known, folders.tables.get(source, ()), notes)
-            yield self._read(task, known, self._unread(task, known, files), notes)
+            table = self.preview_table(dataset)
+            files = self._without_reload(task, table, folders.tables.get(source, ()), notes)
+            yield self._read(task, table, self._unread(task, table, files), notes)
         rest = unrouted(folders, ledger.copy.position.files)
         yield from _rest(task, ledger, rest, map(str, errors), len(rest.files))
 
     def _shared(self, task: StorageTask, landed: Sequence[ObjectInfo]) -> Iterator[NextRecords]:
         """The tables that one read of shared files finds."""
-        ledger = self.known(ledger_dataset(task))
+        ledger = self.preview_table(ledger_dataset(task))
         membership = ledger.copy.membership
         datasets = named_datasets(task, membership.members)
-        tables = {source: self.known(dataset) for source, dataset in datasets.items()}
-        found = self._unread(task, ledger, landed)
-        if not found.files:
+        tables = {source: self.preview_table(dataset) for source, dataset in datasets.items()}
+        discovery = self._unread(task, ledger, landed)
+        if not discovery.files:
             yield from (
-                NextRecords(task, one, None)
-                for one in tables.values()
-                if self.wanted(task, one.dataset)
+                NextRecords(task, table, None)
+                for table in tables.values()
+                if self.wanted(task, table.dataset)
             )
             return
-        known = {source: one.table for source, one in tables.items()}
-        read = format_of(task).read(ReadRequest(self.landing, found.files, known, self.limits))
+        known_tables = {source: table.table for source, table in tables.items()}
+        read = format_of(task).read(
+            ReadRequest(self.landing, discovery.files, known_tables, self.limits)
+        )
         new = policy_for_new(task, tables if membership.settled else (), read.datasets)
         routes, errors = datasets_of_sources(task, {*tables, *read.datasets}, known=tables)
         for source, batch in read.datasets.items():
             dataset = routes.get(source)
             if dataset is None or not self.wanted(task, dataset):
                 continue
-            one = tables.get(source) or self.known(dataset)
-            yield NextRecords(task, one, batch, len(found.files), notes=tuple(_news(source, new)))
+            table = tables.get(source) or self.preview_table(dataset)
+            yield NextRecords(
+                task, table, batch, len(discovery.files), notes=tuple(_news(source, new))
+            )
         assert read.unrouted is not None, "what has no table is accounted for"
-        yield from _rest(task, ledger, read.unrouted, map(str, errors), len(found.files))
+        yield from _rest(task, ledger, read.unrouted, map(str, errors), len(discovery.files))
 
 
 def _news(source: str, new: NewSources) -> Iterator[str]:

@@ -67,10 +67,10 @@ class Sources:
         few = with_small_batches(task, self.limit)
         try:
             source = source_opener(self.session, self.access, self.clock)(few)
-            found = source.find()
-            if found.refused is not None:
-                yield found.refused
-            for table, streams in found.tables.items():
+            streams_found = source.find()
+            if streams_found.refused is not None:
+                yield streams_found.refused
+            for table, streams in streams_found.tables.items():
                 yield self._preview(few, source, table, streams)
         except PolynyaError as error:
             yield error
@@ -96,7 +96,7 @@ class Sources:
 
 def lost_in_words(lost: Iterable[Lost]) -> list[str]:
     """What a source has no more, for people."""
-    return [f"{one.at}: {one.begin} to {one.end} is lost ({one.why})" for one in lost]
+    return [f"{loss.at}: {loss.begin} to {loss.end} is lost ({loss.why})" for loss in lost]
 
 
 def with_small_batches(task: StreamingLanding, limit: int) -> StreamingLanding:
@@ -117,14 +117,14 @@ def with_small_batches(task: StreamingLanding, limit: int) -> StreamingLanding:
 def _look(task: StreamingLanding, read: Sample, folder: Path) -> NextRecords:
     """The messages as records that a table would append."""
     reading = _reading(task)
-    known = PreviewTable(resolved(reading, reading.datasets[0]))
+    preview = PreviewTable(resolved(reading, reading.datasets[0]))
     if not read.messages:
-        return NextRecords(reading, known, None)
+        return NextRecords(reading, preview, None)
     store = LocalObjectStore(folder)
     store.put_if_absent(read.path, read.data)
-    table, parts = known.table, [FilePart(read.path, len(read.data))]
+    table, parts = preview.table, [FilePart(read.path, len(read.data))]
     request = ReadRequest(store, parts, {table.source: table}, BatchLimits())
-    return NextRecords(reading, known, format_of(reading).read(request).one, len(parts))
+    return NextRecords(reading, preview, format_of(reading).read(request).one, len(parts))
 
 
 def _reading(task: StreamingLanding) -> StorageTask:

@@ -58,7 +58,7 @@ def previews(
         chosen = landed.reader.dataset
         looking = replace(looking, landing=landed.store, only=landed.files)
         if chosen is not None:
-            looking = replace(looking, wanted=lambda _, one: one.name == chosen.name)
+            looking = replace(looking, wanted=lambda _, dataset: dataset.name == chosen.name)
         tasks = (landed.task,)
     for task in tasks:
         if isinstance(task, DirectTask):
@@ -77,11 +77,13 @@ def _direct(
     looking: PreviewReader, task: DirectTask, opens: OpenSource, session: Session, limit: int
 ) -> Iterator[DatasetPreview | PolynyaError]:
     """Preview a table that reads its stream itself."""
-    for dataset in (resolved(task, one) for one in task.datasets):
+    for dataset in (resolved(task, dataset) for dataset in task.datasets):
         if not looking.wanted(task, dataset):
             continue
         try:
-            look = direct_records(task, looking.known(dataset), opens, limit, SystemClock().now())
+            look = direct_records(
+                task, looking.preview_table(dataset), opens, limit, SystemClock().now()
+            )
             yield preview_of(look, session, limit)
         except PolynyaError as error:
             yield error
@@ -104,13 +106,15 @@ def _readers(
     project: LoadedProject, wanted: IsWanted, may_read: Callable[[StorageTask], bool]
 ) -> list[FileConsumer]:
     """Who may read a file: declared datasets, and tasks that find their tables."""
-    found = []
+    consumers = []
     for task in project.tasks:
         if isinstance(task, DirectTask):
             continue
         if rules_of(task.landing.format).finds_tables:
-            found += [FileConsumer(task)] if may_read(task) else []
+            consumers += [FileConsumer(task)] if may_read(task) else []
         else:
-            datasets = (resolved(task, one) for one in task.datasets)
-            found += [FileConsumer(task, one) for one in datasets if wanted(task, one)]
-    return found
+            datasets = (resolved(task, dataset) for dataset in task.datasets)
+            consumers += [
+                FileConsumer(task, dataset) for dataset in datasets if wanted(task, dataset)
+            ]
+    return consumers

@@ -66,7 +66,7 @@ def preview_file(readers: Sequence[FileConsumer], file: Path, landing: Location)
     inside = isinstance(landing, Path) and path.is_relative_to(landing.resolve())
     if inside and isinstance(landing, Path):
         relative = path.relative_to(landing.resolve()).as_posix()
-        taking = [one for one in readers if one.takes(relative)]
+        taking = [reader for reader in readers if reader.takes(relative)]
         reader = _one_of(taking or readers, file)
         if reader in taking:
             store = LocalObjectStore(landing)
@@ -84,7 +84,7 @@ def _one_of(readers: Sequence[FileConsumer], file: Path) -> FileConsumer:
         f"several datasets could read {file.name}",
         where=str(file),
         state="nothing was read",
-        fix=f"name one of them: {', '.join(sorted(one.name for one in readers))}",
+        fix=f"name one of them: {', '.join(sorted(reader.name for reader in readers))}",
     )
 
 
@@ -110,8 +110,8 @@ def _elsewhere(reader: FileConsumer, path: Path) -> PreviewFile:
 def _with_companion(store: LocalObjectStore, path: Path) -> tuple[ObjectInfo, ...]:
     stem = path.name.partition(".")[0]
     beside = path.with_name(f"{stem}{_COMPANION}")
-    found = [path, *([beside] if beside.is_file() and beside != path else [])]
-    return tuple(_info(store, found))
+    files = [path, *([beside] if beside.is_file() and beside != path else [])]
+    return tuple(_info(store, files))
 
 
 def _info(store: LocalObjectStore, files: Iterable[Path]) -> Iterable[ObjectInfo]:

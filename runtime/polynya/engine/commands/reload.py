@@ -192,7 +192,7 @@ def abandon_begun(context: EngineContext, datasets: Sequence[ResolvedDataset]) -
 
     Raises OperationError when none of the datasets has one.
     """
-    tables = [WorkingDataset.existing(context, one).table for one in datasets]
+    tables = [WorkingDataset.existing(context, dataset).table for dataset in datasets]
     begun = [table for table in tables if table.state.copy.reloading is not None]
     for table in begun or tables[:1]:
         lake.abandon(table)

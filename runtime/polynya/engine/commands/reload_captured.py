@@ -68,7 +68,7 @@ class CapturedLoad:
             lake.abandon(self._working.table)
         database = self._opened.enter_context(database_of(self._capture))
         chosen = self._capture.tables
-        tables = {one.name: one for one in database.tables(chosen.include, chosen.exclude)}
+        tables = {table.name: table for table in database.tables(chosen.include, chosen.exclude)}
         if name not in tables:
             raise self._impossible(
                 f"the database has no table {name} that `{self._capture.name}` captures",
@@ -85,7 +85,7 @@ class CapturedLoad:
         """The change identifier of the view."""
         assert self._view is not None, "it was opened"
         source = source_in_epoch(self._view[1].source, self._epoch)
-        return change_identifier(source, self._working.known.eras)
+        return change_identifier(source, self._working.known_table.eras)
 
     @cached_property
     def _epoch(self) -> int:
@@ -157,7 +157,7 @@ class CapturedLoad:
 
     def _read(self, store: LocalObjectStore, part: FilePart) -> tuple[DatasetBatch, FilePart, bool]:
         """The next records of a chunk, what follows them, and whether that is nothing."""
-        known, limits = self._working.known, self._task.batch
+        known, limits = self._working.known_table, self._task.batch
         request = ReadRequest(
             store, [part], {known.source: known}, BatchLimits(limits.max_rows, limits.max_bytes),
             only=known.source,

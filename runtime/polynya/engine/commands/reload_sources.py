@@ -76,10 +76,10 @@ class DirectLoad:
         """What is gathered next."""
         position = self._position()
         if self._streams is None:
-            found = streams_of(self._task, self._source, position)
-            if not found.taken and found.refused is not None:
-                raise found.refused
-            self._streams = found.taken
+            streams = streams_of(self._task, self._source, position)
+            if not streams.taken and streams.refused is not None:
+                raise streams.refused
+            self._streams = streams.taken
         wanted = self._reader.decide(self._streams, position, once=True)
         refuse_lost(self._working, wanted, self._mode)
         return wanted

@@ -45,7 +45,9 @@ def replay(
         chosen = records
         if len(groups) > 1:
             chosen, replayed = _chosen(working, identifiers, files)
-        batch = _reread(working, entry, [one for one in chosen if one.offset != WHOLE_FILE])
+        batch = _reread(
+            working, entry, [record for record in chosen if record.offset != WHOLE_FILE]
+        )
         results.append(_copied(working, entry, batch, replayed))
         whole += replayed.files
     return ReplayResult(
@@ -74,7 +76,7 @@ def _groups(entry: ProjectTable, files: set[str]) -> list[set[str]]:
 
 
 def _reread(working: WorkingDataset, entry: ProjectTable, records: Sequence[Rejected]) -> ReadBatch:
-    tables = {source: one.known for source, one in _tables_of(working, entry).items()}
+    tables = {source: table.known_table for source, table in _tables_of(working, entry).items()}
     if not tables and not records:
         # Whole files of no table: the next run looks at them again.
         return ReadBatch({}, no_rows({}, ()))
@@ -85,7 +87,7 @@ def _reread(working: WorkingDataset, entry: ProjectTable, records: Sequence[Reje
 def _tables_of(working: WorkingDataset, entry: ProjectTable) -> Mapping[str, WorkingDataset]:
     """By source, the tables that the records of an entry may belong to."""
     if not entry.is_ledger:
-        return {working.known.source: working}
+        return {working.known_table.source: working}
     if not rules_of(entry.dataset.landing.format).shares_files:
         return {}
     routes, _ = datasets_of_sources(entry.task, working.table.state.copy.membership.members)
@@ -104,7 +106,7 @@ def _copied(
     """
     own, copied = batch.unrouted, 0
     for source, part in batch.datasets.items():
-        if source == working.known.source:
+        if source == working.known_table.source:
             own = part
             continue
         dataset = dataset_of_source(entry.task, source)

@@ -103,11 +103,11 @@ def _datasets(
     if rules_of(task.landing.format).finds_tables:
         ledger = WorkingDataset.open(context, ledger_dataset(task)).table
         members = ledger.state.copy.membership.members
-        found = list(named_datasets(task, members).values())
+        datasets = list(named_datasets(task, members).values())
     else:
-        found = [resolved(task, one) for one in task.datasets]
-        found = [one for one in found if one.relations.current == unit]
-    return [one for one in found if command.dataset in (None, one.name)]
+        datasets = [resolved(task, dataset) for dataset in task.datasets]
+        datasets = [dataset for dataset in datasets if dataset.relations.current == unit]
+    return [dataset for dataset in datasets if command.dataset in (None, dataset.name)]
 
 
 def _refuse_position(
@@ -118,7 +118,7 @@ def _refuse_position(
 ) -> None:
     """Refuse a load whose position in the order is unknown, and `--as-of` where there is none."""
     landing, now = format_of(task), context.clock.now()
-    placed = [one for one in datasets if landing.place_of_load(now, one) is not None]
+    placed = [dataset for dataset in datasets if landing.place_of_load(now, dataset) is not None]
     if as_of is None and placed:
         raise UNIT_REQUEST_REFUSED(
             where=placed[0].relations.current, why="its format needs `--as-of`"
@@ -130,4 +130,4 @@ def _refuse_position(
 
 
 def _names_of(datasets: Sequence[ResolvedDataset]) -> str:
-    return ", ".join(one.relations.current for one in datasets)
+    return ", ".join(dataset.relations.current for dataset in datasets)

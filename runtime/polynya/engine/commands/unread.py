@@ -43,9 +43,9 @@ def unread_files(target: ResolvedTarget, task: StorageTask, unit: str) -> Unread
     if rules.finds_tables:
         return _of_folders(task, landed, catalog)
     (dataset,) = (
-        one
-        for one in (resolved(task, declared) for declared in task.datasets)
-        if one.relations.current == unit
+        dataset
+        for dataset in (resolved(task, declared) for declared in task.datasets)
+        if dataset.relations.current == unit
     )
     return {unit: _of_dataset(task, dataset, landed, _state(catalog, dataset))}
 
@@ -74,8 +74,8 @@ def _of_dataset(
     extracts = dataset.landing.extracts
     if extracts is None:
         return format_of(task).unread(landed, done, dataset).files
-    found = landed_extracts(landed, dataset, extracts, done, state.position.last_extract)
-    return [FilePart.of(info) for one in found.due for info in one.files]
+    extracts_found = landed_extracts(landed, dataset, extracts, done, state.position.last_extract)
+    return [FilePart.of(info) for extract in extracts_found.due for info in extract.files]
 
 
 def _state(catalog: Tables | None, dataset: ResolvedDataset) -> CopyState:

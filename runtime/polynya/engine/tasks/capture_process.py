@@ -98,8 +98,8 @@ class WorkerProcess(CaptureProcess):
     def take(self, patience: float) -> list[WorkerMessage]:
         with self._changed:
             self._changed.wait_for(lambda: self._said or self._heard_all, patience)
-            said, self._said = self._said, []
-        return said
+            messages, self._said = self._said, []
+        return messages
 
     @override
     def ask(self, tables: tuple[str, ...], *, reload: bool) -> None:
@@ -137,10 +137,10 @@ class WorkerProcess(CaptureProcess):
     def _listen(self) -> None:
         assert self._process.stdout is not None, "it was started with a pipe"
         while line := self._process.stdout.readline(_LONGEST_MESSAGE_BYTES):
-            said = _message(line)
-            if said is not None:
+            message = _message(line)
+            if message is not None:
                 with self._changed:
-                    self._said.append(said)
+                    self._said.append(message)
                     self._changed.notify_all()
         self._process.wait()
         with self._changed:
@@ -151,11 +151,11 @@ class WorkerProcess(CaptureProcess):
 def _message(line: bytes) -> WorkerMessage | None:
     """An event; None for a line that is none, such as what a library prints."""
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
-        said = None
-    if isinstance(said, dict) and isinstance(said.get("type"), str):
-        return said
+        message = None
+    if isinstance(message, dict) and isinstance(message.get("type"), str):
+        return message
     log.warning("a capture process wrote %d bytes that are no event", len(line))
     return None
 
@@ -235,8 +235,8 @@ def _authorities(ca: str | None, name: str) -> str | None:
     """The file of certificates that a connection names."""
     if ca is None or isinstance(ca, ProjectFile):
         return ca
-    found = SECRETS.below(ca)
-    if found is None:
+    file = SECRETS.below(ca)
+    if file is None:
         raise OperationError(
             "POLYNYA-GTW-094",
             f"`tls.ca` is {shown(ca)}: {SECRETS.outside()}",
@@ -244,7 +244,7 @@ def _authorities(ca: str | None, name: str) -> str | None:
             state="nothing was read from the database",
             fix="put the certificates into `connections/` of the project as a `.pem`, or there",
         )
-    return str(found)
+    return str(file)
 
 
 def worker_settings(

@@ -44,27 +44,27 @@ class CaptureReporter:
     _loading: set[str] = field(default_factory=set)
     _notes: tuple[str, ...] = ()
 
-    def take(self, said: WorkerMessage) -> None:
+    def take(self, message: WorkerMessage) -> None:
         """Report one message of the process; unknown ones are ignored."""
-        match said.get("type"):
+        match message.get("type"):
             case "tables":
                 self.begun = True
-                self._tables(said.get("tables"))
+                self._tables(message.get("tables"))
             case "progress":
-                self._progress(said)
+                self._progress(message)
             case "loaded":
-                self._loaded(said)
+                self._loaded(message)
             case "landed":
-                self._landed(said)
+                self._landed(message)
             case "lag":
-                self._lag(said)
+                self._lag(message)
             case "streaming":
                 self.works = True
                 self.sink(CaptureStreaming(subject=self.task, task=self.task))
             case "table_failed":
-                self._table_failed(said)
+                self._table_failed(message)
             case "failed":
-                self.failed = error_of(_mapping(said.get("error")))
+                self.failed = error_of(_mapping(message.get("error")))
 
     def over(self) -> None:
         """The process has ended: nothing is under way any more."""
@@ -74,7 +74,7 @@ class CaptureReporter:
 
     def _tables(self, tables: Any) -> None:
         for name, facts in _mapping(tables).items():
-            state = _STATE_NAMES.get(said := str(_mapping(facts).get("state")), said)
+            state = _STATE_NAMES.get(reported := str(_mapping(facts).get("state")), reported)
             self._before[name] = _count(_mapping(facts).get("rows"))
             if self._states.get(name) != state:
                 self._states[name] = state
@@ -83,12 +83,12 @@ class CaptureReporter:
                     CaptureTable(subject=self._name(name), task=self.task, state=state, rows=rows)
                 )
 
-    def _progress(self, said: WorkerMessage) -> None:
-        table = str(said.get("table"))
+    def _progress(self, message: WorkerMessage) -> None:
+        table = str(message.get("table"))
         self._loading.add(table)
-        rows, size = _count(said.get("rows")), _count(said.get("bytes"))
-        seconds = _number(said.get("seconds")) or 0.0
-        rows_left = _left(_number(said.get("rows_estimate")), rows)
+        rows, size = _count(message.get("rows")), _count(message.get("bytes"))
+        seconds = _number(message.get("seconds")) or 0.0
+        rows_left = _left(_number(message.get("rows_estimate")), rows)
         before = min(rows, self._before.get(table, 0))
         now = rows - before
         counted_rows = f"{rows:,} rows, " if rows_left is None else ""
@@ -107,56 +107,56 @@ class CaptureReporter:
             )
         )
 
-    def _loaded(self, said: WorkerMessage) -> None:
-        table = str(said.get("table"))
+    def _loaded(self, message: WorkerMessage) -> None:
+        table = str(message.get("table"))
         self.works = True
         self._step_ended(table)
         self._tell(
             CaptureLoaded(
                 subject=self._name(table),
                 task=self.task,
-                rows=_count(said.get("rows")),
-                bytes=_count(said.get("bytes")),
-                seconds=_number(said.get("seconds")) or 0.0,
+                rows=_count(message.get("rows")),
+                bytes=_count(message.get("bytes")),
+                seconds=_number(message.get("seconds")) or 0.0,
             )
         )
 
-    def _landed(self, said: WorkerMessage) -> None:
+    def _landed(self, message: WorkerMessage) -> None:
         self.works = self.landed = True
         self._tell(
             CaptureLanded(
                 subject=self.task,
                 task=self.task,
-                number=_count(said.get("number")),
-                events=_count(said.get("events")),
-                bytes=_count(said.get("bytes")),
-                object_bytes=_count(said.get("object_bytes")),
-                seconds=_number(said.get("seconds")) or 0.0,
+                number=_count(message.get("number")),
+                events=_count(message.get("events")),
+                bytes=_count(message.get("bytes")),
+                object_bytes=_count(message.get("object_bytes")),
+                seconds=_number(message.get("seconds")) or 0.0,
             )
         )
 
-    def _lag(self, said: WorkerMessage) -> None:
-        notes = said.get("notes")
-        found = tuple(map(str, notes)) if isinstance(notes, list) else ()
-        size = _number(said.get("bytes"))
+    def _lag(self, message: WorkerMessage) -> None:
+        notes = message.get("notes")
+        present = tuple(map(str, notes)) if isinstance(notes, list) else ()
+        size = _number(message.get("bytes"))
         # A lasting state is reported once.
-        news = found if found != self._notes else ()
-        self._notes = found
+        news = present if present != self._notes else ()
+        self._notes = present
         self._tell(
             CaptureLag(
                 subject=self.task,
                 task=self.task,
                 bytes=None if size is None else int(size),
-                seconds=_number(said.get("seconds")),
+                seconds=_number(message.get("seconds")),
                 notes=news,
             )
         )
 
-    def _table_failed(self, said: WorkerMessage) -> None:
-        table = str(said.get("table"))
+    def _table_failed(self, message: WorkerMessage) -> None:
+        table = str(message.get("table"))
         self._step_ended(table)
-        error = error_of(_mapping(said.get("error")))
-        suspended, refused = bool(said.get("suspended")), bool(said.get("refused"))
+        error = error_of(_mapping(message.get("error")))
+        suspended, refused = bool(message.get("suspended")), bool(message.get("refused"))
         self._tell(
             CaptureTableFailed(
                 subject=self._name(table),

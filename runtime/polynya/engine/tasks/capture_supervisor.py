@@ -168,8 +168,8 @@ class CaptureSupervisor:
             self._process = self._launch(self._mode(once=once), tuple(self._wishes.values()))
             self._known.update(self._wishes)
         self._telling.landed = self._telling.works = self._telling.begun = False
-        for said in self._process.take(patience):
-            self._telling.take(said)
+        for message in self._process.take(patience):
+            self._telling.take(message)
         if self._telling.begun:
             self._wishes_begun()
         if self._telling.works:

@@ -32,8 +32,10 @@ class Captures:
     def run(self, *, once: bool) -> Mapping[str, PolynyaError]:
         """Capture; the errors that captures ended with, by task. Ends their processes."""
         threads = [
-            threading.Thread(target=self._capture, args=(task, one, once), name=f"landing-{task}")
-            for task, one in self.supervisors.items()
+            threading.Thread(
+                target=self._capture, args=(task, supervisor, once), name=f"landing-{task}"
+            )
+            for task, supervisor in self.supervisors.items()
         ]
         for thread in threads:
             thread.start()

@@ -96,7 +96,7 @@ class DirectUnit:
         )
 
     def _copy(self, table: WorkingDataset, wanted: Wanted, began: float) -> DirectBatch:
-        read = self._reader.read(wanted, table.known, self._context.clock.now())
+        read = self._reader.read(wanted, table.known_table, self._context.clock.now())
         table.copy(read.batch, began=began)
         now = self._context.clock.monotonic()
         self._backlog.done(

@@ -45,13 +45,13 @@ def gather(dataset: WorkingDataset, load: FullLoad) -> str | None:
     refuse_suspended(dataset.table)
     while not dataset.context.stop.is_set():
         done = lake.under_way(dataset.table).files
-        found = load.find(done)
-        if found.changed:
-            return found.changed[0].path
-        if not found.files:
+        discovery = load.find(done)
+        if discovery.changed:
+            return discovery.changed[0].path
+        if not discovery.files:
             return next((path for path, progress in done.items() if not progress.complete), None)
-        batch = load.read(found.files)
-        left = len(found.files) - sum(one.complete for one in batch.files.values())
+        batch = load.read(discovery.files)
+        left = len(discovery.files) - sum(file.complete for file in batch.files.values())
         _add(dataset, batch, files_left=left)
     return None
 
@@ -69,10 +69,10 @@ def gather_from_stream(
     context = dataset.context
     refuse_suspended(dataset.table)
     while not context.stop.is_set():
-        found = wanted()
-        if found.next.is_nothing:
+        records = wanted()
+        if records.next.is_nothing:
             return
-        read = reader.read(found, dataset.known, context.clock.now(), load=True)
+        read = reader.read(records, dataset.known_table, context.clock.now(), load=True)
         _add(dataset, at_places(read.batch, source), files_left=0)
 
 

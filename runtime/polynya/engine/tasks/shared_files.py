@@ -75,21 +75,25 @@ class RefusedTables:
         try:
             work()
         except Exception as error:
-            told = as_polynya(error)
+            failure = as_polynya(error)
             if (
-                told.retryable
-                or isinstance(told, TaskStoppedError)
+                failure.retryable
+                or isinstance(failure, TaskStoppedError)
                 or not self._context.hooks.is_alive()
             ):
                 raise
             pause = longer_pause(0.0 if before is None else before.pause)
-            self._found[source] = _RefusedTable(self._context.explained(told), now + pause, pause)
+            self._found[source] = _RefusedTable(
+                self._context.explained(failure), now + pause, pause
+            )
             return False
         return True
 
     def passed(self, sources: Collection[str]) -> None:
         """Everything was done for these tables: forget their refusals."""
-        self._found = {name: one for name, one in self._found.items() if name not in sources}
+        self._found = {
+            name: refusal for name, refusal in self._found.items() if name not in sources
+        }
 
     def accepts(self, source: str) -> bool:
         """Whether a table is not refused."""
@@ -102,11 +106,11 @@ class RefusedTables:
 
     def first_of(self, troubles: Iterable[PolynyaError], subject: str) -> PolynyaError | None:
         """The first of several troubles, for the unit; the others are reported here, once."""
-        found = list(troubles)
-        for number, error in enumerate(found[1:], start=2):
+        errors = list(troubles)
+        for number, error in enumerate(errors[1:], start=2):
             if self._context.is_news(f"{subject} trouble {number}", str(error)):
                 self._context.sink(UnitFailed(subject=error.where or subject, error=error))
-        return found[0] if found else None
+        return errors[0] if errors else None
 
 
 class SharedFilesTask:
@@ -132,7 +136,7 @@ class SharedFilesTask:
         self._meet(routes)
         self._begin_new_names(ledger)
         self._begin_refused(ledger)
-        waiting = [one for one in self._tables.by_source.values() if _is_to_catch_up(one)]
+        waiting = [table for table in self._tables.by_source.values() if _is_to_catch_up(table)]
         if waiting and not time_slice.long:
             return TOO_LONG
         while waiting:
@@ -145,24 +149,29 @@ class SharedFilesTask:
             return result
         tables = self._tables.by_source.values()
         applied = run_in_threads(lambda table: self._apply(table, time_slice), tables)
-        self._drop(one for one in list(self._tables.by_source) if not self._refused.accepts(one))
+        self._drop(
+            table for table in list(self._tables.by_source) if not self._refused.accepts(table)
+        )
         if TOO_LONG in applied:
             return TOO_LONG
         self._refused.passed(self._tables.by_source)
         troubles: list[PolynyaError] = [ConfigErrors(errors)] if errors else []
-        troubles += [*self._refused.errors, *(one.refused for one in applied if one.refused)]
+        troubles += [
+            *self._refused.errors,
+            *(result.refused for result in applied if result.refused),
+        ]
         refused = self._refused.first_of(troubles, self._task.name)
         return self._maintained(replace(result, refused=refused))
 
     def _routes(
-        self, known: Membership, sources: Collection[str] = ()
+        self, membership: Membership, sources: Collection[str] = ()
     ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
         """The datasets of the tables that the task knows, and of others; why some have none."""
-        task, before = self._task, {*known.members, *known.refused}
-        named = named_datasets(task, known.members)
+        task, before = self._task, {*membership.members, *membership.refused}
+        named = named_datasets(task, membership.members)
         # Nobody asks any more for a table that the settings leave out.
-        asked = {one for one in before if included(task, one) or is_declared(task, one)}
-        return datasets_of_sources(task, {*named, *asked, *sources}, known=known.members)
+        asked = {source for source in before if included(task, source) or is_declared(task, source)}
+        return datasets_of_sources(task, {*named, *asked, *sources}, known=membership.members)
 
     def _meet(
         self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()
@@ -177,8 +186,8 @@ class SharedFilesTask:
     def _maintained(self, result: StepResult) -> StepResult:
         """The same, with the maintenance of each table that may have some."""
         for source, table in self._tables.by_source.items():
-            known = self._maintenance
-            beside = known.get(source) or known.setdefault(
+            units = self._maintenance
+            beside = units.get(source) or units.setdefault(
                 source, MaintenanceUnit(table.table.dataset)
             )
             result = beside.after(table, result)
@@ -187,28 +196,28 @@ class SharedFilesTask:
     def _copy_next(self, ledger: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch of the shared files, unless it should wait for more."""
         landing, clock = self._landing, self._context.clock
-        found = landing.unread(ledger, landing.files())
-        ledger.report_discovery(found)
-        if not found.files:
+        discovery = landing.unread(ledger, landing.files())
+        ledger.report_discovery(discovery)
+        if not discovery.files:
             return IDLE
-        decision = landing.pace.decide(found, time_slice, clock.monotonic())
+        decision = landing.pace.decide(discovery, time_slice, clock.monotonic())
         if not decision.copy:
             return StepResult(wait_seconds=decision.wait)
-        if time_slice.must_wait_for(found.size_bytes):
+        if time_slice.must_wait_for(discovery.size_bytes):
             return TOO_LONG
-        with ledger.copying(found):
-            files = self._copy(found.files)
-        landing.pace.copied(found, files, clock.monotonic())
+        with ledger.copying(discovery):
+            files = self._copy(discovery.files)
+        landing.pace.copied(discovery, files, clock.monotonic())
         return time_slice.more
 
     def _settle(self) -> None:
         """Remember that the tables of the first run are known; there may be many batches of it."""
         ledger = self._tables.ledger.table
         state = ledger.state.copy
-        known = state.membership
-        if known.members and not known.settled and not self._context.stop.is_set():
+        membership = state.membership
+        if membership.members and not membership.settled and not self._context.stop.is_set():
             ledger.take_over()
-            settled = replace(state, membership=replace(known, settled=True))
+            settled = replace(state, membership=replace(membership, settled=True))
             ledger.commit_copy_state(settled, "settled")
 
     def _copy(self, parts: Sequence[FilePart]) -> Mapping[str, FileProgress]:
@@ -216,14 +225,14 @@ class SharedFilesTask:
         began = self._context.clock.monotonic()
         batch = self._read(parts)
         before = self._tables.ledger.table.state.copy.membership
-        known = {*before.members, *before.refused, *self._tables.by_source}
-        known = known if before.settled else set()
-        new = policy_for_new(self._task, known, batch.datasets)
+        known_sources = {*before.members, *before.refused, *self._tables.by_source}
+        known_sources = known_sources if before.settled else set()
+        new = policy_for_new(self._task, known_sources, batch.datasets)
         if new.ignored:
             self._without |= new.ignored
             batch = self._read(parts)
         routes, _ = self._routes(before, batch.datasets)
-        if any(one.progress for one in self._meet(routes, new.suspended)):
+        if any(met.progress for met in self._meet(routes, new.suspended)):
             # A table that this task had already fed before a crash: skip what it has.
             batch = self._read(parts)
         live = self._landing.paths()
@@ -251,8 +260,8 @@ class SharedFilesTask:
     def _tell_lost(self, lost: Mapping[str, Sequence[Gone]]) -> None:
         """Report landed batches that were removed before they were copied."""
         for folder, missing in lost.items():
-            for one in missing:
-                event = StreamLost.of_landing(self._task.name, folder, one)
+            for gap in missing:
+                event = StreamLost.of_landing(self._task.name, folder, gap)
                 self._context.sink(replace(event, task=self._task.name))
 
     def _apply(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
@@ -277,15 +286,15 @@ class SharedFilesTask:
 
     def _begin_refused(self, ledger: WorkingDataset) -> None:
         """Let tables that were refused before read what the files had for them."""
-        known, tables = ledger.table.state.copy.membership, self._tables.by_source
+        membership, tables = ledger.table.state.copy.membership, self._tables.by_source
         taken = [
             source
-            for source in known.refused
+            for source in membership.refused
             if source in tables
             and self._refused.attempt(source, partial(_begin_behind, tables[source]))
         ]
         if taken:
-            self._remember_members("begins", set(known.refused) - set(taken))
+            self._remember_members("begins", set(membership.refused) - set(taken))
 
     def _catch_up(self, table: WorkingDataset) -> list[WorkingDataset]:
         """Copy the files that were read without a table while it was suspended or refused.
@@ -299,16 +308,16 @@ class SharedFilesTask:
 
     def _follow(self, table: WorkingDataset, source: str, parted: list[WorkingDataset]) -> None:
         while not self._context.stop.is_set():
-            found = self._landing.unread(table, self._landing.files())
-            if not found.files:
+            discovery = self._landing.unread(table, self._landing.files())
+            if not discovery.files:
                 _set_behind(table, "caught-up", behind=False)
                 break
             began = self._context.clock.monotonic()
-            batch = self._read(found.files, only=source)
+            batch = self._read(discovery.files, only=source)
             live = self._landing.paths()
             parted += self._part(batch.left)
             try:
-                before = partial(self._before, source, found.files)
+                before = partial(self._before, source, discovery.files)
                 part = batch.datasets[source]
                 table.copy(part, began=began, live_files=live, before=before)
             except SuspendedError:
@@ -327,13 +336,13 @@ class SharedFilesTask:
         """
         if not sources:
             return []
-        known = self._tables.ledger.table.state.copy.membership
-        self._meet(self._routes(known, sources)[0])
+        membership = self._tables.ledger.table.state.copy.membership
+        self._meet(self._routes(membership, sources)[0])
         tables = self._tables.by_source
         parted = [tables[source] for source in sources if source in tables]
         for table in parted:
             _set_behind(table, "parted", behind=True)
-        self._remember_members("parted", {*known.refused, *(set(sources) - set(tables))})
+        self._remember_members("parted", {*membership.refused, *(set(sources) - set(tables))})
         return parted
 
     def _remember_members(self, step: str, refused: Collection[str]) -> None:

@@ -307,7 +307,7 @@ class ExtractsDataset:
 
     def _next(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         due = self._landed(table).due
-        if time_slice.must_wait_for(sum(info.size for one in due for info in one.files)):
+        if time_slice.must_wait_for(sum(info.size for extract in due for info in extract.files)):
             return TOO_LONG
         return time_slice.more if self._take_in(table) else IDLE
 
@@ -327,7 +327,7 @@ class ExtractsDataset:
             self._wait(table, reloading.mode, "`polynya reload` ends what it began")
             return False
         table.table.take_over()
-        if all(one.name != reloading.extract for one in landed.due):
+        if all(extract.name != reloading.extract for extract in landed.due):
             self._give_up(table, reloading.extract, "it left the landing zone")
             return True
         changed = gather(table, self._load(table, reloading.extract))
@@ -356,7 +356,7 @@ class ExtractsDataset:
         now = extract.time or self._context.clock.now()
         snapshot = table.table.state.snapshot
         mode: ReloadMode = DELETING if self._settings.absent == "delete" else KEEPING
-        if not any(table.table.table.files(one, snapshot) for one in _DATA_PARTITIONS):
+        if not any(table.table.table.files(partition, snapshot) for partition in _DATA_PARTITIONS):
             # The first full load: there is nothing to compare with.
             mode = "drop_and_create"
         return lake.begin(table.table, mode, now=now, extract=extract.name)
@@ -364,7 +364,7 @@ class ExtractsDataset:
     def _load(self, table: WorkingDataset, name: str) -> FullLoad:
         def files_of_extract() -> Extract:
             return next(
-                (one for one in self._landed(table).due if one.name == name),
+                (extract for extract in self._landed(table).due if extract.name == name),
                 Extract(name, None, ()),
             )
 
@@ -390,7 +390,7 @@ class ExtractsDataset:
         table.tell_applied(applied)
 
     def _tell(self, table: WorkingDataset, landed: LandedExtracts) -> None:
-        due = [FilePart.of(info) for one in landed.due for info in one.files]
+        due = [FilePart.of(info) for extract in landed.due for info in extract.files]
         table.report_discovery(Discovery(tuple(due), tuple(landed.changed)))
         for folder in landed.waiting:
             self._wait(table, folder, f"its file {self._settings.marker} has not landed")

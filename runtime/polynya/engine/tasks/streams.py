@@ -66,11 +66,11 @@ class LandedExpiry:
         if self._expiry is None or (last is not None and began < last + EXPIRY_CHECK_SECONDS):
             return
         self._looked_at = began
-        found: list[tuple[LandedReader, ...] | None] = []
+        looked_up: list[tuple[LandedReader, ...] | None] = []
 
         def first_unread() -> int | None:
-            found.append(self._readers())
-            return first_unread_of(found[0])
+            looked_up.append(self._readers())
+            return first_unread_of(looked_up[0])
 
         expired = self._expiry.expire(self._context.clock.now(), first_unread)
         if expired.batches:
@@ -82,13 +82,13 @@ class LandedExpiry:
                     unread_files=expired.unread,
                 )
             )
-        self._tell_kept(expired.kept, found[0] if found else ())
+        self._tell_kept(expired.kept, looked_up[0] if looked_up else ())
 
     def _tell_kept(self, number: int | None, readers: tuple[LandedReader, ...] | None) -> None:
         """Say once that batches stay because somebody has not copied them."""
         late = () if number is None else tables_without(readers, number)
-        said = "nothing" if number is None else f"kept {' '.join(late)}"
-        if self._context.is_news(f"{self._name} keeps", said) and number is not None:
+        report = "nothing" if number is None else f"kept {' '.join(late)}"
+        if self._context.is_news(f"{self._name} keeps", report) and number is not None:
             event = StreamKept(subject=self._name, task=self._task.name, number=number, tables=late)
             self._context.sink(event)
 
@@ -123,8 +123,8 @@ class StreamBacklog:
         """A batch was read, in the time from `began` to `now`, both monotonic."""
         self._batch_records = read.records
         self._backlog.landed(self._name, read.records, read.size_bytes, now - began)
-        said = described(self._kind, read.end)
-        self._beyond(0, read.behind, now, behind_seconds(said, self._clock.now()))
+        position = described(self._kind, read.end)
+        self._beyond(0, read.behind, now, behind_seconds(position, self._clock.now()))
 
     def _beyond(self, records: int, behind: int, now: float, seconds: float | None) -> None:
         more = behind if self._counts else (behind > 0) * self._batch_records
@@ -154,15 +154,15 @@ def uncopied(
     first = None if readers is None else first_unread_of(readers)
     if first is None:
         return UncopiedBytes()
-    size = sum(one.size for one in batches if (batch_number(one.path) or 0) >= first)
+    size = sum(batch.size for batch in batches if (batch_number(batch.path) or 0) >= first)
     return UncopiedBytes(size, tables_without(readers, first))
 
 
-def why_landing_waits(found: UncopiedBytes, most: int) -> str | None:
+def why_landing_waits(lacking: UncopiedBytes, most: int) -> str | None:
     """Why landing waits, None when it goes on; sizes in bytes."""
-    if found.size_bytes < most:
+    if lacking.size_bytes < most:
         return None
-    return f"{found.size_bytes:,} landed bytes that they lack reached {most:,}"
+    return f"{lacking.size_bytes:,} landed bytes that they lack reached {most:,}"
 
 
 class LandingBackpressure:
@@ -196,22 +196,22 @@ class LandingBackpressure:
             return True
         self._looked_at = now
         batches = list(self._log.batches())
-        self._at_most = sum(one.size for one in batches)
-        found = UncopiedBytes()
+        self._at_most = sum(batch.size for batch in batches)
+        lacking = UncopiedBytes()
         if self._at_most >= most:
             # Otherwise no table can lack so much, and none need be asked.
-            found = uncopied(self._readers(), batches)
-            self._at_most = found.size_bytes
-        why = why_landing_waits(found, most)
+            lacking = uncopied(self._readers(), batches)
+            self._at_most = lacking.size_bytes
+        why = why_landing_waits(lacking, most)
         self._full = why is not None
         if self._context.is_news(f"{self._name} has room", "no" if why else "yes") and why:
             self._context.sink(
                 StreamWaiting(
                     subject=self._name,
                     task=self._task.name,
-                    uncopied_bytes=found.size_bytes,
+                    uncopied_bytes=lacking.size_bytes,
                     reason=why,
-                    tables=found.tables,
+                    tables=lacking.tables,
                 )
             )
         return self._full
@@ -261,22 +261,24 @@ class LandingTask:
         )
 
     def _find(self) -> None:
-        found = self._source.find()
-        known = self._known(found.tables) if self._seen.known is None else self._seen.known
+        streams_found = self._source.find()
+        known_streams = (
+            self._known(streams_found.tables) if self._seen.known is None else self._seen.known
+        )
         policy = self._task.on_new_topic
-        judged = judge(found.tables, known, policy, self._source.is_asked_for)
-        if known is None and policy != "apply":
+        judged = judge(streams_found.tables, known_streams, policy, self._source.is_asked_for)
+        if known_streams is None and policy != "apply":
             self._write_down(judged)
         self._tell_left_out(judged)
         waiting = waits(judged, policy, f"task {self._task.name}")
-        taken = frozenset(one for streams in judged.tables.values() for one in streams)
-        self._seen.known = taken | (known or frozenset())
+        taken = frozenset(stream for streams in judged.tables.values() for stream in streams)
+        self._seen.known = taken | (known_streams or frozenset())
         for table in self._units.keys() - judged.tables.keys():
             # Nobody lands it now, so its backlog is not work.
             name, now = self._units[table].name, self._context.clock.monotonic()
             self._context.backlog.beyond(name, 0, now)
         self._seen.tables = judged.tables
-        self._seen.refused = waiting or found.refused
+        self._seen.refused = waiting or streams_found.refused
         for table in judged.tables:
             if table not in self._units:
                 name = f"{self._task.name}/{table}"
@@ -285,7 +287,7 @@ class LandingTask:
         if waiting is not None and policy == "stop":
             raise waiting
 
-    def _known(self, found: Mapping[str, tuple[str, ...]]) -> frozenset[str] | None:
+    def _known(self, tables: Mapping[str, tuple[str, ...]]) -> frozenset[str] | None:
         """The streams that were landed before this process; None when its first look is the first.
 
         A first look writes down all its streams before anything is read, so it was not finished as
@@ -294,11 +296,11 @@ class LandingTask:
         landed = landed_tables(self._context.landing, self._task.place)
         if max(landed.values(), default=0) < 2:
             return None
-        known: frozenset[str] = frozenset()
-        for table in found:
+        streams: frozenset[str] = frozenset()
+        for table in tables:
             newest = self._log(table).newest() if table in landed else None
-            known |= frozenset() if newest is None else self._source.known(newest.end)
-        return known
+            streams |= frozenset() if newest is None else self._source.known(newest.end)
+        return streams
 
     def _write_down(self, judged: Judged) -> None:
         """Land a batch without records for each table: later streams are new ones."""
@@ -312,11 +314,11 @@ class LandingTask:
                 self._context.sink(event)
 
     def _log(self, table: str) -> LandedLog:
-        known = self._logs.get(table)
-        if known is None:
+        open_log = self._logs.get(table)
+        if open_log is None:
             log = LandedLog(self._context.landing, self._task.place, table)
-            known = self._logs[table] = log
-        return known
+            open_log = self._logs[table] = log
+        return open_log
 
     def _lander(self, table: str) -> Lander:
         return Lander(self._task, self._source, self._log(table))
