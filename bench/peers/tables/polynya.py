@@ -17,11 +17,10 @@ from polynya.engine.session import start_spark
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.model.loader import load_project
-from tests.lake.apply.plain import PlainApplier
 
 
 class Polynya:
-    """A dataset, with history or without, applied by `applier` instead of the usual one."""
+    """A dataset, with history or without; `applier` replaces the usual one."""
 
     def __init__(
         self, lake: Lake, name: str, *, applier: Applier | None = None, history: bool = False
@@ -83,7 +82,12 @@ def no_index(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Tab
 
 
 def plain(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
-    """The reference applier of the tests, which rewrites the table."""
+    """The reference applier, which rewrites the table: it belongs to the tests, not to the wheel.
+
+    Benchmarks run from a checkout, so this one may import it.
+    """
+    from tests.lake.apply.plain import PlainApplier
+
     return opened(folder, memory, applier=PlainApplier())
 
 

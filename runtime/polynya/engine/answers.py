@@ -149,7 +149,7 @@ class _Views:
         for entry in inventory(self._project, self._tables, wanted):
             if entry.table is not None and not entry.is_ledger:
                 return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
-        raise NotEmbeddedError(f"{name} is no view of the project")
+        raise NotEmbeddedError(f"{name} is not a view of the project")
 
     def _check(self, live: Live, view: str) -> None:
         """Raise where the catalog holds another definition of a view than we would make.

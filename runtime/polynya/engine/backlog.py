@@ -160,7 +160,7 @@ class Backlog:
     ) -> None:
         """Take note of the records that a stream has beyond a landed table.
 
-        `behind_seconds` is their age, None where it was not asked for.
+        `behind_seconds` is their age, None where it was not requested.
         """
         with self._lock:
             stream = self._streams.setdefault(subject, _Stream())
@@ -181,7 +181,7 @@ class Backlog:
             stream.taken = StreamTotals(taken.records + records, taken.size_bytes + size_bytes)
 
     def streams(self, now: float) -> dict[str, StreamTotals]:
-        """What was taken of each stream, and how old what is beyond it is by now."""
+        """The totals of each stream, with the age of what it has beyond them."""
         with self._lock:
             return {
                 name: replace(stream.taken, behind_seconds=stream.behind_seconds(now))
@@ -189,7 +189,7 @@ class Backlog:
             }
 
     def resume(self, now: float) -> None:
-        """The job goes on; the time since it last looked was not spent on its work."""
+        """The job continues; the time since its last listing was not spent on its work."""
         with self._lock:
             for subject in self._subjects.values():
                 subject.looked_at = now
@@ -253,7 +253,7 @@ def first_unread_of(readers: Sequence[LandedReader] | None) -> int | None:
 
 
 def tables_without(readers: Sequence[LandedReader] | None, number: int) -> tuple[str, ...]:
-    """The tables that have not copied a landed batch; none where nobody knows them."""
+    """The tables that have not copied a landed batch; none where they are unknown."""
     return tuple(reader.name for reader in readers or () if reader.next_unread <= number)
 
 
@@ -266,7 +266,7 @@ class LandedReaders:
         self._landings: tuple[StreamingLanding, ...] = ()
 
     def know(self, tasks: Sequence[Task] | None) -> None:
-        """These are all tasks of the project now; None: nobody knows all of them."""
+        """Set all tasks of the project; None: not all of them are known."""
         storage = (
             None if tasks is None else (task for task in tasks if isinstance(task, StorageTask))
         )
@@ -295,8 +295,8 @@ class LandedReaders:
             return None
         try:
             return tuple(reader for task in tasks for reader in _readers(task, folder, look))
-        except Exception as error:  # noqa: BLE001 - whatever keeps it from knowing
-            log.debug("who reads %s cannot be told: %s", folder, error)
+        except Exception as error:  # noqa: BLE001 - any failure leaves the readers unknown
+            log.debug("the readers of %s are unknown: %s", folder, error)
             return None
 
 
@@ -325,7 +325,7 @@ def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedRe
 def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedReader]:
     """The position of the whole task, and of each table without which the files were read on.
 
-    One that was refused is given a table later, which begins with the first batch that is left.
+    A refused one gets a table later, which begins with the first batch that is left.
     """
     path = task.landing.path
     if folder != path and not folder.startswith(f"{path}/"):

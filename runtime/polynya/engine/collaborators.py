@@ -35,7 +35,7 @@ def start_engine(
 ) -> EngineContext:
     """Everything that tasks run with.
 
-    Raises ConfigError when POLYNYA_KEY_INDEX is no size, and DependencyError or OperationError when
+    Raises ConfigError when POLYNYA_KEY_INDEX is not a size, DependencyError or OperationError when
     the warehouse or its catalog cannot be used.
     """
     indexes = key_index.key_indexes(os.environ.get(key_index.VARIABLE))

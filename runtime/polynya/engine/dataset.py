@@ -100,7 +100,7 @@ class WorkingDataset:
         except SuspendedError as error:
             return StepResult(refused=error)
         except BeingAppliedError:
-            # What was read is read again then, and not before.
+            # What was read is reread after the apply.
             return AGAIN_SOON
 
     @span("copy", dataset=attrgetter("name"))
@@ -142,7 +142,7 @@ class WorkingDataset:
         started = clock.monotonic() if began is None else began
         batch = self.mapped(batch)
         if replayed is None:
-            # Before the table takes over any column of the files that are to wait.
+            # Before the table gets any column of files that must wait.
             refuse_later_file(self.table, batch, clock.now())
         # Nothing that an apply commits meanwhile may come between what is decided here.
         with self.table.changing, self.views_following():
@@ -240,7 +240,7 @@ class WorkingDataset:
         return replace(result, wait_seconds=applied.wait_seconds or result.wait_seconds)
 
     def apply_if_worth_it(self, policy: ApplyPolicy, time_slice: TimeSlice) -> StepResult:
-        """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
+        """Apply pending changes if the policy says so; `TOO_LONG` if that needs a long time slice."""
         decision = apply_decision(self.context, self.table, policy)
         if not decision.apply:
             return IDLE
@@ -458,7 +458,7 @@ class OpenTables:
     def of(self, dataset: ResolvedDataset) -> WorkingDataset:
         """The table of a dataset.
 
-        Raises ConflictError while another process that took the table over goes on with it.
+        Raises ConflictError while the process that took the table over still commits to it.
         """
         name = dataset.relations.internal
         if name not in self._open:

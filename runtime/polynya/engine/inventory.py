@@ -39,7 +39,7 @@ def inventory(
 ) -> Iterator[ProjectTable]:
     """The tables of all tasks whose datasets are wanted; None is a catalog without tables.
 
-    They come task by task, and only these are looked up. Needs no JVM.
+    They come task by task, and only these are loaded. Needs no JVM.
     """
     for task in project.tasks:
         if not rules_of(task.landing.format).finds_tables:

@@ -33,7 +33,7 @@ from polynya.store.object_store import ObjectInfo
 
 
 class TaskLanding:
-    """The files of a task, read as its format says."""
+    """The files of a task, listed and read through its format."""
 
     def __init__(self, context: EngineContext, task: StorageTask) -> None:
         self.format = format_of(task)
@@ -58,7 +58,7 @@ class TaskLanding:
         return {info.path for info in self.files()}
 
     def unread(self, table: WorkingDataset, landed: Iterable[ObjectInfo]) -> Discovery:
-        """What of the landed files is to be read next, as far as the table is concerned."""
+        """The landed files that this table has not read, in reading order."""
         return self.format.unread(landed, table.progress, table.table.dataset)
 
     def copy_next(
@@ -228,7 +228,7 @@ class SharedListing:
         self._at: float | None = None
 
     def files(self, time_slice: TimeSlice) -> Landed:
-        """All that has landed; a moment ago unless the turn is to copy all at once."""
+        """All landed files; a list of a moment ago unless everything is copied at once."""
         with self._lock:
             now = self._clock.monotonic()
             fresh = _REUSED_SECONDS_AFTER_LANDING if time_slice.news else _REUSED_SECONDS
@@ -298,5 +298,5 @@ def comes_between(landed: Landed, known_paths: Collection[str], ends: Mapping[st
 
 
 def _path(files: Sequence[ObjectInfo], number: int) -> str:
-    """The path of the file that is so many files from the end, "" where there are fewer."""
+    """The path of the file at this number from the end, "" where there are fewer."""
     return files[-number].path if len(files) >= number else ""

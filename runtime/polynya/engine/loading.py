@@ -30,17 +30,17 @@ from polynya.model.headers import Partition
 from polynya.observe import engine as events
 from polynya.observe.events import StepProgress
 
-#: How often the columns may turn out to be others than was assumed.
+#: How often the columns may turn out to differ from what was assumed.
 _MOST_ATTEMPTS: Final = 5
-#: How many files of a load are noted while they are looked at.
+#: How many files of a load are noted while they are planned.
 _MOST_FILES_NOTED: Final = 1_000
-#: What Spark says of a task whose process has ended.
+#: Spark's messages about a task whose process has ended.
 _DEAD_TASK_MESSAGES: Final = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadDecision:
-    """Whether tasks read the files of a load, and why. Of a small one nobody asks."""
+    """Whether tasks read the files of a load, and why."""
 
     by_tasks: bool
     reason: str
@@ -48,11 +48,11 @@ class LoadDecision:
 
 
 def decide_load(discovery: Discovery, target: DatasetTable, limits: LoadLimits) -> LoadDecision:
-    """Whether what waits is worth tasks of its own, and may go to Current unfolded."""
+    """Whether unread files are worth tasks of their own, and may go to Current unfolded."""
     size = sum(part.size for part in discovery.files)
     dataset = target.dataset
     refusals = (
-        (not discovery.load, "the files are no full load"),
+        (not discovery.load, "the files are not a full load"),
         (size < limits.least_bytes, f"{size} bytes are one batch"),
         (dataset.kept.mode == "append_only", "an append-only table has no load"),
         (dataset.mapping.is_set, "its columns are mapped"),
@@ -78,7 +78,7 @@ class LargeLoads:
     def __init__(self, loads: LoadFormat | None, limits: LoadLimits) -> None:
         self._loads = loads
         self._limits = limits
-        #: By dataset, where its files go on.
+        #: By dataset, where the next load of its files continues.
         self._places: dict[str, Mapping[str, Place]] = {}
 
     def copied(
@@ -157,7 +157,7 @@ class LargeLoads:
         request: ReadRequest,
         bad: BadRecordError,
     ) -> bool:
-        """Copy what stands before a file with a bad record; then its policy holds.
+        """Copy the files before a file with a bad record, then apply its policy.
 
         False when the files must be read in batches, which do the same.
         """
@@ -176,7 +176,7 @@ class LargeLoads:
         damaged: dict[str, str],
         places: Mapping[str, Place],
     ) -> LoadPlan | str | None:
-        """What to do instead of committing what was staged; None when that is right."""
+        """What to do instead of committing the staged rows; None when they are right."""
         assert self._loads is not None
         broken = {
             split.file: why
@@ -210,13 +210,13 @@ def _noting_files(begun: Begun, plan: LoadPlan) -> Iterator[None]:
 
 
 def _from_scratch(request: ReadRequest) -> ReadRequest:
-    """The request for a table that holds nothing: what an attempt assumed of it is not known."""
+    """The request for an empty table, without the columns that an earlier attempt assumed."""
     known = request.table
     return replace(request, tables={known.source: replace(known, schema={})})
 
 
 def _progress_reporter(table: WorkingDataset, discovery: Discovery, plan: LoadPlan) -> TellSoFar:
-    """Says how far the tasks of a plan are, and how long they and all after them will take."""
+    """Reports the progress of a plan's tasks, with the time left for them and later ones."""
     clock = table.context.clock
     began = clock.monotonic()
     later = [part for part in discovery.files if part.path not in plan.progress]

@@ -269,7 +269,7 @@ class MaintenanceUnit:
         self._yield_delay = YieldDelay()
 
     def after(self, table: WorkingDataset, result: StepResult) -> StepResult:
-        """How a turn ends of the unit that copies: with maintenance asked for if there may be any.
+        """The result of a step of the copying unit, with maintenance ready if there may be any.
 
         A table that did not change and has nothing to expire costs no look.
         """
@@ -360,7 +360,7 @@ class MaintenanceUnit:
         self._not_before = now if outcome.whole else now + 1.0
         if not outcome.whole:
             self._seen = None
-        # Nobody asks for another turn in a run that ends.
+        # In a run that ends no copy reports this unit as ready again.
         return StepResult(more=True) if time_slice.at_once and submitted is not None else OVER
 
     def _failed(self, table: WorkingDataset, action: str, error: Exception) -> StepResult:
@@ -386,5 +386,5 @@ def _reload_state(table: WorkingDataset) -> None:
     try:
         with table.table.changing:
             table.table.reload()
-    except Exception:  # noqa: BLE001 - who copies meets the same, and says so
+    except Exception:  # noqa: BLE001 - the next copy meets and reports it
         table.table.distrusted = True

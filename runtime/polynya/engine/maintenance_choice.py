@@ -57,7 +57,7 @@ LEAST_ROWS_FOR_STATISTICS: Final = 1_000_000
 #: Part of the files that a read skips after a change of the layout, on average: one query in four
 #: filters by its columns, and then reads half of them.
 PRUNED_SHARE: Final = 1 / 8
-#: Rows that are too old are looked for after this share of their retention, at least so long.
+#: Share of their retention after which expired rows are searched, and the shortest interval.
 RETENTION_SHARE: Final = 1 / 30
 LEAST_RETENTION: Final = timedelta(hours=1)
 #: Delete files that are not worth the commit that makes one of them.
@@ -104,16 +104,16 @@ def worth(facts: TableFacts, settings: Maintenance, rule: RewriteRule) -> list[A
 
 
 def _reads_per_hour(facts: TableFacts) -> float:
-    """How often in an hour somebody reads the table."""
+    """How often the table is read in an hour."""
     return facts.reads + facts.applies
 
 
 def _rewriting(facts: TableFacts, rule: RewriteRule) -> ActionWorth | None:
-    """Small files are joined, and deleted rows left out."""
+    """Small files are compacted, and deleted rows removed."""
     joined = [join for part in facts.files.values() for join in _possible_joins(part, rule)]
     best = max(joined, key=lambda join: _cost_of_reading(*join), default=None)
     parts = facts.rewritable
-    # No rows: nobody had to look at single files, and few are deleted.
+    # No rows: single files were not examined, and few rows are deleted.
     dead = min(1.0, facts.deleted_rows / parts.rows) if parts.rows else 0.0
     if best is None and dead < rule.dead_share:
         return None
@@ -135,7 +135,7 @@ def _rewriting(facts: TableFacts, rule: RewriteRule) -> ActionWorth | None:
 
 
 def _layout(facts: TableFacts) -> ActionWorth | None:
-    """Files get the partitions and the order that the user asks for by now.
+    """Files get the configured partitions and order.
 
     Nobody notes when a layout was changed. So the waiting begins when all files had theirs the last
     time, or when the table was first maintained: a layout that changes every hour is not followed.
@@ -225,7 +225,7 @@ def _expiring(facts: TableFacts, settings: Maintenance) -> ActionWorth | None:
 
 
 def _orphans(facts: TableFacts, settings: Maintenance) -> ActionWorth | None:
-    """Files of killed processes: nobody knows of them before somebody looks."""
+    """Orphan files of killed processes, which only a search finds."""
     last, every = facts.record.last.get("remove_orphan_files"), settings.orphan_files.every
     # A table of few snapshots may have had no reason yet for any other action.
     begins = facts.record.began or facts.oldest if last is None else last.at
@@ -247,7 +247,7 @@ def _orphans(facts: TableFacts, settings: Maintenance) -> ActionWorth | None:
 
 
 def _old_rows(facts: TableFacts) -> ActionWorth | None:
-    """Rows are to be gone when they are older than their retention, whether that pays or not."""
+    """Rows older than their retention must be removed, whether that pays or not."""
     if facts.retention is None or not facts.rows:
         return None
     last, oldest = facts.record.last.get("expire_rows"), facts.oldest
@@ -301,7 +301,7 @@ def _statistics(facts: TableFacts) -> ActionWorth | None:
 LONGEST_WAIT: Final = timedelta(days=7)
 #: What a run that ends takes at most: what it costs, in bytes read.
 CHEAP_BYTES: Final = 256 * 2**20
-#: An action that did nothing is not tried again for so long: the rule was wrong about it...
+#: Pause after an action that did nothing: the rule was wrong about it...
 PAUSE_AFTER_NOTHING: Final = timedelta(minutes=15)
 #: ...or something was in its way.
 PAUSE_AFTER_OBSTACLE: Final = timedelta(minutes=1)
@@ -321,16 +321,16 @@ class BudgetLeft:
     cheap_only: bool = False
 
     def within(self, seconds: float) -> BudgetLeft:
-        """The same with at most so many seconds left."""
+        """The same with at most this many seconds left."""
         left = seconds if self.seconds is None else min(self.seconds, seconds)
         return replace(self, seconds=left)
 
 
 @dataclass(frozen=True, slots=True)
 class ActionVerdict:
-    """What is thought of one action. `score` is 1 when it pays.
+    """The judgement of one action. `score` is at least 1 when it pays.
 
-    `reason` says why it is taken, or why not now; `at` when it is to be thought of again, None:
+    `reason` says why it is taken, or why not now; `at` when to consider it again, None:
     not before the table changes.
     """
 
@@ -344,14 +344,14 @@ class ActionVerdict:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceChoice:
-    """The action to take now, None for none, and what is thought of each."""
+    """The action to take now, None for none, and the judgement of each action."""
 
     taken: ActionVerdict | None
     verdicts: tuple[ActionVerdict, ...]
 
     @property
     def next(self) -> ActionVerdict | None:
-        """The action that comes next: the one taken, else the first to be thought of again."""
+        """The next action: the one taken, else the first to consider again."""
         if self.taken is not None:
             return self.taken
         waiting = [verdict for verdict in self.verdicts if verdict.at is not None]
@@ -359,7 +359,7 @@ class MaintenanceChoice:
 
     @property
     def look_at(self) -> datetime | None:
-        """When to look again although the table did not change."""
+        """When to choose again although the table did not change."""
         return min(
             (verdict.at for verdict in self.verdicts if verdict.at is not None), default=None
         )
@@ -398,7 +398,7 @@ def choose(
 def _verdict(
     action: ActionName, action_worth: ActionWorth | None, facts: TableFacts, terms: _Terms
 ) -> ActionVerdict:
-    """What is thought of an action by itself."""
+    """Judge an action by itself."""
     if not terms.settings.allows(action):
         return ActionVerdict(action, taken=False, reason="it is switched off")
     if action_worth is None:
@@ -515,7 +515,7 @@ _HOUR_SECONDS: Final = 3600.0
 
 @dataclass(slots=True)
 class BudgetUsed:
-    """What all actions of this process wrote and took. Told and asked by its threads.
+    """What all actions of this process wrote and how long they took; safe for threads.
 
     `now` is in monotonic seconds.
     """
@@ -530,7 +530,7 @@ class BudgetUsed:
         return self._seconds
 
     def took(self, written_bytes: int, seconds: float, now: float) -> None:
-        """Take note of an action that has ended."""
+        """Record an action that has ended."""
         with self._lock:
             self._entries.append((now, written_bytes, seconds))
             self._seconds += seconds
@@ -558,13 +558,13 @@ READ_BYTES_PER_SECOND: Final = 128 * 2**20
 
 
 def cost_of_seconds(seconds: float) -> int:
-    """The cost of an action that took so long, in bytes."""
+    """The cost of an action that took this many seconds, in bytes."""
     return int(seconds * READ_BYTES_PER_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
 class ActionReview:
-    """What was expected of an action when it was last taken, and what came true.
+    """Expected and actual cost and gain of an action when it was last taken.
 
     Costs in bytes, gains in bytes per hour. The ratios are what came true by what was expected,
     None where nothing was. Of an action that is not `whole` the cost is that of a part.
@@ -604,7 +604,7 @@ class ActionReview:
 
 
 def review_actions(record: MaintenanceRecord) -> list[ActionReview]:
-    """Of each action that was taken, the last one first."""
+    """Review each action that was taken, the newest first."""
     newest_first = sorted(record.last.items(), key=lambda item: item[1].at, reverse=True)
     return [_review(action, done) for action, done in newest_first]
 

@@ -38,7 +38,7 @@ class StepSpeeds:
         return None if speed is None else speed * size_bytes
 
 
-#: Landed text is so many times as large as the pending changes that it becomes. An apply folds and
+#: Landed text is this many times as large as the pending changes made of it. An apply folds and
 #: writes each of them.
 _LANDED_BYTES_PER_PENDING_BYTE: Final = 4
 #: Of Current an apply reads the keys, and what matched.
@@ -203,7 +203,7 @@ class CopyPace:
         return decide_copy(facts, self._batch)
 
     def copied(self, discovery: Discovery, files: Mapping[str, FileProgress], now: float) -> None:
-        """Record a copy of what was found; `files` is how far each was read by now."""
+        """Record a copy of what was found; `files` is how far each file was read."""
         done = {path for path, progress in files.items() if progress.complete}
         self._copied_at = now
         self._left_over = any(part.path not in done for part in discovery.files)

@@ -26,13 +26,13 @@ from polynya.model.project import Task
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run went: the errors, by unit; `waiting`: for what may pass by itself."""
+    """The errors of a run, by unit; `waiting`: units with a temporary failure."""
 
     failures: dict[str, PolynyaError] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
 
     def take(self, unit: Unit, result: StepResult) -> None:
-        """Take note of how a round of a unit ended."""
+        """Record the result of a round of a unit."""
         self.waiting.discard(unit.name)
         if result.error is None:
             self.failures.pop(unit.name, None)
@@ -42,7 +42,7 @@ class RunOutcome:
             self.waiting.add(unit.name)
 
     def without_waiting(self) -> RunOutcome:
-        """What is left when somebody has ended the run: a capture that waited has not failed."""
+        """The outcome of a run that was stopped: a capture that waited has not failed."""
         left = {
             name: failure for name, failure in self.failures.items() if name not in self.waiting
         }
@@ -50,7 +50,7 @@ class RunOutcome:
 
 
 def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
-    """The pieces of work of the tasks."""
+    """The units of the tasks."""
     work = []
     for task in tasks:
         if isinstance(task, StreamingLanding):

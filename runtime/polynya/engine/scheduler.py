@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 THREADS: Final = 4
 #: Long steps at the same time: one thread is left for short ones.
 LONG_STEPS: Final = THREADS - 1
-#: Pause between two looks at the landing zone when nothing was found.
+#: Pause between two listings of the landing zone when nothing was found.
 POLL_SECONDS: Final = 2.0
 #: Longest pause before a unit that keeps failing is tried again.
 LONGEST_PAUSE_SECONDS: Final = 300.0

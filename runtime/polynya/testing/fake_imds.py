@@ -13,7 +13,7 @@ _METADATA: Final = "/latest/meta-data/"
 
 
 class FakeImds:
-    """What the service says, by path, and the tokens that it has given out.
+    """The contents of the service, by path, and the tokens that it has issued.
 
     Attributes:
         address: its URL.
@@ -85,6 +85,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        # Whoever asked may have been killed.
+        # The client may have been killed.
         with suppress(ConnectionError):
             self.wfile.write(data)

@@ -117,7 +117,7 @@ class MemoryObjectStore:
     def __init__(self, objects: Mapping[str, bytes] | None = None) -> None:
         self.objects: dict[str, bytes] = {}
         self._writes: dict[str, int] = {}
-        #: When objects were written, in seconds since 1970, of those of which somebody says it.
+        #: When objects were written, in seconds since 1970, where a test sets it.
         self.written: dict[str, float] = {}
         for path, data in (objects or {}).items():
             self.put(path, data)
@@ -228,7 +228,7 @@ class MemorySourceStore(MemoryObjectStore):
 
 
 class FakeClock:
-    """A clock that moves only when told to; `sleep` moves it at once."""
+    """A clock that moves only by `advance` and `sleep`."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._now = start

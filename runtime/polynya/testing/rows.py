@@ -20,7 +20,7 @@ Row: TypeAlias = Mapping[str, Any]
 class RowDifference:
     """One row that is not as expected.
 
-    `number` is the place of the expected row in its list, None for a row that nobody expected;
+    `number` is the index of the expected row in its list, None for an unexpected row;
     `columns` are those in which the two differ.
     """
 

@@ -1,1 +1,1 @@
-"""What commands ask for: plan, preview, compare, reload, replay, rebuild."""
+"""The work of commands: plan, preview, compare, reload, replay, rebuild."""

@@ -82,8 +82,8 @@ class CaptureStatus:
         batches: number of the newest, 0 when nothing has landed.
         written_at: when that was written.
         held: an operator has stopped the capture.
-        lag: how far the database is beyond it; None where it was not asked.
-        lag_error: why the database did not say.
+        lag: how far the database is ahead of it; None where it was not queried.
+        lag_error: why the lag is unknown.
         next_load: when a capture that follows no changes loads everything again.
     """
 
@@ -149,9 +149,9 @@ def captured_tables(task: ConnectedCapture) -> tuple[SourceTable, ...]:
 
 
 def capture_findings(project: LoadedProject, name: str) -> list[Finding]:
-    """What speaks for and against capturing by a connection, each thing once. Raises PolynyaError.
+    """Findings for and against capturing over a connection, without duplicates.
 
-    They are about what the tasks need that use it: publication and slot of those that follow
+    Raises PolynyaError. They concern what its tasks need: publication and slot of those that follow
     changes, and less where all only load. Without a task changes are to be followed.
     """
     tasks = [capture for capture in project.captures if capture.connection == name]

@@ -58,7 +58,7 @@ def captured_table_state(
 
 
 def copied_batches(project: LoadedProject, capture: CaptureLanding, log: CaptureLog) -> int | None:
-    """Number of the batch up to which every landed one is in the tables; None: nobody knows."""
+    """Number of the batch up to which every landed one is in the tables; None: unknown."""
     readers = readers_of(project, capture)
     if not readers:
         return None
@@ -69,7 +69,7 @@ def copied_batches(project: LoadedProject, capture: CaptureLanding, log: Capture
             catalog = python_catalog(project.target)
             return min(_copied(catalog, task, log) for task in readers)
     except PolynyaError:
-        # A capture near its database need not reach the tables.
+        # A capture near its database may be unable to reach the tables.
         return None
 
 
@@ -78,7 +78,7 @@ def _copied(catalog: Tables, task: StorageTask, log: CaptureLog) -> int:
     if table is None:
         return 0
     files = inspect.states(table)[0].position.files
-    # Batches that were removed after their time were copied, or are lost whatever is said here.
+    # Batches that expired were copied, or are lost in any case.
     copied = 0
     for number in log.numbers():
         path = log.path(number)

@@ -143,7 +143,7 @@ class CurrentView:
             yield from rows
 
 
-#: Seconds between two looks, at first and after a while: each lists the landed batches.
+#: Seconds between two listings of landed batches, at first and after a while.
 _POLL_SECONDS, _LATER_POLL_SECONDS = 0.5, 2.0
 _FAST_POLLING_SECONDS: Final = 10.0
 

@@ -99,7 +99,7 @@ class ProjectPlan:
 
     `undiscovered` are tasks that find their tables and have not run yet; `unconfigured` are tables
     that no task fills any more; `landings` are tasks that have landed nothing yet; `moved` are
-    tasks that another cluster is to work on.
+    tasks that move to another cluster.
     """
 
     datasets: tuple[PlannedDataset, ...]
@@ -115,7 +115,7 @@ class ProjectPlan:
 
     @property
     def has_changes(self) -> bool:
-        """Whether `apply`, a run or somebody has anything to do."""
+        """Whether `polynya migrate`, a run or an operator has anything to do."""
         acted_on = (change.action != "nobody" for change in self.changes())
         return bool(self.undiscovered or self.landings or self.moved) or any(acted_on)
 

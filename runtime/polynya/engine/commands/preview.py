@@ -43,9 +43,9 @@ _DELETED: Final = "hdr__deleted"
 
 
 def preview_of(look: NextRecords, session: Session, limit: int) -> DatasetPreview:
-    """Say what a look showed; of its records, rows and refusals the first `limit`.
+    """Preview the next records of a dataset: the first `limit` records, rows and refusals.
 
-    `session` is asked for where conditions or mapped columns take SQL.
+    `session` is started where conditions or mapped columns need SQL.
     """
     table = look.table
     suspended = table.copy.decisions.suspended
@@ -85,7 +85,7 @@ class _Previewing:
         self._keys = () if appends else self._batch.keys or tuple(self._table.copy.columns.keys)
 
     def completed(self, seen: DatasetPreview, session: Session) -> DatasetPreview:
-        """All that there is to say."""
+        """The preview with what the batch shows."""
         batch, limit = self._batch, self._limit
         called = operations(batch, self._dataset, session)
         bad = refusals(batch, self._keys, called, self._table.apply.horizon)

@@ -229,7 +229,7 @@ def _collapsed(own: Sequence[PreviewEvent]) -> tuple[list[PreviewEvent], int]:
 
 
 class _Folding:
-    """States of records; a change of key asks for that of another record."""
+    """States of records; a change of key needs the state of another record."""
 
     def __init__(self, chains: Mapping[Key, Sequence[PreviewEvent]], *, is_new: bool) -> None:
         self._chains = chains
@@ -317,7 +317,7 @@ class LandedRow:
         return frozenset(unsent)
 
     def record(self, keys: Sequence[str], sequence_by: Sequence[str]) -> PreviewRecord:
-        """The row as a record that somebody looks for in its file."""
+        """The row as the record of its file."""
         place = str(self.values["__ci"] or "").lstrip("0")
         order = {name: self.values.get(name) for name in sequence_by}
         return PreviewRecord(
@@ -350,7 +350,7 @@ def _with_maps(values: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
 
 
 def operations(batch: DatasetBatch, dataset: ResolvedDataset, session: Session) -> list[str]:
-    """The operation of each row of a batch; `session` is asked for where it takes SQL."""
+    """The operation of each row of a batch; `session` is started where it needs SQL."""
     if not batch.rows.num_rows:
         return []
     truncates = choice_in(dataset.truncates, batch.schema)

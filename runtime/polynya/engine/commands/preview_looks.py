@@ -163,7 +163,7 @@ class PreviewReader:
     def _without_reload(
         self, task: StorageTask, table: PreviewTable, landed: Sequence[ObjectInfo], notes: list[str]
     ) -> Sequence[ObjectInfo]:
-        """Files that are not those of a reload which is under way."""
+        """The files without those of a running reload."""
         reloading = None if self.only else table.copy.reloading
         if reloading is None:
             return landed
@@ -249,7 +249,7 @@ class PreviewReader:
 
 
 def _news(source: str, new: NewSources) -> Iterator[str]:
-    """What the policy says of a source table that was not there before."""
+    """A note on a new source table, with its policy."""
     if source in new.names:
         yield f"{source} is a new source table: policy `{policy_in_words(new.policy)}`"
 

@@ -36,7 +36,7 @@ OpenSource: TypeAlias = Callable[[StreamingLanding], Source]
 
 
 def source_opener(session: Session, access: AwsAccess, clock: Clock) -> OpenSource:
-    """Opens the sources of landings; `session` is asked for where one is read by Spark."""
+    """Opens the sources of landings; `session` is started for a source that Spark reads."""
 
     def opened(task: StreamingLanding) -> Source:
         # Only Kafka is read by Spark.
@@ -48,7 +48,7 @@ def source_opener(session: Session, access: AwsAccess, clock: Clock) -> OpenSour
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the sources of landings are looked at.
+    """Previews landings from their sources.
 
     `landing` is the landing zone, which is only read; `session` is asked for where a source is read
     by Spark; `folder` is an empty one that the caller removes; `clock` says which dates are past;
@@ -95,7 +95,7 @@ class Sources:
 
 
 def lost_in_words(lost: Iterable[Lost]) -> list[str]:
-    """What a source has no more, for people."""
+    """What a source no longer has, in words."""
     return [f"{loss.at}: {loss.begin} to {loss.end} is lost ({loss.why})" for loss in lost]
 
 

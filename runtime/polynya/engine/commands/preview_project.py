@@ -26,7 +26,7 @@ from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.store.places import store_at
 
-#: Records that are read of a dataset, unless more are to be shown: they settle the types.
+#: Records read of a dataset to infer its types, unless more are shown.
 RECORDS_READ: Final = 10_000
 
 

@@ -18,7 +18,7 @@ from polynya.store.object_store import LocalObjectStore, ObjectInfo
 
 #: Folders above a file that may say which table it belongs to: schema and table, or both in one.
 _MOST_FOLDERS: Final = 2
-#: What describes a file and lies beside it under its name.
+#: Suffix of a file that describes another file of the same name.
 _COMPANION: Final = ".dfm"
 
 
@@ -31,7 +31,7 @@ class FileConsumer:
 
     @property
     def name(self) -> str:
-        """As people call it."""
+        """Its name in messages."""
         return self.task.name if self.dataset is None else self.dataset.relations.current
 
     def takes(self, path: str) -> bool:

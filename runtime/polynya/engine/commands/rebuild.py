@@ -40,7 +40,7 @@ class RebuildResult:
 
 
 def rebuild(context: EngineContext, dataset: ResolvedDataset) -> RebuildResult:
-    """Write every version that the events make otherwise than it is stored, remove the surplus.
+    """Correct every version that differs from what the events make, and remove surplus ones.
 
     Raises OperationError, and changes nothing, when the dataset keeps no events, or a reload of it
     is under way.
@@ -65,7 +65,7 @@ def rebuild(context: EngineContext, dataset: ResolvedDataset) -> RebuildResult:
 
 
 def _refuse(table: DatasetTable) -> None:
-    """Refuse what cannot be rebuilt; what can be is in our hands."""
+    """Take the table over, unless it cannot be rebuilt."""
     refuse_second_task(table)
     table.take_over()
     if table.dataset.kept.changes_retention is None or table.state.apply.retaining is None:
@@ -100,8 +100,8 @@ def recreate(
 ) -> None:
     """Empty the tables of datasets; one commit for each, so an interrupted command can be repeated.
 
-    `whole_task` says that they are all that a task has found by itself: it forgets them, too. Of
-    files that feed several tables, a single one of these reads them again beside the others.
+    `whole_task`: they are all datasets that a task has discovered, and it forgets them, too. Of
+    files that feed several tables, a single table rereads them while the others continue.
     """
     rules = rules_of(task.landing.format)
     shared = rules.finds_tables and rules.shares_files

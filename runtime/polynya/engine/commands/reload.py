@@ -181,7 +181,7 @@ class _FilesLoad:
             refuse_no_files(self.load, self.working.table.dataset, files)
 
     def gather(self) -> None:
-        """Gather all of it, or until asked to stop. Raises OperationError when a file changed."""
+        """Gather the files until the run is stopped. Raises OperationError when one changed."""
         changed = gather(self.working, self.load)
         if changed is not None:
             raise LOADED_FILE_CHANGED(where=changed, path=changed, table=self.working.name)

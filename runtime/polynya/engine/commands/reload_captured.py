@@ -89,12 +89,12 @@ class CapturedLoad:
 
     @cached_property
     def _epoch(self) -> int:
-        """How often the places of the stream began anew."""
+        """How often the offsets of the stream started again."""
         newest = CaptureLog(self._context.landing, self._capture.place).newest()
         return 0 if newest is None else Position.of(newest.position).epoch
 
     def gather(self) -> None:
-        """Gather the table chunk by chunk, or until asked to stop. Raises as a copy does."""
+        """Gather the table chunk by chunk until the run is stopped. Raises what a copy raises."""
         assert self._view is not None, "it was opened"
         table, view, _ = self._view
         refuse_suspended(self._working.table)
@@ -123,7 +123,7 @@ class CapturedLoad:
         return database.look(tables, beyond).snapshot
 
     def _take(self, chunk: Chunk, number: int, store: LocalObjectStore) -> None:
-        """Read a chunk as a landed batch is read, and keep it beside Current."""
+        """Read a chunk like a landed batch, and keep it next to Current."""
         assert self._view is not None, "it was opened"
         (table, view, masks), now = self._view, self._context.clock.now()
         shape, lines = view.envelope(table), chunk.lines

@@ -63,7 +63,7 @@ class DirectLoad:
         self._wanted()
 
     def gather(self) -> None:
-        """Gather until the end of the source, or until asked to stop.
+        """Gather until the end of the source, or until the run is stopped.
 
         Raises as `refuse`, SuspendedError or TaskStoppedError when a policy says that a batch may
         not be taken, and OperationError when the newest row of a record is undecidable.
@@ -170,7 +170,7 @@ class LandedLoad:
         self._wanted()
 
     def gather(self) -> None:
-        """Gather until everything that had landed is read, or until asked to stop.
+        """Gather until everything that had landed is read, or until the run is stopped.
 
         Raises as `refuse`, and OperationError when it is not what had landed: another number of
         messages, or rows of one record whose newest one is undecidable.

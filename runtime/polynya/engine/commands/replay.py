@@ -1,4 +1,4 @@
-"""Replay: read quarantined records again with today's settings, as if they had been valid."""
+"""Replay: reread quarantined records with today's settings, as if they had been valid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from polynya.model.formats import rules_of
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What became of the records that were read again. The next run reads `files` again."""
+    """What became of the replayed records. The next run rereads `files` as a whole."""
 
     records: int
     copied: int
@@ -32,7 +32,7 @@ class ReplayResult:
 def replay(
     context: EngineContext, entry: ProjectTable, identifiers: Sequence[str] | None
 ) -> ReplayResult:
-    """Read the chosen records of one table again (all without a choice); a commit a table."""
+    """Replay the chosen records of one table (default: all), in one commit per table."""
     if entry.dataset.landing.extracts is not None:
         raise EXTRACT_RECORD_NOT_REPLAYABLE(where=f"task {entry.task.name}", relation=entry.name)
     working = WorkingDataset.existing(context, entry.dataset)
@@ -78,7 +78,7 @@ def _groups(entry: ProjectTable, files: set[str]) -> list[set[str]]:
 def _reread(working: WorkingDataset, entry: ProjectTable, records: Sequence[Rejected]) -> ReadBatch:
     tables = {source: table.known_table for source, table in _tables_of(working, entry).items()}
     if not tables and not records:
-        # Whole files of no table: the next run looks at them again.
+        # Whole files of no table: the next run rereads them.
         return ReadBatch({}, no_rows({}, ()))
     request = RereadRequest(working.context.landing, records, tables)
     return format_of(entry.task).reread(request)

@@ -79,6 +79,6 @@ def _of_dataset(
 
 
 def _state(catalog: Tables | None, dataset: ResolvedDataset) -> CopyState:
-    """What was copied by now; nothing before the first run."""
+    """What was copied so far; nothing before the first run."""
     table = inspect.load(catalog, dataset) if catalog is not None else None
     return inspect.states(table)[0] if table is not None else CopyState()

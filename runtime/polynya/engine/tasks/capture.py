@@ -40,7 +40,7 @@ _POLL_SECONDS: Final = 0.25
 
 def capture_unit(context: EngineContext, task: ConnectedCapture) -> Unit:
     """The unit of a capture."""
-    assert context.target is not None, "a capture is told where its landing zone is"
+    assert context.target is not None, "a capture needs a target"
     supervisor = supervisor_of(
         task, context.target, context.landing, clock=context.clock, sink=context.sink
     )
@@ -56,7 +56,7 @@ class CaptureUnit:
         self._watched = False
 
     def step(self, time_slice: TimeSlice) -> StepResult:
-        """Listen for a moment. In a run that ends the capture is over when it did all there is."""
+        """Read messages for a moment. In a run that ends, the capture ends when nothing is left."""
         self._end_with_the_run()
         look = self._supervisor.look(
             once=time_slice.at_once, patience=_MESSAGE_WAIT_SECONDS if time_slice.at_once else 0.0
@@ -72,7 +72,7 @@ class CaptureUnit:
         return StepResult(landed=look.landed, wait_seconds=max(look.wait, _POLL_SECONDS))
 
     def _end_with_the_run(self) -> None:
-        """A unit has no last turn, so a thread of its own waits for the end."""
+        """A unit has no last step, so a separate thread waits for the end of the run."""
         if self._watched:
             return
         self._watched = True
@@ -132,7 +132,7 @@ def _expiry(task: ConnectedCapture, store: ObjectStore) -> Callable[[datetime], 
 
 
 class CapturedBatches(Batches):
-    """The batches of one capture, for what removes old ones."""
+    """The landed batches of one capture, for their expiry."""
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
         self._store, self._log = store, CaptureLog(store, folder)
@@ -160,7 +160,7 @@ class CapturedBatches(Batches):
 
 
 def last_landed(store: ObjectStore, folder: str) -> datetime | None:
-    """When a capture had loaded everything; None: never, or a load did not come to its end."""
+    """When a capture had loaded everything; None: never, or a load is incomplete."""
     newest = CaptureLog(store, folder).newest()
     if newest is None or unloaded(Position.of(newest.position)):
         return None

@@ -31,9 +31,9 @@ from polynya.store.vault import Vault
 log = logging.getLogger(__name__)
 
 COMMAND: Final = (sys.executable, "-m", "polynya.capture.worker")
-#: What a process that is asked to end may take: it lands what it has.
+#: Seconds in which a process must end; it lands what it has.
 END_SECONDS: Final = 20.0
-#: An event is far smaller; what is longer is none.
+#: Messages are far smaller.
 _LONGEST_MESSAGE_BYTES: Final = 8 * 2**20
 
 WorkerMessage: TypeAlias = Mapping[str, Any]
@@ -149,14 +149,14 @@ class WorkerProcess(CaptureProcess):
 
 
 def _message(line: bytes) -> WorkerMessage | None:
-    """An event; None for a line that is none, such as what a library prints."""
+    """The message of a line; None for other output, such as that of a library."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         message = None
     if isinstance(message, dict) and isinstance(message.get("type"), str):
         return message
-    log.warning("a capture process wrote %d bytes that are no event", len(line))
+    log.warning("a capture process wrote %d bytes that are not a message", len(line))
     return None
 
 

@@ -30,7 +30,7 @@ class CaptureReporter:
         failed: the error that ended the process, if it named one.
         landed: something has landed since this was set to False.
         works: the database answered since this was set to False.
-        begun: it has begun with what it was asked for since this was set to False.
+        begun: it has begun with its requests since this was set to False.
     """
 
     task: str

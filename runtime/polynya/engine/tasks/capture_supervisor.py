@@ -29,12 +29,12 @@ from polynya.observe.capture import CaptureExpired, CaptureHeld, CaptureRetry
 from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 
-#: Starts a process that begins with wishes. Raises PolynyaError when that is not possible.
+#: Starts a process with pending requests. Raises PolynyaError when that is not possible.
 Launch: TypeAlias = Callable[[Mode, Sequence[Wish]], CaptureProcess]
 
 #: How often requests for a capture are read, in seconds.
 REQUEST_CHECK_SECONDS: Final = 10.0
-#: Seconds between two looks which landed batches are too old.
+#: Seconds between two checks for landed batches that are too old.
 EXPIRY_CHECK_SECONDS: Final = 300.0
 
 
@@ -43,7 +43,7 @@ class CaptureProgress:
     """How a capture is.
 
     Attributes:
-        landed: something has landed since the last look.
+        landed: something has landed since the last call.
         done: it has nothing left to do: it did what it was to do once, or is held.
         refused: why it waits.
         wait: seconds until there may be something new.
@@ -59,7 +59,7 @@ class CaptureProgress:
 class ReloadSchedule:
     """When a capture that follows no changes loads everything again.
 
-    `last` says when it did that last, None for never; it is asked once.
+    `last` returns the time of the last load, None for never; it is called once.
     """
 
     schedule: Cron | Recurrence
@@ -81,7 +81,7 @@ class ReloadSchedule:
 
 
 class CaptureSupervisor:
-    """The capture of one task. Usable from several threads: one looks, another may close."""
+    """The capture of one task. One thread may take steps while another one closes it."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class CaptureSupervisor:
         self._due: float | None = None
         self._refused: PolynyaError | None = None
         self._asked_at: float | None = None
-        # What is asked and was not begun, by the path of its object; paths that the process knows.
+        # Pending requests by the path of their object; paths that the process knows.
         self._wishes: dict[str, Wish] = {}
         self._known: set[str] = set()
         self._held = False
@@ -116,12 +116,12 @@ class CaptureSupervisor:
         """Listen to the process, which is started if need be.
 
         Args:
-            once: it is to do what there is and end; what may pass by itself is an error then.
+            once: do what there is and end; a temporary failure is an error then.
             patience: seconds that it may take until there is something to say.
 
         Raises:
             PolynyaError: what ended the capture and will not pass by itself.
-            TaskStoppedError: the policy says that it was tried often enough (POLYNYA-GTW-069).
+            TaskStoppedError: as many failures in a row as the policy allows (POLYNYA-GTW-069).
         """
         with self._lock:
             if self._closed:
@@ -194,7 +194,7 @@ class CaptureSupervisor:
         return "once" if once else "follow"
 
     def _interrupted(self, error: PolynyaError) -> CaptureProgress:
-        """What may pass by itself has ended the process: it starts again after a pause."""
+        """A temporary failure has ended the process: it starts again after a pause."""
         self._end()
         self._failures += 1
         pause = pause_seconds(self._policy, self._failures)
@@ -238,7 +238,7 @@ class CaptureSupervisor:
             self._sink(CaptureHeld(subject=self._task, task=self._task, held=asked.held))
 
     def _wishes_begun(self) -> None:
-        """The process has begun with what it knows. Before, a kill must not lose a request."""
+        """Delete requests that the process has begun; before that a kill must not lose them."""
         for path in self._known & self._wishes.keys():
             self._asking.done(path)
             del self._wishes[path]

@@ -13,7 +13,7 @@ from polynya.model.errors import PolynyaError, TaskStoppedError
 from polynya.observe.engine import UnitFailed
 from polynya.observe.events import EventSink
 
-#: A capture waits so long for news of its process, in seconds.
+#: How long a capture waits for messages of its process.
 _MESSAGE_WAIT_SECONDS: Final = 0.5
 #: Pauses after an error that an operator must fix: the first, and the longest, in seconds.
 _FIRST_PAUSE_SECONDS: Final = 5.0

@@ -20,9 +20,9 @@ from polynya.model.headers import StreamSource
 from polynya.observe.engine import ReloadLoaded
 from polynya.streams.direct import DirectReader, Wanted
 
-#: what was read so far, by path → what is to be read
+#: Finds unread files, given what was read so far by path.
 FindFiles: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
-#: the next batch of these files
+#: Reads the next batch of these files.
 ReadParts: TypeAlias = Callable[[Sequence[FilePart]], DatasetBatch]
 
 
@@ -35,7 +35,7 @@ class FullLoad:
 
 
 def gather(dataset: WorkingDataset, load: FullLoad) -> str | None:
-    """Gather until nothing is left, or until asked to stop.
+    """Gather rows until nothing is left, or until the run is stopped.
 
     Returns the path of a file that changed, or left, after a part of it was read: what was gathered
     is of two extracts then, or not all of one.
@@ -62,7 +62,7 @@ def gather_from_stream(
     wanted: Callable[[], Wanted],
     source: StreamSource,
 ) -> None:
-    """Gather records of a stream until none is wanted, or until asked to stop.
+    """Gather records of a stream until none is left, or until the run is stopped.
 
     Raises as `gather`, and what `wanted` raises.
     """
@@ -116,11 +116,11 @@ def landed_full_load(working: WorkingDataset, landing: TaskLanding, glob: str | 
     `glob` names files below the landing path, by default those of `initial_load`, or whatever the
     service names as a full load of the table.
 
-    Raises OperationError when nothing says where it lies.
+    Raises OperationError when its location is unknown.
     """
     dataset, named = working.table.dataset, landing.format.full_load
     in_order = rules_of(dataset.landing.format).in_order
-    named((), dataset, glob)  # refused at once, and not when the files are looked for
+    named((), dataset, glob)  # refused now, before files are listed
     return FullLoad(
         find=lambda done: unread(
             named(landing.files(), dataset, glob), done, may_grow=False, in_order=in_order

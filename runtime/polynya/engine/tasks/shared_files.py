@@ -169,7 +169,7 @@ class SharedFilesTask:
         """The datasets of the tables that the task knows, and of others; why some have none."""
         task, before = self._task, {*membership.members, *membership.refused}
         named = named_datasets(task, membership.members)
-        # Nobody asks any more for a table that the settings leave out.
+        # A table that the settings exclude is no longer wanted.
         asked = {source for source in before if included(task, source) or is_declared(task, source)}
         return datasets_of_sources(task, {*named, *asked, *sources}, known=membership.members)
 

@@ -62,7 +62,7 @@ class NewSources:
 def policy_for_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:
     """What to do with source tables that were not there before.
 
-    The tables of the first run, and those that the task declares, are what was asked for.
+    Tables of the first run and declared tables are not new.
 
     Raises:
         TaskStoppedError: there is a new one, and the policy is `stop`.
@@ -97,7 +97,7 @@ class ApplyUnit:
     ) -> StepResult:
         """Copy what is next, or wait where an apply cannot follow.
 
-        The apply that copies wait for is asked for by `bring_up`. A run that ends when all is done
+        `bring_up` reports the apply that copies wait for as ready. A run that ends when all is done
         applies here and continues.
         """
         if why_copies_wait(table.context, table.table, self._policy) is not None:
@@ -110,9 +110,9 @@ class ApplyUnit:
     def bring_up(
         self, table: WorkingDataset, time_slice: TimeSlice, result: StepResult
     ) -> StepResult:
-        """How a turn ends that copied all there was: with an apply that is worth it asked for.
+        """The result of a step that copied everything, with the apply ready if it is worth it.
 
-        A run that ends when all is done applies in the same turn: nothing else is left to copy.
+        A run that ends when all is done applies in the same step: nothing else is left to copy.
         """
         if time_slice.at_once:
             return table.apply_after(result, self._policy, time_slice)
@@ -137,7 +137,7 @@ class ApplyUnit:
 
 @dataclass(frozen=True, slots=True)
 class _FolderListing:
-    """What the last look found.
+    """The last listing.
 
     `sources` are the tables that are taken, `live` every file that exists.
     """
@@ -173,7 +173,7 @@ class FolderTask:
         routes, errors = datasets_of_sources(self._task, [*members, *wanted], known=members)
         for source in sorted(new.suspended & set(routes)):
             WorkingDataset.open(self._context, routes[source]).suspend_new(source)
-        # New tables are remembered before they hold data, and not before they were judged: one that
+        # New tables are remembered before they hold data, and after the policy decided: one that
         # is remembered is not new.
         self._tables.remember(routes, unrouted(folders, ledger.progress), live)
         self._look = _FolderListing(folders, frozenset(routes), frozenset(live))
@@ -189,12 +189,12 @@ class FolderTask:
         )
 
     def _last_look(self) -> _FolderListing:
-        assert self._look is not None, "a table is found by a look"
+        assert self._look is not None, "a table exists only after a listing"
         return self._look
 
 
 class FolderTable:
-    """Brings one table up to date with its folder, as it was when the task last looked."""
+    """Brings one table up to date with its folder, as the task last listed it."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class FolderTable:
             return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
 
     def _tell_waiting(self, table: WorkingDataset, companions: Mapping[str, str]) -> None:
-        """Say which files cannot be read before another one has landed."""
+        """Report files that cannot be read before another one has landed."""
         for file, companion in companions.items():
             if self._context.is_news(f"{table.name} file {file}", companion):
                 table.tell(FileWaiting(subject=table.name, file=file, waits_for=companion))
@@ -258,7 +258,7 @@ class DeclaredDataset:
     def step(self, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch, first full load first; when all is copied apply if it is worth it.
 
-        While it is applied it is copied: an apply of a run that goes on is a unit of its own.
+        Copies continue during an apply: in a run that continues the apply is a unit of its own.
         """
         landing, look = self._landing, self._look
         with self._tables.in_use():
@@ -297,7 +297,7 @@ class ExtractsDataset:
         self._maintenance = MaintenanceUnit(dataset)
 
     def step(self, time_slice: TimeSlice) -> StepResult:
-        """Take in one extract whole and once; when there is no more apply if it is worth it."""
+        """Load one complete extract; when there is no other one, apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             result = table.bring_up(
@@ -312,7 +312,7 @@ class ExtractsDataset:
         return time_slice.more if self._take_in(table) else IDLE
 
     def _take_in(self, table: WorkingDataset) -> bool:
-        """Take in one extract; whether there may be another one now."""
+        """Load one extract; returns whether there may be another one now."""
         landed = self._landed(table)
         self._tell(table, landed)
         if landed.refused:

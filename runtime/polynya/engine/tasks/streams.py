@@ -37,14 +37,14 @@ from polynya.streams.landing import Judged, Landed, LandedLog, Lander, judge, la
 from polynya.streams.registry import source_of
 from polynya.streams.source import BEHIND_UNITS, Position, Source
 
-#: Seconds between two looks which landed batches are too old.
+#: Seconds between two checks for landed batches that are too old.
 EXPIRY_CHECK_SECONDS: Final = 300.0
 #: The tables that read a folder of landed batches; None where they are unknown.
 Readers: TypeAlias = Callable[[], tuple[LandedReader, ...] | None]
 
 
 class LandedExpiry:
-    """Removes them now and then, as `folder_retention` of the task says."""
+    """Removes landed batches by `folder_retention` of the task, at intervals."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class LandedExpiry:
         self._tell_kept(expired.kept, looked_up[0] if looked_up else ())
 
     def _tell_kept(self, number: int | None, readers: tuple[LandedReader, ...] | None) -> None:
-        """Say once that batches stay because somebody has not copied them."""
+        """Report once that batches stay because tables have not copied them."""
         late = () if number is None else tables_without(readers, number)
         report = "nothing" if number is None else f"kept {' '.join(late)}"
         if self._context.is_news(f"{self._name} keeps", report) and number is not None:
@@ -131,7 +131,7 @@ class StreamBacklog:
         self._backlog.beyond(self._name, records + more, now, seconds)
 
 
-#: Seconds between two looks at what was copied while landing waits.
+#: Seconds between two checks of what was copied while landing waits.
 UNCOPIED_CHECK_SECONDS: Final = 5.0
 
 
@@ -159,14 +159,14 @@ def uncopied(
 
 
 def why_landing_waits(lacking: UncopiedBytes, most: int) -> str | None:
-    """Why landing waits, None when it goes on; sizes in bytes."""
+    """Why landing waits, None when it continues; sizes in bytes."""
     if lacking.size_bytes < most:
         return None
     return f"{lacking.size_bytes:,} landed bytes that they lack reached {most:,}"
 
 
 class LandingBackpressure:
-    """Decides whether landing waits; asks the tables only when the limit may have been reached."""
+    """Decides whether landing waits; reads the tables only when the limit may be reached."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class LandingBackpressure:
         self._at_most = sum(batch.size for batch in batches)
         lacking = UncopiedBytes()
         if self._at_most >= most:
-            # Otherwise no table can lack so much, and none need be asked.
+            # Otherwise no table can lack this much, and none is read.
             lacking = uncopied(self._readers(), batches)
             self._at_most = lacking.size_bytes
         why = why_landing_waits(lacking, most)
@@ -217,7 +217,7 @@ class LandingBackpressure:
         return self._full
 
 
-#: Seconds between two looks which streams there are.
+#: Seconds between two listings of the streams.
 STREAM_LISTING_SECONDS: Final = 30.0
 #: A step that reads at least this many records counts as long.
 LONG_STEP_RECORDS: Final = 50_000
@@ -365,7 +365,7 @@ class LandedTable:
             return TOO_LONG
         landed = self._lander.land(wanted, self._context.clock.now())
         if landed is None:
-            # Another process landed this batch: go on after it.
+            # Another process landed this batch: continue after it.
             return replace(time_slice.more, landed=True)
         put_at = self._context.clock.monotonic()
         counts = landed.footer.counts
