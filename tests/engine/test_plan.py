@@ -248,7 +248,7 @@ def test_a_declared_type_that_takes_a_rewrite_says_how_much_is_written() -> None
 
     assert (change.kind, change.action, change.destructive) == ("type_rewritten", "apply", False)
     assert change.what == "columns: city is string, bigint is declared"
-    assert "writes 1,200 rows in 7 files (3.5 MiB) again with bigint" in change.means
+    assert "rewrites 1,200 rows in 7 files (3.5 MiB) with bigint" in change.means
     # A run in between has read with the declared type; the table still lacks it.
     ran = replace(before, settings=recorded(now, {}, has_rows=False))
     assert kinds(now, ran, stored=stored) == [("type_rewritten", "apply", False)]
@@ -294,7 +294,7 @@ def test_a_changed_layout_rewrites_nothing_at_once():
         ("layout", "sort_by: not set → [name desc]", "apply"),
         ("layout", "target_file_size: not set → 268,435,456 bytes", "apply"),
     ]
-    assert all("until maintenance writes them again" in one.means for one in found)
+    assert all("until maintenance rewrites them" in one.means for one in found)
     assert changes(laid_out, written(laid_out)) == ()
     (back, *_) = changes(USERS, written(laid_out))
     assert back.what == "partition_by: [truncate(2, city)] → not set"

@@ -240,7 +240,7 @@ class WorkingDataset:
         return replace(result, wait_seconds=applied.wait_seconds or result.wait_seconds)
 
     def apply_if_worth_it(self, policy: ApplyPolicy, time_slice: TimeSlice) -> StepResult:
-        """Apply pending changes if the policy says so; `TOO_LONG` if that needs a long time slice."""
+        """Apply pending changes if the policy says so; `TOO_LONG` if it needs a long time slice."""
         decision = apply_decision(self.context, self.table, policy)
         if not decision.apply:
             return IDLE

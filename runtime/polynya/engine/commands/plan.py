@@ -37,9 +37,14 @@ Action: TypeAlias = Literal["apply", "run", "decide", "nobody"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """One consequence. `kind` is a stable name, `what` differs, `means` says it for the data.
+    """One consequence of a changed setting.
 
-    `destructive`: something that can be queried now will be gone.
+    Attributes:
+        kind: a stable name.
+        what: the difference.
+        means: what it does to the data.
+        action: who acts.
+        destructive: something that can be queried now will be gone.
     """
 
     kind: str
@@ -49,17 +54,17 @@ class PlannedChange:
     destructive: bool = False
 
 
-_LATER: Final = "files that are there keep theirs until maintenance writes them again"
+_LATER: Final = "existing files keep theirs until maintenance rewrites them"
 _LAYOUT_MEANS: Final = {
-    "partition_by": f"files of Current and Prior that are written from now on are parted so; "
-    f"{_LATER}, and no query gives another result",
-    "sort_by": f"full loads, and files that maintenance writes again, are sorted so; {_LATER}",
-    "target_file_size": f"files that are written from now on get about this size; {_LATER}",
+    "partition_by": f"new files of Current and Prior are partitioned like this; {_LATER}, and "
+    "queries return the same rows",
+    "sort_by": f"full loads and files that maintenance rewrites are sorted like this; {_LATER}",
+    "target_file_size": f"new files get about this size; {_LATER}",
 }
 
 
 def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
-    """The changes that the settings of the layout bring."""
+    """Changes of the layout."""
     after = recorded(dataset, {}, has_rows=False)
     for name in LAYOUT:
         before, now = copy.settings.get(name) or None, after[name] or None
@@ -75,7 +80,7 @@ def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Planne
 
 
 def _refusal(dataset: ResolvedDataset, copy: CopyState, name: str) -> str | None:
-    """Why a column of the table cannot be used so."""
+    """Why a column of the table cannot be used like this."""
     terms: dict[str, list[tuple[PartitionTerm | SortTerm, str]]] = {
         "partition_by": [(term, term.column) for term in dataset.layout.partition_by],
         "sort_by": [(term, column) for term in dataset.layout.sort_by for column in term.columns],
@@ -107,7 +112,7 @@ class StoredSize:
 
 
 def columns_to_rewrite(dataset: ResolvedDataset, copy: CopyState) -> dict[str, DataType]:
-    """Columns that get their declared type only by writing every row again."""
+    """Columns that get their declared type only by a rewrite of every row."""
     fixed = {*copy.columns.keys, *dataset.events.sequence_by, *dataset.events.except_columns}
     return {
         name: declared
@@ -152,19 +157,22 @@ def _rewrite(declared: DataType, stored: StoredSize | None) -> str:
         rows, files = counted(stored.rows, "row"), counted(stored.files, "file")
         much = f"{rows} in {files} ({stored.size_bytes / 2**20:,.1f} MiB)"
     return (
-        f"writes {much} again with {declared}, in one commit; refused (POLYNYA-LAKE-024) if a "
-        "value would not stay the same; earlier snapshots keep the old column. Then `polynya "
-        "quarantine replay` reads again what did not fit"
+        f"rewrites {much} with {declared}, in one commit; refused (POLYNYA-LAKE-024) if a value "
+        "would change; earlier snapshots keep the old column. Then `polynya quarantine replay` "
+        "rereads the values that did not fit"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetFacts:
-    """One configured dataset and its table: `copy` is None before there is one.
+    """One configured dataset and its table.
 
-    `included` is false for a table that `include` and `exclude` leave out by now. `tasks` are the
-    names of all tasks of the project. `stored` is what a rewrite would write again, None where none
-    is asked for.
+    Attributes:
+        dataset: as it is configured.
+        copy: the state of its table, None before there is one.
+        included: false for a source table that `include` and `exclude` leave out.
+        tasks: names of all tasks of the project.
+        stored: the rows that a rewrite would write, None where none is planned.
     """
 
     dataset: ResolvedDataset
@@ -190,33 +198,33 @@ class DatasetPlan:
 
 
 _SETTING_MEANS: Final = {
-    "landing_path": "files are looked for there; what was copied stays",
+    "landing_path": "files are searched there; what was copied stays",
     "path": "files that match are read if they were not read before; what was copied stays",
     "initial_load": "its files are read if they were not read before",
     "source": "events of this source table are taken from now on; what was copied stays",
-    "timestamp": "times of later events come from it; versions that are there keep theirs",
+    "timestamp": "times of later events come from it; existing versions keep theirs",
     "apply_as_deletes": "decides for later events; what was copied keeps its operation",
     "apply_as_truncates": "decides for later events; what was copied keeps its operation",
     "ignore_null_updates": "decides for later events; what was copied keeps its NULLs",
     "extracts": "decides for later extracts; what was compared stays",
-    "numbers": "columns that are inferred from now on have it; those that are there keep theirs",
-    "columns": "later records are read with these types; rows that are there are not read again",
-    "mapping": "columns of later records are made like this; rows that are there stay as they are",
-    "nested": "structs of later records are taken like this; columns that are there stay",
-    "where": "decides for later events; what was copied, or left out, stays so",
+    "numbers": "newly inferred columns have it; existing columns keep theirs",
+    "columns": "later records are read with these types; existing rows are not reread",
+    "mapping": "columns of later records are made like this; existing rows are unchanged",
+    "nested": "structs of later records are stored like this; existing columns are unchanged",
+    "where": "decides for later events; what was copied or filtered stays so",
     "tombstone_retention": "holds from the next apply on",
-    "changes_retention": "events that are applied from now on are kept for so long; without it, "
-    "and beyond that time, the next apply forgets those that are kept",
-    "retention": "rows that are older leave Current and history with the next maintenance; those "
-    "that have left do not come back when it is longer",
-    "on_bad_record": "decides for later bad records; what is in quarantine stays there",
+    "changes_retention": "events that are applied from now on are kept for this long; without it, "
+    "and after that time, the next apply removes retained events",
+    "retention": "the next maintenance removes older rows from Current and history; removed rows "
+    "do not come back when it is longer",
+    "on_bad_record": "decides for later bad records; quarantined ones stay there",
     "schema_evolution": "decides for later changes of the source",
 }
-#: Settings, and whether they are taken out, with which something goes that can be queried.
+#: Settings, and whether they are removed, that make something unavailable to queries.
 _FORGETTING: Final = frozenset({("changes_retention", True), ("retention", False)})
 _ORDER: Final = (
     "refused (POLYNYA-LAKE-020): what was copied and what comes next cannot be put into one order; "
-    "give the dataset a new `name`, which builds a new table from what has landed, or take it back"
+    "give the dataset a new `name`, which builds a new table from what has landed, or undo it"
 )
 
 
@@ -256,23 +264,23 @@ def _task(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
     if not facts.included:
         yield PlannedChange(
             "excluded",
-            f"the source table {dataset.landing.source} is left out",
+            f"the source table {dataset.landing.source} is excluded",
             "its tables and views stay as they are; nothing is copied to them",
             "nobody",
         )
     if copy.membership.task is None or copy.membership.task == dataset.task:
         return
-    what = f"filled by the task {copy.membership.task} until now, by {dataset.task} from now on"
+    what = f"the task {dataset.task} fills it, instead of {copy.membership.task}"
     if copy.membership.task in facts.tasks:
         yield PlannedChange(
             "task",
             what,
-            "refused (POLYNYA-LAKE-009): both tasks are there; give one a `prefix` or a `schema`",
+            "refused (POLYNYA-LAKE-009): both tasks exist; give one a `prefix` or a `schema`",
             "decide",
         )
     else:
         yield PlannedChange(
-            "task", what, "the task was renamed; its tables go on under it", "apply"
+            "task", what, "the task was renamed; it continues with the same tables", "apply"
         )
 
 
@@ -283,7 +291,7 @@ def _keys(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
             "keys",
             f"keys: {_setting_text(before)} → {_setting_text(now)}",
             "refused (POLYNYA-LAKE-010): versions are matched by the keys that the table was made "
-            "with; set the old ones again, or give the dataset a new `name`",
+            "with; restore the old ones, or give the dataset a new `name`",
             "decide",
         )
 
@@ -301,11 +309,11 @@ def _format(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange
         return
     what = f"format_version: {before} → {now}"
     if now > before:
-        means = "the table is upgraded, its files stay; from then on only readers that know "
-        means += "the format can read it"
+        means = "the table is upgraded, its files stay; afterwards only readers that support the "
+        means += "format can read it"
         yield PlannedChange("format_version", what, means, "apply")
     else:
-        means = "refused (POLYNYA-LAKE-022): a table does not go back; set the old one again, or "
+        means = "refused (POLYNYA-LAKE-022): a table cannot be downgraded; restore the setting, or "
         means += "give the dataset a new `name`, which builds a new table from what has landed"
         yield PlannedChange("format_version", what, means, "decide")
 
@@ -332,12 +340,12 @@ def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChang
     if before is None or before == dataset.kept.history:
         return
     if dataset.kept.history:
-        means = "versions are kept from now on; those before the last apply are not there"
+        means = "versions are kept from now on; those before the last apply are missing"
         if dataset.kept.changes_retention is not None:
-            means += ", until `polynya rebuild` makes them from the events that are kept"
+            means += ", until `polynya rebuild` derives them from the retained events"
         yield PlannedChange("history_on", "history: false → true", means, "apply")
     else:
-        means = "applies stop keeping versions, and remove those that are there when they are old"
+        means = "applies keep no more versions, and remove existing ones when they are old"
         yield PlannedChange(
             "history_off", "history: true → false", means, "apply", destructive=True
         )
@@ -351,15 +359,15 @@ def _deletes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChang
     if now == "soft":
         means = (
             "records that are deleted from now on stay in Current, shown with `hdr__deleted`; "
-            "those that left it when they were deleted do not come back"
+            "those that were removed from it do not come back"
         )
         if dataset.kept.history:
             means += "; History has all of them"
         yield PlannedChange("deletes_soft", what, means, "apply")
     else:
         means = (
-            "records that are deleted from now on leave Current, and it no longer shows those that "
-            "were deleted before"
+            "records that are deleted from now on are removed from Current, and it no longer shows "
+            "those that were deleted before"
         )
         yield PlannedChange("deletes_hard", what, means, "apply", destructive=True)
 
@@ -432,7 +440,7 @@ def _are_all_rewritten(dataset: ResolvedDataset, copy: CopyState) -> bool:
 
 
 def _unknown(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
-    """Columns that settings name since the last records, and that none of these had."""
+    """Columns that settings have named since the last records, and that none of these had."""
     dataset = facts.dataset
     if not facts.has_rows or copy.columns.named is None:
         return
@@ -443,8 +451,8 @@ def _unknown(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
             yield PlannedChange(
                 "unknown_column",
                 f"`{column.setting}` names `{column.column}`, which the table does not have{guess}",
-                "refused (POLYNYA-CFG-030) unless the next records have it: correct it, or name it "
-                "under `optional_columns`",
+                "refused (POLYNYA-CFG-030) unless the next records have it: correct it, or list it "
+                "in `optional_columns`",
                 "decide",
             )
 

@@ -59,8 +59,8 @@ class MovedTask:
     def means(self) -> str:
         """What that does to its data."""
         return (
-            f"with the next push its nodes leave it and those of cluster {self.after} go on where "
-            "its tables stand; nothing is read twice"
+            f"with the next push its nodes stop it, and those of cluster {self.after} continue "
+            "where its tables are; nothing is read twice"
         )
 
 
@@ -227,7 +227,7 @@ def _unconfigured(orphan: _Orphan) -> DatasetPlan:
     change = PlannedChange(
         "unconfigured",
         f"the task {task} no longer fills it",
-        "it stays as it is, with its views; nothing is copied to it",
+        "it is unchanged, with its views; nothing is copied to it",
         "nobody",
     )
     return DatasetPlan(orphan.internal, task, (change,))
