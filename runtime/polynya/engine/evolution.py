@@ -21,6 +21,7 @@ from polynya.lake.table.suspension import suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
 from polynya.model.config.mapping import ColumnMapping
+from polynya.model.error_catalogue.configuration import UNKNOWN_COLUMN_IN_SETTING
 from polynya.model.error_catalogue.lake import TASK_STOPPED_BY_POLICY
 from polynya.model.errors import ConfigError, OperationError, PolynyaError
 from polynya.model.formats import rules_of
@@ -140,12 +141,10 @@ def unknown_columns_refusal(
 ) -> ConfigError:
     """The error for settings that name columns that no record has had."""
     unknown = list(unknown)
-    return ConfigError(
-        "POLYNYA-CFG-030",
+    return UNKNOWN_COLUMN_IN_SETTING(
         f"{dataset.relations.current}: {_names(unknown)}, which no record has",
         where=_where(seen),
         why=_columns_in_words(seen.names),
-        state="nothing of this batch was copied; its files stay where they are",
         fix=_fixes(unknown),
     )
 

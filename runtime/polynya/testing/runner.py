@@ -34,6 +34,10 @@ from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, Batch, moment
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.configuration import (
+    TEST_BATCH_CANNOT_LAND,
+    UNKNOWN_COLUMN_IN_SETTING,
+)
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.formats import rules_of
 from polynya.model.headers import STREAM_HEADER_NAMES, Partition, StreamSource
@@ -61,12 +65,10 @@ def landed_messages(test: LoadedTest, number: int) -> Mapping[str, bytes]:
             number + 1, before, _messages(given[number]), moment(clocks[-1])
         )
     except ValueError as error:
-        raise ConfigError(
-            "POLYNYA-TEST-002",
-            f"the batch cannot land: {error}",
+        raise TEST_BATCH_CANNOT_LAND(
             where=test.where("given", number),
-            state="the test was not run; the project's own tables are never touched",
             fix="give the header columns of the source, with values of their types",
+            reason=error,
         ) from error
     return {f"{test.task.landing.path}/{path}": content}
 
@@ -194,13 +196,7 @@ def _numbered(glob: str, number: int) -> str:
 
 
 def _unusable(test: LoadedTest, number: int, why: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-TEST-002",
-        f"the batch cannot land: {why}",
-        where=test.where("given", number),
-        state="the test was not run; the project's own tables are never touched",
-        fix="name the `file` of the batch, or fix the values or the folder",
-    )
+    return TEST_BATCH_CANNOT_LAND(where=test.where("given", number), reason=why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,11 +390,11 @@ def unmet_columns(verdicts: Sequence[TaskTestResult]) -> Iterator[ConfigError]:
                 setting, column = place
                 meant = first[place].meant
                 guess = f"did you mean `{meant}`? " if meant else ""
-                yield ConfigError(
-                    "POLYNYA-CFG-030",
+                yield UNKNOWN_COLUMN_IN_SETTING(
                     f"{task}.{dataset}: `{setting}` names `{column}`, "
                     "which no record of its tests has",
                     where=done[0].test.where(),
+                    state="the tests ran; no other table was touched",
                     fix=f"{guess}Correct it, give it to a record, or name it under "
                     "`optional_columns`",
                 )

@@ -24,6 +24,17 @@ from polynya.model.config.dataset import (
     shown_before,
 )
 from polynya.model.config.layout import PartitionTerm, SortTerm
+from polynya.model.error_catalogue.configuration import (
+    UNKNOWN_COLUMN_IN_SETTING,
+    UNSUITABLE_LAYOUT_TYPE,
+)
+from polynya.model.error_catalogue.lake import (
+    FORMAT_VERSION_LOWERED,
+    KEYS_CHANGED,
+    ORDER_CHANGED,
+    SECOND_TASK,
+    VALUES_DO_NOT_FIT,
+)
 from polynya.model.formats import rules_of
 from polynya.model.promotion import is_rewritable, widen
 from polynya.model.types import DataType, parse_type
@@ -75,7 +86,9 @@ def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Planne
         if why is None:
             yield PlannedChange("layout", what, _LAYOUT_MEANS[name], "apply")
         else:
-            means = f"refused (POLYNYA-CFG-042): {why}; name another column or transform"
+            means = (
+                f"refused ({UNSUITABLE_LAYOUT_TYPE.code}): {why}; name another column or transform"
+            )
             yield PlannedChange("layout", what, means, "decide")
 
 
@@ -157,9 +170,9 @@ def _rewrite(declared: DataType, stored: StoredSize | None) -> str:
         rows, files = counted(stored.rows, "row"), counted(stored.files, "file")
         much = f"{rows} in {files} ({stored.size_bytes / 2**20:,.1f} MiB)"
     return (
-        f"rewrites {much} with {declared}, in one commit; refused (POLYNYA-LAKE-024) if a value "
-        "would change; earlier snapshots keep the old column. Then `polynya quarantine replay` "
-        "rereads the values that did not fit"
+        f"rewrites {much} with {declared}, in one commit; refused ({VALUES_DO_NOT_FIT.code}) if a "
+        "value would change; earlier snapshots keep the old column. Then `polynya quarantine "
+        "replay` rereads the values that did not fit"
     )
 
 
@@ -223,8 +236,9 @@ _SETTING_MEANS: Final = {
 #: Settings, and whether they are removed, that make something unavailable to queries.
 _FORGETTING: Final = frozenset({("changes_retention", True), ("retention", False)})
 _ORDER: Final = (
-    "refused (POLYNYA-LAKE-020): what was copied and what comes next cannot be put into one order; "
-    "give the dataset a new `name`, which builds a new table from what has landed, or undo it"
+    f"refused ({ORDER_CHANGED.code}): what was copied and what comes next cannot be put into one "
+    "order; give the dataset a new `name`, which builds a new table from what has landed, or undo "
+    "the change"
 )
 
 
@@ -275,7 +289,7 @@ def _task(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
         yield PlannedChange(
             "task",
             what,
-            "refused (POLYNYA-LAKE-009): both tasks exist; give one a `prefix` or a `schema`",
+            f"refused ({SECOND_TASK.code}): both tasks exist; give one a `prefix` or a `schema`",
             "decide",
         )
     else:
@@ -290,8 +304,8 @@ def _keys(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
         yield PlannedChange(
             "keys",
             f"keys: {_setting_text(before)} → {_setting_text(now)}",
-            "refused (POLYNYA-LAKE-010): versions are matched by the keys that the table was made "
-            "with; restore the old ones, or give the dataset a new `name`",
+            f"refused ({KEYS_CHANGED.code}): versions are matched by the keys that the table was "
+            "made with; restore the old ones, or give the dataset a new `name`",
             "decide",
         )
 
@@ -313,8 +327,11 @@ def _format(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange
         means += "format can read it"
         yield PlannedChange("format_version", what, means, "apply")
     else:
-        means = "refused (POLYNYA-LAKE-022): a table cannot be downgraded; restore the setting, or "
-        means += "give the dataset a new `name`, which builds a new table from what has landed"
+        means = f"refused ({FORMAT_VERSION_LOWERED.code}): a table cannot be downgraded; restore "
+        means += (
+            "the setting, or give the dataset a new `name`, which builds a new table from what "
+        )
+        means += "has landed"
         yield PlannedChange("format_version", what, means, "decide")
 
 
@@ -451,8 +468,8 @@ def _unknown(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
             yield PlannedChange(
                 "unknown_column",
                 f"`{column.setting}` names `{column.column}`, which the table does not have{guess}",
-                "refused (POLYNYA-CFG-030) unless the next records have it: correct it, or list it "
-                "in `optional_columns`",
+                f"refused ({UNKNOWN_COLUMN_IN_SETTING.code}) unless the next records have it: "
+                "correct it, or list it in `optional_columns`",
                 "decide",
             )
 

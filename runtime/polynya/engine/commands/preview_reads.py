@@ -11,6 +11,10 @@ from polynya.formats.files import glob_pattern, relative_to
 from polynya.formats.registry import format_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
+from polynya.model.error_catalogue.configuration import (
+    FILE_NOT_PREVIEWABLE,
+    SEVERAL_DATASETS_READ_FILE,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.formats import rules_of
 from polynya.model.names import Location
@@ -79,12 +83,10 @@ def _one_of(readers: Sequence[FileConsumer], file: Path) -> FileConsumer:
         return readers[0]
     if not readers:
         raise _unusable(file, "the project has no dataset that could read it")
-    raise ConfigError(
-        "POLYNYA-CLI-012",
-        f"several datasets could read {file.name}",
+    raise SEVERAL_DATASETS_READ_FILE(
         where=str(file),
-        state="nothing was read",
-        fix=f"name one of them: {', '.join(sorted(reader.name for reader in readers))}",
+        file=file.name,
+        datasets=", ".join(sorted(reader.name for reader in readers)),
     )
 
 
@@ -119,12 +121,5 @@ def _info(store: LocalObjectStore, files: Iterable[Path]) -> Iterable[ObjectInfo
         yield ObjectInfo(file.relative_to(store.root).as_posix(), file.stat().st_size)
 
 
-def _unusable(file: Path, why: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-CLI-011",
-        f"the file cannot be previewed: {why}",
-        where=str(file),
-        state="nothing was read",
-        fix="give a file with the folders that its format needs, and the dataset or task that "
-        "reads it",
-    )
+def _unusable(file: Path, reason: str) -> ConfigError:
+    return FILE_NOT_PREVIEWABLE(where=str(file), reason=reason)
