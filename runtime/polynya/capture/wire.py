@@ -69,9 +69,32 @@ class TableError(OperationError):
         return made
 
 
+class TableChangedError(DependencyError):
+    """Raised when a table is not what it was when its load began: the next round reads the rest.
+
+    `table` is its name.
+    """
+
+    table: str = ""
+
+    @classmethod
+    def of(cls, table: str, error: DependencyError) -> TableChangedError:
+        """The same error as one of a table."""
+        made = cls(
+            error.code,
+            error.message,
+            where=error.where,
+            state=error.state,
+            fix=error.fix,
+            why=error.why,
+        )
+        made.table = table
+        return made
+
+
 @dataclass(slots=True)
 class TableFaults:
-    """How often changes of tables could not land in a row.
+    """How often a table failed in a row.
 
     Attributes:
         retries: so often a table is tried again.

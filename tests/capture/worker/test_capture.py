@@ -17,7 +17,7 @@ from polynya.capture.source import Access
 from polynya.capture.wire import WorkerSettings
 from polynya.capture.worker.capture import Capture
 from polynya.capture.worker.requests import Request
-from polynya.model.errors import ConflictError, OperationError, PolynyaError
+from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
 from polynya.testing.fakes import MemoryObjectStore
 from tests.capture.deadly_store import DeadlyStore, Killed, folded, landed_values
 from tests.capture.stand_in import StandIn, StandInEngine, StandInEngines
@@ -201,6 +201,46 @@ def test_a_table_that_cannot_be_read_is_tried_again_then_suspended(
     assert progress["public.t1"].why == "POLYNYA-GTW-030: no right"
     assert progress["public.t2"].state == "loaded"
     assert [one["suspended"] for one in told.of("table_failed")] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("mode", ["once", "reload"])
+def test_table_that_changes_during_its_load_comes_from_a_later_view(
+    monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr("polynya.capture.worker.capture._RETRY_SECONDS", 0.0)
+    database, store, told = a_database(), MemoryObjectStore(), Told()
+    first = DependencyError("POLYNYA-GTW-033", "truncated")
+    database.failing["public.t1"] = [first, DependencyError("POLYNYA-GTW-045", "altered")]
+
+    def truncate() -> None:
+        if "public.t1" in database.failing and len(database.failing["public.t1"]) == 2:
+            database.between = lambda: None
+            database.commit(("t", "public.t1", 0, ""), ("c", "public.t1", 50, "afterwards"))
+
+    database.between = truncate
+    a_capture(database, store, told, mode=mode).run()
+
+    assert folded(landed_values(store, "shop")) == database.rows
+    failed = [(one["error"]["code"], one["suspended"]) for one in told.of("table_failed")]
+    assert failed == [("POLYNYA-GTW-033", False), ("POLYNYA-GTW-045", False)]
+    assert Position.of(newest(store)).tables["public.t1"].state == "loaded"
+    assert database.views == []
+
+
+def test_table_that_changes_during_each_load_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("polynya.capture.worker.capture._RETRY_SECONDS", 0.0)
+    database, store, told = a_database(), MemoryObjectStore(), Told()
+    database.failing["public.t1"] = [DependencyError("POLYNYA-GTW-033", "each") for _ in "123"]
+
+    with pytest.raises(DependencyError, match="each") as caught:
+        a_capture(database, store, told, table_retries=2).run()
+
+    assert caught.value.retryable
+    assert len(told.of("table_failed")) == 3
+    a_capture(database, store).run()
+    assert folded(landed_values(store, "shop")) == database.rows
 
 
 @pytest.mark.parametrize("mode", ["once", "reload"])

@@ -11,7 +11,14 @@ from polynya.capture.debezium import KeptHistory
 from polynya.capture.landing.log import CaptureLog, Lander
 from polynya.capture.landing.position import Position, TableProgress
 from polynya.capture.source import NAME, Access, Database, Scratch, SourceTable, engine_settings
-from polynya.capture.wire import UNREADABLE, TableError, TableFaults, WorkerSettings, error_fields
+from polynya.capture.wire import (
+    UNREADABLE,
+    TableChangedError,
+    TableError,
+    TableFaults,
+    WorkerSettings,
+    error_fields,
+)
 from polynya.capture.worker.changes import History
 from polynya.capture.worker.context import CaptureContext
 from polynya.capture.worker.engines import Engine, Take
@@ -125,7 +132,8 @@ def _below(folder: Path) -> Iterator[Path]:
     return (one for one in folder.glob("*.jar") if CONNECTORS.below(one) is not None)
 
 
-#: Seconds until the stream is read again after a table's change could not land.
+#: Seconds until the stream is read again after a table's change could not land, or its load was
+#: interrupted by a change of the table.
 _RETRY_SECONDS: Final = 5.0
 #: Where only a load of all tables helps: the stream is lost, or cannot be read any further.
 _BY_RELOAD: Final = frozenset({"POLYNYA-GTW-008", UNREADABLE})
@@ -154,6 +162,7 @@ class Capture(CaptureContext):
             ),
         )
         faults = TableFaults(self.settings.table_retries, self.monotonic)
+        changes = TableFaults(self.settings.table_retries, self.monotonic)
         is_anew = False
         while not self.stop.is_set():
             try:
@@ -162,6 +171,16 @@ class Capture(CaptureContext):
             except TableError as error:
                 is_anew = False
                 self._take_out(_known_to(lander.position, error), lander, faults)
+            except TableChangedError as error:
+                is_anew = False
+                self._wait_for_later_view(error, changes)
+
+    def _wait_for_later_view(self, error: TableChangedError, changes: TableFaults) -> None:
+        """The next round loads the rest of a table that changed. Raises the error if it recurs."""
+        self.tell("table_failed", table=error.table, error=error_fields(error), suspended=False)
+        if changes.gives_up(error.table):
+            raise error
+        self.stop.wait(_RETRY_SECONDS)
 
     def _take_out(self, error: TableError, lander: Lander, faults: TableFaults) -> None:
         """After a change of a table could not land: it is tried again, or goes on without it.

@@ -33,7 +33,7 @@ from polynya.capture.landing.stream import (
     parted,
 )
 from polynya.capture.source import Chunk, Key, Seen, Snapshot, SourceTable, Whole
-from polynya.capture.wire import error_fields
+from polynya.capture.wire import TableChangedError, error_fields
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.telling import Tell
 from polynya.formats.debezium.captured import Shape, packed_lines
@@ -347,6 +347,8 @@ def _behind(table: str) -> DependencyError:
 _RETRY_SECONDS: Final = 5.0
 #: What another try would meet again, after all rows were read.
 _LASTING: Final = frozenset({"POLYNYA-GTW-011", "POLYNYA-GTW-051", "POLYNYA-GTW-056"})
+#: The table was truncated, rewritten or altered, so this view has no more of its rows.
+_CHANGED: Final = frozenset({"POLYNYA-GTW-033", "POLYNYA-GTW-045"})
 
 
 @dataclass(slots=True)
@@ -451,6 +453,10 @@ class Loading:
                 if self._gives_up(one, error):
                     return
                 self._stop.wait(_RETRY_SECONDS)
+            except DependencyError as error:
+                if error.code not in _CHANGED:
+                    raise
+                raise TableChangedError.of(name, error) from error
 
     def _land_next(self, one: _Table) -> bool:
         """Land the next chunk; whether it was the last."""
