@@ -35,9 +35,17 @@ from polynya.capture.landing.position import BINLOGS, Place
 from polynya.capture.landing.stream import StreamEvent, as_read, misread, mistyped
 from polynya.capture.postgresql.session import ASKED, PREFIX
 from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
-from polynya.capture.wire import UNREADABLE, TableError
+from polynya.capture.wire import TableError
 from polynya.formats.debezium.tables import table_of
-from polynya.model.errors import DependencyError, OperationError, PolynyaError
+from polynya.model.error_catalogue.capture import (
+    CAPTURE_JAVA_NOT_STARTED,
+    SCHEMA_HISTORY_MISSING,
+    STREAM_ENDED,
+    STREAM_UNREADABLE,
+    VALUE_NOT_CAPTURED,
+)
+from polynya.model.error_catalogue.capture_databases import BINLOG_INCOMPLETE
+from polynya.model.errors import PolynyaError
 
 #: Of an offset: how much of a transaction was read.
 _WITHIN: Final = frozenset({"event", "row"})
@@ -222,13 +230,7 @@ def start_java(jars: Sequence[str], java_home: str | None, heap_mb: int) -> None
         # Signals stay Python's: it has to end cleanly when it is asked to.
         jpype.startJVM("-Xrs", *options, classpath=list(jars), convertStrings=False)
     except (OSError, RuntimeError, ValueError) as error:
-        raise DependencyError(
-            "POLYNYA-GTW-005",
-            f"the Java of the capture does not start: {error}",
-            where=java_home,
-            state="nothing was captured since the newest batch; the database keeps its changes",
-            fix="set JAVA_HOME to a Java 17 or 21 whose memory this machine has",
-        ) from None
+        raise CAPTURE_JAVA_NOT_STARTED(where=java_home, reason=error) from None
 
 
 def write_offset(path: Path, name: str, offset: Offset) -> None:
@@ -442,14 +444,7 @@ class KeptHistory:
         try:
             packed = self._log.store.get(path)
         except FileNotFoundError as error:
-            raise OperationError(
-                "POLYNYA-GTW-009",
-                "the history of schemas of the capture is not there",
-                where=path,
-                state="nothing was landed since the newest batch; the database keeps its changes",
-                fix="put the object back; if it is lost for ever, load all tables anew: "
-                "`polynya landing reload`",
-            ) from error
+            raise SCHEMA_HISTORY_MISSING(where=path) from error
         with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as content:
             text = content.read()
         text = as_read(text)
@@ -512,59 +507,29 @@ _VALUE: Final = re.compile(
 _SETTING: Final = "server is not configured to use a"
 _QUOTED: Final = re.compile(r"'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)")
 _LONGEST: Final = 300
-_STATE: Final = "all before it has landed; the stream stands there, and the database keeps its log"
 
 
 def failure_of(said: str) -> PolynyaError:
     """The error of an engine that ended, from what it said."""
     value = _VALUE.search(said)
     if value is not None:
-        return _unconverted(value["table"], value["column"], value["type"].strip()[:_LONGEST])
+        table, type_ = value["table"], value["type"].strip()[:_LONGEST]
+        return TableError.of(
+            table, VALUE_NOT_CAPTURED(where=table, table=table, column=value["column"], type=type_)
+        )
     statement = _STATEMENT.search(said)
     if statement is not None:
         # Its texts may be secrets.
         shown = _QUOTED.sub("'…'", " ".join(statement[1].split()))[:_LONGEST]
-        return _unreadable(f"has a statement that Debezium cannot read: {shown}")
+        return STREAM_UNREADABLE(obstacle=f"a statement that Debezium cannot read: {shown}")
     for mark, what in _MARKS:
         if mark in said:
             why = " ".join(said[said.index(mark) :].split())[:_LONGEST]
-            error, named = _unreadable(f"has {what}: {why}"), _OF_TABLE.search(said)
+            error, named = STREAM_UNREADABLE(obstacle=f"{what}: {why}"), _OF_TABLE.search(said)
             return error if named is None else TableError.of(named["name"] or named["short"], error)
     if _SETTING in said:
-        return OperationError(
-            "POLYNYA-GTW-050",
-            f"the binlog does not have all changes: {said[:_LONGEST]}",
-            state="what has landed stays",
-            fix="set it back, then load all tables anew: `polynya landing reload`",
-        )
-    return DependencyError(
-        "POLYNYA-GTW-006",
-        f"the stream of changes has ended: {said}",
-        state="all that was read has landed up to a known place; the database keeps what "
-        "comes after it",
-        fix="look at the database and the way to it; the capture is started again by itself",
-    )
-
-
-def _unconverted(table: str, column: str, type_: str) -> TableError:
-    error = OperationError(
-        "POLYNYA-GTW-057",
-        f"a value of {table}.{column}, of type {type_}, has no form in which it could be captured",
-        where=table,
-        state="all before it has landed",
-        fix="change the value or the type of the column, give the table REPLICA IDENTITY FULL for "
-        "a long list, or exclude the table; `polynya landing resume` then loads it again",
-    )
-    return TableError.of(table, error)
-
-
-def _unreadable(what: str) -> OperationError:
-    return OperationError(
-        UNREADABLE,
-        f"the stream of changes {what}",
-        state=_STATE,
-        fix="load all tables anew, which begins behind it: `polynya landing reload`",
-    )
+        return BINLOG_INCOMPLETE(reason=said[:_LONGEST])
+    return STREAM_ENDED(reason=said)
 
 
 _CLOSE_SECONDS: Final = 60.0

@@ -19,6 +19,10 @@ from polynya.capture.source import (
     SourceTable,
     Whole,
 )
+from polynya.model.error_catalogue.capture_databases import (
+    CONNECTOR_TLS_NOT_SET,
+    RELOAD_NOT_SUPPORTED,
+)
 from polynya.model.errors import OperationError
 from polynya.store.node_folders import CONNECTORS
 
@@ -93,15 +97,8 @@ def _mongodb(access: Access) -> dict[str, str]:
     }
 
 
-def _unsecured(access: Access, names: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-055",
-        f"how the way to a database of type {access.type} is secured has to be said in "
-        f"`engine.properties`: {names}",
-        where=access.task,
-        state="nothing was sent and nothing was captured",
-        fix="see the connector's documentation for its settings of TLS",
-    )
+def _unsecured(access: Access, settings: str) -> OperationError:
+    return CONNECTOR_TLS_NOT_SET(where=access.task, type=access.type, settings=settings)
 
 
 _MADE: Final[Mapping[str, Callable[[Access], dict[str, str]]]] = {
@@ -170,13 +167,7 @@ class GenericDatabase:
         self, tables: Sequence[SourceTable], beyond: Offset | None  # noqa: ARG002
     ) -> Beginning:  # fmt: skip
         """There is no load without changes. Raises OperationError, POLYNYA-GTW-052."""
-        raise OperationError(
-            "POLYNYA-GTW-052",
-            f"databases of type {self._access.type} are not loaded without their changes",
-            where=self._access.task,
-            state="nothing was captured",
-            fix="write `update_method: cdc`",
-        )
+        raise RELOAD_NOT_SUPPORTED(where=self._access.task, type=self._access.type)
 
     def resume(self, tables: Sequence[SourceTable]) -> NothingToLoad:  # noqa: ARG002
         """What is still to be loaded is so by Debezium."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from polynya.capture.masks import Schema
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.capture import VALUE_TOO_LONG
 
 Then: TypeAlias = Literal["truncate", "null", "stop"]
 
@@ -122,7 +122,10 @@ class Limited:
         if len(content) <= self.limit.bytes:
             return value
         if self.limit.then == "stop":
-            raise _too_long(self.table, column, len(content), self.limit.bytes)
+            raise VALUE_TOO_LONG(
+                where=f"{self.table}.{column}", table=self.table, column=column, size=len(content),
+                limit=self.limit.bytes,
+            )  # fmt: skip
         self.cut.add((self.table, column))
         if self.limit.then == "null" or schema.get("name") in _WHOLE:
             return None
@@ -180,13 +183,3 @@ def _bytes(value: str, schema: Schema) -> bytes:
         return base64.b64decode(value, validate=True)
     except binascii.Error:
         return b""
-
-
-def _too_long(table: str, column: str, size: int, limit: int) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-054",
-        f"a value of {table}.{column} has {size:,} bytes, and `lobs` allows {limit:,}",
-        where=f"{table}.{column}",
-        state="it was not written; what has landed before stays",
-        fix="raise `limit`, or write `then: truncate` or `then: null`",
-    )

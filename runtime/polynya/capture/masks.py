@@ -27,6 +27,11 @@ from typing import Any, Final, NoReturn, TypeAlias
 from polynya.formats.debezium.envelope import Unsent
 from polynya.formats.debezium.types import decode_variable_decimal, unscaled_decimal
 from polynya.formats.values.exact import exact_decimal
+from polynya.model.error_catalogue.capture import (
+    EVENT_NOT_MASKABLE,
+    KEY_MASK_NOT_UNIQUE,
+    MASKED_COLUMN_MISSING,
+)
 from polynya.model.errors import OperationError
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -207,7 +212,7 @@ class Masked:
             OperationError: POLYNYA-GTW-082, it has another form than the events of a table.
         """
         if not isinstance(event, dict) or "value" not in event:
-            raise self._unreadable("no event")
+            raise self._unreadable("it is no event")
         masked = {**event, "value": self._value(event["value"])}
         if "key" in event:
             masked["key"] = self._row(event["key"])
@@ -219,7 +224,7 @@ class Masked:
         if value is None:
             return None
         if not isinstance(value, dict) or "op" not in value:
-            raise self._unreadable("no change of a row")
+            raise self._unreadable("it is no change of a row")
         rows = {name: self._row(value[name]) for name in _ROWS if name in value}
         return {**value, **rows}
 
@@ -227,7 +232,7 @@ class Masked:
         if row is None:
             return None
         if not isinstance(row, dict):
-            raise self._unreadable("a row that is no object")
+            raise self._unreadable("a row is no object")
         masked = {}
         for name, value in row.items():
             if name not in self._masks:
@@ -241,10 +246,10 @@ class Masked:
     def _headers(self, headers: Any) -> list[list[Any]]:
         """Headers of a change of key; any other one may say anything, and is left out."""
         if not isinstance(headers, list):
-            raise self._unreadable("headers that are no list")
+            raise self._unreadable("its headers are no list")
         pairs = [pair for pair in headers if isinstance(pair, list) and len(pair) == 2]
         if len(pairs) != len(headers):
-            raise self._unreadable("a header that is no pair")
+            raise self._unreadable("a header is no pair")
         return [[name, self._header(text)] for name, text in pairs if name in _KEY_HEADERS]
 
     def _header(self, text: Any) -> Any:
@@ -254,16 +259,10 @@ class Masked:
             row = self._row(json.loads(text, parse_constant=_refuse))
             return json.dumps(row, separators=(",", ":"), allow_nan=False)
         except (ValueError, RecursionError):
-            raise self._unreadable("a header that is no JSON") from None
+            raise self._unreadable("a header is no JSON") from None
 
-    def _unreadable(self, what: str) -> OperationError:
-        return OperationError(
-            "POLYNYA-GTW-082",
-            f"an event of {self.table} cannot be masked: {what}",
-            where=self.table,
-            state="it was not written, and nothing of it is shown",
-            fix="report it; without `mask` for this table it lands as it is",
-        )
+    def _unreadable(self, reason: str) -> OperationError:
+        return EVENT_NOT_MASKABLE(where=self.table, table=self.table, reason=reason)
 
 
 def masked(
@@ -290,9 +289,9 @@ def masked(
     columns = _columns(schema)
     for name, mask in masks.items():
         if name not in columns:
-            raise _missing(table, name)
+            raise MASKED_COLUMN_MISSING(where=f"{table}.{name}", table=table, column=name)
         if name in key and not isinstance(mask, Hash):
-            raise _not_a_key(table, name)
+            raise KEY_MASK_NOT_UNIQUE(where=f"{table}.{name}", table=table, column=name)
     return Masked(
         table,
         _masked_schema(schema, masks),
@@ -343,23 +342,3 @@ def _masked_field(item: Schema, mask: Mask | None) -> Schema | None:
 
 def _refuse(_: str) -> NoReturn:
     raise ValueError("not JSON")
-
-
-def _missing(table: str, column: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-080",
-        f"{table} has no column {column}, which is to be masked",
-        where=f"{table}.{column}",
-        state="no row of the table was written since: a renamed column would be there unmasked",
-        fix="write the name as the database has it; of a dropped column remove the mask",
-    )
-
-
-def _not_a_key(table: str, column: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-081",
-        f"{table}.{column} is part of the key, which only `hash` keeps distinct",
-        where=f"{table}.{column}",
-        state="nothing of the table was written",
-        fix="mask it by `hash`, or exclude the table",
-    )

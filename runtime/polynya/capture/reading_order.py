@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from polynya.capture.source import Access, Key
+from polynya.model.error_catalogue.capture_databases import KEY_CHANGED_DURING_LOAD
 from polynya.model.errors import OperationError
 
 
@@ -52,8 +53,4 @@ class ReadingOrder:
 
 def another_key(access: Access, table: str) -> OperationError:
     """What becomes of a load whose table has another key than its rows were read by."""
-    return OperationError(
-        "POLYNYA-GTW-047", f"the key of {table} was changed while the table was loaded",
-        where=access.task, state="what has landed of it stays",
-        fix=f"load it again: `polynya landing reload {access.task} {table}`",
-    )  # fmt: skip
+    return KEY_CHANGED_DURING_LOAD(where=access.task, task=access.task, table=table)

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.capture import DATABASE_TYPE_NOT_CAPTURED
 
 Key: TypeAlias = tuple[Any, ...]
 """Values of a row by which a table is read in order, as JSON has them."""
@@ -308,13 +308,8 @@ def open_database(access: Access) -> Database:
     """
     known = _KINDS.get(access.type)
     if known is None:
-        raise OperationError(
-            "POLYNYA-GTW-001",
-            f"databases of type {access.type} cannot be captured",
-            where=access.task,
-            state="nothing was captured",
-            fix=f"use one of {', '.join(sorted(_KINDS))}",
-        )
+        supported = ", ".join(sorted(_KINDS))
+        raise DATABASE_TYPE_NOT_CAPTURED(where=access.task, type=access.type, supported=supported)
     module, name = known
     return cast("Database", getattr(import_module(module), name)(access))
 

@@ -40,8 +40,6 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
 from polynya.store.object_store import ObjectStore
 
-#: The stream cannot be read any further: as it was begun it brings no row of this table.
-UNREADABLE: Final = "POLYNYA-GTW-049"
 #: Seconds after which a failure is no longer one of a row of them.
 _LONG_AGO: Final = 3600.0
 

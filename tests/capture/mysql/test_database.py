@@ -181,7 +181,7 @@ def test_a_connection_that_fails_is_one_finding(server: Server) -> None:
     (finding,) = MysqlDatabase(access_to(server, password="wrong")).findings()
 
     assert not finding.ok
-    assert "does not let us in" in finding.what
+    assert "refuses the login" in finding.what
     assert "wrong" not in finding.what
 
 

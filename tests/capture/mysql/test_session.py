@@ -42,7 +42,7 @@ def test_a_server_whose_authority_is_known_is_trusted(secured: tuple[Server, Pat
 
     session = Session(access_to(server, tls="verify", ca=str(authority)))
 
-    cipher = session.one("SHOW STATUS LIKE 'Ssl_cipher'")
+    cipher = session.first("SHOW STATUS LIKE 'Ssl_cipher'")
     assert cipher is not None
     assert cipher[1]
     session.close()

@@ -31,7 +31,7 @@ from polynya.capture.compare.ranges import (
     unlike,
 )
 from polynya.capture.source import Access
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.capture import DATABASE_TYPE_NOT_COMPARED
 from polynya.model.types import DataType
 
 
@@ -295,10 +295,4 @@ def compared_database(access: Access) -> ComparedDatabase:
         from polynya.capture.compare.mysql import ComparedMysql
 
         return ComparedMysql(access)
-    raise OperationError(
-        "POLYNYA-GTW-090",
-        f"tables of {access.type} cannot be compared yet",
-        where=access.task,
-        state="nothing was read and nothing was changed",
-        fix="`polynya verify` checks the tables without their source",
-    )
+    raise DATABASE_TYPE_NOT_COMPARED(where=access.task, type=access.type)

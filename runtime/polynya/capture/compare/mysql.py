@@ -25,7 +25,7 @@ from polynya.capture.mysql.session import Session, quoted
 from polynya.capture.mysql.snapshot import MARIADB, begin_view, newest_place, open_view
 from polynya.capture.mysql.types import Facts
 from polynya.capture.source import Access
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.capture_databases import MYSQL_RIGHT_MISSING
 
 _DAY_MICROS: Final = 86_400_000_000
 #: Day number of 1970-01-01.
@@ -345,10 +345,10 @@ class MysqlMoment:
     def _table(self, name: str) -> Table:
         known = self._tables.get(name) or read_tables(self._session, only=name).get(name)
         if known is None:
-            raise OperationError(
-                "POLYNYA-GTW-043", f"the table {name} is not there, or may not be read",
-                where=self._access.task, state="nothing was changed",
-                fix="leave it out of the comparison when it was dropped or renamed",
+            raise MYSQL_RIGHT_MISSING(
+                where=self._access.task, activity=f"comparing {name}",
+                reason="the table does not exist, or may not be read", state="nothing was changed",
+                fix="grant SELECT on it, or leave it out of the comparison",
             )  # fmt: skip
         self._tables[name] = known
         return known

@@ -34,7 +34,10 @@ from polynya.formats.debezium.order import log_of, native_position
 from polynya.formats.eras import Era, placed_before
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.opening import source_of
-from polynya.model.errors import ConflictError, OperationError
+from polynya.model.error_catalogue.capture import (
+    FOLDER_HAS_ANOTHER_CAPTURE,
+    NEWEST_CAPTURED_BATCH_UNUSABLE,
+)
 from polynya.store.object_store import ObjectStore, checked_path
 
 
@@ -110,9 +113,10 @@ class CaptureLog:
             with source_of(self.store, path) as file:
                 header = read_header(file, path)
         except UnreadableFileError as error:
-            raise _unreadable(path, str(error)) from error
+            raise NEWEST_CAPTURED_BATCH_UNUSABLE(where=path, reason=str(error)) from error
         if header.number != number:
-            raise _unreadable(path, f"it says that it is number {header.number}")
+            reason = f"its header has number {header.number}"
+            raise NEWEST_CAPTURED_BATCH_UNUSABLE(where=path, reason=reason)
         return header
 
     def put(self, header: CaptureHeader, packed: bytes) -> int:
@@ -148,39 +152,19 @@ class CaptureLog:
         """
         is_old = before.follows is None and after.follows is None
         if not is_old and after.follows != before.digest:
-            raise _unreadable(
-                self.path(after.number), f"it does not follow number {before.number}, as it is now"
-            )
+            reason = f"it does not follow number {before.number}, as it is now"
+            raise NEWEST_CAPTURED_BATCH_UNUSABLE(where=self.path(after.number), reason=reason)
 
     def _require_own(self, header: CaptureHeader, *, is_new: bool) -> None:
         """See that a batch is the one that was put."""
         path = self.path(header.number)
         # A put whose answer was lost is tried again by the store, and then finds its own object.
         if not is_new and self.header(header.number).line() != header.line():
-            raise ConflictError(
-                "POLYNYA-GTW-004",
-                "another capture has landed into the same folder",
-                where=path,
-                state="what this one had read was not landed; the other one goes on, nothing is "
-                "lost or doubled",
-                fix="let one capture write into a folder: stop one of the two, or give one of "
-                "them another `folder`",
-            )
+            raise FOLDER_HAS_ANOTHER_CAPTURE(where=path)
 
     def path(self, number: int) -> str:
         """The path of a batch in the landing zone."""
         return f"{self.folder}/{batch_name(number)}"
-
-
-def _unreadable(path: str, why: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-003",
-        f"the newest batch of the capture cannot be used: {why}",
-        where=path,
-        state="nothing was landed after it; the database keeps its changes as long as it has room",
-        fix="put the object back as it was written. If it is lost for ever, make the capture anew: "
-        "see the page of this error",
-    )
 
 
 class Lander:

@@ -12,6 +12,7 @@ from polynya.capture.mysql.session import Session, literal
 from polynya.capture.mysql.types import Coding, Facts, coding_of
 from polynya.capture.source import ROW_NUMBER, Access, SourceColumn, SourceTable
 from polynya.capture.wire import TableError
+from polynya.model.error_catalogue.capture_databases import MYSQL_NOT_CAPTURED
 from polynya.model.errors import OperationError
 from polynya.model.patterns import any_text
 
@@ -89,7 +90,7 @@ def read_tables(session: Session, only: str | None = None) -> dict[str, Table]:
         "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH"
         f" FROM information_schema.TABLES WHERE {these}"
         " AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') ORDER BY 1, 2",
-        "the list of tables",
+        "listing the tables",
     ):
         table = Table(
             _text(database), _text(name), tuple(columns[database, name]),
@@ -127,7 +128,7 @@ def _columns(session: Session, these: str) -> dict[tuple[str | None, str | None]
         " IS_NULLABLE = 'NO' OR COALESCE(COLUMN_DEFAULT, 'NULL') != 'NULL'"
         " OR COALESCE(GENERATION_EXPRESSION, '') != '', COLLATION_NAME"
         f" FROM information_schema.COLUMNS WHERE {these} ORDER BY 1, 2, ORDINAL_POSITION",
-        "the list of columns",
+        "listing the columns",
     ):
         precision, scale, fraction = (None if one is None else int(one) for one in row[7:10])
         facts = Facts(
@@ -145,7 +146,7 @@ def _keys(session: Session, these: str) -> dict[tuple[str, str], tuple[str, ...]
         "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, NULLABLE"
         f" FROM information_schema.STATISTICS WHERE NON_UNIQUE = 0 AND {these}"
         " ORDER BY 1, 2, INDEX_NAME != 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX",
-        "the list of keys",
+        "listing the keys",
     ):
         parts = indexes[_text(database), _text(table)].setdefault(_text(index), [])
         parts.append((column or "", column is None or nullable == "YES"))
@@ -164,7 +165,7 @@ def _text(value: str | None) -> str:
 _NOT_SYSTEM: Final = f"TABLE_SCHEMA NOT IN ({', '.join(literal(one) for one in _SYSTEM)})"
 
 
-_LEAVE_OUT = "leave them out with `tables: {exclude: …}`"
+_LEAVE_OUT = "exclude them with `tables: {exclude: …}`"
 
 
 def refuse_unfollowed(access: Access, tables: Sequence[Table]) -> None:
@@ -176,10 +177,11 @@ def refuse_unfollowed(access: Access, tables: Sequence[Table]) -> None:
     )  # fmt: skip
     refuse_unread(access, tables)
     if access.rows:
-        raise _refused(
-            access, "a binlog cannot be filtered by rows, as `rows` asks for",
-            "take the setting away",
-        )  # fmt: skip
+        raise MYSQL_NOT_CAPTURED(
+            "a binlog cannot be filtered by rows, as `rows` asks for",
+            where=access.task,
+            fix="remove the setting",
+        )
 
 
 def refuse_later(access: Access, tables: Sequence[Table]) -> None:
@@ -217,10 +219,4 @@ def refuse_unnumbered(access: Access, tables: Sequence[Table]) -> None:
 
 def _refuse(access: Access, names: Sequence[str], why: str, fix: str) -> None:
     if names:
-        raise _refused(access, f"{', '.join(names)} {why}", fix)
-
-
-def _refused(access: Access, what: str, fix: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-048", what, where=access.task, state="nothing was captured", fix=fix
-    )
+        raise MYSQL_NOT_CAPTURED(f"{', '.join(names)} {why}", where=access.task, fix=fix)

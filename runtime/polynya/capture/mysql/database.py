@@ -54,7 +54,12 @@ from polynya.capture.source import (
     SourceTable,
     certificates_of,
 )
-from polynya.model.errors import DependencyError, OperationError, PolynyaError
+from polynya.model.error_catalogue.capture_databases import (
+    BINLOG_INCOMPLETE,
+    MYSQL_TABLE_CHANGED,
+    MYSQL_TLS_FAILED,
+)
+from polynya.model.errors import PolynyaError
 from polynya.model.patterns import joined
 
 
@@ -247,10 +252,9 @@ class MysqlDatabase:
                 history = history_of(after.values(), offset)
                 return Beginning(offset, MysqlSnapshot(self._access, place), history)
             before = after
-        raise DependencyError(
-            "POLYNYA-GTW-045", "definitions of tables change all the time",
-            where=self._access.task, state="nothing was captured",
-            fix="nothing to do: it is tried again",
+        raise MYSQL_TABLE_CHANGED(
+            where=self._access.task, activity="the start of the capture",
+            reason=f"definitions changed in {_ATTEMPTS} attempts", state="nothing was captured",
         )  # fmt: skip
 
     def resume(self, tables: Sequence[SourceTable]) -> MysqlSnapshot:
@@ -335,14 +339,7 @@ class MysqlDatabase:
     def _refuse_incomplete(self, session: Session) -> None:
         wrong = [one.what for one in of_binlog(binlog_settings(session)) if not one.ok]
         if wrong:
-            raise OperationError(
-                "POLYNYA-GTW-050", f"the binlog does not have all changes: {', '.join(wrong)}",
-                where=self._access.task,
-                state="what has landed stays; what was changed under this setting may be missing "
-                "or incomplete",
-                fix="set it back, in the configuration file too, then load all tables anew: "
-                "`polynya landing reload`; `polynya connection test` says what each has to be",
-            )  # fmt: skip
+            raise BINLOG_INCOMPLETE(where=self._access.task, reason=", ".join(wrong))
 
     def _trust(self, pem: str) -> dict[str, str]:
         if self._scratch is None:
@@ -351,10 +348,8 @@ class MysqlDatabase:
         try:
             store.write_bytes(java_trust_store(Path(pem).read_text("utf-8"), password))
         except (OSError, ValueError) as error:
-            raise OperationError(
-                "POLYNYA-GTW-042", f"the certificates of `tls.ca` cannot be used: {error}",
-                where=pem, state="nothing was read", fix="give a file with certificates in PEM",
-            ) from error  # fmt: skip
+            reason = f"the certificates of `tls.ca` cannot be used: {error}"
+            raise MYSQL_TLS_FAILED(where=pem, reason=reason) from error
         return {
             "database.ssl.truststore": str(store),
             "database.ssl.truststore.password": password,

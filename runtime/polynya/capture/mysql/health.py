@@ -64,7 +64,7 @@ def of_binlog(said: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _of_filters(session: Session) -> Iterator[Finding]:
-    row = session.one("SHOW MASTER STATUS")
+    row = session.first("SHOW MASTER STATUS")
     if row is not None and (row[2] or row[3]):
         yield Finding(
             ok=False, what=f"the binlog leaves databases out: only {row[2] or 'all'}, "
@@ -75,7 +75,7 @@ def _of_filters(session: Session) -> Iterator[Finding]:
 
 
 def _of_tls(session: Session, access: Access) -> Iterator[Finding]:
-    row = session.one("SHOW STATUS LIKE 'Ssl_version'")
+    row = session.first("SHOW STATUS LIKE 'Ssl_version'")
     if row is not None and row[1]:
         trust = "the certificate is verified" if access.tls == "verify" else "not verified"
         yield Finding(ok=True, what=f"{row[1]}, {trust}")

@@ -19,7 +19,7 @@ from polynya.capture.mysql.session import Session, literal, quoted, text_of_byte
 from polynya.capture.mysql.types import NULL, Facts
 from polynya.capture.reading_order import ReadingOrder
 from polynya.capture.source import Access, Chunk, Key
-from polynya.model.errors import DependencyError
+from polynya.model.error_catalogue.capture_databases import MYSQL_TABLE_CHANGED
 
 #: The kind of texts that a collation orders; their values are hex.
 _COLLATED: Final = "collated"
@@ -223,11 +223,11 @@ def as_now(session: Session, access: Access, name: str) -> Table:
     """A table as it is now: rows and their schema have to fit. Raises POLYNYA-GTW-045."""
     known = read_tables(session, only=name).get(name)
     if known is None:
-        raise DependencyError(
-            "POLYNYA-GTW-045", f"the table {name} is gone, or may not be read any more",
-            where=access.task, state="what has landed of it stays",
-            fix="nothing to do when it was dropped or renamed",
-        )  # fmt: skip
+        raise MYSQL_TABLE_CHANGED(
+            where=access.task,
+            activity=f"reading {name}",
+            reason="it does not exist any more, or may not be read",
+        )
     return known
 
 

@@ -12,9 +12,17 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from polynya.capture.source import Access
-from polynya.model.errors import DependencyError, OperationError, PolynyaError
+from polynya.model.error_catalogue.capture_databases import (
+    MYSQL_LOGIN_REFUSED,
+    MYSQL_RIGHT_MISSING,
+    MYSQL_ROW_TOO_LARGE,
+    MYSQL_STATEMENT_REFUSED,
+    MYSQL_TABLE_CHANGED,
+    MYSQL_TLS_FAILED,
+    MYSQL_UNREACHABLE,
+)
+from polynya.model.errors import DependencyError, PolynyaError
 
-_STATE: Final = "what has landed is whole, and the capture goes on from there"
 #: Who may log in: wrong password, no right to the database, plugin, expired, locked.
 _LOG_IN: Final = frozenset({1044, 1045, 1130, 1251, 1524, 1698, 1820, 1862, 4151})
 #: A right that is missing: for a command, a table, a column.
@@ -30,8 +38,12 @@ _PASSING: Final = frozenset(
 
 
 @contextmanager
-def explained(access: Access, doing: str) -> Iterator[None]:
-    """Raise failures of the driver in the block as Polynya's; `doing` is a noun phrase.
+def explained(access: Access, activity: str) -> Iterator[None]:
+    """Raise failures of the driver in the block as Polynya's.
+
+    Args:
+        access: of the database.
+        activity: what fails, such as "reading shop.orders".
 
     Raises:
         DependencyError: POLYNYA-GTW-040 for what may pass by itself, -045 for a changed table.
@@ -40,88 +52,51 @@ def explained(access: Access, doing: str) -> Iterator[None]:
     try:
         yield
     except pymysql.err.Error as error:
-        raise failure(error, access, doing) from error
+        raise failure(error, access, activity) from error
     except OSError as error:
-        raise _passing(str(error.strerror or error), access, doing) from error
+        raise _unreachable(str(error.strerror or error), access, activity) from error
 
 
-def failure(error: pymysql.err.Error, access: Access, doing: str) -> PolynyaError:
-    """The error as people read it."""
+def failure(error: pymysql.err.Error, access: Access, activity: str) -> PolynyaError:
+    """The error of the catalogue for an error of the driver."""
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-    said = _told(str(error.args[-1]) if error.args else type(error).__name__, access)
-    if _of_tls(error, number):
-        return _tls_failure(said, access)
+    reason = _one_line(str(error.args[-1]) if error.args else type(error).__name__, access)
+    where = where_of(access)
+    if _is_about_tls(error, number):
+        return MYSQL_TLS_FAILED(where=where, reason=reason)
     if number in _LOG_IN:
-        return _log_in(said, access)
+        return MYSQL_LOGIN_REFUSED(where=where, reason=reason)
     if number in _RIGHTS:
-        return OperationError(
-            "POLYNYA-GTW-043", f"a right is missing for {doing}: {said}",
-            where=_where(access), state=_STATE,
-            fix="grant it; `polynya connection test` says what the user needs",
-        )  # fmt: skip
+        return MYSQL_RIGHT_MISSING(where=where, activity=activity, reason=reason)
     if number in _CHANGED:
-        return DependencyError(
-            "POLYNYA-GTW-045", f"a table changed meanwhile; {doing}: {said}",
-            where=_where(access), state=_STATE,
-            fix="nothing to do: it is looked at again",
-        )  # fmt: skip
+        return MYSQL_TABLE_CHANGED(where=where, activity=activity, reason=reason)
     if number in _TOO_LARGE:
-        return too_large(said, access, doing)
+        return MYSQL_ROW_TOO_LARGE(where=where, activity=activity, reason=reason)
     if number in _PASSING:
-        return _passing(said, access, doing)
-    return OperationError(
-        "POLYNYA-GTW-044", f"the database refused {doing}: {said} (error {number})",
-        where=_where(access), state=_STATE, fix="see the message of the database",
-    )  # fmt: skip
+        return _unreachable(reason, access, activity)
+    return MYSQL_STATEMENT_REFUSED(where=where, activity=activity, reason=reason, number=number)
 
 
-def too_large(said: str, access: Access, doing: str) -> OperationError:
-    """A row is larger than the server lets anybody read."""
-    return OperationError(
-        "POLYNYA-GTW-046", f"a row is too large for {doing}: {said}",
-        where=_where(access), state=_STATE,
-        fix="raise max_allowed_packet of the server, or leave the table out",
-    )  # fmt: skip
+def _unreachable(reason: str, access: Access, activity: str) -> DependencyError:
+    return MYSQL_UNREACHABLE(
+        where=where_of(access), activity=activity, reason=_one_line(reason, access)
+    )
 
 
-def _of_tls(error: pymysql.err.Error, number: int) -> bool:
+def _is_about_tls(error: pymysql.err.Error, number: int) -> bool:
     """CR_SSL_CONNECTION_ERROR, or what the driver makes of a handshake that failed."""
     cause = getattr(error, "original_exception", None)
     return number == 2026 or isinstance(cause, ssl.SSLError)
 
 
-def _tls_failure(said: str, access: Access) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-042", f"TLS to the database fails: {said}",
-        where=_where(access), state="no password was sent, nothing was read",
-        fix="give the certificate of its authority as `tls: {ca: PATH}`; the host of the connection"
-        " has to be the name in the server's certificate",
-    )  # fmt: skip
-
-
-def _log_in(said: str, access: Access) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-041", f"the database does not let us in: {said}",
-        where=_where(access), state="nothing was read",
-        fix="look at user and password of the connection, and from where the user may come",
-    )  # fmt: skip
-
-
-def _passing(said: str, access: Access, doing: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-GTW-040", f"the database does not answer; {doing}: {_told(said, access)}",
-        where=_where(access), state=_STATE,
-        fix="nothing to do when it comes back; else look at host and port of the connection",
-    )  # fmt: skip
-
-
-def _told(said: str, access: Access) -> str:
-    """What the database said, on one line, bounded, and without the password."""
-    line = " ".join(said.split())[:400]
+def _one_line(message: str, access: Access) -> str:
+    """A message of the server or driver on one line, bounded, and without the password."""
+    line = " ".join(message.split())[:400]
     return line.replace(access.password, "***") if access.password else line
 
 
-def _where(access: Access) -> str:
+def where_of(access: Access) -> str:
+    """Task and address, as errors name them."""
     return f"{access.task}: {access.host}:{access.port}"
 
 
@@ -179,21 +154,21 @@ class Session:
         """Run a statement that has no rows."""
         self.rows(statement)
 
-    def rows(self, statement: str, doing: str = "a question") -> list[tuple[str | None, ...]]:
+    def rows(self, statement: str, activity: str = "a query") -> list[tuple[str | None, ...]]:
         """All rows of a query, each value as text (bytes for a binary one), NULL as None."""
-        with explained(self._access, doing), self._link.cursor() as cursor:
+        with explained(self._access, activity), self._link.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
-    def one(self, statement: str, doing: str = "a question") -> tuple[str | None, ...] | None:
+    def first(self, statement: str, activity: str = "a query") -> tuple[str | None, ...] | None:
         """The first row, or None."""
-        return next(iter(self.rows(statement, doing)), None)
+        return next(iter(self.rows(statement, activity)), None)
 
-    def stream(self, statement: str, doing: str) -> Iterator[Sequence[bytes | None]]:
+    def stream(self, statement: str, activity: str) -> Iterator[Sequence[bytes | None]]:
         """Rows as they come, each value as bytes; the session is busy until the last one."""
         self._link.use_unicode = False
         try:
-            with explained(self._access, doing), SSCursor(self._link) as cursor:
+            with explained(self._access, activity), SSCursor(self._link) as cursor:
                 cursor.execute(statement)
                 yield from cursor.fetchall_unbuffered()
         finally:
@@ -212,7 +187,7 @@ class Session:
 def _tls_options(access: Access) -> dict[str, Any]:
     if access.tls == "disable":
         return {"ssl_disabled": True}
-    with explained(access, "the certificates of `tls.ca`"):
+    with explained(access, "reading the certificates of `tls.ca`"):
         context = ssl.create_default_context(cafile=access.ca)
     if access.tls == "require":
         context.check_hostname = False

@@ -33,10 +33,16 @@ from polynya.capture.mysql.rows import (
     line_of,
     query,
 )
-from polynya.capture.mysql.session import Session, literal, quoted
+from polynya.capture.mysql.session import Session, literal, quoted, where_of
 from polynya.capture.mysql.types import Coding, Facts, whole
 from polynya.capture.reading_order import KeyChangedError, another_key
 from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, Offset, SourceTable, Whole
+from polynya.model.error_catalogue.capture_databases import (
+    BINLOG_INCOMPLETE,
+    KEYLESS_LOAD_NOT_SEPARABLE,
+    LOAD_NOT_CONTINUABLE,
+    MYSQL_NOT_CAPTURED,
+)
 from polynya.model.errors import OperationError
 
 MARIADB: Final = "mariadb"
@@ -55,9 +61,9 @@ def open_view(session: Session, connector: str) -> Place:
     begin_view(session)
     place = place or place_of_view(session)
     if place is None:
-        raise OperationError(
-            "POLYNYA-GTW-050", "the server has no binlog", state="nothing was read",
-            fix="start it with log_bin, or load without changes: `update_method: reload`",
+        raise BINLOG_INCOMPLETE(
+            reason="the server has no binlog", state="nothing was read",
+            fix="start the server with log_bin, or load without changes: `update_method: reload`",
         )  # fmt: skip
     return Place(connector, *place, clock(session))
 
@@ -105,11 +111,11 @@ def offset_at(session: Session, access: Access, place: Place) -> dict[str, Any]:
     if place.connector == MARIADB:
         gtids = gtids_at(session, place.file, place.position)
         if not gtids:
-            raise OperationError(
-                "POLYNYA-GTW-048", "the server's binlog has no transaction yet",
-                where=f"{access.task}: {access.host}:{access.port}",
-                state="nothing was captured", fix="change a row, then begin again",
-            )  # fmt: skip
+            raise MYSQL_NOT_CAPTURED(
+                "the server's binlog has no transaction yet",
+                where=where_of(access),
+                fix="change a row, then start again",
+            )
         return offset | {"gtids": gtids}
     (gtids,) = session.rows("SELECT IF(@@gtid_mode = 'ON', @@gtid_executed, '')")[0]
     return offset | ({"gtids": "".join(gtids.split())} if gtids else {})
@@ -123,7 +129,7 @@ def gtids_at(session: Session, file: str, position: int) -> str | None:
 
 def log_files(session: Session) -> list[tuple[str, int]]:
     """The files of the binlog that there are, oldest first, with their sizes in bytes."""
-    rows = session.rows("SHOW BINARY LOGS", "the list of binlogs")
+    rows = session.rows("SHOW BINARY LOGS", "listing the binlogs")
     return [(str(row[0]), int(row[1] or 0)) for row in rows]
 
 
@@ -232,13 +238,8 @@ class MysqlLook:
         return Cursor(session, found, lambda at, row: of_number((b"%d" % at, *row)))
 
     def _cut(self, name: str, why: str) -> OperationError:
-        return OperationError(
-            "POLYNYA-GTW-056", f"{name} cannot be read on in the middle of its load: {why}",
-            where=self._access.task,
-            state="rows of this load have landed, beside those of the load before",
-            fix="remove the cause, and load it again: `polynya landing reload "
-            f"{self._access.task}`",
-        )  # fmt: skip
+        task = self._access.task
+        return LOAD_NOT_CONTINUABLE(where=task, task=task, table=name, reason=why)
 
 
 class MysqlSnapshot:
@@ -346,14 +347,8 @@ class MysqlSnapshot:
         elif not has_transactions(session, table.engine):
             why = f"its engine {table.engine} has no transactions"
         if why is not None:
-            raise OperationError(
-                "POLYNYA-GTW-051",
-                f"{table.full_name} has no key, and its load and its changes cannot be told "
-                f"apart: {why}",
-                where=self._access.task,
-                state="nothing of the table has landed; the other tables go on",
-                fix="give the table a primary key, or load it in a task of its own with "
-                "`update_method: reload`",
+            raise KEYLESS_LOAD_NOT_SEPARABLE(
+                where=self._access.task, table=table.full_name, reason=why
             )
 
     def close(self) -> None:
@@ -403,7 +398,7 @@ def _bound(
 ) -> tuple[str, ...] | None:
     """The last key of a chunk, found in the index alone; None: the rest is not more than it."""
     where = f" WHERE {conditions[0]}" if conditions else ""
-    row = session.one(
+    row = session.first(
         f"SELECT {key.selected} FROM {quoted(table.database, table.name)}{where}"
         f" ORDER BY {key.order} LIMIT {max(rows, 1) - 1}, 1",
         f"reading {table.full_name}",

@@ -33,7 +33,7 @@ from polynya.capture.source import (
     SourceTable,
     certificates_of,
 )
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.capture_databases import POSTGRESQL_TABLE_MISSING
 
 #: These settings decide the text of every value; `types.py` writes rows of loads the same way.
 _FIXED: Final = {
@@ -310,13 +310,7 @@ class PostgresDatabase:
             self.tables(names, ())
         gone = [one.name for one in tables if one.name not in self._tables]
         if gone:
-            raise OperationError(
-                "POLYNYA-GTW-034",
-                f"there is no table {', '.join(gone)}",
-                where=self._access.task,
-                state="nothing was changed in the database; what has landed stays",
-                fix="look at `tables` of the task, and whether this user may see the schema",
-            )
+            raise POSTGRESQL_TABLE_MISSING(where=self._access.task, tables=", ".join(gone))
         return [self._tables[one.name] for one in tables]
 
     def _asked(self, question: Callable[[Session], _Answer]) -> _Answer:

@@ -17,7 +17,15 @@ from typing import Any, Final, Self
 import pg8000.native
 
 from polynya.capture.source import Access
-from polynya.model.errors import DependencyError, OperationError, PolynyaError
+from polynya.model.error_catalogue.capture_databases import (
+    POSTGRESQL_LOGIN_REFUSED,
+    POSTGRESQL_NOT_SECURE,
+    POSTGRESQL_RIGHT_MISSING,
+    POSTGRESQL_STATEMENT_REFUSED,
+    POSTGRESQL_TABLE_CHANGED,
+    POSTGRESQL_UNREACHABLE,
+)
+from polynya.model.errors import PolynyaError
 
 #: What a driver raises while a server is asked.
 FAILURES: Final = (pg8000.native.Error, OSError)
@@ -30,7 +38,6 @@ _NO_ENTRY: Final = ("28", "3D000")
 _NO_RIGHT: Final = ("42501",)
 #: What is not as the catalog said a moment ago: tables and columns come and go.
 _CHANGED: Final = ("42P01", "42703", "42883", "42804", "3F000")
-_UNCHANGED: Final = "what has landed stays; the capture goes on from there"
 
 
 def sql_state(error: BaseException) -> str:
@@ -51,45 +58,16 @@ def failed(access: Access, error: BaseException) -> PolynyaError:
     """The error for a server that did not do as it was asked."""
     where, state = f"{access.task}: {access.host}:{access.port}/{access.database}", sql_state(error)
     if _is_about_tls(error):
-        return OperationError(
-            "POLYNYA-GTW-022", "the connection to PostgreSQL is not safe", where=where,
-            why=why(error), state=_UNCHANGED,
-            fix="name the authority of the server's certificate as `tls.ca` of the connection, and "
-            "the host as the certificate has it; for a server without TLS set `tls.mode`",
-        )  # fmt: skip
+        return POSTGRESQL_NOT_SECURE(where=where, why=why(error))
     if state.startswith(_NO_ENTRY):
-        return OperationError(
-            "POLYNYA-GTW-021", "PostgreSQL lets this user not in", where=where,
-            why=why(error), state=_UNCHANGED,
-            fix="look at `user`, `password` and `database` of the connection, and at pg_hba.conf",
-        )  # fmt: skip
+        return POSTGRESQL_LOGIN_REFUSED(where=where, why=why(error))
     if state.startswith(_NO_RIGHT):
-        return OperationError(
-            "POLYNYA-GTW-023", "PostgreSQL does not allow this user what a capture needs",
-            where=where, why=why(error), state=_UNCHANGED,
-            fix="run the statements of docs/capture-postgresql.md that give the rights",
-        )  # fmt: skip
+        return POSTGRESQL_RIGHT_MISSING(where=where, why=why(error))
     if state.startswith(_CHANGED):
-        return changed(access, why(error))
+        return POSTGRESQL_TABLE_CHANGED(where=access.task, why=why(error))
     if not state or state.startswith(_PASSING):
-        return DependencyError(
-            "POLYNYA-GTW-020", "PostgreSQL does not answer", where=where, why=why(error),
-            state=_UNCHANGED, fix="look whether the server runs and can be reached from here",
-        )  # fmt: skip
-    return OperationError(
-        "POLYNYA-GTW-031", "PostgreSQL refuses what it was asked", where=where,
-        why=f"{why(error)} (SQL state {state})", state=_UNCHANGED,
-        fix="look at the server's log",
-    )  # fmt: skip
-
-
-def changed(access: Access, reason: str) -> DependencyError:
-    """The error for a table that is not what it was when the view of it began."""
-    return DependencyError(
-        "POLYNYA-GTW-033", "a table changed while it was loaded", where=access.task, why=reason,
-        state="its rows that have landed stay; the others come from a later view",
-        fix="nothing: it is read again",
-    )  # fmt: skip
+        return POSTGRESQL_UNREACHABLE(where=where, why=why(error))
+    return POSTGRESQL_STATEMENT_REFUSED(where=where, why=f"{why(error)} (SQL state {state})")
 
 
 def _said(error: BaseException) -> dict[str, Any]:

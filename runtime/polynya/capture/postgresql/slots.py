@@ -18,6 +18,12 @@ from polynya.capture.postgresql.session import (
 from polynya.capture.postgresql.tables import PgTable
 from polynya.capture.source import Access
 from polynya.capture.wire import TableError
+from polynya.model.error_catalogue.capture_databases import (
+    POSTGRESQL_RIGHT_MISSING,
+    PUBLICATION_UNUSABLE,
+    ROW_FILTER_OUTSIDE_IDENTITY,
+    SLOT_EXISTS,
+)
 from polynya.model.errors import OperationError
 
 PLUGIN: Final = "pgoutput"
@@ -155,15 +161,9 @@ def make_room(session: Session, access: Access, name: str) -> None:
     if there is None:
         return
     if there.reader is not None or there.was_read or there.plugin != PLUGIN:
-        told = f"process {there.reader} reads it" if there.reader else "it was read before"
-        raise OperationError(
-            "POLYNYA-GTW-028",
-            f"there is a replication slot {name} already: {told}",
-            where=access.task,
-            state="nothing was changed; nothing of this task has landed",
-            fix="give the task another `slot`, or, if no capture needs this one any more: "
-            f"SELECT pg_drop_replication_slot({literal(name)})",
-        )
+        reason = f"process {there.reader} reads it" if there.reader else "it was read before"
+        statement = f"SELECT pg_drop_replication_slot({literal(name)})"
+        raise SLOT_EXISTS(where=access.task, slot=name, reason=reason, statement=statement)
     drop_slot(session, name)
 
 
@@ -263,22 +263,20 @@ def ensure(session: Session, access: Access, name: str, tables: Sequence[PgTable
     """
     there = read_publication(session, name)
     if there is None:
-        _run(session, access, creation(name, tables, access), tables)
+        _run(session, access, name, creation(name, tables, access), tables)
         return
     if there.lacks or not there.by_root:
         missing = ", ".join(there.lacks) or "publish_via_partition_root"
-        raise OperationError(
-            "POLYNYA-GTW-027",
-            f"publication {name} does not tell everything: {missing}",
-            where=access.task,
-            state="nothing was changed",
-            fix=f"ALTER PUBLICATION {identifier(name)} SET (publish = 'insert, update, delete, "
-            "truncate', publish_via_partition_root = true)",
-        )
+        raise PUBLICATION_UNUSABLE(
+            where=access.task, publication=name, reason=f"it lacks {missing}",
+            statement=f"ALTER PUBLICATION {identifier(name)} SET (publish = 'insert, update, "
+            "delete, truncate', publish_via_partition_root = true)",
+        )  # fmt: skip
     absent = [one for one in tables if one.name not in there.tables]
     if absent:
         listed = _listed(absent, access)
-        _run(session, access, f"ALTER PUBLICATION {identifier(name)} ADD TABLE {listed}", absent)
+        statement = f"ALTER PUBLICATION {identifier(name)} ADD TABLE {listed}"
+        _run(session, access, name, statement, absent)
 
 
 def grow(session: Session, access: Access, name: str, tables: Sequence[PgTable]) -> None:
@@ -318,16 +316,21 @@ def _listed(tables: Sequence[PgTable], access: Access) -> str:
     return ", ".join(parts)
 
 
-def _run(session: Session, access: Access, statement: str, tables: Sequence[PgTable]) -> None:
+def _run(
+    session: Session, access: Access, name: str, statement: str, tables: Sequence[PgTable]
+) -> None:
     """Run a statement in a transaction that is kept only if its conditions harm nobody."""
     session.run("BEGIN")
     try:
         try:
             session.run_alone(statement)
         except OperationError as error:
-            if error.code != "POLYNYA-GTW-023":
+            if error.code != POSTGRESQL_RIGHT_MISSING.code:
                 raise
-            raise _not_allowed(access, statement, error.why) from None
+            raise PUBLICATION_UNUSABLE(
+                where=access.task, why=error.why, publication=name, statement=statement,
+                reason="this user may not create or change it",
+            ) from None  # fmt: skip
         _check_conditions(session, access, tables)
     except BaseException:
         session.run("ROLLBACK")
@@ -348,23 +351,7 @@ def _check_conditions(session: Session, access: Access, tables: Sequence[PgTable
         )
         outside = sorted({row[0] for row in used} - set(table.key))
         if outside:
-            raise OperationError(
-                "POLYNYA-GTW-030",
-                f"rows of {table.name} cannot be left out by {', '.join(outside)}: with such a "
-                "publication updates and deletes of that table fail in the source",
-                where=access.task,
-                state="nothing was changed",
-                fix=f"ALTER TABLE {qualified(table.schema, table.relation)} REPLICA IDENTITY FULL, "
-                "or a condition on columns of the key",
-            )
-
-
-def _not_allowed(access: Access, statement: str, reason: str | None) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-027",
-        "this user may not make or change the publication",
-        where=access.task,
-        why=reason,
-        state="nothing was changed",
-        fix=f"let the owner of the tables run: {statement}",
-    )
+            raise ROW_FILTER_OUTSIDE_IDENTITY(
+                where=access.task, table=table.name, columns=", ".join(outside),
+                relation=qualified(table.schema, table.relation),
+            )  # fmt: skip

@@ -14,12 +14,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from polynya.capture.conditions import condition
-from polynya.capture.postgresql.session import Session, changed, identifier, literal, lsn_number
+from polynya.capture.postgresql.session import Session, identifier, literal, lsn_number
 from polynya.capture.postgresql.slots import Exported, transactions_seen
 from polynya.capture.postgresql.tables import PgColumn, PgTable, field_schema
 from polynya.capture.postgresql.types import ROW_NUMBER_TYPE
 from polynya.capture.reading_order import KeyChangedError, ReadingOrder, another_key
 from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, SourceTable, Whole
+from polynya.model.error_catalogue.capture_databases import POSTGRESQL_TABLE_CHANGED
 from polynya.model.errors import PolynyaError
 
 #: What a row is called in statements.
@@ -319,7 +320,9 @@ class View:
 
     def _refuse_rewritten(self, session: Session, table: PgTable) -> None:
         if session.run(_REWRITTEN.format(oid=table.oid)) != [[0]]:
-            raise changed(self._access, f"{table.name} was truncated or rewritten")
+            raise POSTGRESQL_TABLE_CHANGED(
+                where=self._access.task, why=f"{table.name} was truncated or rewritten"
+            )
 
     def _by_key(
         self, session: Session, table: PgTable, after: Key | None, rows: int, given: list[str]

@@ -12,6 +12,12 @@ from polynya.capture.postgresql.session import Session, qualified
 from polynya.capture.postgresql.types import LeftOut, PgType, Written, written
 from polynya.capture.source import Access, SourceColumn, SourceTable
 from polynya.capture.wire import TableError
+from polynya.model.error_catalogue.capture_databases import (
+    CHANGES_NOT_IN_LOG,
+    KEY_MAY_BE_NULL,
+    REPLICA_IDENTITY_MISSING,
+    TYPES_UNREADABLE,
+)
 from polynya.model.errors import OperationError
 
 #: Kinds of relations by `pg_class.relkind`, those that changes cannot be captured of with why.
@@ -261,7 +267,6 @@ SELECT n.nspname || '.' || t.typname FROM pg_type t JOIN pg_namespace n ON n.oid
 WHERE t.typcategory = 'E' AND NOT EXISTS (SELECT 1 FROM pg_enum e WHERE e.enumtypid = t.oid)
 ORDER BY 1
 """
-_NOTHING = "nothing was changed in the database"
 
 
 def deadly_types(session: Session) -> list[str]:
@@ -300,43 +305,20 @@ def refuse_later(session: Session, access: Access, tables: Sequence[PgTable]) ->
 def _refuse_tables(access: Access, tables: Sequence[PgTable]) -> None:
     for one in tables:
         if one.not_captured:
-            raise OperationError(
-                "POLYNYA-GTW-026", f"changes of {one.name} cannot be captured: {one.not_captured}",
-                where=access.task, state=_NOTHING,
-                fix="exclude it, or load it in a task of its own with `update_method: reload`",
-            )  # fmt: skip
+            raise CHANGES_NOT_IN_LOG(where=access.task, table=one.name, reason=one.not_captured)
     bare = without_identity(tables)
     if bare:
         names = ", ".join(one.name for one in bare[:10]) + (", …" if len(bare) > 10 else "")
         first = qualified(bare[0].schema, bare[0].relation)
-        raise OperationError(
-            "POLYNYA-GTW-025",
-            f"tables without a replica identity: {names}",
-            where=access.task, state=_NOTHING,
-            why="PostgreSQL would refuse their updates and deletes once they are published",
-            fix=f"give each a primary key, or ALTER TABLE {first} REPLICA IDENTITY FULL, or "
-            "exclude it",
-        )  # fmt: skip
+        raise REPLICA_IDENTITY_MISSING(where=access.task, tables=names, first=first)
     for one in tables:
         if one.doubtful_key and not one.not_captured:
-            raise OperationError(
-                "POLYNYA-GTW-035",
-                f"{one.name} has no key but a unique index on columns that may be NULL: "
-                f"{', '.join(one.doubtful_key)}",
-                where=access.task, state=_NOTHING,
-                why="its stream takes that for the key, and such rows have none",
-                fix="give it a primary key, make the columns NOT NULL, or exclude it",
-            )  # fmt: skip
+            raise KEY_MAY_BE_NULL(
+                where=access.task, table=one.name, columns=", ".join(one.doubtful_key)
+            )
 
 
 def _refuse_types(session: Session, access: Access) -> None:
     types = deadly_types(session)
     if types:
-        raise OperationError(
-            "POLYNYA-GTW-029",
-            f"the database has types that its stream cannot be read with: {', '.join(types[:10])}",
-            where=access.task, state=_NOTHING,
-            why="Debezium stops at domains over enums and at enums without labels, also when no "
-            "captured table uses them",
-            fix="use the enum itself instead of the domain, or drop the type",
-        )  # fmt: skip
+        raise TYPES_UNREADABLE(where=access.task, types=", ".join(types[:10]))

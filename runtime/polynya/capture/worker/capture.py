@@ -12,7 +12,6 @@ from polynya.capture.landing.log import CaptureLog, Lander
 from polynya.capture.landing.position import Position, TableProgress
 from polynya.capture.source import NAME, Access, Database, Scratch, SourceTable, engine_settings
 from polynya.capture.wire import (
-    UNREADABLE,
     TableChangedError,
     TableError,
     TableFaults,
@@ -26,6 +25,8 @@ from polynya.capture.worker.requests import is_for_all, taken
 from polynya.capture.worker.round import Round
 from polynya.lake.spark.jars import DEBEZIUM, jar_paths
 from polynya.lake.spark.java import find_java
+from polynya.model.error_catalogue.capture import STREAM_POSITION_LOST, STREAM_UNREADABLE
+from polynya.model.error_catalogue.capture_databases import CONNECTOR_JARS_MISSING
 from polynya.model.errors import OperationError
 from polynya.store.node_folders import CONNECTORS
 
@@ -106,25 +107,16 @@ def own_jars(access: Access) -> list[str]:
     for name in access.jars:
         path = CONNECTORS.below(name)
         if path is None:
-            raise OperationError(
-                "POLYNYA-GTW-053",
-                "a jar of the connection is not among the connectors of this machine",
-                where=name,
-                why=CONNECTORS.outside(),
-                state="nothing was captured",
-                fix=f"put it there, or start the process with another `{CONNECTORS.variable}`",
-            )
+            raise _jar_missing(name, CONNECTORS.outside())
         inside = sorted(str(one) for one in _below(path)) if path.is_dir() else [str(path)]
         if not inside or not path.exists():
-            raise OperationError(
-                "POLYNYA-GTW-053",
-                "a jar of the connection is not there, or a folder has none",
-                where=name,
-                state="nothing was captured",
-                fix="put the connector of Debezium and the driver of the database there",
-            )
+            raise _jar_missing(name, "it does not exist, or is a folder without jars")
         found += inside
     return found
+
+
+def _jar_missing(name: str, reason: str) -> OperationError:
+    return CONNECTOR_JARS_MISSING(where=name, reason=reason, variable=CONNECTORS.variable)
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -136,7 +128,7 @@ def _below(folder: Path) -> Iterator[Path]:
 #: interrupted by a change of the table.
 _RETRY_SECONDS: Final = 5.0
 #: Where only a load of all tables helps: the stream is lost, or cannot be read any further.
-_BY_RELOAD: Final = frozenset({"POLYNYA-GTW-008", UNREADABLE})
+_BY_RELOAD: Final = frozenset({STREAM_POSITION_LOST.code, STREAM_UNREADABLE.code})
 
 
 @dataclass(slots=True)

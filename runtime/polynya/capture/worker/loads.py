@@ -37,6 +37,13 @@ from polynya.capture.wire import TableChangedError, error_fields
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.telling import Tell
 from polynya.formats.debezium.captured import Shape, packed_lines
+from polynya.model.error_catalogue.capture import DATABASE_BEHIND_ITS_LOG, KEYLESS_LOAD_TOO_LARGE
+from polynya.model.error_catalogue.capture_databases import (
+    KEYLESS_LOAD_NOT_SEPARABLE,
+    LOAD_NOT_CONTINUABLE,
+    MYSQL_TABLE_CHANGED,
+    POSTGRESQL_TABLE_CHANGED,
+)
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 
 #: What S3 takes as one object, with room for a header.
@@ -94,13 +101,15 @@ class Spool:
             return
         packed = packed_lines(lines)
         if self.size + len(packed) > self._most:
-            raise self._too_large(f"they have more than {self._most:,} bytes, compressed")
+            reason = f"they have more than {self._most:,} bytes, compressed"
+            raise KEYLESS_LOAD_TOO_LARGE(table=self._table, reason=reason)
         try:
             self.file.seek(self.size)
             self.file.write(packed)
             self.file.flush()
         except OSError as error:
-            raise self._too_large(f"the scratch folder has no room: {error.strerror}") from error
+            reason = f"the scratch folder has no room: {error.strerror}"
+            raise KEYLESS_LOAD_TOO_LARGE(table=self._table, reason=reason) from error
         self._parts.append(_Part(self.size, len(packed), events, shape))
         self.size += len(packed)
         self.events += events
@@ -117,15 +126,6 @@ class Spool:
         """Remove it."""
         if self._parts:
             self.file.close()
-
-    def _too_large(self, why: str) -> OperationError:
-        return OperationError(
-            "POLYNYA-GTW-011",
-            f"the rows of {self._table}, which has no key, cannot land at once: {why}",
-            state="nothing of the table has landed; the other tables go on",
-            fix="give the table a primary key, or load it in a task of its own with "
-            "`update_method: reload`; TMPDIR is where the scratch folder is",
-        )
 
 
 #: Connectors whose stream has a table as soon as it is made.
@@ -307,7 +307,7 @@ class WholeLoad:
                 raise Stopped
             waited += _PAUSE_SECONDS
             if waited > _LONGEST_SECONDS:
-                raise _behind(name)
+                raise DATABASE_BEHIND_ITS_LOG(table=name)
 
     def _add(self, spool: Spool, shape: Mapping[str, Any], chunk: Chunk) -> None:
         masks, lines = self.masks.of_table(self.table.name, shape), chunk.lines
@@ -334,21 +334,13 @@ class WholeLoad:
         self.keyless.drop(name)
 
 
-def _behind(table: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-GTW-013",
-        f"the database does not show rows of {table} that its binlog has said already",
-        state="nothing of the table has landed; all else goes on",
-        fix="nothing to do: it is tried again. A replica that the server waits for before it "
-        "commits (semi-synchronous replication) may be away",
-    )
-
-
 _RETRY_SECONDS: Final = 5.0
 #: What another try would meet again, after all rows were read.
-_LASTING: Final = frozenset({"POLYNYA-GTW-011", "POLYNYA-GTW-051", "POLYNYA-GTW-056"})
+_LASTING: Final = frozenset(
+    {KEYLESS_LOAD_TOO_LARGE.code, KEYLESS_LOAD_NOT_SEPARABLE.code, LOAD_NOT_CONTINUABLE.code}
+)
 #: The table was truncated, rewritten or altered, so this view has no more of its rows.
-_CHANGED: Final = frozenset({"POLYNYA-GTW-033", "POLYNYA-GTW-045"})
+_CHANGED: Final = frozenset({POSTGRESQL_TABLE_CHANGED.code, MYSQL_TABLE_CHANGED.code})
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from polynya.capture.worker.capture import Capture, DebeziumEngines
 from polynya.capture.worker.requests import Request
 from polynya.capture.worker.telling import Lines
 from polynya.formats.debezium.envelope import placeholder_of
+from polynya.model.error_catalogue.capture import CAPTURE_FAILED_UNEXPECTEDLY
 from polynya.model.errors import InternalError, PolynyaError
 from polynya.model.names import parse_location
 from polynya.store.places import store_at
@@ -89,9 +90,4 @@ def _unexpected(error: Exception) -> InternalError:
     import traceback
 
     traceback.print_exc()
-    return InternalError(
-        "POLYNYA-GTW-010",
-        f"the capture has failed unexpectedly: {type(error).__name__}",
-        state="all that has landed stays, and the next start goes on after it",
-        fix="report it with the trace in the log of the process",
-    )
+    return CAPTURE_FAILED_UNEXPECTEDLY(exception=type(error).__name__)

@@ -37,6 +37,7 @@ from polynya.capture.worker.starting import (
     loads_again,
     require_stream,
 )
+from polynya.model.error_catalogue.capture import STREAM_UNREADABLE
 from polynya.model.errors import PolynyaError
 
 _LOOK_SECONDS: Final = 30.0
@@ -47,16 +48,13 @@ _SILENCE: Final = 20.0
 
 
 class ReadAgainError(PolynyaError):
-    """Ends an engine, so that a new one begins behind a statement that this one has not understood.
+    """Ends an engine, so that a new one starts behind a statement that this one has not understood.
 
     The new one gets the statement in words that it understands.
     """
 
     def __init__(self) -> None:
-        super().__init__(
-            "POLYNYA-GTW-049", "a statement is read again", state="nothing is lost",
-            fix="nothing to do: the stream begins again behind it",
-        )  # fmt: skip
+        super().__init__(STREAM_UNREADABLE.code, "the engine restarts to reread a statement")
 
 
 class Round:

@@ -19,10 +19,16 @@ from polynya.capture.landing.position import (
 )
 from polynya.capture.landing.stream import would_come_twice
 from polynya.capture.source import Beginning, Database, Snapshot, SourceTable
-from polynya.capture.wire import UNREADABLE, TableError, WorkerSettings
+from polynya.capture.wire import TableError, WorkerSettings
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.requests import Request, is_for_all
 from polynya.formats.debezium.captured import Shape
+from polynya.model.error_catalogue.capture import (
+    KEYLESS_TABLE_NOT_RELOADABLE,
+    NO_TABLE_INCLUDED,
+    STREAM_POSITION_LOST,
+    STREAM_UNREADABLE,
+)
 from polynya.model.errors import OperationError
 
 
@@ -40,7 +46,7 @@ def asked_for(
     wanted = {*_named(asked, "reload", tables), *stale, *back}
     wanted |= {*_whole_again(before, tables, lacking)}
     refused = {
-        name: twice(name)
+        name: KEYLESS_TABLE_NOT_RELOADABLE(table=name)
         for name in wanted
         if would_come_twice(before.tables.get(name), tables[name])
     }
@@ -68,17 +74,6 @@ def known_of(position: Position, tables: Mapping[str, SourceTable]) -> Position:
     return replace(position, tables=known)
 
 
-def twice(name: str) -> OperationError:
-    """What is said of a table without key that would have to be loaded again."""
-    return OperationError(
-        "POLYNYA-GTW-012",
-        f"{name} has no key and cannot be loaded again: its rows would come twice",
-        state="what has landed of it stays; changes that the stream did not bring are missing",
-        fix="give it a primary key, or capture it anew into another folder and table; "
-        "`polynya landing resume` goes on with the changes from then on",
-    )
-
-
 def _without_twice(
     position: Position, tables: Mapping[str, SourceTable], stale: Collection[str]
 ) -> tuple[Position, dict[str, OperationError]]:
@@ -86,7 +81,7 @@ def _without_twice(
     refused = {}
     for name in {*stale, *unloaded(position)}:
         if would_come_twice(position.tables[name], tables[name]):
-            refused[name] = twice(name)
+            refused[name] = KEYLESS_TABLE_NOT_RELOADABLE(table=name)
             position = position.with_table(name, position.tables[name].suspended(refused[name]))
     return position, refused
 
@@ -169,7 +164,9 @@ def first_position(
     known = lander.position.tables
     beginning = database.begin(tuple(tables.values()))
     refused = {
-        name: twice(name) for name in tables if would_come_twice(known.get(name), tables[name])
+        name: KEYLESS_TABLE_NOT_RELOADABLE(table=name)
+        for name in tables
+        if would_come_twice(known.get(name), tables[name])
     }
     start = Start(tables, beginning.snapshot, refused=refused)
     position = _anew(database.connector, beginning, tables, lander, log)
@@ -286,7 +283,7 @@ def _loaded_from(connector: str, position: Position, snapshot: Snapshot) -> Posi
 def _is_unreadable(position: Position) -> bool:
     """Whether rows of a table would not be read after another load of it either."""
     return any(
-        one.lacks_changes and str(one.why).startswith(f"{UNREADABLE}:")
+        one.lacks_changes and str(one.why).startswith(f"{STREAM_UNREADABLE.code}:")
         for one in position.tables.values()
     )
 
@@ -299,7 +296,7 @@ def require_stream(database: Database, settings: WorkerSettings, position: Posit
     """
     lost = database.lost(position.stream.offset)
     if lost is not None:
-        raise _lost(settings.task, lost)
+        raise STREAM_POSITION_LOST(where=settings.task, reason=lost)
 
 
 def _joined(
@@ -371,24 +368,5 @@ def _land_emptied(
 def _found(database: Database, settings: WorkerSettings) -> dict[str, SourceTable]:
     found = database.tables(settings.include, settings.exclude)
     if not found:
-        raise OperationError(
-            "POLYNYA-GTW-007",
-            "the database has no table that the task includes, or the user may not see it",
-            where=settings.task,
-            state="nothing was captured",
-            fix="look at `tables` of the task and at the rights of the user: `polynya connection "
-            "test`",
-        )
+        raise NO_TABLE_INCLUDED(where=settings.task)
     return {table.name: table for table in sorted(found, key=lambda one: one.name)}
-
-
-def _lost(task: str, why: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-008",
-        f"the stream cannot go on where it was: {why}",
-        where=task,
-        state="all that has landed stays; changes since then are missing until the tables are "
-        "loaded anew",
-        fix="load all tables anew: `polynya landing reload`; see the page of this error for what "
-        "keeps a database from giving up its log",
-    )
