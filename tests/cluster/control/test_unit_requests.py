@@ -10,7 +10,7 @@ import pytest
 
 from polynya.cluster.control.reading import read_cluster
 from polynya.cluster.control.requests import (
-    EVERY_SECONDS,
+    UNIT_LISTING_SECONDS,
     FinishedRequest,
     PendingRequest,
     Requests,
@@ -44,7 +44,7 @@ class Cluster:
         self.n2 = UnitRequests(self.document_store, "n2", self.clock)
 
     def later(self) -> None:
-        self.clock.advance(timedelta(seconds=EVERY_SECONDS))
+        self.clock.advance(timedelta(seconds=UNIT_LISTING_SECONDS))
 
     def says(self) -> tuple[str | None, str | None]:
         (unit,) = cluster_status(read_cluster(self.store, "main"), ()).units

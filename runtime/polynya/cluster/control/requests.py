@@ -106,17 +106,17 @@ class Requests:
         self._write(store.task_path(task), request)
 
     def refuse_pending(self, units: Iterable[JobKey]) -> None:
-        """Raise ConflictError when something is asked of one of them already (POLYNYA-AGT-023)."""
+        """Raise ConflictError when one of the units has a pending request (POLYNYA-AGT-023)."""
         for unit in units:
             found = self._document_store.read(UnitRequest, store.request_path(unit))
             if found is not None:
                 raise _pending_error(unit, found.document)
 
     def ask(self, unit: JobKey, request: UnitRequest) -> str:
-        """Let something be done with a unit once; returns the nonce by which it is known.
+        """Request a command for a unit; returns the nonce of the request.
 
         Raises:
-            ConflictError: something else is asked of it already (POLYNYA-AGT-023).
+            ConflictError: the unit has a pending request (POLYNYA-AGT-023).
         """
         path = store.request_path(unit)
         own = request.model_copy(update={"by": self._by, "since": self._now()})
@@ -126,22 +126,22 @@ class Requests:
             if mine and found is not None:
                 return found.document.nonce
             if mine:
-                # Its owner was faster than we: it is done.
+                # Its owner was faster: the request is done.
                 return ""
             if found is not None:
                 raise _pending_error(unit, found.document)
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
     def withdraw(self, unit: JobKey) -> bool:
-        """Let nothing be done with a unit, unless it is done by now. False: nothing was asked."""
+        """Withdraw the request for a unit. False when there is none, or no longer."""
         return self._withdraw(UnitRequest, store.request_path(unit))
 
     def _write(self, path: str, request: Document) -> None:
-        """Write a wish; fields of the one before that this version does not know stay.
+        """Write a request; unknown fields of the previous one are kept.
 
         Raises:
-            OperationError: what is there is of a newer version, or damaged (POLYNYA-AGT-012).
-            ConflictError: others write it all the time (POLYNYA-AGT-022).
+            OperationError: the previous one is damaged or of a newer version (POLYNYA-AGT-012).
+            ConflictError: another process keeps changing it (POLYNYA-AGT-022).
         """
         for _ in range(_TRIES):
             found = self._document_store.read(type(request), path)
@@ -172,65 +172,6 @@ def _pending_error(unit: JobKey, request: UnitRequest) -> ConflictError:
     )
 
 
-#: A turn that the store holds up for longer is worth less than the next one, in seconds.
-_RETRY_SECONDS: Final = 4.0
-
-
-def coordination_store(place: str, access: AwsAccess) -> ObjectStore:
-    """A folder, which is made if need be, or a place in a bucket.
-
-    Raises:
-        ConfigError: no such place can be (POLYNYA-CFG-009, 011, 018).
-    """
-    where = parse_location(place, Path.cwd(), "--coordination")
-    if isinstance(where, Path):
-        return store_at(where, access)
-    # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
-    from polynya.store.aws.s3 import S3ObjectStore
-
-    return S3ObjectStore(where, access, retry=Retry(deadline=_RETRY_SECONDS))
-
-
-class Leaving:
-    """Requests the drain of one node, in that node's own name.
-
-    Called before each turn of the member, on the member's thread; what the store refuses is tried
-    again before the next one.
-    """
-
-    def __init__(self, requests: Requests, node: str) -> None:
-        self._requests, self._node = requests, node
-        self._reason: str | None = None
-        self._is_back = False
-
-    def prefer(self, reason: str) -> None:
-        """Leave when another node is ready. Usable from any thread."""
-        self._reason = reason
-
-    def __call__(self, member_state: MemberState) -> None:
-        """Write or withdraw the wish."""
-        with suppress(PolynyaError, OSError):
-            if not self._is_back:
-                # The instance that was to be left is gone, or was spared.
-                self._requests.undrain(self._node, own=True)
-                self._is_back = True
-            reason = self._reason
-            if reason is not None and _has_heir(member_state, self._node):
-                self._requests.drain(self._node, reason)
-                self._reason = None
-
-
-def _has_heir(member_state: MemberState, node: str) -> bool:
-    return any(
-        one.node != node and one.state == "ready" and not one.dead and one.drained_by is None
-        for one in member_state.nodes.values()
-    )
-
-
-#: What is asked takes minutes, and a listing costs a request.
-EVERY_SECONDS: Final = 30.0
-
-
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
     """A request that this version can execute. `nonce` is that of its document."""
@@ -242,7 +183,7 @@ class PendingRequest:
     reason: str = ""
 
     def text(self) -> str:
-        """What is asked, by whom, and why."""
+        """The command, its author and the reason."""
         return f"{self.command.kind}, asked by {self.by}" + (
             f": {self.reason}" if self.reason else ""
         )
@@ -250,7 +191,7 @@ class PendingRequest:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRequest:
-    """What became of a wish; `done`: it was carried out, else `text` says why not."""
+    """A request with its outcome; `done`: it was executed, else `text` says why not."""
 
     unit: JobKey
     request: PendingRequest
@@ -259,44 +200,145 @@ class FinishedRequest:
     epoch: int
 
 
-class UnitRequests:
-    """The requests for units. Where the store does not answer, the known ones stay. `node`: our id.
+@dataclass(frozen=True, slots=True)
+class PendingRequests:
+    """All pending requests for tasks and units.
 
-    Called on one thread; `settle` may be called on any.
+    Attributes:
+        stopped: the reason by stopped task.
+        resumed: the nonce of the request by task that is retried.
+        units: the request by unit, which is executed before the work of the unit continues.
+    """
+
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    resumed: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[JobKey, PendingRequest] = field(default_factory=dict)
+
+
+class WorkRequests:
+    """Requests for tasks and their units. `node` is the id of this one."""
+
+    def __init__(self, document_store: DocumentStore, node: str, clock: Clock) -> None:
+        self._tasks = TaskRequests(document_store, clock)
+        self._units = UnitRequests(document_store, node, clock)
+
+    def __call__(self) -> PendingRequests:
+        """The requests that are pending now, those for units as they were listed last."""
+        return replace(self._tasks(), units=self._units())
+
+    def confirmed(self, requests: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
+        """The same requests, with those for units that this node owns, read under its grants."""
+        return replace(requests, units=self._units.confirmed(grants))
+
+    def settle(self, finished: FinishedRequest) -> None:
+        """Write the outcome of a request. Usable from any thread."""
+        self._units.settle(finished)
+
+
+#: Between two listings of the requests for tasks; operators do not mind this delay.
+_TASK_LISTING_SECONDS: Final = 10.0
+
+
+class TaskRequests:
+    """Reads the requests for tasks. If the store does not answer, the known ones stay."""
+
+    def __init__(self, document_store: DocumentStore, clock: Clock) -> None:
+        self._document_store, self._clock = document_store, clock
+        #: Version and document by path; None for one that cannot be understood.
+        self._known: dict[str, tuple[str, TaskRequest | None]] = {}
+        self._read_at: float | None = None
+
+    def __call__(self) -> PendingRequests:
+        """The requests that are pending now."""
+        now = self._clock.monotonic()
+        if self._read_at is None or now - self._read_at >= _TASK_LISTING_SECONDS:
+            # The member meets the same trouble of the store in this turn, and reports it.
+            with suppress(PolynyaError, OSError):
+                self._read()
+                self._read_at = now
+        requests = {
+            store.name_of(path.rpartition("/")[2]): request
+            for path, (_, request) in self._known.items()
+            if request is not None
+        }
+        return PendingRequests(
+            {
+                task: _why(request)
+                for task, request in requests.items()
+                if request.state == "stopped"
+            },
+            {
+                task: request.nonce
+                for task, request in requests.items()
+                if request.state == "started"
+            },
+        )
+
+    def _read(self) -> None:
+        listed = self._document_store.list(store.TASKS)
+        versions = {path: info.version for path, info in listed.items()}
+        known = {path: request for path, request in self._known.items() if path in versions}
+        for path, version in versions.items():
+            if path not in known or known[path][0] != version:
+                known[path] = (version, self._read_request(path))
+        self._known = known
+
+    def _read_request(self, path: str) -> TaskRequest | None:
+        """The request in an object; None for one that cannot be read."""
+        try:
+            found = self._document_store.read(TaskRequest, path)
+        except OperationError:
+            return None
+        return found.document if found is not None else None
+
+
+def _why(request: TaskRequest) -> str:
+    return f"stopped by {request.by}" + (f": {request.reason}" if request.reason else "")
+
+
+#: Between two listings of the requests for units, which take minutes.
+UNIT_LISTING_SECONDS: Final = 30.0
+
+
+class UnitRequests:
+    """Reads the requests for units, and writes their outcomes. `node` is the id of this node.
+
+    If the store does not answer, the known requests stay. Called on one thread; `settle` may be
+    called on any.
     """
 
     def __init__(self, document_store: DocumentStore, node: str, clock: Clock) -> None:
         self._document_store, self._node, self._clock = document_store, node, clock
-        #: By path, with the version; None for one that is done, or that this version cannot do.
+        #: Version and request by path; None for one that is done or unknown to this version.
         self._known: dict[str, tuple[str, PendingRequest | None]] = {}
         self._settled: deque[FinishedRequest] = deque()
         self._read_at: float | None = None
-        #: The epoch of each unit under which its wish was read again; only of units with a wish.
+        #: Units with a request, and the epoch under which it was read again.
         self._confirmed: dict[JobKey, int] = {}
 
-    def settle(self, settled: FinishedRequest) -> None:
+    def settle(self, finished: FinishedRequest) -> None:
         """Write the outcome of a request with the next call."""
-        self._settled.append(settled)
+        self._settled.append(finished)
 
     def __call__(self) -> Mapping[JobKey, PendingRequest]:
-        """The requests by unit, as they were listed last. Settled ones are written first."""
+        """The requests by unit, as they were listed last. First it writes outcomes."""
         # The member meets the same trouble of the store in this turn, and reports it.
         with suppress(*STORE_ERRORS):
             self._write_outcomes()
         now = self._clock.monotonic()
-        if self._read_at is None or now - self._read_at >= EVERY_SECONDS:
+        if self._read_at is None or now - self._read_at >= UNIT_LISTING_SECONDS:
             with suppress(*STORE_ERRORS):
                 self._read()
                 self._read_at = now
         return self._pending_requests()
 
     def confirmed(self, grants: Mapping[JobKey, int]) -> Mapping[JobKey, PendingRequest]:
-        """What is asked of the units of this node, as it has been since each was granted.
+        """The requests for units of this node, each read again after the unit was granted.
 
-        A wish that cannot be read again under its grant is left out.
+        A request that cannot be read again is left out.
         """
         before = self._confirmed
-        sure = {unit: one for unit, one in before.items() if grants.get(unit) == one}
+        sure = {unit: epoch for unit, epoch in before.items() if grants.get(unit) == epoch}
         for unit in self._pending_requests():
             if unit in grants and unit not in sure:
                 with suppress(*STORE_ERRORS):
@@ -306,7 +348,7 @@ class UnitRequests:
         return {unit: request for unit, request in self._pending_requests().items() if unit in sure}
 
     def _pending_requests(self) -> dict[JobKey, PendingRequest]:
-        done = {one.request.nonce for one in list(self._settled)}
+        done = {finished.request.nonce for finished in list(self._settled)}
         units = ((store.unit_at(path), request) for path, (_, request) in self._known.items())
         return {
             unit: request
@@ -316,29 +358,29 @@ class UnitRequests:
 
     def _write_outcomes(self) -> None:
         while self._settled:
-            one = self._settled[0]
-            if not self._write(one):
+            finished = self._settled[0]
+            if not self._write(finished):
                 return
-            self._withdraw(one.unit, one.request.nonce)
-            self._known.pop(store.request_path(one.unit), None)
+            self._withdraw(finished.unit, finished.request.nonce)
+            self._known.pop(store.request_path(finished.unit), None)
             self._settled.popleft()
 
-    def _write(self, one: FinishedRequest) -> bool:
-        """Write what became of a wish; False: it is to be tried again."""
-        path = store.outcome_path(one.unit)
+    def _write(self, finished: FinishedRequest) -> bool:
+        """Write the outcome of a request; False: try again later."""
+        path = store.outcome_path(finished.unit)
         found = self._document_store.read(UnitOutcome, path)
-        if found is not None and found.document.epoch > one.epoch:
+        if found is not None and found.document.epoch > finished.epoch:
             # A later owner of the unit wrote it.
             return True
         outcome = UnitOutcome(
-            wish=one.request.nonce,
-            kind=one.request.command.kind,
-            done=one.done,
-            text=one.text[:2000],
+            wish=finished.request.nonce,
+            kind=finished.request.command.kind,
+            done=finished.done,
+            text=finished.text[:2000],
             node=self._node,
-            epoch=one.epoch,
-            by=one.request.by,
-            asked=one.request.since,
+            epoch=finished.epoch,
+            by=finished.request.by,
+            asked=finished.request.since,
             ended=self._clock.now(),
         )
         unknown = found.document.model_extra if found is not None else None
@@ -353,11 +395,10 @@ class UnitRequests:
             self._document_store.delete(path, found.version)
 
     def _read(self) -> None:
-        found = {
-            path: one.version for path, one in self._document_store.list(store.REQUESTS).items()
-        }
-        known = {path: one for path, one in self._known.items() if path in found}
-        for path, version in found.items():
+        listed = self._document_store.list(store.REQUESTS)
+        versions = {path: info.version for path, info in listed.items()}
+        known = {path: request for path, request in self._known.items() if path in versions}
+        for path, version in versions.items():
             if path not in known or known[path][0] != version:
                 known[path] = (version, self._read_request(path))
         self._known = known
@@ -386,7 +427,7 @@ class UnitRequests:
 
 
 def _pending_request(request: UnitRequest) -> PendingRequest | None:
-    """A wish as an errand; None for one that another version has to carry out."""
+    """The command of a request; None for one that only another version can execute."""
     mode = request.mode or UnitCommand("reload").mode
     if request.kind not in get_args(UnitCommandType) or mode not in get_args(ReloadMode):
         return None
@@ -401,94 +442,59 @@ def _pending_request(request: UnitRequest) -> PendingRequest | None:
     return PendingRequest(request.nonce, command, request.by, request.since, request.reason)
 
 
-#: A listing costs a request, and operators do not mind this delay.
-_EVERY_SECONDS: Final = 10.0
+class Leaving:
+    """Requests the drain of one node, in that node's own name.
 
-
-@dataclass(frozen=True, slots=True)
-class PendingRequests:
-    """The stopped tasks, each with why, and those to be retried, each with a mark.
-
-    Each request has another mark. `units` are those with a request that is carried out before their
-    work continues.
+    Called before each turn of the member, on the member's thread; what the store refuses is tried
+    again before the next one.
     """
 
-    stopped: Mapping[str, str] = field(default_factory=dict)
-    resumed: Mapping[str, str] = field(default_factory=dict)
-    units: Mapping[JobKey, PendingRequest] = field(default_factory=dict)
+    def __init__(self, requests: Requests, node: str) -> None:
+        self._requests, self._node = requests, node
+        self._reason: str | None = None
+        self._is_back = False
+
+    def prefer(self, reason: str) -> None:
+        """Leave when another node is ready. Usable from any thread."""
+        self._reason = reason
+
+    def __call__(self, member_state: MemberState) -> None:
+        """Write or withdraw the request."""
+        with suppress(PolynyaError, OSError):
+            if not self._is_back:
+                # The instance that AWS recommended to leave is gone, or was spared.
+                self._requests.undrain(self._node, own=True)
+                self._is_back = True
+            reason = self._reason
+            if reason is not None and _has_successor(member_state, self._node):
+                self._requests.drain(self._node, reason)
+                self._reason = None
 
 
-class WorkRequests:
-    """Requests for tasks and their units. `node` is the id of this one."""
-
-    def __init__(self, document_store: DocumentStore, node: str, clock: Clock) -> None:
-        self._tasks = TaskRequests(document_store, clock)
-        self._units = UnitRequests(document_store, node, clock)
-
-    def __call__(self) -> PendingRequests:
-        """What is asked now, of units as it was listed last."""
-        return replace(self._tasks(), units=self._units())
-
-    def confirmed(self, request: PendingRequests, grants: Mapping[JobKey, int]) -> PendingRequests:
-        """The same, of units those that are this node's, and what is asked of them since."""
-        return replace(request, units=self._units.confirmed(grants))
-
-    def settle(self, settled: FinishedRequest) -> None:
-        """Write the outcome of a request. Usable from any thread."""
-        self._units.settle(settled)
+def _has_successor(member_state: MemberState, node: str) -> bool:
+    return any(
+        other.node != node
+        and other.state == "ready"
+        and not other.dead
+        and other.drained_by is None
+        for other in member_state.nodes.values()
+    )
 
 
-class TaskRequests:
-    """The requests for tasks. Where the store does not answer, the known ones stay."""
-
-    def __init__(self, document_store: DocumentStore, clock: Clock) -> None:
-        self._document_store, self._clock = document_store, clock
-        #: Version and document by path; None for one that cannot be understood.
-        self._known: dict[str, tuple[str, TaskRequest | None]] = {}
-        self._read_at: float | None = None
-
-    def __call__(self) -> PendingRequests:
-        """What is asked now."""
-        now = self._clock.monotonic()
-        if self._read_at is None or now - self._read_at >= _EVERY_SECONDS:
-            # The member meets the same trouble of the store in this turn, and reports it.
-            with suppress(PolynyaError, OSError):
-                self._read()
-                self._read_at = now
-        requests = {
-            store.name_of(path.rpartition("/")[2]): request
-            for path, (_, request) in self._known.items()
-            if request is not None
-        }
-        return PendingRequests(
-            {
-                task: _why(request)
-                for task, request in requests.items()
-                if request.state == "stopped"
-            },
-            {
-                task: request.nonce
-                for task, request in requests.items()
-                if request.state == "started"
-            },
-        )
-
-    def _read(self) -> None:
-        found = {path: one.version for path, one in self._document_store.list(store.TASKS).items()}
-        known = {path: one for path, one in self._known.items() if path in found}
-        for path, version in found.items():
-            if path not in known or known[path][0] != version:
-                known[path] = (version, self._request(path))
-        self._known = known
-
-    def _request(self, path: str) -> TaskRequest | None:
-        """The wish of an object. One that no version of this document explains asks nothing."""
-        try:
-            found = self._document_store.read(TaskRequest, path)
-        except OperationError:
-            return None
-        return found.document if found is not None else None
+#: A turn that the store holds up for longer, in seconds, is worth less than the next one.
+_RETRY_SECONDS: Final = 4.0
 
 
-def _why(request: TaskRequest) -> str:
-    return f"stopped by {request.by}" + (f": {request.reason}" if request.reason else "")
+def coordination_store(place: str, access: AwsAccess) -> ObjectStore:
+    """A folder, which is made if need be, or a place in a bucket.
+
+    Raises:
+        ConfigError: no such place can be (POLYNYA-CFG-009, 011, 018).
+    """
+    where = parse_location(place, Path.cwd(), "--coordination")
+    if isinstance(where, Path):
+        return store_at(where, access)
+    # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
+    from polynya.store.aws.s3 import S3ObjectStore
+
+    return S3ObjectStore(where, access, retry=Retry(deadline=_RETRY_SECONDS))
