@@ -28,11 +28,11 @@ from polynya.cluster.coordination.store import (
     StoredDocument,
     StoreError,
     attempted,
+    error_line,
     incarnation_of,
     name_of,
     node_of,
     node_path,
-    told,
 )
 from polynya.model.error_catalogue.cluster import NODE_REPLACED
 from polynya.model.errors import OperationError
@@ -259,7 +259,7 @@ class LeaseTable:
                 self._troubles.pop(one, None)
             elif isinstance(result, OperationError):
                 self._known[one] = _Known(size, now, None)
-                self._troubles[one] = told(result)
+                self._troubles[one] = error_line(result)
         return found
 
 

@@ -41,10 +41,10 @@ from polynya.cluster.coordination.store import (
     DocumentStore,
     StoredDocument,
     difference_path,
+    error_line,
     node_of,
     plan_path,
     probe,
-    told,
 )
 from polynya.cluster.unit import JobKey
 from polynya.model.error_catalogue.cluster import NODE_REPLACED, UNCONDITIONAL_WRITES
@@ -262,7 +262,7 @@ class Member:
             if isinstance(error, PolynyaError) and error.code in _FATAL:
                 raise
             self._turn.failed = True
-            self._turn.troubles.append(f"{told(error)} (to {purpose})")
+            self._turn.troubles.append(f"{error_line(error)} (to {purpose})")
 
     def _go_on(self) -> bool:
         """Whether a long step has time for more. The session is renewed in the meantime."""
@@ -315,7 +315,7 @@ class Member:
             freeze = self._documents.read(Freeze, FREEZE)
         except OperationError as error:
             # That it is there is what counts.
-            self._turn.troubles.append(told(error))
+            self._turn.troubles.append(error_line(error))
             self._frozen = Freeze(by="?", since=self._clock.now())
         else:
             self._frozen = freeze.document if freeze is not None else None

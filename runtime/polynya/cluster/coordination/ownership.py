@@ -24,7 +24,7 @@ from polynya.cluster.coordination.store import (
     StoredDocument,
     StoreError,
     attempted,
-    told,
+    error_line,
     unit_path,
 )
 from polynya.cluster.unit import JobKey
@@ -272,14 +272,14 @@ class OwnedUnits:
                     continue
                 self._held[unit] = replace(self._held[unit], sure=False)
                 if isinstance(result, Exception):
-                    self.troubles.append(told(result))
+                    self.troubles.append(error_line(result))
 
     def _ours(self, batch: Mapping[JobKey, Read]) -> dict[JobKey, StoredDocument[UnitOwnership]]:
         """The records of units that are ours; the others are lost."""
         ours = {}
         for unit, read in batch.items():
             if isinstance(read, Exception):
-                self.troubles.append(told(read))
+                self.troubles.append(error_line(read))
                 continue
             held = self._held[unit]
             if read is None or read.document.epoch < held.epoch:
@@ -395,7 +395,7 @@ class Claims:
         writes: dict[JobKey, Write] = {}
         for unit, read in batch.items():
             if isinstance(read, Exception):
-                self._owned_units.troubles.append(told(read))
+                self._owned_units.troubles.append(error_line(read))
                 continue
             self._forget_settled(unit, read)
             since = self._since(unit, read, now)
@@ -443,7 +443,7 @@ class Claims:
             # Whatever the store said, it may be written after all: the record will tell.
             self._unsure[unit] = writes[unit][1]
             if isinstance(result, Exception):
-                self._owned_units.troubles.append(told(result))
+                self._owned_units.troubles.append(error_line(result))
 
 
 def _verdict(record: UnitOwnership | None, verdicts: Mapping[str, Verdict]) -> Verdict:

@@ -31,11 +31,11 @@ from polynya.cluster.coordination.store import (
     GoOn,
     attempted,
     difference_path,
+    error_line,
     name_of,
     node_of,
     node_path,
     plan_path,
-    told,
     unit_at,
 )
 from polynya.cluster.placement import Loads, PlacementNode, PlacementProposal, PlacementUnit
@@ -52,31 +52,31 @@ class KnownUnits:
     unknown_to: Mapping[JobKey, frozenset[str]] = field(default_factory=dict)
 
 
-def known(
-    units: frozenset[JobKey], living: Collection[str], told: Mapping[str, UnitDifference]
+def known_units(
+    units: frozenset[JobKey], living: Collection[str], differences: Mapping[str, UnitDifference]
 ) -> KnownUnits:
     """Which nodes know which units.
 
     Args:
-        units: that the leader knows.
-        living: all incarnations that live.
-        told: how they differ; a node without a difference knows what the leader knows.
+        units: those that the leader knows.
+        living: all living incarnations.
+        differences: by incarnation; a node without a difference knows what the leader knows.
     """
     having: dict[JobKey, set[str]] = {}
     lacking: dict[JobKey, set[str]] = {}
-    for one in sorted(told.keys() & set(living)):
-        for unit in keys_of(told[one].more) - units:
-            having.setdefault(unit, set()).add(one)
-        for unit in keys_of(told[one].less) & units:
-            lacking.setdefault(unit, set()).add(one)
-    # Few different sets, of many units.
-    made: dict[frozenset[str], frozenset[str]] = {}
+    for incarnation in sorted(differences.keys() & set(living)):
+        for unit in keys_of(differences[incarnation].more) - units:
+            having.setdefault(unit, set()).add(incarnation)
+        for unit in keys_of(differences[incarnation].less) & units:
+            lacking.setdefault(unit, set()).add(incarnation)
+    # Many units share few different sets of nodes.
+    complements: dict[frozenset[str], frozenset[str]] = {}
     everybody = frozenset(living)
     unknown_to = {unit: frozenset(nodes) for unit, nodes in lacking.items()}
     for unit, nodes in having.items():
-        who = frozenset(nodes)
-        unknown_to[unit] = made.setdefault(who, everybody - who)
-    # The same set as long as nobody knows more, so that comparing it is cheap.
+        knowing = frozenset(nodes)
+        unknown_to[unit] = complements.setdefault(knowing, everybody - knowing)
+    # The same set as long as no node knows more, so that comparing it is cheap.
     return KnownUnits(units | having.keys() if having else units, unknown_to)
 
 
@@ -95,9 +95,9 @@ class UnitKnowledge:
             CONFIGURATION_DIFFERS(
                 node=node_of(incarnation), more=len(difference.more), fewer=len(difference.less)
             )
-            for incarnation, difference in sorted(self._told().items())
+            for incarnation, difference in sorted(self._reported().items())
         ]
-        return (*self._wanted.troubles, *self._differences.troubles, *map(told, differ))
+        return (*self._wanted.troubles, *self._differences.troubles, *map(error_line, differ))
 
     def refresh(self, go_on: GoOn) -> bool:
         """Read what changed. True when everything is read. Raises what the store raises."""
@@ -119,16 +119,16 @@ class UnitKnowledge:
             self._wanted.wrote(WANTED_UNITS, wanted)
 
     def known(self, units: frozenset[JobKey], living: Collection[str]) -> KnownUnits:
-        """What is known where; see `known`."""
-        return known(units, living, self._told())
+        """The units that living nodes know."""
+        return known_units(units, living, self._reported())
 
     def tidy(self, listed: Set[str]) -> list[tuple[str, str]]:
         """Differences of processes without a lease: each object with its version."""
-        here = {difference_path(one) for one in listed}
+        here = {difference_path(incarnation) for incarnation in listed}
         documents = self._differences.documents.items()
         return [(path, found.version) for path, found in documents if path not in here]
 
-    def _told(self) -> dict[str, UnitDifference]:
+    def _reported(self) -> dict[str, UnitDifference]:
         return {
             name_of(path.removeprefix(f"{DIFFERENCES}/")): found.document
             for path, found in self._differences.documents.items()
@@ -179,7 +179,9 @@ def assignment(plans: Iterable[tuple[str, NodePlan]], living: frozenset[str]) ->
     Two plans name one unit when a leader wrote once more after losing its term. Then the plan of a
     living node counts, and of those the newest.
     """
-    ranked = sorted(plans, key=lambda one: (one[0] in living, one[1].term, one[1].number, one[0]))
+    ranked = sorted(
+        plans, key=lambda plan: (plan[0] in living, plan[1].term, plan[1].number, plan[0])
+    )
     return {unit: incarnation for incarnation, plan in ranked for unit in plan.reasons()}
 
 
@@ -198,8 +200,8 @@ Propose: TypeAlias = Callable[
     [Sequence[PlacementNode], Sequence[PlacementUnit], Mapping[JobKey, str]], PlacementProposal
 ]
 
-#: Leases that are deleted in one turn at most.
-_TIDIED: Final = 20
+#: Most objects that are deleted in one turn.
+_MAX_DELETED: Final = 20
 _NOBODY: Final[frozenset[str]] = frozenset()
 
 
@@ -238,7 +240,8 @@ class Planner:
         self._reasons: dict[JobKey, str] = {}
         self._moved_at: dict[JobKey, float] = {}
         self._loads, self._loads_at = Loads(), clock.monotonic()
-        self._facts: object = None
+        #: Nodes, known units and pins of the last proposal.
+        self._basis: object = None
         self._proposed_at = -math.inf
         #: Edition of the plans in which they were as they should be.
         self._settled: int | None = None
@@ -246,7 +249,7 @@ class Planner:
 
     def resign(self) -> None:
         """Another member leads: forget what this one planned."""
-        self._placed, self._facts, self._settled, self._moved_at = None, None, None, {}
+        self._placed, self._basis, self._settled, self._moved_at = None, None, None, {}
         self._loads = Loads()
 
     @property
@@ -257,14 +260,14 @@ class Planner:
 
     def planned(self) -> dict[str, int]:
         """How many units each plan has."""
-        return {one: len(plan.units) for one, plan in self._stored().items()}
+        return {incarnation: len(plan.units) for incarnation, plan in self._stored().items()}
 
-    def turn(self, term: int, seen: NodeFacts, configuration: str, go_on: GoOn) -> PlanningResult:
+    def turn(self, term: int, facts: NodeFacts, configuration: str, go_on: GoOn) -> PlanningResult:
         """Plan once. Raises what the store raises.
 
         Args:
             term: of this leader.
-            seen: its input.
+            facts: the input of the turn.
             configuration: fingerprint of the units that it knows.
             go_on: whether there is time for more.
         """
@@ -282,26 +285,26 @@ class Planner:
             *self._moves.troubles,
             *self._knowledge.troubles,
         )
-        if not all(complete) or seen.wanted is None:
-            return PlanningResult(troubles=troubles, unfinished=seen.wanted is not None)
-        self._knowledge.publish(seen.wanted, configuration)
+        if not all(complete) or facts.wanted is None:
+            return PlanningResult(troubles=troubles, unfinished=facts.wanted is not None)
+        self._knowledge.publish(facts.wanted, configuration)
         nodes = self._nodes()
-        known = self._knowledge.known(seen.wanted, [one.incarnation for one in nodes])
-        actions = self._place(nodes, seen, known)
-        wrong, unfinished = self._write(term, go_on)
+        known = self._knowledge.known(facts.wanted, [node.incarnation for node in nodes])
+        actions = self._place(nodes, facts, known)
+        failures, unfinished = self._write(term, go_on)
         self._tidy()
-        return PlanningResult(tuple(actions), (*troubles, *wrong), unfinished)
+        return PlanningResult(tuple(actions), (*troubles, *failures), unfinished)
 
     def _nodes(self) -> list[PlacementNode]:
-        drained, facts = self.drained, []
+        drained, nodes = self.drained, []
         for incarnation in sorted(self._lease_table.listed):
             lease = self._lease_table.lease(incarnation)
             if lease is None or lease.state == "gone" or self._lease_table.dead(incarnation):
                 continue
-            # It would never hear of what is planned for it if its plan cannot be written.
-            hears = self._understood(incarnation)
-            ready = lease.state == "ready" and lease.node not in drained and hears
-            facts.append(
+            # Without a plan that can be written it would never learn what is planned for it.
+            learns = self._understood(incarnation)
+            ready = lease.state == "ready" and lease.node not in drained and learns
+            nodes.append(
                 PlacementNode(
                     incarnation=incarnation,
                     node=lease.node,
@@ -311,10 +314,10 @@ class Planner:
                     age_seconds=self._lease_table.age(incarnation),
                 )
             )
-        return facts
+        return nodes
 
     def _place(
-        self, nodes: list[PlacementNode], seen: NodeFacts, known: KnownUnits
+        self, nodes: list[PlacementNode], facts: NodeFacts, known: KnownUnits
     ) -> list[MemberAction]:
         """Place units: at once if nodes, units or requests changed, else now and then."""
         wanted = known.units
@@ -324,23 +327,25 @@ class Planner:
             if (unit := unit_at(path)) is not None
         }
         now = self._clock.monotonic()
-        who = [(one.incarnation, one.state, one.on_demand, one.capacity) for one in nodes]
-        facts = (who, known, pins)
+        traits = [(node.incarnation, node.state, node.on_demand, node.capacity) for node in nodes]
+        basis = (traits, known, pins)
         due = now >= self._proposed_at + self._pace.balance
-        if self._placed is not None and facts == self._facts and not due:
+        if self._placed is not None and basis == self._basis and not due:
             return []
         if self._placed is None:
-            living = frozenset(one.incarnation for one in nodes)
+            living = frozenset(node.incarnation for node in nodes)
             self._placed = assignment(self._stored().items(), living)
-            self._reasons = {u: why for plan in self._units().values() for u, why in plan.items()}
-        self._loads = self._loads.after(now - self._loads_at, seen.loads, wanted)
+            self._reasons = {
+                unit: reason for plan in self._units().values() for unit, reason in plan.items()
+            }
+        self._loads = self._loads.after(now - self._loads_at, facts.loads, wanted)
         self._loads_at = now
         typical = self._loads.typical
         units = [
             PlacementUnit(
                 unit=unit,
                 load=self._loads.values.get(unit, typical),
-                heavy=unit in seen.heavy,
+                heavy=unit in facts.heavy,
                 moved_seconds_ago=self._moved_seconds_ago(unit, now),
                 pinned_to=pins.get(unit),
                 unknown_to=known.unknown_to.get(unit, _NOBODY),
@@ -348,7 +353,7 @@ class Planner:
             for unit in wanted
         ]
         proposal = self._propose(nodes, units, self._placed)
-        self._facts, self._proposed_at = facts, now
+        self._basis, self._proposed_at = basis, now
         self._settled = None
         self._placed = dict(proposal.assignment)
         for move in proposal.moves:
@@ -372,33 +377,35 @@ class Planner:
 
     def _units(self) -> dict[str, Mapping[JobKey, str]]:
         """The units of each stored plan; those of an unchanged plan are reused."""
-        found = {}
+        parsed = {}
         for incarnation, plan in self._stored().items():
-            known = self._parsed.get(incarnation)
-            units = plan.reasons() if known is None or known[0] is not plan else known[1]
-            found[incarnation] = (plan, units)
-        self._parsed = found
-        return {incarnation: units for incarnation, (_, units) in found.items()}
+            before = self._parsed.get(incarnation)
+            units = plan.reasons() if before is None or before[0] is not plan else before[1]
+            parsed[incarnation] = (plan, units)
+        self._parsed = parsed
+        return {incarnation: units for incarnation, (_, units) in parsed.items()}
 
     def _write(self, term: int, go_on: GoOn) -> tuple[list[str], bool]:
         """Write changed plans, losing ones first. Returns failures, and whether there is more."""
         if self._settled == self._plans.edition:
             return [], False
         desired = by_incarnation(self._placed or {}, self._reasons)
-        wrong: list[str] = []
+        failures: list[str] = []
         for loses in (True, False):
-            now = [one for one in changes(self._units(), desired) if one.loses == loses]
-            for start in range(0, len(now), BATCH):
+            due = [change for change in changes(self._units(), desired) if change.loses == loses]
+            for start in range(0, len(due), BATCH):
                 if not go_on():
-                    return wrong, True
-                wrong += self._write_batch(now[start : start + BATCH], term)
-        left = [one for one in changes(self._units(), desired) if self._understood(one.incarnation)]
+                    return failures, True
+                failures += self._write_batch(due[start : start + BATCH], term)
+        left = any(
+            self._understood(change.incarnation) for change in changes(self._units(), desired)
+        )
         self._settled = None if left else self._plans.edition
-        return wrong, bool(left)
+        return failures, left
 
     def _write_batch(self, batch: Sequence[PlanChange], term: int) -> list[str]:
         known, dead = self._plans.documents, tuple(sorted(self._lease_table.dead_leases().items()))
-        batch = [one for one in batch if self._writable(one.incarnation, term)]
+        batch = [change for change in batch if self._writable(change.incarnation, term)]
         plans, calls = [], []
         for change in batch:
             path = plan_path(change.incarnation)
@@ -409,7 +416,7 @@ class Planner:
             version = known[path].version if path in known else self._plans.damaged(path)
             plans.append((path, plan))
             calls.append(attempted(partial(self._document_store.write, path, plan, version)))
-        wrong = []
+        failures = []
         for (path, plan), result in zip(plans, self._together(calls), strict=True):
             if result is True:
                 self._plans.wrote(path, plan)
@@ -417,8 +424,8 @@ class Planner:
             # Read again in the next turn: until then its units count as those of this node.
             self._plans.doubt(path)
             if isinstance(result, Exception):
-                wrong.append(told(result))
-        return wrong
+                failures.append(error_line(result))
+        return failures
 
     def _understood(self, incarnation: str) -> bool:
         """Whether its plan is not of a newer version, which must not be overwritten."""
@@ -437,9 +444,9 @@ class Planner:
     def _tidy(self) -> None:
         """Delete long dead objects: leases that nothing renews, and plans without a lease."""
         old = [
-            (node_path(one), info.version)
-            for one, info in self._lease_table.listed.items()
-            if self._lease_table.silent(one) >= self._pace.forget
+            (node_path(incarnation), info.version)
+            for incarnation, info in self._lease_table.listed.items()
+            if self._lease_table.silent(incarnation) >= self._pace.forget
         ]
         old += self._knowledge.tidy(self._lease_table.listed.keys())
         old += [
@@ -449,6 +456,6 @@ class Planner:
             and found.version
             and name_of(path.removeprefix(f"{PLANS}/")) not in self._lease_table.listed
         ]
-        for path, version in old[:_TIDIED]:
+        for path, version in old[:_MAX_DELETED]:
             if self._document_store.delete(path, version):
                 self._plans.deleted(path)

@@ -69,7 +69,7 @@ def node_path(incarnation: str) -> str:
 
 
 def plan_path(incarnation: str) -> str:
-    """What the leader wants an incarnation to have."""
+    """The units that the leader plans for an incarnation."""
     return f"{PLANS}/{element(incarnation)}"
 
 
@@ -79,32 +79,32 @@ def difference_path(incarnation: str) -> str:
 
 
 def unit_path(unit: JobKey) -> str:
-    """Who owns a unit."""
+    """The ownership of a unit."""
     return f"{UNITS}/{element(unit.task)}/{element(unit.name)}"
 
 
 def drain_path(node: str) -> str:
-    """A person's wish that a node has nothing."""
+    """An operator's request that a node has no units."""
     return f"{DRAINS}/{element(node)}"
 
 
 def move_path(unit: JobKey) -> str:
-    """A person's wish that a unit is on one node."""
+    """An operator's request that a unit is on one node."""
     return f"{MOVES}/{element(unit.task)}/{element(unit.name)}"
 
 
 def task_path(task: str) -> str:
-    """A person's wish that a task stands still."""
+    """An operator's request that a task is stopped or retried."""
     return f"{TASKS}/{element(task)}"
 
 
 def request_path(unit: JobKey) -> str:
-    """What a person wants done with a unit."""
+    """An operator's request for a unit."""
     return f"{REQUESTS}/{element(unit.task)}/{element(unit.name)}"
 
 
 def outcome_path(unit: JobKey) -> str:
-    """What became of the last wish for a unit."""
+    """The outcome of the last request for a unit."""
     return f"{OUTCOMES}/{element(unit.task)}/{element(unit.name)}"
 
 
@@ -164,7 +164,7 @@ class DocumentStore:
         self._root = f"{element(cluster)}/"
 
     def token(self) -> str:
-        """Hex digits that nobody else has."""
+        """Random hex digits, different with each call."""
         return f"{self._random.getrandbits(_TOKEN_BITS):0{_TOKEN_BITS // 4}x}"
 
     def list(self, folder: str) -> dict[str, ObjectInfo]:
@@ -217,7 +217,7 @@ class DocumentStore:
         return self._store.delete_if_unchanged(f"{self._root}{path}", version)
 
 
-#: Asked between two batches of requests: whether there is time for another one.
+#: Called between two batches of requests: whether there is time for another one.
 GoOn: TypeAlias = Callable[[], bool]
 
 #: Requests that are done together; between two batches the session is renewed.
@@ -226,7 +226,7 @@ BATCH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _Unreadable:
-    """What is no document that this Polynya knows: `newer`, or else damaged."""
+    """An object that this version cannot read: of a `newer` version, or else damaged."""
 
     version: str
     why: str
@@ -236,7 +236,7 @@ class _Unreadable:
 class DocumentCache(Generic[Doc]):
     """The documents of one kind in one folder, by their paths.
 
-    `troubles` says what cannot be understood, as long as it is there.
+    `troubles` lists unreadable objects, as long as they exist.
     """
 
     def __init__(
@@ -246,18 +246,18 @@ class DocumentCache(Generic[Doc]):
         self._together = together
         self._known: dict[str, StoredDocument[Doc]] = {}
         self._unreadable: dict[str, _Unreadable] = {}
-        #: Another one after each change of what is known.
+        #: Grows with each change.
         self.edition = 0
 
     @property
     def documents(self) -> Mapping[str, StoredDocument[Doc]]:
-        """What could be read, by its path."""
+        """The readable documents, by path."""
         return self._known
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What could not be understood, and why."""
-        return tuple(one.why for one in self._unreadable.values())
+        """The unreadable ones, each with the reason."""
+        return tuple(unreadable.why for unreadable in self._unreadable.values())
 
     def newer(self, path: str) -> bool:
         """Whether there is a document of a version that this Polynya does not know."""
@@ -277,7 +277,9 @@ class DocumentCache(Generic[Doc]):
         for path in [path for path in self._known if path not in versions]:
             self.deleted(path)
         self._unreadable = {
-            path: one for path, one in self._unreadable.items() if versions.get(path) == one.version
+            path: unreadable
+            for path, unreadable in self._unreadable.items()
+            if versions.get(path) == unreadable.version
         }
         changed = [
             path
@@ -321,15 +323,15 @@ class DocumentCache(Generic[Doc]):
             if isinstance(result, OperationError):
                 self._know(path, None)
                 newer = isinstance(result, NewerDocumentError)
-                self._unreadable[path] = _Unreadable(versions[path], told(result), newer)
+                self._unreadable[path] = _Unreadable(versions[path], error_line(result), newer)
             elif isinstance(result, Exception):
                 raise result
             else:
                 self._know(path, result)
 
 
-def told(error: Exception) -> str:
-    """What went wrong, in one line with the error's code if it has one."""
+def error_line(error: Exception) -> str:
+    """The error in one line, with its code if it has one."""
     if isinstance(error, PolynyaError):
         why = f": {error.why}" if error.why else ""
         return f"{error.code}: {error}{why}"
@@ -337,10 +339,10 @@ def told(error: Exception) -> str:
 
 
 def probe(store: ObjectStore, cluster: str, token: str) -> None:
-    """Try the conditions with an object of our own: create it twice, write over a stale version.
+    """Test conditional writes: create an object twice, and replace it by a stale version.
 
-    A clear yes to what must be refused is the proof of a broken store; a lost answer to what must
-    succeed proves nothing, so it is looked at and not believed.
+    A store that confirms a write which it had to refuse is broken. A refusal of a write that had to
+    succeed proves nothing, because answers get lost: so the object is read again.
 
     Raises:
         OperationError: a condition is not enforced (POLYNYA-AGT-010).
@@ -350,8 +352,8 @@ def probe(store: ObjectStore, cluster: str, token: str) -> None:
     try:
         _try_conditions(store, path)
     finally:
-        # What stays is small, and has the name of nobody else. Deletes have to compare, too: a
-        # bucket may be set up to refuse others here.
+        # An object that stays is small and never read. The delete has a condition, too: a bucket
+        # may refuse deletes without one.
         with suppress(*STORE_ERRORS):
             store.delete_if_unchanged(path, store.read(path, 64).version)
 

@@ -10,7 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from polynya.cluster.coordination.store import STORE_ERRORS, DocumentCache, DocumentStore, told
+from polynya.cluster.coordination.store import (
+    STORE_ERRORS,
+    DocumentCache,
+    DocumentStore,
+    error_line,
+)
 from polynya.cluster.network.commands import Ask, End, Take, Wait, decide
 from polynya.cluster.network.documents import (
     COMMANDS,
@@ -287,5 +292,5 @@ def _tried(call: Callable[[], None]) -> str | None:
     try:
         call()
     except STORE_ERRORS as error:
-        return told(error)
+        return error_line(error)
     return None

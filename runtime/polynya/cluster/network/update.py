@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event as Flag
 from typing import Final
 
-from polynya.cluster.coordination.store import STORE_ERRORS, told
+from polynya.cluster.coordination.store import STORE_ERRORS, error_line
 from polynya.cluster.network.decide import (
     Accept,
     GoBack,
@@ -202,7 +202,7 @@ class Keeper:
             self._pin = wanted(self._ports.store)
             self._pin_known = True
         except STORE_ERRORS as error:
-            self._say(told(error))
+            self._say(error_line(error))
 
     def _act(self) -> None:
         if not self._pin_known:
@@ -259,12 +259,12 @@ class Keeper:
             return
         except OperationError as error:
             assert version is not None
-            self._note(replace(self._book, failed=self._with_failed(version, told(error))))
-            self._tell("refused", version, told(error))
+            self._note(replace(self._book, failed=self._with_failed(version, error_line(error))))
+            self._tell("refused", version, error_line(error))
             return
         except STORE_ERRORS as error:
             # With the next look.
-            self._say(told(error))
+            self._say(error_line(error))
             self._pin_known = False
             return
         self._tell("tried", version, "it was pinned" if version is not None else "no pin is left")

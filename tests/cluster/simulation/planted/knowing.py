@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from polynya.cluster.coordination.member import DifferencePublisher
-from polynya.cluster.coordination.planner import KnownUnits, UnitKnowledge, known
+from polynya.cluster.coordination.planner import KnownUnits, UnitKnowledge, known_units
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.planted.bug import Bug, Patch
 
@@ -18,7 +18,7 @@ def only_its_own(
     self: UnitKnowledge, units: frozenset[JobKey], living: Collection[str]
 ) -> KnownUnits:
     """The leader hears who lacks a unit, and plans no other ones than it knows itself."""
-    found = known(units, living, self._told())
+    found = known_units(units, living, self._reported())
     return KnownUnits(units, {u: who for u, who in found.unknown_to.items() if u in units})
 
 
