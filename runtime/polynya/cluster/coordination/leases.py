@@ -118,30 +118,34 @@ class LeaseTable:
         self._known: dict[str, _Known] = {}
         self._first_seen: dict[str, float] = {}
         self._troubles: dict[str, str] = {}
-        self._heard: Mapping[str, str] = {}
+        self._dead_by_leader: Mapping[str, str] = {}
         self._late, self._renewing = False, 1
 
     def look(self) -> None:
         """See which leases were renewed. Raises what the store raises."""
         asked = self._clock.monotonic()
-        found = self._document_store.list(NODES)
+        objects = self._document_store.list(NODES)
         self._looked = asked
         answered = self._clock.monotonic()
-        listed = {name_of(path.removeprefix(f"{NODES}/")): info for path, info in found.items()}
-        versions = {one: info.version for one, info in listed.items()}
+        listed = {name_of(path.removeprefix(f"{NODES}/")): info for path, info in objects.items()}
+        versions = {incarnation: info.version for incarnation, info in listed.items()}
         self._sightings.look(versions, asked=asked, answered=answered)
         self._listed = listed
         # Silence grows with a look and in no other way.
         late, ttl = 1.5 * self.pace.renew, self.pace.ttl
-        self._late = any(late <= self.silent(one) < ttl for one in listed)
-        self._renewing = max(1, sum(not self.dead(one) for one in listed))
-        self._first_seen = {one: self._first_seen.get(one, asked) for one in listed}
-        self._known = {one: known for one, known in self._known.items() if one in listed}
-        self._troubles = {one: why for one, why in self._troubles.items() if one in listed}
+        self._late = any(late <= self.silent(process) < ttl for process in listed)
+        self._renewing = max(1, sum(not self.dead(process) for process in listed))
+        self._first_seen = {process: self._first_seen.get(process, asked) for process in listed}
+        self._known = {
+            process: lease for process, lease in self._known.items() if process in listed
+        }
+        self._troubles = {
+            process: why for process, why in self._troubles.items() if process in listed
+        }
 
     @property
     def due(self) -> bool:
-        """Whether to look even if nothing here depends on it: the next leader has to know.
+        """Whether to look even if nothing depends on it here: any node may lead next.
 
         As often as leases are renewed; in every turn while one is late.
         """
@@ -155,11 +159,11 @@ class LeaseTable:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """Leases that cannot be understood."""
+        """Unreadable leases."""
         return tuple(self._troubles.values())
 
     def silent(self, incarnation: str) -> float:
-        """Seconds for which nobody renewed it; 0 when it was never seen."""
+        """Seconds since its last renewal; 0 when it was never seen."""
         return self._sightings.silent(incarnation) or 0.0
 
     def age(self, incarnation: str) -> float:
@@ -168,20 +172,21 @@ class LeaseTable:
         return now - self._first_seen.get(incarnation, now)
 
     def dead(self, incarnation: str) -> bool:
-        """Whether it has a lease that was not renewed in time."""
+        """Whether its lease was not renewed in time."""
         return self.silent(incarnation) >= self.pace.ttl
 
     def dead_leases(self) -> dict[str, str]:
-        """The leases that were not renewed in time, each in the version in which it was seen."""
+        """The version of each lease that was not renewed in time."""
         return {
-            one: info.version
-            for one, info in self._listed.items()
-            if self.dead(one) and ((lease := self.lease(one)) is None or lease.state != "gone")
+            process: info.version
+            for process, info in self._listed.items()
+            if self.dead(process)
+            and ((lease := self.lease(process)) is None or lease.state != "gone")
         }
 
-    def hear(self, dead: Mapping[str, str]) -> None:
-        """Another member has watched these leases for long enough, in these versions."""
-        self._heard = dead
+    def add_dead(self, dead: Mapping[str, str]) -> None:
+        """Take over what the leader found: these versions were not renewed in time."""
+        self._dead_by_leader = dead
 
     def renewing(self) -> int:
         """How many processes renew their leases, at least 1."""
@@ -189,27 +194,33 @@ class LeaseTable:
 
     def processes(self, node: str) -> list[str]:
         """The incarnations of a node."""
-        begins = incarnation_of(node, "")
-        return [one for one in self._listed if one.startswith(begins) and node_of(one) == node]
+        prefix = incarnation_of(node, "")
+        return [
+            process
+            for process in self._listed
+            if process.startswith(prefix) and node_of(process) == node
+        ]
 
     def lease(self, incarnation: str) -> NodeLease | None:
-        """What its lease said when it was read last."""
+        """Its lease as it was read last."""
         known = self._known.get(incarnation)
         return None if known is None else known.lease
 
     def study(self, go_on: GoOn) -> bool:
-        """Read leases that say something new. True when each was read. Raises store errors.
+        """Read changed leases. True when all are read. Raises what the store raises.
 
         A renewal changes nothing but the nonce, so the size of a lease tells that its state is
         another one. That is only a hint: some others are read again in each turn, in rotation.
         """
-        new = [one for one, info in self._listed.items() if self._size(one) != info.size]
+        new = [
+            process for process, info in self._listed.items() if self._size(process) != info.size
+        ]
         others = sorted(
-            (known.at, one)
-            for one, known in self._known.items()
-            if known.size == self._listed[one].size and not self._over(known)
+            (known.at, process)
+            for process, known in self._known.items()
+            if known.size == self._listed[process].size and not self._over(known)
         )
-        wanted = new + [one for _, one in others[: self.pace.audits]]
+        wanted = new + [process for _, process in others[: self.pace.audits]]
         for start in range(0, len(wanted), BATCH):
             if start and not go_on():
                 return False
@@ -219,8 +230,9 @@ class LeaseTable:
         return True
 
     def verdicts(self, owners: Set[str]) -> dict[str, Verdict]:
-        """What the owners are, as they are now."""
-        return {one: self._verdict(one, found) for one, found in self._read(sorted(owners)).items()}
+        """The present state of each owner."""
+        leases = self._read(sorted(owners))
+        return {owner: self._verdict(owner, lease) for owner, lease in leases.items()}
 
     def _verdict(self, owner: str, found: StoredDocument[NodeLease] | StoreError | None) -> Verdict:
         if found is None:
@@ -229,7 +241,9 @@ class LeaseTable:
             # Its content no longer matters once it is not renewed.
             return "dead" if self.dead(owner) else "unknown"
         # One that was renewed since then is alive again.
-        watched = self._listed[owner].version if self.dead(owner) else self._heard.get(owner)
+        watched = (
+            self._listed[owner].version if self.dead(owner) else self._dead_by_leader.get(owner)
+        )
         if found.document.state != "gone" and found.version == watched:
             return "dead"
         return found.document.state
@@ -246,25 +260,25 @@ class LeaseTable:
         self, incarnations: Sequence[str]
     ) -> dict[str, StoredDocument[NodeLease] | StoreError | None]:
         calls: list[Callable[[], StoredDocument[NodeLease] | StoreError | None]] = [
-            attempted(partial(self._document_store.read, NodeLease, node_path(one)))
-            for one in incarnations
+            attempted(partial(self._document_store.read, NodeLease, node_path(incarnation)))
+            for incarnation in incarnations
         ]
-        found = dict(zip(incarnations, self._together(calls), strict=True))
-        for one, result in found.items():
-            if one not in self._listed:
+        results = dict(zip(incarnations, self._together(calls), strict=True))
+        for incarnation, result in results.items():
+            if incarnation not in self._listed:
                 continue
-            size, now = self._listed[one].size, self._clock.monotonic()
+            size, now = self._listed[incarnation].size, self._clock.monotonic()
             if isinstance(result, StoredDocument):
-                self._known[one] = _Known(size, now, result.document)
-                self._troubles.pop(one, None)
+                self._known[incarnation] = _Known(size, now, result.document)
+                self._troubles.pop(incarnation, None)
             elif isinstance(result, OperationError):
-                self._known[one] = _Known(size, now, None)
-                self._troubles[one] = error_line(result)
-        return found
+                self._known[incarnation] = _Known(size, now, None)
+                self._troubles[incarnation] = error_line(result)
+        return results
 
 
-#: An earlier process that still renews its lease gets between a read and a write at times.
-_ATTEMPTS: Final = 3
+#: Writes of another lease: its process may renew it between a read and a write.
+_MARK_ATTEMPTS: Final = 3
 
 
 class NodeSession:
@@ -303,9 +317,9 @@ class NodeSession:
         The caller holds the lock of the work folder, so that an earlier process is no more.
         Raises what the store raises; then the next attempt is another incarnation.
         """
-        for one in listed:
-            if node_of(one) == self._me.node and one != self.incarnation:
-                self.mark_gone(one)
+        for process in listed:
+            if node_of(process) == self._me.node and process != self.incarnation:
+                self.mark_gone(process)
         lease = NodeLease(
             node=self._me.node,
             incarnation=self.incarnation,
@@ -356,8 +370,8 @@ class NodeSession:
             self._renewed(state, sent)
 
     def mark_gone(self, other: str) -> None:
-        """Let nobody wait for a process that is no more. Raises what the store raises."""
-        for _ in range(_ATTEMPTS):
+        """Mark the lease of a process that has ended. Raises what the store raises."""
+        for _ in range(_MARK_ATTEMPTS):
             found = self._document_store.read(NodeLease, node_path(other))
             if found is None or found.document.state == "gone":
                 break
@@ -366,7 +380,7 @@ class NodeSession:
             if self._document_store.write(node_path(other), gone, found.version):
                 break
         else:
-            # It is waited for as any other process is: until its lease ends.
+            # The others wait until its lease ends.
             return
         self.before.add(other)
 
@@ -386,9 +400,9 @@ class NodeSession:
         self.until = self._sent = -math.inf
 
 
-#: Turns for which a process that has just begun leaves the lead to others. With three a unit is
-#: owned again within two leases, whenever the process of the leader comes back (ADR 43).
-_LEFT: Final = 3
+#: Turns for which a restarted process does not take the lead. With three a unit is owned again
+#: within two leases, whenever the process of the leader comes back (ADR 43).
+_PATIENT_TURNS: Final = 3
 
 
 class Leadership:
@@ -460,7 +474,7 @@ class Leadership:
             if found is None or alone or self._may_follow(answered):
                 self._follow(me, found, configuration)
             elif self.holder is not None:
-                # The others would see only half a minute later that it leads no more.
+                # Otherwise the others would wait half a minute until its lease has expired.
                 self._vacate(found)
 
     def _may_follow(self, now: float) -> bool:
@@ -470,7 +484,7 @@ class Leadership:
         should lead.
         """
         knows = now - self._began >= self._pace.ttl
-        return knows or now - self._vacant_since >= _LEFT * self._pace.turn
+        return knows or now - self._vacant_since >= _PATIENT_TURNS * self._pace.turn
 
     def _hold(
         self, found: StoredDocument[LeaderLease], configuration: str, *, willing: bool

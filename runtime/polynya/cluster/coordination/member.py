@@ -69,7 +69,7 @@ class DifferencePublisher:
         self._document_store, self._clock, self._pace = document_store, clock, pace
         self._me = ""
         self._since: float | None = None
-        self._told_at: float | None = None
+        self._published_at: float | None = None
 
     def turn(self, me: str, units: frozenset[JobKey], leaders: str) -> None:
         """Publish a difference of our units that lasts; withdraw it when it is over.
@@ -82,25 +82,25 @@ class DifferencePublisher:
         Raises what the store raises.
         """
         if me != self._me:
-            self._me, self._since, self._told_at = me, None, None
+            self._me, self._since, self._published_at = me, None, None
         if not leaders:
             return
         if fingerprint(units) == leaders:
             self._since = None
-            self._take_back()
+            self._withdraw()
             return
         now = self._clock.monotonic()
         self._since = now if self._since is None else self._since
-        if self._told_at is not None or now - self._since >= self._pace.learn:
-            self._tell(units, leaders)
+        if self._published_at is not None or now - self._since >= self._pace.learn:
+            self._publish(units, leaders)
 
-    def _tell(self, units: frozenset[JobKey], leaders: str) -> None:
+    def _publish(self, units: frozenset[JobKey], leaders: str) -> None:
         ours, path = fingerprint(units), difference_path(self._me)
         try:
             found = self._document_store.read(UnitDifference, path)
             version = None if found is None else found.version
         except OperationError:
-            # Somebody destroyed it; it is our own.
+            # It is damaged, and our own: overwrite it.
             found, version = None, self._version()
         if found and (found.document.configuration, found.document.base) == (ours, leaders):
             return
@@ -116,18 +116,18 @@ class DifferencePublisher:
             "less": tuple(sorted(theirs - units)),
         }
         before = found.document if found else UnitDifference(configuration=ours, base=leaders)
-        self._told_at = self._clock.monotonic()
+        self._published_at = self._clock.monotonic()
         self._document_store.write(path, before.model_copy(update=update), version)
 
-    def _take_back(self) -> None:
-        """Delete it, and once more if a write whose answer was lost is made late."""
-        if self._told_at is None:
+    def _withdraw(self) -> None:
+        """Delete the difference, again if a write whose answer was lost happens late."""
+        if self._published_at is None:
             return
         version = self._version()
         if version is not None:
             self._document_store.delete(difference_path(self._me), version)
-        elif self._clock.monotonic() - self._told_at >= self._pace.learn:
-            self._told_at = None
+        elif self._clock.monotonic() - self._published_at >= self._pace.learn:
+            self._published_at = None
 
     def _version(self) -> str | None:
         info = self._document_store.list(DIFFERENCES).get(difference_path(self._me))
@@ -314,7 +314,7 @@ class Member:
         try:
             freeze = self._documents.read(Freeze, FREEZE)
         except OperationError as error:
-            # That it is there is what counts.
+            # A freeze exists, whatever it says.
             self._turn.troubles.append(error_line(error))
             self._frozen = Freeze(by="?", since=self._clock.now())
         else:
@@ -372,7 +372,7 @@ class Member:
         if plan is not None and plan is not before:
             self._plan = _FollowedPlan(plan, plan.document.reasons())
             # A node that has just begun need not watch a dead one for a whole lease itself.
-            self._lease_table.hear(plan.document.dead_leases())
+            self._lease_table.add_dead(plan.document.dead_leases())
 
     def _reconcile(self) -> None:
         """Bring the owned units in line with the plan."""

@@ -170,7 +170,7 @@ class OwnedUnits:
     Attributes:
         me: the incarnation.
         floors: of units that are not ours, the highest epoch that was seen of them anywhere.
-        decided, troubles: of the current turn.
+        actions, troubles: of the current turn.
     """
 
     def __init__(self, records: OwnershipRecords, clock: Clock, pace: CoordinationPace) -> None:

@@ -24,7 +24,7 @@ def only_its_own(
 
 def kept(self: DifferencePublisher) -> None:
     """What was told is never taken back."""
-    self._told_at = None
+    self._published_at = None
 
 
 KNOWING = (
@@ -41,6 +41,6 @@ KNOWING = (
     Bug(
         "what a node told of its configuration is never taken back",
         "-",
-        lambda: (Patch(DifferencePublisher, "_take_back", kept),),
+        lambda: (Patch(DifferencePublisher, "_withdraw", kept),),
     ),
 )
