@@ -9,8 +9,9 @@ from typing import Final
 import aws_cdk as cdk
 import cdk_nag
 
-from polynya.model.errors import ConfigErrors
-from stacks.pipeline import PipelineStack
+from polynya.model.errors import ConfigErrors, DependencyError
+from stacks.fetched import check_packages
+from stacks.pipeline import PipelineStack, pipeline_environment
 from stacks.settings.loader import Deployment, load_deployment
 from stacks.settings.quotas import quota_warnings
 from stacks.stage import PolynyaStage
@@ -18,6 +19,9 @@ from stacks.tags import tag_application
 
 BOUNDARY_CONTEXT: Final = "permissions_boundary"
 """Context value with the name or the ARN of the policy that bounds every role."""
+
+DEPLOYED_CONTEXT: Final = "polynya:deployed"
+"""Context value with the stage that is deployed next: its package has to be in place."""
 
 CONFIGURATION: Final = Path(__file__).resolve().parent / "config"
 CONFIGURATION_CONTEXT: Final = "polynya:configuration"
@@ -32,14 +36,15 @@ def build_app(app: cdk.App, deployment: Deployment) -> cdk.App:
     for short, said in quota_warnings(deployment.stages):
         cdk.Annotations.of(app.node.find_child(short.name)).add_warning_v2("polynya:quota", said)
     if pipeline := deployment.pipeline:
+        stages = {stage.name: stage for stage in deployment.stages}
         PipelineStack(
             app,
             "Pipeline",
             settings=pipeline,
-            stages={stage.name: stage for stage in deployment.stages},
+            stages=stages,
             stack_name="polynya-pipeline",
             description="Polynya: promotes the stages",
-            env=cdk.Environment(account=pipeline.account, region=pipeline.region),
+            env=pipeline_environment(pipeline, stages),
         )
     tag_application(app)
     cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
@@ -67,6 +72,12 @@ def main() -> int:
         print(errors.render(), file=sys.stderr)
         return errors.exit_code
     build_app(app, deployment).synth()
+    if deployed := app.node.try_get_context(DEPLOYED_CONTEXT):
+        try:
+            check_packages(Path(app.outdir), deployed)
+        except DependencyError as error:
+            print(error.render(), file=sys.stderr)
+            return error.exit_code
     return 0
 
 

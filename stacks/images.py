@@ -13,9 +13,10 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from polynya.model.errors import ConfigErrors, DependencyError
+from polynya.model.errors import ConfigError, DependencyError
 from polynya.store.aws.clients import explained
 from polynya_constructs.cluster.instance_types import Architecture
+from stacks.region import stage_region
 from stacks.settings.cluster_checks import PROJECT
 from stacks.settings.loader import load_deployment
 
@@ -28,12 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stage", required=True, help="name of the stage")
     try:
         stage = load_deployment(PROJECT / "config").stage(parser.parse_args(arguments).stage)
-        used = sorted({each.architecture for each in stage.clusters})
-        found = newest(boto3.Session(region_name=stage.region), used)
-    except ConfigErrors as errors:
-        print(errors.render(), file=sys.stderr)
-        return errors.exit_code
-    except DependencyError as error:
+        session = boto3.Session(region_name=stage_region(stage))
+        found = newest(session, stage.image_architectures)
+    except (ConfigError, DependencyError) as error:
         print(error.render(), file=sys.stderr)
         return error.exit_code
     print(f"# in config/{stage.name}.yml:\nmachine_images:")

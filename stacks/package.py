@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from polynya.model.errors import ConfigErrors, DependencyError
-from polynya_constructs.cluster.instance_types import Architecture, architecture_of
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.dependencies import BuildError, build_dependencies
 from polynya_constructs.packaging.package import Archive, write_code
 from stacks.settings.cluster_checks import PROJECT
@@ -51,10 +51,8 @@ def _wanted(arch: str | None, stage: str | None) -> list[Architecture]:
     if arch:
         return [a for a in Architecture if arch in (a, "all")]
     every = load_deployment(PROJECT / "config").stages
-    stages = [one for one in every if stage in (None, one.name)]
-    used = {each.architecture for one in stages for each in one.clusters if each.boot is None}
-    agents = [one.network_agent for one in stages if one.network_agent]
-    used |= {architecture_of(agent.instance_type) for agent in agents if agent.boot is None}
+    stages = [each for each in every if stage in (None, each.name)]
+    used = {architecture for each in stages for architecture in each.package_architectures}
     return [a for a in Architecture if a in used]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import aws_cdk as cdk
@@ -47,11 +48,15 @@ class PipelineStack(cdk.Stack):
     ) -> None:
         """Create the stack; `stages` are by name, `options` those of `cdk.Stack`."""
         super().__init__(scope, id_, **options)
+        artifacts, replicas = self._artifacts(), self._replicas(settings, stages)
         pipeline = pipelines.CodePipeline(
             self,
             "Pipeline",
             synth=_synth(settings.source, self._publishing_roles(settings, stages)),
-            artifact_bucket=self._artifacts(),
+            artifact_bucket=None if replicas else artifacts,
+            cross_region_replication_buckets={self.region: artifacts, **replicas}
+            if replicas
+            else None,
             cli_version=_locked_cli(),
             cdk_assets_cli_version=_ASSETS_CLI,
             code_build_defaults=pipelines.CodeBuildOptions(
@@ -66,7 +71,7 @@ class PipelineStack(cdk.Stack):
             pipeline.add_stage(stage, pre=_gates(stage, promotion))
         pipeline.build_pipeline()
         _pin_security_check(self)
-        acknowledge_generated_roles(pipeline)
+        acknowledge_generated_roles(pipeline, replicas.values())
 
     def _publishing_roles(
         self, settings: PipelineConfig, stages: dict[str, StageConfig]
@@ -84,11 +89,53 @@ class PipelineStack(cdk.Stack):
             )
         return list(dict.fromkeys(found))
 
+    def _replicas(
+        self, settings: PipelineConfig, stages: Mapping[str, StageConfig]
+    ) -> dict[str, s3.IBucket]:
+        """Return the artifact bucket of each other region that the pipeline deploys to."""
+        promoted = [stages[promotion.stage].region for promotion in settings.promotions]
+        regions = [region for region in promoted if region not in (None, self.region)]
+        buckets: dict[str, s3.IBucket] = {}
+        for region in dict.fromkeys(region for region in regions if region):
+            replica = ArtifactsStack(
+                cdk.Stage.of(self) or self,
+                f"Pipeline-{region}",
+                stack_name="polynya-pipeline-artifacts",
+                description="Polynya: artifacts of the pipeline, for stages in this region",
+                env=cdk.Environment(account=self.account, region=region),
+            )
+            self.add_stack_dependency(replica)
+            buckets[region] = replica.bucket
+        return buckets
+
     def _artifacts(self) -> s3.IBucket:
         """Return a bucket with a key of ours, which another account can be allowed to use."""
         key = kms.Key(self, "ArtifactKey", enable_key_rotation=True, removal_policy=KEPT)
         logs = AccessLogBucket(self, "AccessLogs")
         return DataBucket(self, "Artifacts", encryption_key=key, access_logs=logs).bucket
+
+
+class ArtifactsStack(cdk.Stack):
+    """The artifacts of a pipeline in another region than its own: `bucket`, with its own key."""
+
+    def __init__(self, scope: Construct, id_: str, **options: Any) -> None:
+        """Create the stack; `options` are those of `cdk.Stack`."""
+        super().__init__(scope, id_, **options)
+        key = kms.Key(self, "ArtifactKey", enable_key_rotation=True, removal_policy=KEPT)
+        # The pipeline names it in another region, where CloudFormation cannot look up its id.
+        alias = key.add_alias("alias/polynya-pipeline")
+        logs = AccessLogBucket(self, "AccessLogs")
+        name = f"polynya-pipeline-{self.account}-{self.region}"
+        artifacts = DataBucket(self, "Artifacts", encryption_key=alias, access_logs=logs, name=name)
+        self.bucket = artifacts.bucket
+
+
+def pipeline_environment(
+    settings: PipelineConfig, stages: Mapping[str, StageConfig]
+) -> cdk.Environment:
+    """Return where the pipeline is; `stages` are by name."""
+    account, region = settings.environment(stages)
+    return cdk.Environment(account=account, region=region)
 
 
 def _locked_cli() -> str:

@@ -1,23 +1,30 @@
 """Why findings of cdk-nag about the roles that CDK Pipelines makes stay as they are.
 
 Each finding is named whole, so that a new or changed statement of the library fails synthesis.
+Partition, account and region stand in it as they do in the template: as references, or literally
+where the stack names its environment.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import aws_cdk as cdk
+from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-_LOGS: Final = "arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:/aws/codebuild"
-_REPORTS: Final = "arn:<AWS::Partition>:codebuild:<AWS::Region>:<AWS::AccountId>:report-group"
+from polynya_constructs.grants import shown
+
+_LOGS: Final = "arn:{partition}:logs:{region}:{account}:log-group:/aws/codebuild"
+_REPORTS: Final = "arn:{partition}:codebuild:{region}:{account}:report-group"
 _PROJECTS: Final = (
     "PipelineBuildSynthCdkBuildProject6BEFA8E6",
     "PipelineUpdatePipelineSelfMutationDAA41400",
     "PipelinePipelinesSecurityCheckCDKSecurityCheck1D09275A",
 )
 _AUTO_APPROVE: Final = "PipelinePipelinesSecurityCheckCDKPipelinesAutoApprove438244C8"
+# The CDK writes the partition of its own policies as a reference everywhere.
 _BASIC_EXECUTION: Final = (
     "arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
 )
@@ -37,7 +44,7 @@ _REASONS: Final[dict[str, tuple[str, ...]]] = {
         f"IAM5[Resource::{_REPORTS}/*]",
     ),
     "the roles of the CDK bootstrap, narrowed by a condition on their tag": (
-        "IAM5[Resource::arn:*:iam::<AWS::AccountId>:role/*]",
+        "IAM5[Resource::arn:*:iam::{account}:role/*]",
     ),
     "statements of CDK Pipelines: describe stacks and list buckets, start the builds of pipelines, "
     "and approvals and bootstrap roles, which a condition on their tag narrows": (
@@ -52,10 +59,21 @@ _REASONS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def acknowledge_generated_roles(pipeline: IConstruct) -> None:
-    """Leave the reasons at a pipeline; they count for everything below it."""
-    for reason, findings in _REASONS.items():
+_REPLICAS: Final = "grants of the CDK on the artifact bucket of another region"
+
+
+def acknowledge_generated_roles(pipeline: IConstruct, replicas: Iterable[s3.IBucket]) -> None:
+    """Leave the reasons at a pipeline; they count for everything below it.
+
+    `replicas` are the artifact buckets in other regions.
+    """
+    stack = cdk.Stack.of(pipeline)
+    values = {"partition": stack.partition, "account": stack.account, "region": stack.region}
+    written = {name: shown(stack.resolve(value)) for name, value in values.items()}
+    objects = [shown(stack.resolve(bucket.arn_for_objects("*"))) for bucket in replicas]
+    reasons = {**_REASONS, _REPLICAS: tuple(f"IAM5[Resource::{name}]" for name in objects)}
+    for reason, findings in reasons.items():
         for finding in findings:
             cdk.Validations.of(pipeline).acknowledge(
-                cdk.Acknowledgment(id=f"AwsSolutions-{finding}", reason=reason)
+                cdk.Acknowledgment(id=f"AwsSolutions-{finding.format(**written)}", reason=reason)
             )

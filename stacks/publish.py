@@ -16,10 +16,11 @@ import boto3
 from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import BotoCoreError, ClientError
 
-from polynya.model.errors import ConfigErrors, DependencyError
+from polynya.model.errors import ConfigError, DependencyError
 from polynya.store.aws.clients import explained
 from polynya_constructs.packaging.package import Archive, Dependencies, published_key
 from stacks.package import PACKAGES
+from stacks.region import stage_region
 from stacks.settings.cluster_checks import PROJECT
 from stacks.settings.loader import Deployment, load_deployment
 from stacks.settings.stage import StageConfig
@@ -40,24 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for stage in _chosen(deployment, options.stage):
             for archive in archives(stage, PROJECT, PACKAGES):
                 print(publish(boto3.Session(), stage, archive))
-    except ConfigErrors as errors:
-        print(errors.render(), file=sys.stderr)
-        return errors.exit_code
-    except DependencyError as error:
+    except (ConfigError, DependencyError) as error:
         print(error.render(), file=sys.stderr)
         return error.exit_code
     return 0
 
 
 def archives(stage: StageConfig, project: Path, folder: Path) -> list[Archive]:
-    """The archives that the clusters of a stage fetch.
+    """The archives that the nodes and the network agent of a stage fetch.
 
     Raises:
         DependencyError: one is not built (POLYNYA-STG-004).
     """
-    used = {each.architecture for each in stage.clusters if each.boot is None}
     found = []
-    for architecture in sorted(used):
+    for architecture in stage.package_architectures:
         archive = Dependencies.of(project, folder, architecture).built()
         if archive is None:
             raise DependencyError(
@@ -75,12 +72,14 @@ def publish(session: Any, stage: StageConfig, archive: Archive) -> str:
     """Upload an archive unless it is there; returns what was done.
 
     Raises:
+        ConfigError: no region is known.
         DependencyError: AWS refuses, or is not reached.
     """
     key, bucket = published_key(archive.sha256), "the bucket of assets"
     try:
-        account = stage.account or session.client("sts").get_caller_identity()["Account"]
-        region = stage.region or session.region_name
+        region = stage_region(stage)
+        sts = session.client("sts", region_name=region)
+        account = stage.account or sts.get_caller_identity()["Account"]
         bucket = f"cdk-{_QUALIFIER}-assets-{account}-{region}"
         s3 = _publisher(session, account, region).client("s3", region_name=region)
         # Somebody else's bucket of that name is none.
@@ -98,6 +97,24 @@ def publish(session: Any, stage: StageConfig, archive: Archive) -> str:
             grant="sts:AssumeRole on the file-publishing role of `cdk bootstrap`",
         ) from error
     return f"s3://{bucket}/{key} was uploaded"
+
+
+def published(session: Any, account: str, region: str, bucket: str, key: str) -> bool:
+    """Return whether an object is in a bucket of assets, asked with the publishing role.
+
+    Raises:
+        DependencyError: AWS refuses, or is not reached.
+    """
+    try:
+        s3 = _publisher(session, account, region).client("s3", region_name=region)
+        return _size(s3, bucket, key, {"ExpectedBucketOwner": account}) is not None
+    except (BotoCoreError, ClientError) as error:
+        raise explained(
+            error,
+            action="look for the package of the nodes",
+            resource=f"s3://{bucket}/{key}",
+            grant="sts:AssumeRole on the file-publishing role of `cdk bootstrap`",
+        ) from error
 
 
 def _chosen(deployment: Deployment, name: str | None) -> Iterable[StageConfig]:

@@ -84,6 +84,7 @@ class DataBucket(Construct):
         old_versions_days: int = 30,
         keep_days: int | None = None,
         events: bool = False,
+        name: str | None = None,
         removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the bucket.
@@ -98,6 +99,8 @@ class DataBucket(Construct):
             keep_days: when an object expires, 1 to 3650 days; default: never.
             events: whether S3 tells EventBridge of every object; default: no, for it is paid by
                 the event.
+            name: of the bucket; default: CloudFormation makes one. A bucket that another region
+                uses needs one.
             removal_policy: what becomes of it with its stack; default: it is kept.
 
         Raises:
@@ -107,6 +110,7 @@ class DataBucket(Construct):
         self.bucket = s3.Bucket(
             self,
             "Bucket",
+            bucket_name=name,
             encryption=s3.BucketEncryption.KMS,
             encryption_key=encryption_key,
             bucket_key_enabled=True,  # one KMS call for many objects instead of one for each

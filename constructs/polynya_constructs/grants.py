@@ -51,7 +51,7 @@ def allow(
         )
     )
     stack = cdk.Stack.of(role)
-    names = [_shown(stack.resolve(resource)) for resource in resources]
+    names = [shown(stack.resolve(resource)) for resource in resources]
     for name in names:
         if "*" not in name:
             continue
@@ -113,13 +113,13 @@ def allow_tables(
     )
 
 
-def _shown(resolved: Any) -> str:
+def shown(resolved: Any) -> str:
     """Write a resolved ARN as cdk-nag writes it in the id of a finding."""
     if isinstance(resolved, str):
         return resolved
     (function, value), *_ = resolved.items()
     if function == "Fn::Join":
-        return "".join(_shown(part) for part in value[1])
+        return "".join(shown(part) for part in value[1])
     if function == "Ref":
         return f"<{value}>"
     return f"<{value[0]}.{value[1]}>"

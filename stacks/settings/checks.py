@@ -53,8 +53,13 @@ def overlapping_stages(stages: Mapping[str, StageConfig]) -> Iterator[tuple[str,
                 yield file, Problem(path, "POLYNYA-STG-003", message, fix)
 
 
-def pipeline_problems(pipeline: PipelineConfig, stages: Iterable[str]) -> Iterator[Problem]:
-    """Yield what is wrong with the pipeline, given the names of the stages that there are."""
+def pipeline_problems(
+    pipeline: PipelineConfig, stages: Iterable[str], described: Mapping[str, StageConfig]
+) -> Iterator[Problem]:
+    """Yield what is wrong with the pipeline.
+
+    `stages` are the names of all stage files, `described` those that can be read, by name.
+    """
     names = list(stages)
     for index, promotion in enumerate(pipeline.promotions):
         path = ("promotions", index, "stage")
@@ -63,6 +68,43 @@ def pipeline_problems(pipeline: PipelineConfig, stages: Iterable[str]) -> Iterat
             yield Problem(path, "POLYNYA-STG-001", message, suggest(promotion.stage, names))
     promoted = [promotion.stage for promotion in pipeline.promotions]
     yield from _repeated(promoted, ("promotions",), "stage")
+    yield from _unreachable_stages(pipeline, described)
+
+
+def _unreachable_stages(
+    pipeline: PipelineConfig, stages: Mapping[str, StageConfig]
+) -> Iterator[Problem]:
+    """Yield stages elsewhere than a pipeline that does not know where it is itself.
+
+    A pipeline that deploys to another account or region has a key or a bucket for it, and needs
+    its own account and region in their names.
+    """
+    account, region = pipeline.environment(stages)
+    if account and region:
+        return
+    for index, promotion in enumerate(pipeline.promotions):
+        stage = stages.get(promotion.stage)
+        if stage is None:
+            continue
+        elsewhere = [
+            f"{key} {there}"
+            for key, there, here in (
+                ("account", stage.account, account),
+                ("region", stage.region, region),
+            )
+            if there not in (None, here)
+        ]
+        if elsewhere:
+            unknown = " and ".join(
+                key for key, here in (("account", account), ("region", region)) if here is None
+            )
+            message = (
+                f"stage `{promotion.stage}` is in {' and '.join(elsewhere)}, and the {unknown} of "
+                "the pipeline itself is not known"
+            )
+            first = pipeline.promotions[0].stage
+            fix = f"write `account` and `region` here, or in config/{first}.yml"
+            yield Problem(("promotions", index, "stage"), "POLYNYA-STG-002", message, fix)
 
 
 def _contradictions(stage: StageConfig) -> Iterator[Problem]:

@@ -65,7 +65,8 @@ def load_deployment(directory: Path, *, environment: Mapping[str, str] | None = 
     if pipeline and pipeline_file:
         # A stage whose file is broken has errors of its own; it exists all the same.
         names = [path.stem for path in document_files(directory) if path.stem != _PIPELINE]
-        problems = pipeline_problems(pipeline, names)
+        described = {stage.name: stage for stage in stages.values()}
+        problems = pipeline_problems(pipeline, names, described)
         errors.extend(located(problems, pipeline_file.document, pipeline_file.shown_as))
     if not files and not errors:
         errors.append(

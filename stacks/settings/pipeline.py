@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
 from polynya.model.config.fields import Frozen
 from stacks.settings.fields import Account, Branch, ConnectionArn, Region, Repository, StageName
+from stacks.settings.stage import StageConfig
 
 
 class Source(Frozen):
@@ -37,10 +39,16 @@ class PipelineConfig(Frozen):
     )
     kind: Literal["pipeline"] = Field(description="Always `pipeline`.")
     account: Account | None = Field(
-        default=None, description="Where the pipeline runs. Default: that of your credentials."
+        default=None, description="Where the pipeline runs. Default: where its first stage is."
     )
     region: Region | None = Field(default=None, description="Likewise.")
     source: Source = Field(description="The repository.")
     promotions: tuple[Promotion, ...] = Field(
         min_length=1, description="The stages in the order in which they are deployed."
     )
+
+    def environment(self, stages: Mapping[str, StageConfig]) -> tuple[str | None, str | None]:
+        """Return account and region of the pipeline, None where those of the credentials count."""
+        first = stages.get(self.promotions[0].stage)
+        account = self.account or (first.account if first else None)
+        return account, self.region or (first.region if first else None)

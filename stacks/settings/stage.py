@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from polynya.model.config.fields import Frozen
-from polynya_constructs.cluster.instance_types import Architecture
+from polynya_constructs.cluster.instance_types import Architecture, architecture_of
 from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
 from stacks.settings.consumption import AthenaSettings, ConsumptionSettings
 from stacks.settings.fields import (
@@ -173,6 +173,26 @@ class StageConfig(Frozen):
     def shares_project(self, cluster: ClusterSettings) -> bool:
         """Whether another cluster has tasks of the same project."""
         return sum(one.project == cluster.project for one in self.clusters) > 1
+
+    @property
+    def image_architectures(self) -> tuple[Architecture, ...]:
+        """The processors of everything that it starts: each needs an image."""
+        used = {architecture for architecture, _ in self._groups}
+        return tuple(each for each in Architecture if each in used)
+
+    @property
+    def package_architectures(self) -> tuple[Architecture, ...]:
+        """The processors of everything that boots from Polynya's package."""
+        used = {architecture for architecture, boot in self._groups if boot is None}
+        return tuple(each for each in Architecture if each in used)
+
+    @property
+    def _groups(self) -> list[tuple[Architecture, str | None]]:
+        """Processor and own boot script of each group that starts instances."""
+        groups = [(cluster.architecture, cluster.boot) for cluster in self.clusters]
+        if agent := self.network_agent:
+            groups.append((architecture_of(agent.instance_type), agent.boot))
+        return groups
 
     @property
     def endpoints(self) -> tuple[str, ...]:

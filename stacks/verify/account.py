@@ -14,6 +14,7 @@ from polynya_constructs.packaging.dependencies import build_dependencies
 from polynya_constructs.removal import REMOVAL_CONTEXT
 from stacks.package import PACKAGES
 from stacks.publish import archives, publish
+from stacks.region import environment_region
 from stacks.settings.cluster_checks import PROJECT
 from stacks.settings.stage import StageConfig
 from stacks.verify import athena, faults
@@ -34,9 +35,9 @@ class Account:
     def __init__(self, stage: StageConfig, clock: Clock, folder: Path) -> None:
         """Deploy `stage`, whose file lies in `folder`/config; outputs are written there, too."""
         self._stage, self._clock, self._folder = stage, clock, folder
-        self._session = boto3.Session(region_name=stage.region)
         self.account = stage.account
-        self.region = self._session.region_name or ""
+        self.region = stage.region or environment_region() or ""
+        self._session = boto3.Session(region_name=self.region or None)
 
     def fidelity(self, _step: str) -> tuple[Fidelity, str]:
         """Everything is real here."""
@@ -48,7 +49,7 @@ class Account:
 
     def publish(self) -> str:
         """Build what is missing, and upload it."""
-        for architecture in {each.architecture for each in self._stage.clusters}:
+        for architecture in self._stage.package_architectures:
             build_dependencies(PROJECT, PACKAGES, architecture)
         found = archives(self._stage, PROJECT, PACKAGES)
         return "; ".join(publish(self._session, self._stage, archive) for archive in found)

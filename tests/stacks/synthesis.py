@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,9 +184,17 @@ def small_package(folder: Path, files: Path, architecture: Architecture) -> None
     dependencies.write({"site-packages": files, "jars": files})
 
 
+def with_pipeline(folder: Path) -> Path:
+    """Copy the stages of `config/` and the pipeline of its examples to a folder."""
+    for path in (*(ROOT / "config").glob("*.yml"), ROOT / "config" / "examples" / "pipeline.yml"):
+        shutil.copy(path, folder)
+    return folder
+
+
 def synthesize(directory: Path, *, packages: Path, extra: Sequence[StageConfig] = ()) -> Assembly:
-    """Synthesize the stages and the pipeline of `config/`, and `extra` stages, to a directory."""
-    written = load_deployment(ROOT / "config", environment={})
+    """Synthesize the stages of `config/`, the pipeline, and `extra` stages, to a directory."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = load_deployment(with_pipeline(Path(folder)), environment={})
     deployment = Deployment((*written.stages, *extra), written.pipeline)
     return synthesize_deployment(directory, deployment, packages=packages, removable="removable")
 

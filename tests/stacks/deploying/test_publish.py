@@ -67,6 +67,15 @@ def test_an_upload_that_ended_early_is_done_again(session: Any, tmp_path: Path) 
     assert publish(session, stage(), archive).endswith("was uploaded")
 
 
+def test_it_goes_where_the_cdk_deploys(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-3")
+    monkeypatch.setenv("AWS_REGION", REGION)
+
+    assert publish(boto3.Session(), stage(), built(tmp_path)).startswith(f"s3://{BUCKET}/")
+
+
 def test_a_region_that_was_not_bootstrapped_is_said(session: Any, tmp_path: Path) -> None:
     with pytest.raises(DependencyError, match="there is no such bucket in this region"):
         publish(session, stage(region="eu-west-3"), built(tmp_path))
@@ -77,6 +86,15 @@ def test_what_is_not_built_is_not_deployed(tmp_path: Path) -> None:
         archives(stage(clusters=[{"name": "main", "maximum": 1}]), ROOT, tmp_path)
 
     assert raised.value.code == "POLYNYA-STG-004"
+    # The network agent boots from it, too, with processors of its own.
+    agent = stage(
+        clusters=[{"name": "main", "architecture": "x86_64", "boot": "tests/stacks/boot.sh"}],
+        network_agent={},
+    )
+    assert agent.package_architectures == (Architecture.ARM64,)
+    assert agent.image_architectures == (Architecture.ARM64, Architecture.X86_64)
+    with pytest.raises(DependencyError, match="the package of arm64 nodes is not built"):
+        archives(agent, ROOT, tmp_path)
     assert archives(stage(), ROOT, tmp_path) == []
 
 

@@ -467,3 +467,28 @@ CLUSTER_STREAMS_UNREACHABLE: Final = ErrorEntry(
     "brokers, a name twice, a key of another region than what it encrypts, or something that the "
     "endpoints of a closed network do not reach. Nothing was synthesized.",
 )
+
+NO_REGION: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-STG-006",
+    title="the region of a stage is not known",
+    message="neither the file of stage `{stage}` nor the environment names a region",
+    state="nothing was uploaded or deployed",
+    fix="write `region` in the file, or set AWS_REGION or the region of your profile",
+    page="A stage without `region` is deployed to the region that the CDK's command line takes "
+    "from the environment: AWS_REGION, AWS_DEFAULT_REGION, the profile, the metadata of the "
+    "machine. Where none of them names one, the CDK would take us-east-1; Polynya asks instead.",
+)
+
+PACKAGE_ELSEWHERE: Final = ErrorEntry(
+    DependencyError,
+    "POLYNYA-STG-007",
+    title="the package of the nodes is not where the templates look for it",
+    message="the nodes of stack {stack} would find no s3://{bucket}/{key}",
+    state="nothing was deployed",
+    fix="make publish STAGE={stage}, with the same credentials, profile and region",
+    page="`make deploy` looks for the package at the address in the synthesized templates before "
+    "CloudFormation gets them. It is missing there if it was uploaded with other credentials or "
+    "to another region, or if a file changed between the upload and the synthesis. Nodes would "
+    "not boot, and the group would start them again and again.",
+)
