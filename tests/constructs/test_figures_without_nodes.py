@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from polynya_constructs.functions.figures.estimate import Figures, Landed, Left, estimate
-from polynya_constructs.functions.figures.handler import look, record
+from polynya_constructs.cluster.strategies import STRATEGIES, Signal
+from polynya_constructs.functions.figures.estimate import (
+    IDLE_SECONDS,
+    Figures,
+    Landed,
+    Left,
+    estimate,
+)
+from polynya_constructs.functions.figures.handler import find, look, record, wake
 from tests.aws import aws_clients
 
 NOW = datetime.now(UTC).replace(second=30, microsecond=0)
@@ -24,12 +31,19 @@ def ago(minutes: float) -> datetime:
     [
         (None, None, None, Figures(0, 0)),
         (Left(ago(60), 0, 0), None, None, Figures(0, 0)),
-        (Left(ago(60), 500, 40), None, None, Figures(500, 3640)),
+        (Left(ago(60), 500, 40), None, None, Figures(500, 3640, needs_node=True)),
+        # A last node left it on purpose.
+        (Left(ago(60), 50, 40), None, None, Figures(50, 3640)),
         # Of a suspended task: no work for anybody, but it gets older.
         (Left(ago(60), 0, 40), None, None, Figures(0, 3640)),
-        (Left(ago(60), 0, 0), Landed(9e6, ago(5)), 3e6, Figures(3, 300)),
-        (None, Landed(9e6, ago(5)), None, Figures(9, 300)),
-        (Left(ago(60), 500, 40), Landed(9e6, ago(5)), 3e6, Figures(503, 3640)),
+        (Left(ago(60), 0, 0), Landed(9e6, ago(5)), 3e6, Figures(3, 300, needs_node=True)),
+        (None, Landed(9e6, ago(5)), None, Figures(9, 300, needs_node=True)),
+        (
+            Left(ago(60), 500, 40),
+            Landed(9e6, ago(5)),
+            3e6,
+            Figures(503, 3640, needs_node=True),
+        ),
     ],
 )
 def test_what_waits_is_what_was_left_and_what_landed_since(
@@ -75,7 +89,7 @@ class Stand:
         )
 
     def look(self) -> Figures | None:
-        return look(self, self.cloudwatch, "shop", NOW)
+        return look(find(self, "shop"), self.cloudwatch, "shop", NOW)
 
 
 @pytest.fixture
@@ -152,4 +166,35 @@ def test_a_group_that_is_gone_is_an_error(stand: Stand) -> None:
             return {"AutoScalingGroups": []}
 
     with pytest.raises(LookupError, match="belongs to a deleted one"):
-        look(Gone(), stand.cloudwatch, "shop", NOW)
+        find(Gone(), "shop")
+
+
+@pytest.mark.parametrize(
+    ("needs_node", "desired", "maximum", "woken"),
+    [
+        (True, 0, 1, True),
+        (False, 0, 1, False),
+        (True, 1, 1, False),
+        # Stopped by hand, or by the clock.
+        (True, 0, 0, False),
+    ],
+)
+def test_work_without_a_wanted_node_wakes_the_group(
+    needs_node: bool, desired: int, maximum: int, woken: bool
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Groups:
+        def set_desired_capacity(self, **how: Any) -> None:
+            asked.append(how)
+
+    group = {"AutoScalingGroupName": "shop", "DesiredCapacity": desired, "MaxSize": maximum}
+
+    assert wake(Groups(), group, Figures(90, 300, needs_node)) is woken
+    assert [how["DesiredCapacity"] for how in asked] == [1] * woken
+
+
+def test_what_an_idle_node_leaves_wakes_nobody() -> None:
+    steps = [step for one in STRATEGIES.values() for step in one.steps]
+
+    assert {step.threshold for step in steps if step.signal is Signal.IDLENESS} == {IDLE_SECONDS}

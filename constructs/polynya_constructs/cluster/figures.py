@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from polynya_constructs.cluster.cluster import Cluster
+from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
 from polynya_constructs.cluster.group_function import group_function, group_role
 from polynya_constructs.grants import allow
 from polynya_constructs.removal import KEPT
@@ -17,6 +17,8 @@ from polynya_constructs.removal import KEPT
 
 class FiguresWithoutNodes(Construct):
     """A function that publishes what waits, and how old it is, while no node serves.
+
+    It also asks for the first node when there is work and the group asks for none.
 
     Without it a group that lost all its nodes, or whose first one does not start, would have no
     figure at all, and no alarm would see its data wait. It estimates: what the nodes left, as they
@@ -52,7 +54,7 @@ class FiguresWithoutNodes(Construct):
             "figures",
             does,
             cluster=cluster,
-            role=self._role(does),
+            role=self._role(cluster, does),
             log_retention=log_retention,
             removal_policy=removal_policy,
             retry_attempts=0,  # a figure of a minute that is over helps nobody
@@ -65,8 +67,15 @@ class FiguresWithoutNodes(Construct):
             targets=[targets.LambdaFunction(self.function, retry_attempts=0)],
         )
 
-    def _role(self, does: str) -> iam.Role:
+    def _role(self, cluster: Cluster, does: str) -> iam.Role:
         role = group_role(self, does)
+        allow(
+            role,
+            "OwnGroup",
+            actions=["autoscaling:SetDesiredCapacity"],
+            resources=[cluster.group_arn],
+            wildcard=GROUP_ARN_WILDCARD,
+        )
         allow(
             role,
             "ReadWhatCannotBeScoped",

@@ -202,9 +202,10 @@ class Scaling(Construct):
         if signal is Signal.IDLENESS:
             return minute_math(
                 # Of an empty group there is no value: that little waits for a node which is slow
-                # to come would turn the alarm on, and end it before it serves.
-                f"IF({_KNOWN}, IF(nodes > 0, "
-                f"IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, {_BACKLOG_PER_NODE})))",
+                # to come would turn the alarm on, and end it before it serves. One condition, for
+                # IF makes a 0 of a second argument without a value ("Using IF expressions").
+                "IF(FILL(backlog, -1) >= 0 AND FILL(nodes, -1) > 0, "
+                "IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, backlog / nodes))",
                 backlog=self.backlog,
                 nodes=self.nodes,
                 arrivals=self._arrivals,

@@ -169,9 +169,12 @@ class SimulatedCluster:
         for number, node in enumerate(serving):
             self._publish(node, self._units[number :: len(serving)], minute, now)
         if not serving:
-            found = figures.look(self.group, self.metrics, self.group.name, now)
+            group = figures.find(self.group, self.group.name)
+            found = figures.look(group, self.metrics, self.group.name, now)
             if found is not None:
                 self.metrics.take(figures.record(self.group.name, found, now))
+                figures.wake(self.group, group, found)
+                self.group.now(minute)
         self._scale(minute)
         backlog = sum(unit.seconds for unit in self._units)
         age = max(unit.age(minute) for unit in self._units)

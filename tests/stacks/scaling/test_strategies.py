@@ -14,8 +14,9 @@ import pytest
 from polynya.engine.backlog import REMOTE_WORK_SECONDS
 from polynya_constructs.cluster.strategies import STRATEGIES, Signal
 from tests.aws import aws_clients
+from tests.stacks.deploying.metric_math import expressions
 from tests.stacks.house_rules import Template
-from tests.stacks.scaling.metric_values import value_of
+from tests.stacks.scaling.metric_values import invented_zeros, value_of
 from tests.stacks.scaling.simulated import BOOT_MINUTES, Minute, SimulatedCluster
 from tests.stacks.synthesis import Assembly
 
@@ -198,9 +199,45 @@ def test_a_first_node_that_is_slow_to_come_is_not_ended_for_the_little_that_wait
 
     template = assembly.templates[LOW_COST]
     assert ended(template) == 0
-    # The planted fault: an empty group counts as idle.
-    hasty = planted(template, "IF(nodes > 0, IF(nodes < 2", "IF(nodes >= 0, IF(nodes < 2")
+    # The fault of before: the inner IF has no value, of which the outer one makes a 0.
+    right = "IF(FILL(backlog, -1) >= 0 AND FILL(nodes, -1) > 0, IF("
+    nested = "IF(FILL(backlog, -1) >= 0 AND FILL(nodes, -1) >= 0, IF(nodes > 0, IF("
+    hasty = planted(
+        planted(template, right, nested), "86400, backlog / nodes))", "86400, backlog / nodes)))"
+    )
     assert ended(hasty) > 0
+
+
+def test_work_without_a_node_gets_one_though_nothing_lands(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    """Spot has no node for 25 minutes, and somebody sets the group to zero meanwhile."""
+
+    def landed_then_emptied(minute: int) -> float:
+        if minute == 45:
+            name = {"AutoScalingGroupName": simulated.group.name}
+            simulated.group.set_desired_capacity(**name, DesiredCapacity=0)
+            simulated.group.now(minute)
+        return a_little_then_much(minute)
+
+    simulated = cluster(LOW_COST, landed_then_emptied, boot=25)
+    minutes = simulated.run(80)
+
+    assert minutes[45].size == 1
+    assert minutes[-1].backlog == 0
+
+
+def test_no_expression_of_a_template_makes_a_zero_of_what_is_missing(assembly: Assembly) -> None:
+    found = {
+        f"{path}/{name}: {zero}"
+        for path, template in assembly.templates.items()
+        for name, expression, ids in expressions(template)
+        for zero in invented_zeros(expression, ids)
+    }
+    assert found == set()
+    # The fault of before.
+    nested = "IF(FILL(nodes, -1) >= 0, IF(nodes > 0, backlog / nodes))"
+    assert list(invented_zeros(nested, ["nodes", "backlog"]))
 
 
 def test_a_sum_that_counts_one_node_only_would_be_seen(
@@ -222,6 +259,10 @@ def test_a_sum_that_counts_one_node_only_would_be_seen(
         ("a / IF(b > 0, b, 1)", 3.0),
         ("FILL(none, -1) >= 0 AND a > 0", 0.0),
         ("IF(none > 0, a)", None),
+        ("IF(a > 0, none)", 0.0),
+        ("IF(a > 0, none, a)", 0.0),
+        ("IF(a > 0, IF(b > 0, a))", 0.0),
+        ("IF(b > 0, a, none)", None),
         ("IF(FILL(none, 1) > 0, a, b)", 3.0),
         ("none", None),
         ("none + a", 3.0),

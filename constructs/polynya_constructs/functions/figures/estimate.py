@@ -26,12 +26,20 @@ class Landed:
     since: datetime
 
 
+IDLE_SECONDS = 60.0
+"""A last node with less to do is ended when nothing lands: what it leaves wakes nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What waits: seconds of one node's work, and how many seconds the oldest of it has."""
+    """What waits: seconds of one node's work, and how many seconds the oldest of it has.
+
+    `needs_node` tells whether it is worth a node.
+    """
 
     backlog_seconds: float
     oldest_seconds: float
+    needs_node: bool = False
 
 
 def estimate(
@@ -50,4 +58,5 @@ def estimate(
     if landed is not None:
         seconds += landed.size_bytes / (bytes_per_second or FIRST_GUESS)
         ages.append((now - landed.since).total_seconds())
-    return Figures(round(seconds, 3), round(max(ages), 3))
+    needs_node = landed is not None or (left is not None and left.seconds >= IDLE_SECONDS)
+    return Figures(round(seconds, 3), round(max(ages), 3), needs_node)

@@ -1,5 +1,8 @@
 """The Lambda function that publishes what waits while a cluster has no node to do so.
 
+When there is work and nobody is wanted, it asks for a node: the event that woke the group is long
+over, and its node may have been taken back before it served.
+
 It keeps nothing. What nodes left is their last figure; what landed since was counted by the
 function that wakes the group. Both are metrics, as are the figures that it writes.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -36,15 +39,17 @@ _Points: TypeAlias = Sequence[tuple[datetime, float]]
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Entry of the Lambda function."""
     name, now = os.environ["GROUP_NAME"], datetime.now(UTC)
-    figures = look(boto3.client("autoscaling"), boto3.client("cloudwatch"), name, now)
+    autoscaling = boto3.client("autoscaling")
+    group = find(autoscaling, name)
+    figures = look(group, boto3.client("cloudwatch"), name, now)
     if figures is None:
         return {"action": "none: nodes publish, or nothing waits"}
     sys.stdout.write(json.dumps(record(name, figures, now)) + "\n")
-    return {"action": "published"}
+    return {"action": "woken" if wake(autoscaling, group, figures) else "published"}
 
 
-def look(autoscaling: Any, cloudwatch: Any, name: str, now: datetime) -> Figures | None:
-    """What waits for the group; None when nothing does, or nodes say so themselves.
+def find(autoscaling: Any, name: str) -> Mapping[str, Any]:
+    """The group as it is.
 
     Raises:
         LookupError: there is no group of this name.
@@ -53,7 +58,30 @@ def look(autoscaling: Any, cloudwatch: Any, name: str, now: datetime) -> Figures
     groups = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])
     if not groups["AutoScalingGroups"]:
         raise LookupError(f"no Auto Scaling group {name}; this function belongs to a deleted one")
-    (group,) = groups["AutoScalingGroups"]
+    group: Mapping[str, Any] = groups["AutoScalingGroups"][0]
+    return group
+
+
+def wake(autoscaling: Any, group: Mapping[str, Any], figures: Figures) -> bool:
+    """Ask for one node if there is work and the group asks for none, though it may.
+
+    Raises:
+        botocore.exceptions.ClientError: AWS refused; nothing was changed.
+    """
+    if not figures.needs_node or group["DesiredCapacity"] > 0 or group["MaxSize"] < 1:
+        return False
+    autoscaling.set_desired_capacity(
+        AutoScalingGroupName=group["AutoScalingGroupName"], DesiredCapacity=1, HonorCooldown=False
+    )
+    return True
+
+
+def look(group: Mapping[str, Any], cloudwatch: Any, name: str, now: datetime) -> Figures | None:
+    """What waits for the group; None when nothing does, or nodes say so themselves.
+
+    Raises:
+        botocore.exceptions.ClientError: AWS refused.
+    """
     if any(node["LifecycleState"] == "InService" for node in group["Instances"]):
         return None
     metrics = _Metrics(cloudwatch, name, now)
