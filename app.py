@@ -12,6 +12,7 @@ import cdk_nag
 from polynya.model.errors import ConfigErrors, DependencyError
 from stacks.fetched import check_packages
 from stacks.pipeline import PipelineStack, pipeline_environment
+from stacks.policy_limits import PolicyLimits
 from stacks.settings.loader import Deployment, load_deployment
 from stacks.settings.quotas import quota_warnings
 from stacks.stage import PolynyaStage
@@ -47,7 +48,7 @@ def build_app(app: cdk.App, deployment: Deployment) -> cdk.App:
             env=pipeline_environment(pipeline, stages),
         )
     tag_application(app)
-    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app), PolicyLimits())
     return app
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -39,6 +40,9 @@ class ConsumptionStack(cdk.Stack):
         """Create the stack; `name` begins what it makes. `options` are those of `cdk.Stack`."""
         super().__init__(scope, id_, **options)
         lakehouse, engines = read_lakehouse(self, stage), stage.consumption
+        named = lakehouse
+        if stage.catalog.readers_see_all:
+            lakehouse = replace(lakehouse, databases=["*"])
         self._name, self._lakehouse, self._removal_policy = name, lakehouse, removal_policy
         if stage.athena.enabled:
             self._queried_by_athena(stage.athena, engines)
@@ -50,7 +54,7 @@ class ConsumptionStack(cdk.Stack):
             LakeFormationGovernance(
                 self,
                 "LakeFormation",
-                lakehouse=lakehouse,
+                lakehouse=named,
                 admins=governed.admins,
                 readers=governed.readers,
             )
@@ -81,6 +85,8 @@ class ConsumptionStack(cdk.Stack):
             self, "QueryAccess", name=f"{name}-query", workgroup=workgroup, lakehouse=lakehouse
         )
         cdk.CfnOutput(self, "QueryPolicyArn", value=access.policy.managed_policy_arn)
+        for number, policy in enumerate(access.more, start=2):
+            cdk.CfnOutput(self, f"QueryPolicyArn{number}", value=policy.managed_policy_arn)
         if engines.quicksight:
             QuickSightSource(
                 self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import aws_cdk as cdk
@@ -12,6 +13,13 @@ from constructs import IConstruct
 
 Holder: TypeAlias = iam.Role | iam.ManagedPolicy
 """Who gets a right: a role, or a policy that people are attached to."""
+
+_STATEMENT_CHARACTERS: Final = 4_000
+"""Of the resources of a statement; a managed policy has 6,144 characters (`policy_sizes`)."""
+
+_REFERENCE: Final = re.compile("<[^>]+>")
+_LONG_NAME: Final = "n" * 20
+"""What a reference stands for: most are partition, region and account."""
 
 LIST_TABLES: Final = ("glue:GetDatabase", "glue:GetTable", "glue:GetTables")
 """What every reader of the catalog calls."""
@@ -26,11 +34,13 @@ def allow(
     wildcard: str | None = None,
     conditions: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Add a statement to a role or a policy.
+    """Add a statement to a role or a policy, or several with so many resources.
+
+    The CDK moves whole statements of a role to managed policies when there is no more room in it.
 
     Args:
         role: who may.
-        purpose: the statement's id, letters and digits.
+        purpose: the statement's id, letters and digits; further ones are numbered.
         actions: whole names; no wildcard among them.
         resources: ARNs.
         wildcard: why a `*` in a resource is needed; becomes the acknowledgement of cdk-nag's
@@ -42,16 +52,17 @@ def allow(
     """
     if any("*" in action for action in actions):
         raise ValueError(f"{purpose}: name the actions; there is a wildcard in {actions}")
-    role.grant_principal.add_to_principal_policy(
-        iam.PolicyStatement(
-            sid=purpose,
-            actions=[*actions],
-            resources=[*resources],
-            conditions=dict(conditions) if conditions else None,
-        )
-    )
     stack = cdk.Stack.of(role)
     names = [shown(stack.resolve(resource)) for resource in resources]
+    for number, part in enumerate(_parts(resources, names)):
+        role.grant_principal.add_to_principal_policy(
+            iam.PolicyStatement(
+                sid=f"{purpose}{number + 1}" if number else purpose,
+                actions=[*actions],
+                resources=part,
+                conditions=dict(conditions) if conditions else None,
+            )
+        )
     for name in names:
         if "*" not in name:
             continue
@@ -111,6 +122,19 @@ def allow_tables(
         ],
         wildcard="tables are made at run time, in databases that are named",
     )
+
+
+def _parts(resources: Sequence[str], names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the resources in parts that each fit into a managed policy with their actions."""
+    part: list[str] = []
+    size = 0
+    for resource, name in zip(resources, names, strict=True):
+        size += len(_REFERENCE.sub(_LONG_NAME, name))
+        if part and size > _STATEMENT_CHARACTERS:
+            yield part
+            part, size = [], len(name)
+        part.append(resource)
+    yield part
 
 
 def shown(resolved: Any) -> str:

@@ -17,6 +17,7 @@ from stacks.settings.stage import StageConfig
 from stacks.settings.streams.checks import stream_problems
 
 _RESERVED_ADDRESSES: Final = 5  # of each subnet, by AWS
+_MOST_DATABASES: Final = 440  # of 500 resources of a stack; the others are buckets and the like
 _ROOM_FOR_NODES: Final = 16  # capacity rebalancing and instance refresh double a group for a while
 
 
@@ -30,6 +31,7 @@ def stage_problems(stage: StageConfig, stem: str) -> Iterator[Problem]:
     yield from _elsewhere(stage)
     yield from _region_problems(stage)
     yield from _repeated(stage.catalog.databases, ("catalog", "databases"), "database")
+    yield from _too_many_databases(stage)
     yield from _repeated([each.name for each in stage.clusters], ("clusters",), "cluster")
     yield from cluster_problems(stage)
     yield from stream_problems(stage)
@@ -229,6 +231,17 @@ def _regions(stage: StageConfig) -> Iterator[tuple[NodePath, str]]:
     if not isinstance(zones, int):
         for index, zone in enumerate(zones):
             yield (*place, "availability_zones", index), zone[:-1]
+
+
+def _too_many_databases(stage: StageConfig) -> Iterator[Problem]:
+    made = len(stage.catalog.made_databases)
+    if made > _MOST_DATABASES:
+        message = (
+            f"{made} Glue databases with those of internal tables; one stack can make "
+            f"{_MOST_DATABASES}"
+        )
+        fix = "make the others yourself, and name them in `existing_databases`"
+        yield Problem(("catalog", "databases"), "POLYNYA-STG-002", message, fix)
 
 
 def _region_problems(stage: StageConfig) -> Iterator[Problem]:

@@ -98,6 +98,13 @@ class CatalogSettings(Frozen):
         "destroyed: their tables are kept and written, and no stack makes or removes them.",
     )
 
+    readers_see_all: bool = Field(
+        default=False,
+        description="Whether who queries may list all databases and tables of the account and "
+        "region, in place of those of the stage by name, which fill policies; the data that they "
+        "read is that of the stage either way.",
+    )
+
     @property
     def made_databases(self) -> tuple[str, ...]:
         """The databases to make and, beside each, the one of its internal tables."""

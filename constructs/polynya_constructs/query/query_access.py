@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from polynya_constructs.grants import Holder, allow, allow_objects
+from polynya_constructs.grants import (
+    LIST_TABLES,
+    Holder,
+    allow,
+    allow_objects,
+    allow_tables,
+)
 from polynya_constructs.nodes.access import Lakehouse, grant_reading
 from polynya_constructs.query.athena import AthenaWorkGroup
+
+_DATABASE_CHARACTERS: Final = 114
+"""Of the two ARNs of a database and its tables, without its name, which is in both."""
+
+_FIRST_CHARACTERS: Final = 3_600
+_OTHER_CHARACTERS: Final = 5_600
+"""A managed policy has 6,144."""
 
 
 class QueryAccess(Construct):
     """A managed policy that lets people query the tables, and reach nothing else.
 
     It is attached to nobody: attach it to the roles or permission sets of those who may query.
-    `policy` is the policy.
+    `policy` is the policy; with many databases, `more` are the others that belong to it.
 
     Example:
         >>> QueryAccess(
@@ -32,15 +49,38 @@ class QueryAccess(Construct):
         workgroup: AthenaWorkGroup,
         lakehouse: Lakehouse,
     ) -> None:
-        """Create the policy; `name` is unique in the account."""
+        """Create the policy; `name` is unique in the account. Further ones are numbered."""
         super().__init__(scope, id_)
-        self.policy = iam.ManagedPolicy(
+        first, *others = _parts(lakehouse.databases)
+        self.policy = self._policy(name, "Policy")
+        grant_queries(self.policy, workgroup, replace(lakehouse, databases=first))
+        self.more: list[iam.ManagedPolicy] = []
+        for number, databases in enumerate(others, start=2):
+            policy = self._policy(f"{name}-{number}", f"Policy{number}")
+            allow_tables(policy, "CatalogTables", databases, LIST_TABLES)
+            self.more.append(policy)
+
+    def _policy(self, name: str, id_: str) -> iam.ManagedPolicy:
+        return iam.ManagedPolicy(
             self,
-            "Policy",
+            id_,
             managed_policy_name=name,
             description="Polynya: query the lakehouse with Athena",
         )
-        grant_queries(self.policy, workgroup, lakehouse)
+
+
+def _parts(databases: Sequence[str]) -> list[list[str]]:
+    """Return the databases of each policy: the first one has other rights, too."""
+    parts: list[list[str]] = [[]]
+    room = _FIRST_CHARACTERS
+    for name in databases:
+        size = _DATABASE_CHARACTERS + 2 * len(name)
+        if size > room:
+            parts.append([])
+            room = _OTHER_CHARACTERS
+        room -= size
+        parts[-1].append(name)
+    return parts
 
 
 def grant_queries(role: Holder, workgroup: AthenaWorkGroup, lakehouse: Lakehouse) -> None:
