@@ -42,8 +42,8 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import enter
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.loader import load_project
-from polynya.query.embedded import StatementLimits as QueryLimits
 from polynya.query.embedded import Live, answer_here
+from polynya.query.embedded import StatementLimits as QueryLimits
 from polynya.query.translate import NotEmbeddedError
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import Lab

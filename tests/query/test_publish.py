@@ -14,7 +14,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.model.errors import ConflictError, OperationError
 from polynya.model.loader import load_project
 from polynya.model.types import parse_type
-from polynya.query.glue import DEFINITION, GlueMirror
+from polynya.query.glue import DEFINITION, GluePublisher
 from polynya.query.views import trino_views
 from tests.aws import REGION, aws_server, client
 from tests.projects import aws_project, write_project
@@ -77,12 +77,12 @@ def test_only_functions_that_trino_has_are_used(project) -> None:
 
 def test_a_view_is_published_once_and_again_when_it_changes(project, endpoint) -> None:
     [dataset] = project.datasets()
-    mirror = GlueMirror(project.target)
+    publisher = GluePublisher(project.target)
     names = ["shop.users", "shop.users__changes", "shop.users__whdr", "shop.users__history"]
 
-    assert mirror.stale(dataset, shape()) == names
-    assert mirror.publish(dataset, shape()) == names
-    assert (mirror.publish(dataset, shape()), mirror.stale(dataset, shape())) == ([], [])
+    assert publisher.stale(dataset, shape()) == names
+    assert publisher.publish(dataset, shape()) == names
+    assert (publisher.publish(dataset, shape()), publisher.stale(dataset, shape())) == ([], [])
 
     table = client("glue", endpoint).get_table(DatabaseName="shop", Name="users")["Table"]
     assert (table["TableType"], table["Parameters"]["presto_view"]) == ("VIRTUAL_VIEW", "true")
@@ -100,20 +100,20 @@ def test_a_view_is_published_once_and_again_when_it_changes(project, endpoint) -
     assert (stored["born"], stored["counts"]) == ("timestamp", "array<int>")
 
     grown = Shape(("userId",), {**shape().columns, "more": parse_type("int")}, history=True)
-    assert mirror.stale(dataset, grown) == names
-    assert mirror.publish(dataset, grown) == names
+    assert publisher.stale(dataset, grown) == names
+    assert publisher.publish(dataset, grown) == names
 
 
 def test_what_is_not_ours_stays(project, endpoint) -> None:
     glue = client("glue", endpoint)
     [dataset] = project.datasets()
-    mirror = GlueMirror(project.target)
-    mirror.publish(dataset, shape())
+    publisher = GluePublisher(project.target)
+    publisher.publish(dataset, shape())
     glue.delete_table(DatabaseName="shop", Name="users")
     glue.create_table(DatabaseName="shop", TableInput={"Name": "users"})
 
     with pytest.raises(OperationError) as taken:
-        mirror.publish(dataset, shape())
+        publisher.publish(dataset, shape())
 
     assert taken.value.code == "POLYNYA-VIEW-001"
     left = glue.get_table(DatabaseName="shop", Name="users")["Table"]
@@ -124,17 +124,17 @@ def test_what_is_not_ours_stays(project, endpoint) -> None:
 def test_another_writer_is_not_overwritten_blindly(project, monkeypatch) -> None:
     """The stand-in takes every version; Glue answers like this."""
     [dataset] = project.datasets()
-    mirror = GlueMirror(project.target)
-    mirror.publish(dataset, shape())
+    publisher = GluePublisher(project.target)
+    publisher.publish(dataset, shape())
     answers = []
 
     def refused(**of):
         answers.append(of["VersionId"])
         raise ClientError({"Error": {"Code": "ConcurrentModificationException"}}, "UpdateTable")
 
-    monkeypatch.setattr(mirror._glue._glue, "update_table", refused)
+    monkeypatch.setattr(publisher._glue._glue, "update_table", refused)
     with pytest.raises(ConflictError) as lost:
-        mirror.publish(dataset, shape(soft_delete=True))
+        publisher.publish(dataset, shape(soft_delete=True))
 
     assert lost.value.code == "POLYNYA-VIEW-002"
     assert len(answers) == 5

@@ -149,9 +149,9 @@ def _views(project: LoadedProject) -> Check:
     from polynya.lake.errors import aws_error
     from polynya.lake.read.inspect import shape
     from polynya.lake.spark.catalog import python_catalog
-    from polynya.query.glue import GlueMirror
+    from polynya.query.glue import GluePublisher
 
-    mirror = GlueMirror(project.target)
+    publisher = GluePublisher(project.target)
     seen, stale = 0, []
     try:
         for entry in inventory(project, python_catalog(project.target)):
@@ -160,7 +160,7 @@ def _views(project: LoadedProject) -> Check:
             known = shape(entry.table, entry.dataset)
             if known.data:
                 seen += 1
-                stale += mirror.stale(entry.dataset, known)
+                stale += publisher.stale(entry.dataset, known)
     except PolynyaError:
         raise
     except Exception as error:

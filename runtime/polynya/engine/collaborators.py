@@ -72,6 +72,6 @@ def _glue_views(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], li
     if not target.on_glue:
         return None
     # Start-up time: the AWS SDK.
-    from polynya.query.glue import GlueMirror
+    from polynya.query.glue import GluePublisher
 
-    return GlueMirror(target).publish
+    return GluePublisher(target).publish

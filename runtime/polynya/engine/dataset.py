@@ -266,10 +266,10 @@ class WorkingDataset:
             return result
 
     @span("apply", dataset=attrgetter("name"))
-    def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
+    def apply(self, reason: str, *, rebuild: bool = False) -> ApplyResult:
         """Apply all pending changes; see `Applier.apply`."""
         now = self.context.clock.now()
-        return self.context.applier.apply(self.table, reason=reason, now=now, anew=anew)
+        return self.context.applier.apply(self.table, reason=reason, now=now, rebuild=rebuild)
 
     @span("publish", dataset=attrgetter("name"))
     def publish(self, shape: Shape | None = None) -> None:

@@ -195,7 +195,7 @@ def check_fold(dataset: ResolvedDataset, shape: Shape, view: str) -> None:
     """Raise NotEmbeddedError where a fold of pending changes is Spark's alone."""
     keys = [shape.columns[key] for key in shape.keys]
     if not all(is_key(key) for key in keys):
-        raise NotEmbeddedError("pending changes of keys that are no plain values")
+        raise NotEmbeddedError("pending changes of keys that are not plain values")
     hashed = view in {dataset.relations.history_view, dataset.relations.headers_view}
     if hashed and not all(_has_same_hash(key) for key in keys):
         raise NotEmbeddedError("the key hash of pending changes, whose text is Spark's")

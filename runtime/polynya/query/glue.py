@@ -57,7 +57,7 @@ def table_input(view: TrinoView, schema: str) -> dict[str, Any]:
     }
 
 
-class GlueMirror:
+class GluePublisher:
     """The views of a target's datasets in its Glue catalog, for Athena and Trino."""
 
     def __init__(self, target: ResolvedTarget) -> None:

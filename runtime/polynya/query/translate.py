@@ -49,7 +49,7 @@ def parsed(text: str) -> exp.Query:
     """The tree of one query, every call in it as it was written.
 
     Raises:
-        NotEmbeddedError: the text is no query, or not surely the same one for Spark.
+        NotEmbeddedError: the text is not a query, or perhaps another one for Spark.
     """
     if len(text) > MAX_LENGTH:
         raise NotEmbeddedError(f"a statement of more than {MAX_LENGTH:,} characters")

@@ -153,7 +153,7 @@ def _place(
 ) -> tuple[int, int, str]:
     """The tokens from which to which a path, or the call of its number, stands; what stands there.
 
-    Raises ConfigError for the number of what is no element.
+    Raises ConfigError for the ordinal of something that is not an element.
     """
     depth = len(chain.path.steps)
     before = [token.text.lower() for token in tokens[max(first - 2, 0) : first]]

@@ -260,5 +260,5 @@ def test_a_rebuild_that_dies_leaves_all_as_it_was(
     assert broken(users) == []
     with pytest.raises(ConflictError):
         lab.context().applier.apply(
-            target, target.shape(), reason="stale", now=lab.clock.now(), anew=True
+            target, target.shape(), reason="stale", now=lab.clock.now(), rebuild=True
         )

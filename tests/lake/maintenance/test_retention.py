@@ -84,7 +84,7 @@ def test_no_late_event_brings_a_row_back(lab: Lab) -> None:
     users.apply(put(1, 40, **on("05-30")))
     assert (1,) in users.current("id")
     table = users.table("rebuilder")
-    FastApplier().apply(table, reason="a rebuild", now=STARTED, anew=True)
+    FastApplier().apply(table, reason="a rebuild", now=STARTED, rebuild=True)
     assert (1,) in users.current("id") and (2,) not in users.current("id")
     assert not verify(users.table()).findings
 

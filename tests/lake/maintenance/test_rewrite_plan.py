@@ -110,7 +110,7 @@ def test_files_of_an_older_spec_are_written_again_whatever_their_size() -> None:
 
     assert sorted(number for group in numbers(groups) for number in group) == [0, 1, 2]
     assert all(group.kind == "part" and group.moves for group in groups)
-    assert groups[0].reason.endswith("not parted as the table is now")
+    assert groups[0].reason.endswith("without the table's present partition spec")
     # The other action leaves them, but for small ones that it joins with each other.
     assert plan(files, RULE) == []
     small = [file(n, MB, outdated=n % 2 == 0) for n in range(16)]

@@ -47,7 +47,7 @@ def rebuild(context: EngineContext, dataset: ResolvedDataset) -> RebuildResult:
     """
     working = WorkingDataset.existing(context, dataset)
     _refuse(working.table)
-    done = working.apply("rebuild", anew=True)
+    done = working.apply("rebuild", rebuild=True)
     working.publish()
     working.tell_applied(done)
     retaining, figures = working.table.state.apply.retaining, done.figures

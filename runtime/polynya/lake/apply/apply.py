@@ -39,9 +39,9 @@ from polynya.lake.table.state import ApplyState
 from polynya.model.headers import Partition
 from polynya.observe.trace import span
 
-#: Spark itself compiles no whole stages beyond so many columns (`spark.sql.codegen.maxFields`).
+#: Above this number of columns Spark stops compiling whole stages (`spark.sql.codegen.maxFields`).
 _WIDE: Final = 300
-#: To compile takes about as long as to interpret so many values.
+#: Number of values that take as long to interpret as a query takes to compile.
 _MOST_VALUES: Final = 200_000_000
 _MODE: Final = "spark.sql.codegen.factoryMode"
 
@@ -107,12 +107,12 @@ class Applier(ABC):
         reason: str,
         now: datetime,
         fresh: CopyParts | None = None,
-        anew: bool = False,
+        rebuild: bool = False,
     ) -> ApplyResult:
         """Commit one apply; ConflictError, and no change, when another owner was faster.
 
         The same owner may append changes meanwhile: they stay pending. `shape` is that of a batch
-        in `fresh`, None for what is pending alone. `anew` derives every version from the kept
+        in `fresh`, None for what is pending alone. `rebuild` derives every version from the kept
         events, and does not believe what is stored.
         """
         started = time.monotonic()
@@ -126,7 +126,7 @@ class Applier(ABC):
                 ),
             ):
                 keeping = retention.plan(run, now)
-                versions, truncates = self._versions(run, keeping.now, anew=anew)
+                versions, truncates = self._versions(run, keeping.now, rebuild=rebuild)
                 seen = target.state.snapshot
                 purge = find_purge(run, keeping.now, _not_forgotten(run, keeping))
                 state = replace(
@@ -148,12 +148,12 @@ class Applier(ABC):
 
     @span("fold")
     def _versions(
-        self, run: ApplyRun, now: datetime, *, anew: bool
+        self, run: ApplyRun, now: datetime, *, rebuild: bool
     ) -> tuple[Folded | Collected, list[TruncateEvent]]:
         """The folded versions, and all truncates that are known then."""
         new = new_truncates(run)
         truncates = merged(run.target.state.apply.truncates, new)
-        if anew:
+        if rebuild:
             return rebuilt(run, truncates), truncates
         if run.fresh is not None and run.fresh.instead:
             return folded(run, pending_events(run), []), []
@@ -167,7 +167,7 @@ class Applier(ABC):
 def interpreted_if_wide(
     spark: SparkSession, *, columns: int, rows: Callable[[], int]
 ) -> Iterator[None]:
-    """Let Spark interpret the queries of this thread, if that is faster for so many values.
+    """Let Spark interpret the queries of this thread, if that is faster for this number of values.
 
     Spark makes and compiles code for every projection, join and exchange of a query. With two
     thousand columns that takes longer than anything else, and only many rows make up for it.

@@ -182,7 +182,7 @@ def _needs_only_newest(run: ApplyRun) -> bool:
 
 
 def _fold_late(run: ApplyRun, truncates: Sequence[TruncateEvent]) -> Folded:
-    """Fold pending events, of which some are late or carry values, with all that they need."""
+    """Fold pending events, some of them late or with carried values, with all that they need."""
     touched = _Touched.by(run)
     return folded(run, _with_late(run, touched).unionByName(touched.events), truncates)
 

@@ -56,7 +56,7 @@ _HEADERS = (
     h.UNSENT,
     h.OLD_KEY,
 )
-#: Bytes of Current's files of which all columns are read sooner here than by a query, on disk (2 M
+#: Bytes of Current's files up to which reading all columns here beats a query, on disk (2 M
 #: rows took a third of the time) and over a network.
 LOCAL_WHOLE, FAR_WHOLE = 1024 * 1024 * 1024, 128 * 1024 * 1024
 #: Bytes of stored versions in files; what is read of smaller tables stays in memory.

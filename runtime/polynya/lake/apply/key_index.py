@@ -294,7 +294,7 @@ class Folder:
 
 T = TypeVar("T")
 
-#: Data files whose index is open, or of which it is known what one would have saved.
+#: Number of data files to remember: with an open index, or with what an index would have saved.
 _KNOWN: Final = 5000
 #: How often the last use of an index is noted for all processes.
 _NOTED_SECONDS: Final = 60
@@ -426,7 +426,7 @@ def key_indexes(setting: str | None, folder: Path | None = None) -> KeyIndexes |
     """The indexes of this machine, None when they are switched off.
 
     `setting` is the size that all may take, `0` for none; None or nothing stands for `DEFAULT`.
-    They lie in the cache unless a `folder` is named. Raises ConfigError for what is no size.
+    They are in the cache unless a `folder` is named. Raises ConfigError for an invalid size.
     """
     try:
         limit = parse_size(setting or DEFAULT)

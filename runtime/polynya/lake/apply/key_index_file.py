@@ -42,7 +42,7 @@ class SortedRows:
 
     @classmethod
     def of(cls, keys: Sequence[pa.Array], place: str) -> SortedRows:
-        """Sort rows of which nothing is known but their number as `place`, int32.
+        """Sort rows that have only their number as `place`, int32.
 
         Rows of one key stay in their order.
         """
@@ -269,7 +269,7 @@ def _checked(content: pa.Buffer) -> pa.Buffer:
 
 
 def _digest(stream: BinaryIO, size: int) -> bytes:
-    """The digest of the next so many bytes."""
+    """The digest of the next `count` bytes."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     while size:
         chunk = stream.read(min(size, _CHUNK))

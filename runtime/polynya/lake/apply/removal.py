@@ -28,7 +28,12 @@ from polynya.lake.iceberg.deletes import Deleted, counted, deleted_places, posit
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.reading import is_read_by, stored_file
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.iceberg.writing import FileToRewrite, parted, write_live_rows, write_part
+from polynya.lake.iceberg.writing import (
+    FileToRewrite,
+    split_by_partition,
+    write_live_rows,
+    write_part,
+)
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -223,7 +228,7 @@ class Removal:
         `rows` are versions in memory that the step writes besides.
         """
         staged: list[DataFile | None] = []
-        left = {} if rows is None else dict(parted(table, rows))
+        left = {} if rows is None else dict(split_by_partition(table, rows))
         for group in self.again:
             assert self.store is not None, "what was chosen can be read"
             small = sum(source.file.size_bytes for source in group) <= self.joining_bytes

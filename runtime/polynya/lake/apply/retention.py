@@ -44,7 +44,7 @@ class Retention:
     remove: tuple[DataFile, ...] = ()
 
     def following(self, count: int) -> Retaining | None:
-        """State after the step, which keeps so many rows more."""
+        """State after the step, which keeps `count` more rows."""
         if self.state is None or count == 0:
             return self.state
         time, oldest = self.now.isoformat(), self.state.oldest

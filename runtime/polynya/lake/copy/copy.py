@@ -61,7 +61,7 @@ from polynya.transform.named_columns import named_columns
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
 ONE_TASK_ROWS: Final = 200_000
-#: Up to so many rows, of so many bytes in memory, are written without Spark.
+#: Most rows, and most bytes in memory, that are written without Spark.
 FEW_ROWS: Final = 20_000
 FEW_BYTES: Final = 32 * 1024 * 1024
 
@@ -519,7 +519,7 @@ def _keys_differ(batch: DatasetBatch, shape: Shape) -> bool:
     if not set(shape.keys) <= set(rows.column_names):
         return False
     keys = rows.select(shape.keys)
-    # Different bits of a number that is no integer can be the same key.
+    # Different bits of a number that is not an integer can be the same key.
     if any(pa.types.is_floating(kind) or pa.types.is_nested(kind) for kind in keys.schema.types):
         return False
     return bool(keys.group_by(list(shape.keys)).aggregate([]).num_rows == rows.num_rows)

@@ -63,7 +63,7 @@ class SoFar:
     left_files: int
 
 
-#: Is told how far a load has come.
+#: Receives the progress of a load.
 TellSoFar: TypeAlias = Callable[[SoFar], None]
 
 

@@ -90,7 +90,7 @@ def converted(sql: str, kind: DataType, target: DataType) -> str:
 
 
 def holds_void(kind: DataType) -> bool:
-    """Whether a part of a type is one of which only NULLs were seen."""
+    """Whether a type has a part that only had NULLs so far."""
     match kind:
         case Void():
             return True

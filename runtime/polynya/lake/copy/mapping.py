@@ -426,7 +426,7 @@ class _Mapping:
     def _asked_in_vain(
         self, missing: Mapping[int, frozenset[str]], operations: pa.Array
     ) -> dict[int, str]:
-        """Rows of which `where` cannot be told: to leave them out, or not, would be a guess."""
+        """Rows whose `where` cannot be computed: to filter them, or not, would be a guess."""
         faults = {}
         for row, names in missing.items() if self._of_where else ():
             lacking = names & self._of_where

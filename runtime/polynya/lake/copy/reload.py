@@ -210,7 +210,7 @@ class KnownRejects:
 
 
 def _message(raw: Column) -> Column:
-    """The bytes of a message of a stream as text, without what landing it said of it."""
+    """The bytes of a message of a stream as text, without what its landing added."""
     text = functions.decode(raw, "ISO-8859-1")
     head = functions.substring_index(text, "\n", 1)
     rest = text.substr(functions.length(head) + 1, functions.length(text))
@@ -501,7 +501,7 @@ def at_places(batch: DatasetBatch, source: StreamSource) -> DatasetBatch:
 
 
 def pairs_of_places(target: DatasetTable) -> list[tuple[str, str]]:
-    """The pairs of places of which one record has rows, and the newest may be in either.
+    """Pairs of places where one record has rows, and either may hold the newest.
 
     Where settings name an order, that are the rows that have the last place in it.
     """

@@ -9,7 +9,7 @@ Input: one row per event, stored versions included, with the data columns and th
 `columns.py`; `__stored` is NULL for an event that was not applied yet. Output: the data columns
 with carried values, and the columns EVENT and FOLDED of `columns.py`.
 
-The apply state keeps truncates for ever, because events older than a truncate may still arrive.
+The apply state keeps truncates forever, because events older than a truncate may still arrive.
 """
 
 from __future__ import annotations

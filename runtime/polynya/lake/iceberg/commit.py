@@ -157,7 +157,7 @@ def _validate(table: IcebergTable, delta: Any, step: CommitStep) -> None:
 def _is_live(table: IcebergTable, step: CommitStep) -> bool | None:
     """Whether the table holds the step: its marker is in one of the snapshots since `based_on`.
 
-    None when it cannot be told: one of them has expired, and no state file of the step is there.
+    None when that is unknown: one of them has expired, and no state file of the step is there.
     """
     table.refresh()
     snapshot = newest = table.current()

@@ -63,18 +63,18 @@ class JavaFiles:
 
     @property
     def is_laid_out(self) -> bool:
-        """Whether Current and Prior are parted by more than `PARTITION`."""
+        """Whether Current and Prior are partitioned by more than `PARTITION`."""
         return not self.newest.is_plain
 
     @property
     def parting(self) -> Parting:
-        """How rows of Current and Prior are parted."""
+        """How rows of Current and Prior are partitioned."""
         if self._parting is None:
             self._parting = Parting.by(self.newest, self._columns)
         return self._parting
 
     def parts_of(self, partition: str) -> bool:
-        """Whether rows of this value of `PARTITION` are parted by more than that."""
+        """Whether rows of this value of `PARTITION` are partitioned by more than that."""
         return not (self.plain if partition not in LAID_OUT else self.newest).is_plain
 
     @property

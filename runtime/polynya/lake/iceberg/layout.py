@@ -83,7 +83,9 @@ def lay_out(table: IcebergTable, layout: Layout, schema: Mapping[str, DataType])
     ids = {column["name"]: column["id"] for column in table.columns()}
     change = spec_change(layout.partition_by, table.java_files().newest, ids, schema)
     if change:
-        log.info("the files of %s are parted by %s from now on", table.name, layout.partition_by)
+        log.info(
+            "the files of %s are partitioned by %s from now on", table.name, layout.partition_by
+        )
         change_spec(table, change)
     change_sort_order(table, layout.sort_by, schema)
     change_file_size(table, layout.file_bytes)
@@ -122,7 +124,7 @@ def refuse_age(retention: RowRetention | None, schema: Mapping[str, DataType], n
 
 
 def columns_in_use(table: IcebergTable) -> set[str]:
-    """Names of columns that files are parted or sorted by, also by an older spec or order.
+    """Names of columns that files are partitioned or sorted by, also by an older spec or order.
 
     Iceberg cannot read a file whose partition comes from a column that is gone.
     """
@@ -153,7 +155,7 @@ def change_sort_order(
 ) -> bool:
     """Give the table the sort order, if it has another; whether it had.
 
-    It waits for the types of all its columns: one of which only NULLs were seen is replaced by the
+    It waits for the types of all its columns: one with only NULLs so far is replaced by the
     first value. Iceberg knows no Z-order: such a table has none.
     """
     terms = _plain(wanted)

@@ -197,7 +197,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """How rows in Arrow are parted by a spec; `sources` are column and type of each field."""
+    """How rows in Arrow are partitioned by a spec; `sources` are column and type of each field."""
 
     spec: Spec
     sources: tuple[tuple[str, str], ...]

@@ -255,7 +255,7 @@ def _refusal(location: str, file_io: str, options: Mapping[str, str]) -> str | N
     if options.get(f"{_ENCRYPTION}type") == "custom":
         return "files are encrypted with a key that the catalog was given"
     if not S3Files(options[_REGION]).holds(location):
-        return f"{location} is no place in S3 that Arrow can name"
+        return f"{location} is not a location in S3 that Arrow can name"
     other = _unknown(options)
     return None if other is None else f"the catalog sets {other}, which Arrow does not know"
 

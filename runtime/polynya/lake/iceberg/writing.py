@@ -86,10 +86,12 @@ def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
 
     `rows` has columns of the table, not necessarily all of them: the others are NULL.
     """
-    return [write_part(table, slot, some) for slot, some in parted(table, rows)]
+    return [write_part(table, slot, some) for slot, some in split_by_partition(table, rows)]
 
 
-def parted(table: IcebergTable, rows: pa.Table) -> Iterator[tuple[FilePartition, pa.Table]]:
+def split_by_partition(
+    table: IcebergTable, rows: pa.Table
+) -> Iterator[tuple[FilePartition, pa.Table]]:
     """Rows in memory by the partition of Iceberg that they belong to, as `as_stored` gives them."""
     rows, java_files = as_stored(rows, table.columns()), table.java_files()
     partitions = rows.column(PARTITION)
@@ -103,7 +105,7 @@ def parted(table: IcebergTable, rows: pa.Table) -> Iterator[tuple[FilePartition,
 
 
 def write_part(table: IcebergTable, slot: FilePartition, rows: pa.Table) -> DataFile:
-    """Write rows of one partition of Iceberg, as `parted` gives them, without Spark."""
+    """Write rows of one partition of Iceberg, as `split_by_partition` gives them, without Spark."""
     written = _put(table, [rows])
     # Found by its partition alone: bounds of the columns of a state would help nobody.
     footer = None if slot.partition == Partition.ASSET_STATE else written.footer

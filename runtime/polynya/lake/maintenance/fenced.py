@@ -42,7 +42,7 @@ def commit_fenced(
     ConflictError when another owner has taken the table over, or when other commits were faster
     each time; nothing was changed then.
     """
-    assert target.owned, "who commits has taken the table over"
+    assert target.owned, "take over the table before committing"
     for left in reversed(range(tries)):
         transaction = table.java.newTransaction()
         _refuse_overtaken(target, table, transaction)

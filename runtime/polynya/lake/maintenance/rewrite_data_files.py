@@ -121,7 +121,7 @@ def _deleted_now(
         return seen.deleted
     deletes = table.position_deletes(snapshot)
     if deletes is None:
-        return "somebody wrote equality deletes, or position deletes that are no Parquet"
+        return "another engine wrote equality deletes, or position deletes that are not Parquet"
     here = {delete.place for delete in deletes}
     lost = any(file.place not in here and names & live for file, names in seen.deleted.named)
     names_by_place = {} if lost else {file.place: names for file, names in seen.deleted.named}

@@ -165,7 +165,7 @@ def _land(target: DatasetTable, fold: Fold, files: Sequence[DataFile]) -> Action
         assert snapshot is not None, "files were read from a snapshot"
         before = {delete.place for delete in table.position_deletes(snapshot) or ()}
         if any(delete.file.place not in before for delete in fold.gone):
-            # Rolled back, or done by somebody else: what it said may hold no longer.
+            # Rolled back, or done by another process: its contents may no longer hold.
             return ActionOutcome(ACTION, "another step has removed some of the files", whole=False)
         live = {file.path for partition in Partition for file in table.files(partition, snapshot)}
         removed = _rows(files, fold.places, live)

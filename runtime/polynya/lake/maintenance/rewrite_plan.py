@@ -97,7 +97,7 @@ class RewriteCandidate:
     `number` is that of the file in `Deleted.paths`. `dead` of its rows are deleted, `delete_files`
     name it. `low` is where it stands among the files of its partition: the lowest key, or the age;
     None where that is not known. Only files of one `window` are joined. `outdated`: the table is
-    parted otherwise by now. `unsorted`: the table has a sort order that the rows are not in.
+    partitioned otherwise by now. `unsorted`: the table has a sort order that the rows are not in.
     """
 
     number: int
@@ -240,7 +240,8 @@ def _laid_out(files: Sequence[RewriteCandidate], rule: RewriteRule) -> Iterator[
     kind: Kind = "part" if files[0].outdated else "sort"
     for part in _parts(sorted(files, key=_place), rule):
         size = sum(candidate.staying_bytes for candidate in part)
-        reason = f"{counted(len(part), 'file')} not {kind}ed as the table is now"
+        layout = "partition spec" if kind == "part" else "sort order"
+        reason = f"{counted(len(part), 'file')} without the table's present {layout}"
         yield RewriteGroup(kind, tuple(part), _outputs(size, rule), reason)
 
 
@@ -418,7 +419,7 @@ def look(
     """
     live = table.position_deletes(snapshot)
     if live is None:
-        return "there are equality deletes, or position deletes that are no Parquet"
+        return "there are equality deletes, or position deletes that are not Parquet"
     files = [file for partition in REWRITTEN for file in table.files(partition, snapshot)]
     paths = [file.path for file in files]
     deleted = deleted_places(reader_of(table, live), paths, live)

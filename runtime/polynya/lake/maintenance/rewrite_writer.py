@@ -280,7 +280,7 @@ class NewFile:
 
 @dataclass(slots=True)
 class FileWriter:
-    """New files of so many rows each at most.
+    """New files of at most `most_rows` rows each.
 
     Attributes:
         store: gets the files, each at the location that `path` has for its number.

@@ -117,9 +117,7 @@ def choose(
             "`gc.enabled` of the table is false: its files may belong to other tables"
         )
     if any(name in refs.get(_MAIN, {}) for name in _OWN_RULES):
-        return ExpiryChoice(
-            "the main branch has a retention of its own, which is left to who set it"
-        )
+        return ExpiryChoice("the main branch has its own retention, which Polynya leaves alone")
     snapshots = _snapshots(metadata)
     readers = list(readers)
     if any(reader.since is None for reader in readers):

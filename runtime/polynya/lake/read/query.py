@@ -120,7 +120,7 @@ def fix_of(condition: str, parameters: Mapping[str, str], views: list[str]) -> s
         proposal = parameters.get("proposal")
         return f"did you mean {proposal}?" if proposal else "`DESCRIBE <view>` lists the columns"
     if condition.startswith("PARSE"):
-        return "the SQL is Spark's; names that are no plain words stand in backquotes"
+        return "the SQL is Spark's; quote names that are not plain words in backquotes"
     return "correct the statement as the message says"
 
 

@@ -91,7 +91,7 @@ def find_java() -> JavaHome:
 
 
 def read_version(home: Path) -> str | None:
-    """Return the version of the Java in `home`, None when there is no Java that works.
+    """Return the version of the Java in `home`, None when no Java there works.
 
     Reads the `release` file that every JDK since 9 carries, which costs nothing; asks the program
     itself only when there is none.

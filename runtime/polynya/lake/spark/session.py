@@ -116,14 +116,14 @@ def machine_memory(container: Path = _CONTAINER) -> int:
 def asked_heap(text: str, machine_mib: int) -> int:
     """The requested heap in MiB, from Spark's spelling: `3g`, `800m`.
 
-    Raises ConfigError when it is no size, or one with which the JVM or Spark would not start.
+    Raises ConfigError when it is not a size, or one with which the JVM or Spark would not start.
     """
     match = _SIZE.fullmatch(text.strip())
     mib = int(match[1]) * _KIB[match[2].lower()] >> 10 if match else 0
     if match is None:
         raise DRIVER_MEMORY_INVALID(
             where=f"the environment variable {MEMORY_VARIABLE}",
-            problem="is no size",
+            problem="is not a size",
             value=shown(text),
         )
     if mib < _SPARK_LEAST:

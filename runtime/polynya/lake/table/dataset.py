@@ -232,7 +232,7 @@ class DatasetTable:
         """Hold the table as it is, once no apply is at work: no other step is committed meanwhile.
 
         An apply that wants to begin waits for the end of the block, so it is to be short. False,
-        and nothing is held off, when an apply goes on for longer than the patience.
+        and nothing is held off, when an apply takes longer than the patience.
         """
         with self.changing:
             yield self._quiet.wait_for(lambda: not self._applying, patience_seconds)
@@ -265,7 +265,7 @@ class DatasetTable:
         may have been committed after it; for `within` see `CommitStep`. Raises what
         `commit_row_delta` raises.
         """
-        assert self.owned, "who commits has taken the table over"
+        assert self.owned, "take over the table before committing"
         with self.changing:
             deletes, replaced = self._staged_deletes(removed, add)
             return self._commit(
@@ -399,7 +399,7 @@ class DatasetTable:
     ) -> Shape:
         """The same as `shape`, with the columns that are excluded now but still stored.
 
-        Whoever writes a stored version again needs them: what is stored stays stored.
+        A rewrite of a stored version needs them: what is stored stays stored.
         """
         copy = copy or self.state.copy
         schema = schema if schema is not None else self.known_schema()
@@ -437,8 +437,8 @@ def empty(target: DatasetTable, *, behind: bool = False) -> None:
     """Remove all rows, columns of the source, positions and decisions of a table that was taken.
 
     What was read is forgotten, so the next step reads all that has landed. Columns by which files
-    are, or were, parted or sorted stay with their types: Iceberg needs them to read those files.
-    Earlier snapshots keep what they had until they expire. `behind`: see `Position`.
+    are, or were, partitioned or sorted keep their types: Iceberg needs them to read those files.
+    Earlier snapshots keep what they had until they expire. `behind`: see `SourcePosition`.
 
     Raises what `DatasetTable.commit` raises, and BeingAppliedError while an apply is at work. Then
     nothing was changed.
@@ -475,7 +475,7 @@ def change_columns(
     """Rename columns (old name → new name), drop others, and commit the state that knows of it.
 
     A crash in between leaves columns that the state knows by their old names: done again, the part
-    that was done is left out. None of the columns to drop is one that files are parted or sorted by
+    that was done is left out. No file is partitioned or sorted by a column to drop
     (`columns_in_use`), unless the table is empty, which `of_empty` says.
     """
     target.refuse_beside_apply()

@@ -34,7 +34,7 @@ def refuse_second_task(target: DatasetTable) -> None:
 
 
 def refuse_other_order(target: DatasetTable) -> None:
-    """Rows of two orders cannot be told which is newer, and no row would look wrong."""
+    """Rows of two orders cannot be compared, and no row would look wrong."""
     before = target.state.copy.settings
     changed = contradicted(target.dataset, before) if has_rows(target) else []
     if changed:

@@ -114,7 +114,7 @@ def refuse_order(target: DatasetTable, names: Collection[str]) -> None:
 
 
 def _refuse_laid_out(target: DatasetTable, names: Collection[str]) -> None:
-    """Raise OperationError where files are, or were, parted or sorted by a column."""
+    """Raise OperationError where files are, or were, partitioned or sorted by a column."""
     column = next(iter(columns_in_use(target.table) & {*names}), None)
     if column is not None:
         raise LAYOUT_COLUMN_TYPE_FIXED(

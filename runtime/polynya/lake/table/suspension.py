@@ -99,8 +99,8 @@ def suspended_error(target: DatasetTable, suspension: Suspension) -> SuspendedEr
 class BadRecordError(Exception):
     """A batch holds a bad record, and its dataset does not quarantine such records.
 
-    Nothing was committed. Who can copy what the files before `file` hold does that first; then
-    `held_at` says what becomes of the dataset.
+    Nothing was committed. The caller copies the files before `file`, if there are any; then
+    `held_at` decides what becomes of the dataset.
     """
 
     def __init__(self, file: str, place: str, reason: str, now: datetime) -> None:

@@ -195,7 +195,7 @@ def _not_there(file: Path) -> OperationError:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What became of the catalog.
+    """What changed in the catalog.
 
     `tables` and `views` are the names that it now has elsewhere, `dropped` the views that are gone
     and that the next run makes. `aside` is where a damaged catalog was put.

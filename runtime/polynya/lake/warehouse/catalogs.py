@@ -72,7 +72,7 @@ def catalog_file(target: ResolvedTarget) -> Path | None:
 def entries(file: Path, catalog: str) -> list[CatalogEntry]:
     """Everything that a catalog file holds under the name of a catalog; nothing if it is empty.
 
-    Raises DependencyError when the file is no catalog, damaged, or cannot be read.
+    Raises DependencyError when the file is not a catalog, is damaged, or cannot be read.
     """
     if not file.is_file() or not file.stat().st_size:
         return []

@@ -38,7 +38,7 @@ _OF_THEIR_OWN = (ConfigError, ConflictError, SuspendedError, TaskStoppedError)
 def cause_of(failure: PolynyaError, target: ResolvedTarget, catalog: str) -> PolynyaError:
     """Why a step failed in a warehouse that had tables: it is gone, or else the given error.
 
-    Whoever writes into a folder that is gone makes it again, so that the catalog has to tell.
+    A write recreates a folder that is gone, so only the catalog can tell.
     """
     file, warehouse = catalog_file(target), target.warehouse
     if file is None or not isinstance(warehouse, Path) or isinstance(failure, _OF_THEIR_OWN):

@@ -108,7 +108,7 @@ class Readers:
         """Read inside; `shortest` is the least time for which a table keeps its snapshots.
 
         With `past` the reader may read any snapshot, and says so at once. A warehouse that takes
-        no file is no obstacle to reading: then only the age of snapshots protects the reader.
+        a missing file does not prevent reading: then only the age of snapshots protects the reader.
         """
         word = _Word(self._store, self._clock, None if past else self._clock.now())
         first = timedelta() if past else min(shortest / _SHARE, _AT_MOST)

@@ -151,7 +151,7 @@ FUNCTIONS = (
         "wkt_spatial_contains", "area point",
         _judged(lambda inside, edge: f"{inside} AND NOT {edge}"),
         """Whether a point is in an area and not on its edge. The area is a `POLYGON` or
-        `MULTIPOLYGON`, with holes if it has some; what is no area, or no `POINT`, gives NULL. A
+        `MULTIPOLYGON`, with holes if it has some; anything else gives NULL. A
         literal is read once, a column in each row.""",
         "wkt_spatial_contains('POLYGON((-10 30, -40 40, -10 -20, 40 20, 0 0, -10 30))',"
         " 'POINT(10 0)') -> true",
