@@ -31,7 +31,7 @@ def row(key: Any, **values: Any) -> dict[str, Any]:
 def loaded(lab: Lab, name: str, limits: LoadLimits, *files: list[Any], **how: Any) -> Feed:
     """A dataset after a first full load of these files of records."""
     users = lab.feed(name, initial_load="load/*.json", apply_as_truncates=None, **how)
-    users.applier = {"loads": limits}
+    users.applier = {"load_limits": limits}
     for number, records in enumerate(files):
         users.land(*records, file=f"load/{number}.json")
     users.run("never")

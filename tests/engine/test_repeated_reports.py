@@ -68,7 +68,7 @@ class FakeTable:
         return self
 
     @property
-    def known(self) -> KnownTable:
+    def known_table(self) -> KnownTable:
         return KnownTable(self.dataset, {})
 
     def report_discovery(self, discovery: Discovery) -> None:
