@@ -107,13 +107,20 @@ def decisions(index: str) -> str:
 
 def errors() -> str:
     """The page of all error codes, as `polynya explain` shows them."""
-    command = [sys.executable, "-m", "polynya.cli.main", "explain", "--json"]
+    command = [sys.executable, "-m", "polynya", "explain", "--json"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = [json.loads(line) for line in shown.splitlines()]
-    explained = sorted((one for one in found if "code" in one), key=lambda one: one["code"])
-    sections = [f"## {one['code']}\n\n**{one['title']}**\n\n{one['text']}\n" for one in explained]
+    lines = [json.loads(line) for line in shown.splitlines()]
+    explained = sorted((line for line in lines if "code" in line), key=lambda line: line["code"])
+    sections = [explanation(entry) for entry in explained]
     about = "For users who see an error: what its code means, and what helps."
     return "\n".join(["# Errors", "", about, "", *sections])
+
+
+def explanation(entry: dict[str, str | None]) -> str:
+    """The section of one error code: title, parts of the message, page."""
+    parts = [f"- {name}: {entry[name]}" for name in ("message", "state", "fix") if entry[name]]
+    paragraphs = [f"## {entry['code']}", f"**{entry['title']}**", "\n".join(parts), entry["text"]]
+    return "\n\n".join(text for text in paragraphs if text) + "\n"
 
 
 def python() -> str:

@@ -231,6 +231,23 @@ def test_explain_prints_the_page_of_a_code(capsys):
     assert capsys.readouterr().out.startswith("POLYNYA-CFG-007: unknown key\n\n")
 
 
+def test_explain_prints_all_parts_of_an_error(capsys):
+    assert main(["explain", "QUA-001"]) == 0
+
+    assert capsys.readouterr().out.splitlines()[:6] == [
+        "POLYNYA-QUA-001: no such quarantined record",
+        "",
+        "  message: no quarantined record has the id ID",
+        "  state: nothing was changed",
+        "  fix: run `polynya quarantine list` to see the ids",
+        "",
+    ]
+    assert main(["explain", "QUA-001", "--json"]) == 0
+    assert list(json_lines(capsys.readouterr().out)[-1]) == [
+        "type", "code", "title", "text", "message", "state", "fix",
+    ]  # fmt: skip
+
+
 def test_explain_lists_all_codes(capsys):
     assert main(["explain", "--json"]) == 0
 

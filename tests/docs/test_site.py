@@ -57,3 +57,12 @@ def test_navigation_has_each_page_of_the_index_once(site: ModuleType) -> None:
 )
 def test_links_of_a_page_hold_on_the_site(site: ModuleType, written: str, shown: str) -> None:
     assert site.for_the_site(written, DOCS / "page.md") == shown
+
+
+def test_the_page_of_errors_has_each_code_with_its_parts(site: ModuleType) -> None:
+    shown = site.errors()
+
+    assert len(re.findall(r"^## POLYNYA-", shown, re.MULTILINE)) > 200
+    section = shown.partition("## POLYNYA-QUA-001\n")[2].partition("\n## ")[0]
+    assert "**no such quarantined record**" in section
+    assert "- fix: run `polynya quarantine list` to see the ids" in section

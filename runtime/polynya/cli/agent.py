@@ -18,7 +18,7 @@ from polynya.cli.format import to_json
 from polynya.cli.held_signals import release, stopped_by_signals
 from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.operation import NO_AGENT_IN_FOLDER
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -47,13 +47,7 @@ def status(*, config: str | None = None, work: Path | None = None, context: Cont
     try:
         report = json.loads((folder / STATE_FILE).read_bytes())
     except (OSError, ValueError):
-        raise OperationError(
-            "POLYNYA-AGT-003",
-            "no agent has worked in this folder",
-            where=str(folder),
-            state="nothing was read",
-            fix="name the folder that the agent was started with: `--work DIR`",
-        ) from None
+        raise NO_AGENT_IN_FOLDER(where=str(folder)) from None
     age = (SystemClock().now() - datetime.fromisoformat(report["at"])).total_seconds()
     alive = report["state"] != "stopped" and age < STALE_SECONDS
     data = {**report, "age_seconds": round(age, 1), "alive": alive}

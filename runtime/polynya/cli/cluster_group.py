@@ -21,7 +21,7 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.output import Output
-from polynya.model.errors import DependencyError, OperationError
+from polynya.model.error_catalogue.cluster import CLUSTER_COMMAND_FAILED, CLUSTER_COMMAND_NOT_TAKEN
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -130,41 +130,31 @@ def wait_for(
     from polynya.cluster.network.documents import TAKEN_WITHIN, ClusterCommand, command_path
 
     clock, register, reported = clock or SystemClock(), location.register(), ""
+    where = f"{location.cluster}, {name}"
     while True:
         document = register.read(ClusterCommand, command_path(name))
         if document is None:
-            raise _not_taken(location, name, "its object was deleted")
+            raise CLUSTER_COMMAND_NOT_TAKEN(where=where, why="its object was deleted")
         command = document.document
         if not command.is_open:
             break
         if command.state == "pending" and clock.now() - command.since > TAKEN_WITHIN:
-            raise _not_taken(location, name, f"nobody took it within {TAKEN_WITHIN}")
+            raise CLUSTER_COMMAND_NOT_TAKEN(
+                where=where, why=f"nobody took it within {TAKEN_WITHIN}"
+            )
         progress = command.outcome or "no network agent has taken it yet"
         if progress != reported:
             output.note(f"{command.text()}: {progress}")
             reported = progress
         clock.sleep(_POLL_SECONDS)
     if command.state != "done":
-        raise OperationError(
-            "POLYNYA-AGT-061",
-            f"the command `{command.text()}` was not carried out: {command.state}",
-            where=f"{location.cluster}, {name}",
+        raise CLUSTER_COMMAND_FAILED(
+            where=where,
             why=command.outcome,
-            state="the existing nodes continue their work",
-            fix="do what the reason says, then give the command again",
+            command=command.text(),
+            state=command.state,
         )
     return command
-
-
-def _not_taken(location: ClusterLocation, name: str, why: str) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-AGT-062",
-        "no network agent carried out the command",
-        where=f"{location.cluster}, {name}",
-        why=why,
-        state="the group was not changed; its nodes continue their work",
-        fix="see with `polynya cluster status` whether the network agent is connected",
-    )
 
 
 def _show(output: Output, location: ClusterLocation, name: str, command: ClusterCommand) -> None:

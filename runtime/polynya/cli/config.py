@@ -17,7 +17,11 @@ from polynya.cli.output import Output
 from polynya.cli.plan import project_errors
 from polynya.model.bundle import content_hash, homecoming
 from polynya.model.documents.yaml import MAX_FILE_BYTES
-from polynya.model.errors import ConfigError, ConfigErrors, ConflictError
+from polynya.model.error_catalogue.cluster import (
+    CONFIGURATION_MISSING,
+    CONFIGURATION_PULL_CONFLICT,
+)
+from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import LoadedProject, load_project
 from polynya.model.names import S3Location
 from polynya.store.clock import Retry, SystemClock
@@ -127,9 +131,8 @@ def meet(context: CommandContext) -> Meeting:
     project = context.load(tolerant=True)
     place = project.target.config
     if place is None:
-        raise ConfigError(
-            "POLYNYA-BKT-006",
-            f"the target {project.target.name} names no place for the configuration",
+        raise CONFIGURATION_MISSING(
+            f"the target {project.target.name} has no setting `config`",
             fix=f"set `targets.{project.target.name}.config` to `s3://BUCKET/PREFIX` or a folder",
         )
     store = store_at(place, project.target.aws)
@@ -254,13 +257,7 @@ def pull(*, overwrite_local: bool = False, context: Context) -> int:
     snapshot = snapshot_of(reading, met.name)
     plan = homecoming(met.local.files, reading.bucket, reading.pushed, met.met)
     if plan.conflicts and not overwrite_local:
-        raise ConflictError(
-            "POLYNYA-BKT-003",
-            f"changed here and in the bucket: {', '.join(plan.conflicts)}",
-            where=met.name,
-            state="nothing was written",
-            fix="`polynya config diff` shows both; `--overwrite-local` takes the bucket's",
-        )
+        raise CONFIGURATION_PULL_CONFLICT(where=met.name, files=", ".join(plan.conflicts))
     folder = LocalObjectStore(met.project.directory)
     writes = {**plan.writes, **{path: snapshot.files.get(path) for path in plan.conflicts}}
     for path, content in sorted(writes.items()):

@@ -14,6 +14,8 @@ from uuid import uuid4
 
 from polynya.cli.checks import Check, guarded
 from polynya.model.config.aws import AwsAccess
+from polynya.model.error_catalogue.cluster import WORKLOAD_STREAM_MISSING
+from polynya.model.error_catalogue.machine import AWS_REFUSED
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import S3Location
@@ -120,7 +122,7 @@ def _configuration(place: S3Location, access: AwsAccess) -> Check:
     try:
         created = store.put_if_absent(path, b"1")
     except DependencyError as error:
-        if error.code != "POLYNYA-AWS-002":
+        if error.code != AWS_REFUSED.code:
             raise
         detail = f"{readable.detail}; it cannot be written: {error.why}"
         return Check("config", "warn", detail, f"to push, {error.fix}; nodes do not need it")
@@ -179,14 +181,14 @@ def stream_check(name: str, access: AwsAccess) -> Check:
     try:
         try_stream_write(access, name, _PATIENCE)
     except DependencyError as error:
-        if error.code != "POLYNYA-AGT-042":
+        if error.code != WORKLOAD_STREAM_MISSING.code:
             raise
         fix = "`WorkloadStreamName` among the outputs of the stage's storage stack has its name"
         return Check("workload stream", "fail", f"there is no stream {name} in this region", fix)
     try:
         shards = try_stream_read(access, name, _PATIENCE)
     except DependencyError as error:
-        if error.code != "POLYNYA-AWS-002":
+        if error.code != AWS_REFUSED.code:
             raise
         detail = f"{name}: one record was put; it cannot be read: {error.why}"
         fix = f"where nodes share work, {error.fix}; a node that works alone needs no more"

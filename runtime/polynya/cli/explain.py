@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
@@ -134,6 +135,10 @@ def _check(folder: Path) -> None:
         )
 
 
+#: A value in a template of the catalogue.
+_VALUE: Final = re.compile(r"\{(\w+)[^{}]*\}")
+
+
 def explain(code: str | None = None, *, context: Context) -> None:
     """Explain an error code; without one, list all.
 
@@ -142,18 +147,31 @@ def explain(code: str | None = None, *, context: Context) -> None:
     Args:
         code: a code such as POLYNYA-CFG-007; its last two parts are enough.
     """
-    pages = list(ERROR_PAGES.values()) if code is None else [_page(code)]
-    for page in pages:
-        text = f"{page.code}  {page.title}" if code is None else _page_text(page)
-        data = {"code": page.code, "title": page.title, "text": page.page}
+    entries = list(ERROR_PAGES.values()) if code is None else [_entry(code)]
+    for entry in entries:
+        parts = _parts(entry)
+        data = {"code": entry.code, "title": entry.title, "text": entry.page, **parts}
+        if code is None:
+            text = f"{entry.code}  {entry.title}"
+        else:
+            known = "\n".join(f"  {name}: {part}" for name, part in parts.items() if part)
+            paragraphs = (f"{entry.code}: {entry.title}", known, entry.page)
+            text = "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
         context.output.result("explanation", data, text)
 
 
-def _page_text(page: ErrorEntry[Any] | ErrorPage) -> str:
-    return f"{page.code}: {page.title}\n\n{page.page}"
+def _parts(entry: ErrorEntry[Any] | ErrorPage) -> dict[str, str | None]:
+    """Message, state and fix of an error, with `NAME` for each value; None where they vary."""
+    if isinstance(entry, ErrorPage):
+        return {"message": None, "state": None, "fix": None}
+    templates = {"message": entry.message, "state": entry.state, "fix": entry.fix}
+    return {
+        name: text and _VALUE.sub(lambda match: match[1].upper(), text)
+        for name, text in templates.items()
+    }
 
 
-def _page(code: str) -> ErrorEntry[Any] | ErrorPage:
+def _entry(code: str) -> ErrorEntry[Any] | ErrorPage:
     wanted = code.strip().strip("[]").upper()
     full = f"POLYNYA-{wanted.removeprefix('POLYNYA-')}"
     if full in ERROR_PAGES:

@@ -21,6 +21,7 @@ from polynya import __version__
 from polynya.cli.format import to_json
 from polynya.cli.logs import SAID
 from polynya.cli.options import GlobalOptions
+from polynya.model.error_catalogue.machine import RESULT_UNPRINTABLE
 from polynya.model.errors import ConfigError, ConfigErrors, PolynyaError
 from polynya.observe.engine import UnitFailed
 from polynya.observe.events import Event, Level, StepEnded, StepProgress
@@ -425,10 +426,9 @@ def unprintable(error: UnicodeEncodeError) -> ConfigError:
     """The error for a result with a character that standard output cannot print."""
     character = error.object[error.start]
     called = name(character, "a character")
-    return ConfigError(
-        "POLYNYA-CLI-010",
-        f"{error.encoding} cannot print U+{ord(character):04X}, {called.lower()}",
+    return RESULT_UNPRINTABLE(
         where="standard output",
-        state="the command did its work up to this result",
-        fix="PYTHONIOENCODING=utf-8, a locale with UTF-8 such as LANG=C.UTF-8, or `--json`",
+        encoding=error.encoding,
+        character=ord(character),
+        name=called.lower(),
     )

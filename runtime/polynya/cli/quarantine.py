@@ -11,7 +11,7 @@ from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.model.documents.problems import suggest
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.operation import NO_SUCH_QUARANTINED_RECORD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,12 +108,7 @@ def identified(found: Sequence[Quarantine], prefix: str) -> tuple[str, dict[str,
     same = [hit for hit in hits if hit[1]["id"] == prefix]
     hits = same or hits
     if not prefix or not hits:
-        raise OperationError(
-            "POLYNYA-QUA-001",
-            f"no quarantined record has the id {prefix}",
-            state="nothing was changed",
-            fix="`polynya quarantine list` shows the ids",
-        )
+        raise NO_SUCH_QUARANTINED_RECORD(id=prefix)
     if len({row["id"] for _, row in hits}) > 1:
         shown = ", ".join(row["id"] for _, row in hits[:3])
         raise usage_error(f"{len(hits)} ids begin with `{prefix}`", f"write more of it: {shown}")

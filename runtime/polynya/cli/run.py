@@ -19,7 +19,8 @@ from polynya.cli.stopping import EndedEarly, Stopping, stop_with_parent
 from polynya.cli.visible import visible
 from polynya.model.config.engines import session_for
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import OperationError, PolynyaError, SuspendedError
+from polynya.model.error_catalogue.cluster import UNIT_UNKNOWN
+from polynya.model.errors import PolynyaError, SuspendedError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 from polynya.model.project import Task
@@ -263,7 +264,7 @@ def _run(
         stop_with_parent(engine.stop, os.environ)
         work = [one for one in units(engine, chosen) if unit in (None, one.name)]
         if not work and unit is not None:
-            raise _no_unit(unit)
+            raise UNIT_UNKNOWN(unit=shown(unit))
         outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
     if stopping.asked:
         outcome = outcome.without_waiting()
@@ -300,15 +301,6 @@ def _with_engine(
         for note in choice.notes:
             output.note(note)
     return replace(project, target=replace(target, cluster=choice.cluster))
-
-
-def _no_unit(unit: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-AGT-074",
-        f"the configuration has no unit {shown(unit)} in this task",
-        state="nothing was read or written",
-        fix="nothing, if its file was just edited: the agent submits what is there now",
-    )
 
 
 def _tell_failures(context: CommandContext, outcome: RunOutcome, *, told: bool) -> None:

@@ -11,7 +11,8 @@ from polynya.cli.options import usage_error
 from polynya.cli.status import came_true_line, chosen_entries, verdict_line
 from polynya.model.config.evolution import policy_in_words
 from polynya.model.config.maintenance import ActionName
-from polynya.model.errors import ConfigError, PolynyaError
+from polynya.model.error_catalogue.operation import UNKNOWN_MAINTENANCE_ACTION
+from polynya.model.errors import PolynyaError
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -253,11 +254,7 @@ def maintain(
 
     for name in action:
         if name not in BUILT_NAMES:
-            raise ConfigError(
-                "POLYNYA-CLI-014",
-                f"the action {name} is not built",
-                fix=f"one of {', '.join(sorted(BUILT_NAMES))}",
-            )
+            raise UNKNOWN_MAINTENANCE_ACTION(action=name, actions=", ".join(sorted(BUILT_NAMES)))
     entries = [
         entry
         for entry in chosen_entries(context, datasets)

@@ -22,7 +22,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Final, ParamSpec, Self, TextIO, TypeAlias, TypeVar
 
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.machine import TRACE_NOT_WRITABLE
 
 #: One event as the file holds it; times in microseconds since 1970.
 TraceEvent: TypeAlias = Mapping[str, Any]
@@ -196,13 +196,7 @@ def begin(path: str | None) -> None:
     try:
         file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - open until `end`
     except OSError as error:
-        raise ConfigError(
-            "POLYNYA-RUN-003",
-            f"the trace cannot be written: {error.strerror}",
-            where=path,
-            state="nothing was started, no data was touched",
-            fix=f"set {VARIABLE} to a file in a folder that can be written, or unset it",
-        ) from error
+        raise TRACE_NOT_WRITABLE(where=path, reason=error.strerror) from error
     _set(TraceFile(file))
 
 
