@@ -74,7 +74,7 @@ def test_what_does_not_come_in_time_is_named(monkeypatch) -> None:
         wait(clock, monkeypatch, patience=0.0)
 
     assert caught.value.code == "POLYNYA-GTW-091"
-    assert "100 was not landed in 0 seconds" in str(caught.value)
+    assert "up to 100 of the source were not landed in 0 seconds" in str(caught.value)
 
 
 def test_a_capture_that_follows_no_changes_has_all_that_it_will_have(monkeypatch) -> None:

@@ -94,7 +94,7 @@ class Zone:
         return self.started[-1]
 
     def look(self, *, once=False):
-        return self.supervisor.look(once=once)
+        return self.supervisor.step(once=once)
 
     def told(self, kind):
         return [event for event in self.events if isinstance(event, kind)]

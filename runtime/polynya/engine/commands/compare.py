@@ -23,7 +23,7 @@ from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.lake.warehouse.tables import Tables
 from polynya.model.config.capture import CaptureLanding, matches
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.errors import OperationError
+from polynya.model.error_catalogue.capture import NOTHING_TO_COMPARE, TABLES_BEHIND_SOURCE
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote, quote_path
 from polynya.model.types import DataType
@@ -180,7 +180,12 @@ class CopyWaiter:
                 return
             waited = self._clock.monotonic() - began
             if waited >= self._patience:
-                raise self._late(moment, landed=number is not None)
+                raise TABLES_BEHIND_SOURCE(
+                    where=self._log.folder,
+                    position=moment.position,
+                    step="landed" if number is None else "copied into the tables",
+                    seconds=self._patience,
+                )
             self._clock.sleep(
                 _POLL_SECONDS if waited < _FAST_POLLING_SECONDS else _LATER_POLL_SECONDS
             )
@@ -209,17 +214,6 @@ class CopyWaiter:
             if not all(path in files and files[path].complete for path in paths):
                 return False
         return True
-
-    def _late(self, moment: Moment, *, landed: bool) -> OperationError:
-        part = "copied into the tables" if landed else "landed"
-        return OperationError(
-            "POLYNYA-GTW-091",
-            f"what the source had at {moment.position} was not {part} in "
-            f"{self._patience:g} seconds",
-            where=self._log.folder,
-            state="nothing was compared to the end, and nothing was changed",
-            fix="let `polynya run` work on both tasks meanwhile, or wait longer with `--wait`",
-        )
 
 
 def compare_capture(
@@ -256,9 +250,8 @@ def compare_capture(
     tasks = {task.name for task in readers_of(project, capture)}
     newest = log.newest()
     if newest is None or not tasks or not has_tables(project.target):
-        raise _nothing_to_compare(
-            capture, "nothing has landed" if newest is None else "there are no tables"
-        )
+        reason = "nothing has landed" if newest is None else "there are no tables"
+        raise NOTHING_TO_COMPARE(where=capture.name, reason=reason)
     wait = CopyWaiter(
         project, log, tasks, lambda: python_catalog(project.target), clock, patience=patience,
         follows=capture.update_method == "cdc",
@@ -308,15 +301,4 @@ def _subject(
         entry.dataset,
         state=None if progress is None else progress.state,
         suspended=copied.decisions.suspended is not None or copied.position.behind,
-    )
-
-
-def _nothing_to_compare(capture: CaptureLanding, why: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-092",
-        f"there is nothing to compare: {why}",
-        where=capture.name,
-        state="nothing was read from the database",
-        fix="`polynya run` lands the tables; a storage task with `landing: {format: debezium, "
-        "path: …}` of the same folder makes tables of them",
     )

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
 
 from polynya.capture.landing.log import CaptureLog, change_identifier, chunk_as_batch
 from polynya.capture.landing.position import Position, in_epoch, source_in_epoch
@@ -25,11 +24,10 @@ from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import KEEPING, ReloadMode
 from polynya.model.config.task import StorageTask
+from polynya.model.error_catalogue.capture import CAPTURED_TABLE_NOT_RELOADABLE
 from polynya.model.errors import OperationError
 from polynya.observe.engine import ReloadLoaded
 from polynya.store.object_store import LocalObjectStore
-
-_UNCHANGED: Final = "nothing was moved; Current is as before"
 
 
 class CapturedLoad:
@@ -57,11 +55,13 @@ class CapturedLoad:
         """Open the view. Raises OperationError and DependencyError when there is none to load."""
         name = self._working.table.dataset.landing.source or ""
         if files is not None:
-            raise self._impossible("a captured table is loaded from its database, not from files",
-                                   "leave `--files` out")  # fmt: skip
+            raise self._impossible(
+                "a captured table is loaded from its database, not from files",
+                "leave out `--files`",
+            )
         if name in self._capture.load.filter and self._mode != KEEPING:
             raise self._impossible(
-                f"`load.filter` leaves rows of {name} out: they would be taken for deleted",
+                f"`load.filter` excludes rows of {name}, which the reload would delete",
                 f"`--mode {KEEPING}` keeps them, or remove the filter",
             )
         if self._working.table.state.copy.reloading is not None:
@@ -72,7 +72,7 @@ class CapturedLoad:
         if name not in tables:
             raise self._impossible(
                 f"the database has no table {name} that `{self._capture.name}` captures",
-                "look at `polynya landing preview`, and at the rights of the user",
+                "run `polynya landing preview`, and check the privileges of the user",
             )
         view = self._view_of(database, tuple(tables.values()))
         self._opened.callback(view.close)
@@ -168,7 +168,5 @@ class CapturedLoad:
         following = replace(part, start=progress.records)
         return replace(batch, files={}), following, progress.complete
 
-    def _impossible(self, what: str, fix: str) -> OperationError:
-        return OperationError(
-            "POLYNYA-GTW-070", what, where=f"task {self._task.name}", state=_UNCHANGED, fix=fix
-        )
+    def _impossible(self, message: str, fix: str) -> OperationError:
+        return CAPTURED_TABLE_NOT_RELOADABLE(message, where=f"task {self._task.name}", fix=fix)

@@ -58,18 +58,14 @@ class CaptureUnit:
     def step(self, time_slice: TimeSlice) -> StepResult:
         """Read messages for a moment. In a run that ends, the capture ends when nothing is left."""
         self._end_with_the_run()
-        look = self._supervisor.look(
+        progress = self._supervisor.step(
             once=time_slice.at_once, patience=_MESSAGE_WAIT_SECONDS if time_slice.at_once else 0.0
         )
         if time_slice.at_once:
-            return (
-                StepResult(landed=look.landed)
-                if look.done
-                else StepResult(more=True, landed=look.landed)
-            )
-        if look.refused is not None:
-            return StepResult(refused=look.refused, landed=look.landed)
-        return StepResult(landed=look.landed, wait_seconds=max(look.wait, _POLL_SECONDS))
+            return StepResult(more=not progress.done, landed=progress.landed)
+        if progress.refused is not None:
+            return StepResult(refused=progress.refused, landed=progress.landed)
+        return StepResult(landed=progress.landed, wait_seconds=max(progress.wait, _POLL_SECONDS))
 
     def _end_with_the_run(self) -> None:
         """A unit has no last step, so a separate thread waits for the end of the run."""

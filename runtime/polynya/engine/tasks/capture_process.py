@@ -23,7 +23,13 @@ from polynya.model.config.capture import FromEnvironment, MaskSetting, SecretSet
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.connection import Connection, ProjectFile
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.errors import DependencyError, OperationError
+from polynya.model.error_catalogue.capture import (
+    CAPTURE_PROCESS_NOT_STARTED,
+    CAPTURE_SECRET_UNREADABLE,
+    CERTIFICATES_ELSEWHERE,
+    SECRET_VARIABLE_NOT_SET,
+)
+from polynya.model.errors import DependencyError
 from polynya.model.names import shown
 from polynya.store.node_folders import SECRETS
 from polynya.store.vault import Vault
@@ -82,13 +88,7 @@ class WorkerProcess(CaptureProcess):
                     start_new_session=True,
                 )
         except OSError as error:
-            raise DependencyError(
-                "POLYNYA-GTW-067",
-                f"the capture process cannot be started: {error.strerror}",
-                where=settings.task,
-                state="nothing was captured; what had landed stays",
-                fix="the machine is short of memory, processes or disk",
-            ) from error
+            raise CAPTURE_PROCESS_NOT_STARTED(where=settings.task, reason=error.strerror) from error
         atexit.register(self.end)
         self._send(settings.line())
         name = f"capture-{settings.task}"
@@ -179,13 +179,7 @@ class CaptureSecrets:
             return self.opened(setting.get_secret_value())
         value = self._environment.get(setting.env)
         if value is None:
-            raise OperationError(
-                "POLYNYA-GTW-065",
-                f"the environment variable {setting.env} is not set",
-                where=self._task,
-                state="nothing was read from the database",
-                fix="set it where Polynya is started",
-            )
+            raise SECRET_VARIABLE_NOT_SET(where=self._task, variable=setting.env)
         return value
 
     def opened(self, text: str) -> str:
@@ -193,13 +187,8 @@ class CaptureSecrets:
         try:
             return self._vault.open(text).text
         except DependencyError as error:
-            raise DependencyError(
-                "POLYNYA-GTW-066",
-                "a secret of a capture cannot be read",
-                where=error.where,
-                why=error.why or error.message,
-                state="nothing was read from the database; what had landed stays",
-                fix="put the secret there, let this process read it, or correct the reference",
+            raise CAPTURE_SECRET_UNREADABLE(
+                where=error.where, why=error.why or error.message
             ) from error
 
 
@@ -237,13 +226,7 @@ def _authorities(ca: str | None, name: str) -> str | None:
         return ca
     file = SECRETS.below(ca)
     if file is None:
-        raise OperationError(
-            "POLYNYA-GTW-094",
-            f"`tls.ca` is {shown(ca)}: {SECRETS.outside()}",
-            where=name,
-            state="nothing was read from the database",
-            fix="put the certificates into `connections/` of the project as a `.pem`, or there",
-        )
+        raise CERTIFICATES_ELSEWHERE(where=name, path=shown(ca), reason=SECRETS.outside())
     return str(file)
 
 

@@ -18,13 +18,11 @@ from polynya.engine.tasks.capture_process import CaptureProcess
 from polynya.engine.tasks.capture_reports import CaptureReporter
 from polynya.model.config.capture import EnvironmentErrors, pause_seconds
 from polynya.model.config.schedule import Cron, Recurrence
-from polynya.model.errors import (
-    ConflictError,
-    DependencyError,
-    OperationError,
-    PolynyaError,
-    TaskStoppedError,
+from polynya.model.error_catalogue.capture import (
+    CAPTURE_PROCESS_DIED,
+    CAPTURE_RETRIES_EXHAUSTED,
 )
+from polynya.model.errors import ConflictError, DependencyError, PolynyaError
 from polynya.observe.capture import CaptureExpired, CaptureHeld, CaptureRetry
 from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
@@ -99,20 +97,20 @@ class CaptureSupervisor:
         self._asking, self._clock, self._sink = asking, clock, sink
         self._reloads, self._expire = reloads, expire
         self._expired_at: float | None = None
-        self._telling = CaptureReporter(task, sink)
+        self._reporter = CaptureReporter(task, sink)
         self._process: CaptureProcess | None = None
         self._failures = 0
         self._due: float | None = None
-        self._refused: PolynyaError | None = None
-        self._asked_at: float | None = None
+        self._last_error: PolynyaError | None = None
+        self._requests_read_at: float | None = None
         # Pending requests by the path of their object; paths that the process knows.
-        self._wishes: dict[str, Wish] = {}
-        self._known: set[str] = set()
-        self._held = False
+        self._requests: dict[str, Wish] = {}
+        self._known_requests: set[str] = set()
+        self._is_held = False
         self._closed = False
         self._lock = threading.Lock()
 
-    def look(self, *, once: bool, patience: float = 0.0) -> CaptureProgress:
+    def step(self, *, once: bool, patience: float = 0.0) -> CaptureProgress:
         """Listen to the process, which is started if need be.
 
         Args:
@@ -126,7 +124,7 @@ class CaptureSupervisor:
         with self._lock:
             if self._closed:
                 return CaptureProgress(done=True)
-            return self._look(once=once, patience=patience)
+            return self._take_step(once=once, patience=patience)
 
     def close(self) -> None:
         """End the process, and start no other."""
@@ -134,18 +132,18 @@ class CaptureSupervisor:
             self._closed = True
             self._end()
 
-    def _look(self, *, once: bool, patience: float) -> CaptureProgress:
-        self._look_what_is_asked()
+    def _take_step(self, *, once: bool, patience: float) -> CaptureProgress:
+        self._read_requests()
         self._remove_old_batches()
-        if self._held:
+        if self._is_held:
             self._end()
             return CaptureProgress(done=once, wait=REQUEST_CHECK_SECONDS)
         now = self._clock.monotonic()
         if self._process is None and self._due is not None and now < self._due:
-            return CaptureProgress(refused=self._refused, wait=self._due - now)
+            return CaptureProgress(refused=self._last_error, wait=self._due - now)
         if self._process is None and self._reloads is not None and not once:
             wait = self._reloads.wait(self._clock.now())
-            if wait and not self._wishes:
+            if wait and not self._requests:
                 return CaptureProgress(wait=min(wait, REQUEST_CHECK_SECONDS))
         try:
             return self._listen(once=once, patience=patience)
@@ -157,36 +155,37 @@ class CaptureSupervisor:
     def _end(self) -> None:
         """End the process, if there is one, and wait until it has ended."""
         process, self._process = self._process, None
-        self._known.clear()
+        self._known_requests.clear()
         if process is not None:
             process.end()
-            self._telling.over()
+            self._reporter.over()
 
     def _listen(self, *, once: bool, patience: float) -> CaptureProgress:
         if self._process is None:
-            self._telling.failed = None
-            self._process = self._launch(self._mode(once=once), tuple(self._wishes.values()))
-            self._known.update(self._wishes)
-        self._telling.landed = self._telling.works = self._telling.begun = False
+            self._reporter.failed = None
+            self._process = self._launch(self._mode(once=once), tuple(self._requests.values()))
+            self._known_requests.update(self._requests)
+        self._reporter.landed = self._reporter.works = self._reporter.begun = False
         for message in self._process.take(patience):
-            self._telling.take(message)
-        if self._telling.begun:
-            self._wishes_begun()
-        if self._telling.works:
-            self._failures, self._due, self._refused = 0, None, None
+            self._reporter.take(message)
+        if self._reporter.begun:
+            self._delete_begun_requests()
+        if self._reporter.works:
+            self._failures, self._due, self._last_error = 0, None, None
         code = self._process.code
         if code is None:
-            return CaptureProgress(landed=self._telling.landed, refused=self._refused)
+            return CaptureProgress(landed=self._reporter.landed, refused=self._last_error)
         self._end()
-        failed = self._telling.failed
+        failed = self._reporter.failed
         if failed is not None:
             raise failed
         if code == 0 and self._reloads is not None:
             self._reloads.done(self._clock.now())
-            return CaptureProgress(landed=self._telling.landed, done=True)
+            return CaptureProgress(landed=self._reporter.landed, done=True)
         if code == 0 and once:
-            return CaptureProgress(landed=self._telling.landed, done=True)
-        raise _ended(self._task, code)
+            return CaptureProgress(landed=self._reporter.landed, done=True)
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        raise CAPTURE_PROCESS_DIED(where=self._task, how=how, task=self._task)
 
     def _mode(self, *, once: bool) -> Mode:
         if self._reloads is not None:
@@ -199,8 +198,10 @@ class CaptureSupervisor:
         self._failures += 1
         pause = pause_seconds(self._policy, self._failures)
         if pause is None:
-            raise _given_up(self._task, self._failures, error) from error
-        self._refused, self._due = error, self._clock.monotonic() + pause
+            raise CAPTURE_RETRIES_EXHAUSTED(
+                where=self._task, why=str(error), failures=self._failures
+            ) from error
+        self._last_error, self._due = error, self._clock.monotonic() + pause
         self._sink(
             CaptureRetry(
                 subject=self._task,
@@ -210,7 +211,7 @@ class CaptureSupervisor:
                 pause_seconds=pause,
             )
         )
-        return CaptureProgress(landed=self._telling.landed, refused=error, wait=pause)
+        return CaptureProgress(landed=self._reporter.landed, refused=error, wait=pause)
 
     def _remove_old_batches(self) -> None:
         now, last = self._clock.monotonic(), self._expired_at
@@ -221,48 +222,28 @@ class CaptureSupervisor:
         if removed:
             self._sink(CaptureExpired(subject=self._task, task=self._task, files=removed))
 
-    def _look_what_is_asked(self) -> None:
+    def _read_requests(self) -> None:
         now = self._clock.monotonic()
-        if self._asked_at is not None and now < self._asked_at + REQUEST_CHECK_SECONDS:
+        if (
+            self._requests_read_at is not None
+            and now < self._requests_read_at + REQUEST_CHECK_SECONDS
+        ):
             return
-        self._asked_at = now
+        self._requests_read_at = now
         asked = self._asking.look()
-        self._wishes = dict(asked.wishes)
+        self._requests = dict(asked.wishes)
         if self._process is not None:
-            for path, wish in self._wishes.items():
-                if path not in self._known:
-                    self._known.add(path)
-                    self._process.ask(wish.tables, reload=wish.reload)
-        if asked.held != self._held:
-            self._held = asked.held
+            for path, request in self._requests.items():
+                if path not in self._known_requests:
+                    self._known_requests.add(path)
+                    self._process.ask(request.tables, reload=request.reload)
+        if asked.held != self._is_held:
+            self._is_held = asked.held
             self._sink(CaptureHeld(subject=self._task, task=self._task, held=asked.held))
 
-    def _wishes_begun(self) -> None:
+    def _delete_begun_requests(self) -> None:
         """Delete requests that the process has begun; before that a kill must not lose them."""
-        for path in self._known & self._wishes.keys():
+        for path in self._known_requests & self._requests.keys():
             self._asking.done(path)
-            del self._wishes[path]
-        self._known.clear()
-
-
-def _ended(task: str, code: int) -> DependencyError:
-    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-    return DependencyError(
-        "POLYNYA-GTW-068",
-        f"the capture process ended {how} and did not say why",
-        where=task,
-        state="what has landed stays; the next process goes on behind it",
-        fix=f"look at its log, `log/capture-{task}.log` in the cache folder; if the system ended "
-        "it for lack of memory, lower `load.parallel` or `load.chunk_rows`",
-    )
-
-
-def _given_up(task: str, failures: int, error: PolynyaError) -> OperationError:
-    return TaskStoppedError(
-        "POLYNYA-GTW-069",
-        f"the capture failed {failures} times in a row, as often as `errors.environment` allows",
-        where=task,
-        why=str(error),
-        state="what has landed stays; the database keeps its changes as long as it is set to",
-        fix="remove the cause, then start the task again",
-    )
+            del self._requests[path]
+        self._known_requests.clear()

@@ -51,7 +51,7 @@ class Captures:
         try:
             while not self.stop.is_set():
                 try:
-                    look = supervisor.look(once=once, patience=_MESSAGE_WAIT_SECONDS)
+                    progress = supervisor.step(once=once, patience=_MESSAGE_WAIT_SECONDS)
                 except BaseException as error:  # noqa: BLE001 - the edge of a capture
                     failure = as_polynya(error)
                     self._tell(task, failure, goes_on=not once)
@@ -61,11 +61,11 @@ class Captures:
                     pause = min(_LONGEST_PAUSE_SECONDS, 2 * pause or _FIRST_PAUSE_SECONDS)
                     self.stop.wait(pause)
                     continue
-                pause = pause if look.refused else 0.0
-                if look.done and once:
+                pause = pause if progress.refused else 0.0
+                if progress.done and once:
                     return
-                if look.wait:
-                    self.stop.wait(min(look.wait, _MESSAGE_WAIT_SECONDS))
+                if progress.wait:
+                    self.stop.wait(min(progress.wait, _MESSAGE_WAIT_SECONDS))
         finally:
             supervisor.close()
 
