@@ -107,7 +107,7 @@ def test_what_the_leader_heard_is_shown_with_its_reason(
 
     assert (code, status["status"]) == (1, "Running")
     stream, unit = status["troubles"]
-    assert stream.startswith("workload stream: AGT-042: gone; work goes on")
+    assert stream.startswith("workload stream: AGT-042: gone; work continues")
     assert unit == "sales/shop.items is suspended on n2: no"
     _, units = call(capsys, "cluster", "tasks", "sales")
     assert [(one["name"], one["work"], one["why"]) for one in units] == [

@@ -97,7 +97,7 @@ def faults(case: Case, proposal: PlacementProposal, rules: PlacementRules = RULE
         for move in proposal.moves
         if move.source in ready
         and move.source not in facts[move.unit].unknown_to
-        and "person" not in move.reason
+        and "operator" not in move.reason
     ]
     for move in free:
         moved = facts[move.unit].moved_seconds_ago
@@ -122,7 +122,7 @@ def test_only_what_must_move_moves_when_nothing_else_may(case: Case) -> None:
     moves = case.proposal(PlacementRules(most_moves=0, most_share=0.0)).moves
 
     assert all(
-        move.source not in ready or "person" in move.reason or "not know" in move.reason
+        move.source not in ready or "operator" in move.reason or "not know" in move.reason
         for move in moves
     )
 

@@ -212,7 +212,7 @@ def test_the_wish_of_a_person_is_followed_at_once_and_not_undone() -> None:
 
     proposal = propose(nodes("a", "b"), [*some, request], current, RULES)
 
-    assert proposal.moves[0] == Move(request.unit, "a.1", "b.1", "a person wants it on b")
+    assert proposal.moves[0] == Move(request.unit, "a.1", "b.1", "an operator wants it on b")
     after = propose(nodes("a", "b"), [*some, request], proposal.assignment, RULES)
     assert after.assignment[request.unit] == "b.1"
 

@@ -133,7 +133,7 @@ def test_a_fenced_job_waits_for_a_higher_epoch_and_has_not_failed(node: Node) ->
     assert len(node.workers.runs) == 1
     node.gets(grants={X: 9})
     assert [run.epoch for run in node.workers.runs] == [7, 9]
-    assert node.told[-1].as_json()["reason"] == "it goes on in epoch 9"
+    assert node.told[-1].as_json()["reason"] == "it continues in epoch 9"
     assert job.fenced is None
 
 
@@ -155,7 +155,7 @@ def test_a_job_that_runs_in_an_older_epoch_starts_again_in_the_newer_one(node: N
     node.ends(run)
 
     assert [run.epoch for run in node.workers.runs] == [7, 8]
-    assert node.told[-1].as_json()["reason"] == "it goes on in epoch 8"
+    assert node.told[-1].as_json()["reason"] == "it continues in epoch 8"
 
 
 def test_without_a_lease_everything_stops_and_goes_on_after(node: Node) -> None:

@@ -95,7 +95,7 @@ class Ending:
         return self._drain is not None
 
     def begin(self, reason: str, then: AgentEnd, within_seconds: float | None = None) -> None:
-        """Begin to end. Of several reasons the first is told, and the nearest deadline counts."""
+        """Begin to end. The first of several reasons is reported; the nearest deadline counts."""
         if then is AgentEnd.DRAINED:
             self._for_good()
         now, within = self._clock.monotonic(), self._within_seconds
@@ -111,7 +111,7 @@ class Ending:
             self._drain.then = then
 
     def fail(self, error: PolynyaError) -> None:
-        """Begin to end because the agent cannot go on."""
+        """Begin to end because the agent cannot continue."""
         self.failure = self.failure or error
         self.begin(str(error), AgentEnd.DRAINED)
 
@@ -154,7 +154,7 @@ class Outlets:
         self._wrong: dict[int, str] = {}
 
     def put(self, report: Mapping[str, Any]) -> list[str]:
-        """Give it to all; returns what is wrong and was not said before."""
+        """Give it to all; returns new troubles."""
         news = []
         for number, put in enumerate(self._places):
             wrong = put(report) or ""
@@ -261,7 +261,7 @@ class Lacking:
         self._has = self._wants = groups
 
     def asked(self, groups: frozenset[str]) -> bool:
-        """Another configuration needs these; returns whether some of them are to be fetched."""
+        """Another configuration needs these; returns whether some must be fetched."""
         before, self._wants = self._wants, groups
         return self.any and groups != before
 
@@ -321,7 +321,7 @@ class Agent:
         return ended
 
     def turn(self, patience: float) -> AgentEnd | None:
-        """Take what there is to take, waiting so many seconds for the first of it, then act."""
+        """Take all messages, waiting up to these seconds for the first one, then act."""
         for message in self._messages(patience):
             self._take(message)
         self._ports.alive()

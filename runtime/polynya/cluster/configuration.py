@@ -51,7 +51,9 @@ class ClusterTasks:
         return None if cluster == own else f"cluster {cluster} has it"
 
 
-UNNAMED = "nobody has it: several clusters share the project, and its polynya.yml names no cluster"
+UNNAMED = (
+    "no cluster has it: several clusters share the project, and its polynya.yml names no cluster"
+)
 
 
 _IN_FORCE: Final = "in-force"

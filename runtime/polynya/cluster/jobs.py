@@ -69,7 +69,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class JobRules:
-    """When a job is suspended: so many failures in a row, no more seconds apart than `window`."""
+    """When a job is suspended: `failures` in a row, each within `window` seconds."""
 
     failures: int = 5
     window: float = 600.0
@@ -91,7 +91,7 @@ class JobFacts:
         fenced: the epoch of its table that ended its last run, None when none did.
         request: the pending request in words, carried out before its work continues; or None.
         doing: what runs does that, instead of its work.
-        held: why nothing that is asked is begun, None when it may be.
+        held: why no command is executed, None when commands may be.
     """
 
     wanted: str | None
@@ -168,7 +168,7 @@ def _why_now(facts: JobFacts) -> str:
         return facts.right.reason
     if facts.tried != facts.wanted:
         return "its file changed"
-    return f"it goes on in epoch {facts.right.epoch}"
+    return f"it continues in epoch {facts.right.epoch}"
 
 
 def _of_running(facts: JobFacts, *, draining: bool) -> JobDecision:
@@ -185,14 +185,14 @@ def _of_running(facts: JobFacts, *, draining: bool) -> JobDecision:
     if facts.right is not None and facts.right.epoch is None:
         return JobDecision(JobAction.STOP, facts.right.reason)
     if facts.right is not None and facts.right.epoch != facts.epoch:
-        return JobDecision(JobAction.STOP, f"it goes on in epoch {facts.right.epoch}")
+        return JobDecision(JobAction.STOP, f"it continues in epoch {facts.right.epoch}")
     return _of_asked(facts) or JobDecision(JobAction.KEEP, "runs")
 
 
 def _of_asked(facts: JobFacts) -> JobDecision | None:
     """What becomes of a job that runs because of what is asked of it, None: it runs on."""
     if facts.doing:
-        withdrawn = JobDecision(JobAction.STOP, "what was asked was withdrawn")
+        withdrawn = JobDecision(JobAction.STOP, "the request was withdrawn")
         return withdrawn if facts.request is None else JobDecision(JobAction.KEEP, facts.request)
     if facts.request is not None and facts.held is None:
         return JobDecision(JobAction.STOP, facts.request)
@@ -284,7 +284,7 @@ class AgentJob:
     def facts(
         self, task_ended: str | None, right: Right | None, held: str | None = None
     ) -> JobFacts:
-        """What decisions are made of; `held` is why nothing that is asked is begun."""
+        """The facts for a decision; `held` is why no command is executed."""
         self.where = right.where if right is not None else None
         return JobFacts(
             wanted=self.wanted,
@@ -351,7 +351,7 @@ class AgentJob:
     def started(
         self, run: RunHandle, number: int, epoch: int | None, doing: PendingRequest | None = None
     ) -> None:
-        """It works from now on, or does what is asked of it."""
+        """It works from now on, or executes a command."""
         self.doing = doing
         self.run, self.number, self.stopping, self.held = run, number, False, None
         self.epoch, self.fenced = epoch, None
@@ -476,7 +476,7 @@ class JobSupervisor:
         return found
 
     def ask(self, request: Mapping[JobKey, PendingRequest]) -> None:
-        """Want this done with units before their work goes on, and nothing else."""
+        """Set the commands that are executed before the work of their units continues."""
         for key, job in self.jobs.items():
             job.ask(request.get(key))
 
@@ -508,7 +508,7 @@ class JobSupervisor:
                 self._carry_out(job, decision.action)
 
     def _start(self, job: AgentJob, epoch: int | None, request: PendingRequest | None) -> None:
-        """Let a job work, or first do what is asked of it."""
+        """Start a job, or first its command."""
         number = next(self._numbers)
         job.prepare(self._clock.monotonic())
         run = (

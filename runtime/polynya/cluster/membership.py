@@ -99,7 +99,7 @@ class LastFigures:
                 self._last[unit.unit] = _Last(unit.backlog_seconds, unit.lag_seconds, at)
 
     def keep(self, wanted: Collection[JobKey]) -> None:
-        """Forget units that nobody wants."""
+        """Forget units that are no longer wanted."""
         self._last = {unit: last for unit, last in self._last.items() if unit in wanted}
 
     def waiting(self, units: Collection[JobKey], now: float) -> Unowned:
@@ -525,5 +525,5 @@ _EVENTS: Final[Mapping[MemberActionKind, type[events.UnitDecided]]] = {
 
 
 def _freeze(freeze: Freeze) -> dict[str, str]:
-    """Who let nothing move, since when and why."""
+    """The author of the freeze, since when and why."""
     return {"by": freeze.by, "since": freeze.since.isoformat(), "reason": freeze.reason}

@@ -47,7 +47,7 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class UnitCommandEnded:
-    """What was asked of a unit is done, or cannot be (`done` False); `text` says what or why."""
+    """A command of a unit was executed, or cannot be (`done` False); `text` says what or why."""
 
     job: JobKey
     run: int
@@ -64,7 +64,7 @@ class ConfigurationRead:
 
 @dataclass(frozen=True, slots=True)
 class DrainRequested:
-    """Somebody wants the agent to end, and why; within so many seconds (None: as configured)."""
+    """The agent should end, for this reason, within these seconds (None: as configured)."""
 
     reason: str
     within_seconds: float | None = None
@@ -106,7 +106,7 @@ class TurnTaken:
 
 @dataclass(frozen=True, slots=True)
 class MembershipEnded:
-    """The member of this node cannot go on."""
+    """The member of this node cannot continue."""
 
     error: PolynyaError
 
@@ -140,7 +140,7 @@ class Workers(Protocol):
     """What does the work."""
 
     def know(self, tasks: Sequence[Task] | None) -> None:
-        """These are all tasks of the project now; None: some of them nobody knows."""
+        """These are all tasks of the project now; None when some of them are unknown."""
         ...
 
     def jobs(self, task: Task) -> list[str]:
@@ -161,7 +161,7 @@ class Workers(Protocol):
     def send(
         self, job: JobKey, task: Task, run: int, command: UnitCommand, epoch: int | None
     ) -> RunHandle:
-        """Do once what is asked of a unit, under a grant; nothing else of the job runs meanwhile.
+        """Execute a command of a unit once, under a grant; nothing else of the job runs meanwhile.
 
         An ErrandEnded says how that went, then RunEnded comes in any case. Only this comes when it
         was told to stop, and after a failure that may pass: then it is retried.

@@ -171,7 +171,7 @@ class Fleet:
         self.moves.append(Move(unit.unit, source, target.name, reason))
 
     def assignment(self) -> Mapping[JobKey, str]:
-        """Who has what now."""
+        """The present assignment."""
         return {unit: place.name for place in self.places.values() for unit in place.units}
 
 
@@ -207,21 +207,21 @@ def settle(
     rules: PlacementRules,
 ) -> None:
     """Leave each unit where it is, if it may stay; place all others at once, the largest first."""
-    wished = _newest(fleet)
+    ready = _newest(fleet)
     known = {node.incarnation: node for node in nodes}
     homeless: Homeless = []
     asked: list[tuple[PlacementUnit, str | None, NodeLoad]] = []
     for unit in units:
         had = current.get(unit.unit)
-        wish = wished.get(unit.pinned_to) if unit.pinned_to is not None else None
-        if wish is not None and wish.name != had and wish.name not in unit.unknown_to:
-            asked.append((unit, had, wish))
+        target = ready.get(unit.pinned_to) if unit.pinned_to is not None else None
+        if target is not None and target.name != had and target.name not in unit.unknown_to:
+            asked.append((unit, had, target))
         elif had in fleet.places and had not in unit.unknown_to:
             fleet.keep(unit, fleet.places[had])
         else:
             homeless.append(_Homeless(unit, had, _why(had, known)))
     for unit, had, place in sorted(asked, key=lambda each: each[0].unit):
-        fleet.move(unit, had, place, f"a person wants it on {place.facts.node}")
+        fleet.move(unit, had, place, f"an operator wants it on {place.facts.node}")
     if fleet.places:
         _place(fleet, homeless, rules.band)
 
@@ -398,7 +398,7 @@ _Takers: TypeAlias = list[tuple[bool, float, str, Taker]]
 def balance(fleet: Fleet, units: Sequence[PlacementUnit], rules: PlacementRules) -> None:
     """Level the nodes, in as many moves as the round has left.
 
-    Where units had to leave their nodes there are no other moves until the dust has settled.
+    Where units had to leave their nodes there are no other moves until they have settled.
     """
     if any(move.source is not None for move in fleet.moves):
         return
@@ -508,19 +508,19 @@ class Loads:
     def after(
         self,
         seconds: float,
-        heard: Mapping[JobKey, float],
+        reported: Mapping[JobKey, float],
         wanted: Container[JobKey],
     ) -> Loads:
-        """Return the averages after `seconds` with the figures `heard` in them.
+        """Return the averages after `seconds` with the `reported` figures in them.
 
         The time counts and not the number of figures, so it does not matter how often nodes tell
-        theirs. A unit that is heard of for the first time starts with its figure; one that is not
-        heard of keeps its average; one that is not wanted is dropped. Figures that are none
+        theirs. A unit that is reported for the first time starts with its figure; one that is not
+        reported keeps its average; one that is not wanted is dropped. Figures that are none
         (negative, not finite) are ignored.
         """
         kept = 0.5 ** (max(seconds, 0.0) / HALF_LIFE_SECONDS)
         values = {unit: value for unit, value in self.values.items() if unit in wanted}
-        for unit, figure in heard.items():
+        for unit, figure in reported.items():
             if unit in wanted and math.isfinite(figure) and figure >= 0:
                 before = values.get(unit, figure)
                 values[unit] = before * kept + figure * (1 - kept)
@@ -528,5 +528,5 @@ class Loads:
 
     @property
     def typical(self) -> float:
-        """Mean of what is known, for a unit that nobody has measured; 1 when nothing is."""
+        """Mean of the known loads, for a unit without a figure; 1 without any."""
         return math.fsum(self.values.values()) / len(self.values) if self.values else 1.0

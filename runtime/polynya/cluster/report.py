@@ -31,7 +31,7 @@ _FINE: Final = ("running", "stopping", "stopped", "elsewhere")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Who reports. `cluster` is the name of its metrics' dimension, None for the project's."""
+    """The node that reports. `cluster` names the dimension of its metrics, None: the project's."""
 
     id: str
     cluster: str | None
@@ -202,9 +202,9 @@ class MetricsOutlet:
         """Publish a report if it is the first of its minute; returns what was wrong."""
         at: datetime = report["at"]
         minute = int(at.timestamp() // _MINUTE)
-        # Who ends before it has read its configuration belongs to no cluster.
-        nobody = report["state"] == "starting" or report["cluster"] is None
-        if nobody or minute == self._minute:
+        # A node that ends before it has read its configuration belongs to no cluster.
+        unknown = report["state"] == "starting" or report["cluster"] is None
+        if unknown or minute == self._minute:
             return None
         self._minute = minute
         figures = tuple(self._figures(report, at))

@@ -131,7 +131,7 @@ def _is_loopback(host: str | None) -> bool:
         return False
 
 
-#: A node is gone so many seconds after its notice was seen, at the latest: AWS gives two minutes,
+#: Seconds from the notice until the node is gone, at the latest: AWS gives two minutes,
 #: and up to `EVERY_SECONDS` pass before it is seen.
 NOTICE_SECONDS: Final = 90.0
 
@@ -168,19 +168,19 @@ class Advice:
     within_seconds: float | None = None
 
 
-def advise(said: SpotNotices) -> Advice | None:
+def advise(notices: SpotNotices) -> Advice | None:
     """What to do; None as long as there is nothing to do.
 
     A notice counts also when its text cannot be read: that there is one says enough.
     """
-    if said.action is not None:
-        action, at = _field(said.action, "action"), _field(said.action, "time")
+    if notices.action is not None:
+        action, at = _field(notices.action, "action"), _field(notices.action, "time")
         reason = f"Spot interruption notice: {action or 'the end of the instance'}"
         return Advice(SpotAction.DRAIN, f"{reason} at {at}" if at else reason, NOTICE_SECONDS)
-    if said.lifecycle is not None and said.lifecycle.rpartition(":")[2] == "Terminated":
+    if notices.lifecycle is not None and notices.lifecycle.rpartition(":")[2] == "Terminated":
         return Advice(SpotAction.DRAIN, "the Auto Scaling group ends this instance")
-    if said.recommendation is not None:
-        at = _field(said.recommendation, "noticeTime")
+    if notices.recommendation is not None:
+        at = _field(notices.recommendation, "noticeTime")
         reason = "rebalance recommendation: an interruption is more likely"
         return Advice(SpotAction.LEAVE, f"{reason}, said at {at}" if at else reason)
     return None

@@ -92,11 +92,11 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
 
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)
-        # A node that shares work sends and receives on the stream by its member.
+        # A node that shares work uses the stream through its member.
         if settings.stream is not None and settings.coordination is None:
             cluster = settings.cluster or project.cluster_name
             stream = stream_at(settings.stream, project.target.aws, clock)
-            gossip = _teller(stream, cluster, settings.node_id)
+            gossip = _sending_gossip(stream, cluster, settings.node_id)
             reports.append(HeartbeatOutlet(gossip, clock.monotonic).put)
         here = EngineWorkers(engine, inbox)
         place = AgentPlace(settings.config, work, base, engine.owner)
@@ -122,8 +122,8 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
     return Agent(node, acceptance, ports, clock=clock, inbox=inbox, pace=settings.pace)
 
 
-def _teller(stream: RecordStream, cluster: str, node: str) -> Gossip:
-    """Tells others how this node is, and reads nothing: it shares no work with them."""
+def _sending_gossip(stream: RecordStream, cluster: str, node: str) -> Gossip:
+    """Gossip that only sends: this node shares no work with others."""
     me = Sender(cluster, node, f"{node}.{uuid4().hex[:12]}")
     gossip = StreamGossip(me, stream, clock=SystemClock(), draw=random.random, wake=None)
     gossip.start()
@@ -176,14 +176,14 @@ def fetch_in_background(
     """
 
     def work() -> None:
-        told = ""
+        reported = ""
         while True:
             try:
                 fetch(project)
             except Exception as error:  # noqa: BLE001 - the edge of the thread
                 problem = as_polynya(error)
-                if str(problem) != told:
-                    told = str(problem)
+                if str(problem) != reported:
+                    reported = str(problem)
                     inbox.put(Noticed(JarsMissing(subject=node, error=problem)))
                 sleep(_JARS_AGAIN)
             else:
@@ -196,14 +196,14 @@ def fetch_in_background(
 
 
 def _sign_of_life(notify: Notify, clock: Clock) -> Callable[[], None]:
-    """Tell the service manager that the agent's own thread goes on, as often as it wants."""
+    """Notify the watchdog of the service manager from the agent's own thread."""
     every = watchdog_seconds()
-    told = float("-inf")
+    notified = float("-inf")
 
     def alive() -> None:
-        nonlocal told
-        if every is not None and clock.monotonic() - told >= every / 3:
-            told = clock.monotonic()
+        nonlocal notified
+        if every is not None and clock.monotonic() - notified >= every / 3:
+            notified = clock.monotonic()
             notify("WATCHDOG=1")
 
     return alive

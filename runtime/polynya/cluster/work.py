@@ -93,7 +93,7 @@ class JobRun:
 
     def _is_ended_by(self, unit: Unit, failure: PolynyaError) -> bool:
         if isinstance(failure, FencedError) and self._context.epoch is not None:
-            # Who was overtaken in one table may be so in all: another node has the work.
+            # A node that lost one table may have lost all: another node has the work.
             return True
         if isinstance(failure, TaskStoppedError) or unit.name == self._job.name:
             return True
@@ -140,7 +140,7 @@ class EngineWorkers(Workers):
     def send(
         self, job: JobKey, task: Task, run: int, command: UnitCommand, epoch: int | None
     ) -> JobRun:
-        """Do once what is asked of a unit; see `Workers`."""
+        """Execute a command of a unit once."""
         started = JobRun(job, run, self._inbox, replace(self._engine, epoch=epoch))
 
         def once(context: EngineContext) -> Sequence[Unit]:

@@ -143,7 +143,7 @@ def test_a_stream_that_is_gone_is_said_and_work_goes_on(leader: Leader) -> None:
 
     assert status.status is ClusterState.RUNNING
     assert status.troubles == (
-        f"workload stream: {GAP}; work goes on, hand-offs and balance are slower",
+        f"workload stream: {GAP}; work continues, hand-offs and balance are slower",
     )
     leader.hears(unit(Y))
     assert leader.shows().troubles == ()

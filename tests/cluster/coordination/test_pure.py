@@ -53,8 +53,8 @@ def owned(owner: str | None, epoch: int = 4) -> UnitOwnership:
 @pytest.mark.parametrize(
     ("decision", "expected"),
     [
-        (decided(None), Claim(1, "nobody had it before")),
-        (decided(None, floor=7), Claim(8, "nobody had it before")),
+        (decided(None), Claim(1, "it had no owner before")),
+        (decided(None, floor=7), Claim(8, "it had no owner before")),
         (decided(owned(None)), Claim(5, "its last owner released it")),
         (decided(owned(None), floor=9), Claim(10, "its last owner released it")),
         (decided(owned("n1.x")), Claim(5, "the record says that it is ours")),

@@ -40,7 +40,7 @@ NONE = Bounds(0, 0, 0)
         (GroupFacts(TWO, in_service=1, failed_launch=IMAGE), "short", "1 of 2 nodes in service;"),
         (GroupFacts(Bounds(0, 4, 0)), "empty", "its strategy wants no node now"),
         (GroupFacts(NONE, ending=1, stopped=TWO), "stopping", "1 node hand"),
-        (GroupFacts(NONE, stopped=TWO), "stopped", "somebody stopped it"),
+        (GroupFacts(NONE, stopped=TWO), "stopped", "an operator stopped it"),
         (GroupFacts(TWO, in_service=2, stopped=TWO), "serving", "2 nodes"),
         (GroupFacts(TWO, in_service=2, deleting=True), "deleting", "the group is being deleted"),
     ],
@@ -109,7 +109,7 @@ def test_a_network_agent_that_is_not_heard_is_not_believed() -> None:
 
     status = looks(network)
     assert status.status is ClusterState.RUNNING
-    assert "the network agent gateway was heard last at 2026-01-01" in status.troubles[0]
+    assert "the network agent gateway last reported at 2026-01-01" in status.troubles[0]
 
 
 def test_an_empty_group_is_no_cluster_that_was_cut_off() -> None:

@@ -8,7 +8,7 @@ it reads the request again.
 
 `Leaving` is a request of the node itself. When AWS recommends to leave an instance, an interruption
 is more likely but not certain. So the node asks for its own drain as soon as another node can take
-its work, and keeps running; a node that is alone goes on working.
+its work, and keeps running; a node that is alone keeps working.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Requests:
     def undrain(self, node: str, *, own: bool = False) -> bool:
         """Let a node have units again; `own`: only if the request has the same author.
 
-        False when there was no such wish.
+        False when there was no such request.
         """
         found = self._document_store.read(documents.DrainRequest, store.drain_path(node))
         if own and (found is None or found.document.by != self._by):
@@ -68,7 +68,7 @@ class Requests:
         return self._withdraw(documents.DrainRequest, store.drain_path(node))
 
     def freeze(self, reason: str) -> None:
-        """Let nothing move, until `unfreeze`; work goes on."""
+        """Let nothing move, until `unfreeze`; work continues."""
         request = documents.Freeze(by=self._by, reason=reason, since=self._now())
         self._write(store.FREEZE, request)
 
@@ -82,24 +82,24 @@ class Requests:
         self._write(store.move_path(unit), request)
 
     def unmove(self, unit: JobKey) -> bool:
-        """Let the leader place a unit again. False when nobody had moved it."""
+        """Let the leader place a unit again. False when it was not moved by request."""
         return self._withdraw(documents.MoveRequest, store.move_path(unit))
 
     def stop(self, task: str, reason: str) -> None:
-        """Let a task stand still on all nodes, until `start`."""
+        """Stop a task on all nodes, until `start`."""
         request = documents.TaskRequest(
             state="stopped", by=self._by, reason=reason, since=self._now()
         )
         self._write(store.task_path(task), request)
 
     def start(self, task: str) -> bool:
-        """Let a task go on. False when nobody had stopped it."""
+        """Let a task continue. False when it was not stopped."""
         found = self._document_store.read(documents.TaskRequest, store.task_path(task))
         stopped = found is not None and found.document.state == "stopped"
         return self._withdraw(documents.TaskRequest, store.task_path(task)) and stopped
 
     def resume(self, task: str, reason: str) -> None:
-        """Let a task go on, and its suspended jobs be tried again."""
+        """Let a task continue, and retry its suspended jobs."""
         request = documents.TaskRequest(
             state="started", by=self._by, reason=reason, since=self._now()
         )

@@ -84,7 +84,7 @@ class UnitStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A cluster as its objects show it. `asked` is what is to be done with units, see there."""
+    """A cluster as its objects show it. `asked` lists the pending requests for units."""
 
     status: ClusterState
     reason: str
@@ -209,9 +209,9 @@ def _nodes(reading: ClusterReading, silent: Collection[str]) -> list[NodeStatus]
 def _node_reason(reading: ClusterReading, lease: NodeLease, state: ShownNodeState) -> str:
     request = reading.drains.get(lease.node)
     if state == "silent":
-        return "its lease is not renewed: others take its units"
+        return "its lease is not renewed: other nodes take its units"
     if state == "draining":
-        return "it hands its units over, to end"
+        return "it hands over its units before it stops"
     if state == "ready" and request is not None:
         return f"drained by {by_whom(request)}"
     return "it has left" if state == "gone" else ""
@@ -342,7 +342,7 @@ def _stream_troubles(reading: ClusterReading, alive: Collection[str]) -> list[st
     report = _leader_report(reading, alive)
     if report is None or not report.stream:
         return []
-    return [f"workload stream: {report.stream}; work goes on, hand-offs and balance are slower"]
+    return [f"workload stream: {report.stream}; work continues, hand-offs and balance are slower"]
 
 
 def _leader_report(reading: ClusterReading, alive: Collection[str]) -> LeaderReport | None:

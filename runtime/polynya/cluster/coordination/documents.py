@@ -186,7 +186,7 @@ class Freeze(Document):
 
 
 class DrainRequest(Document):
-    """`drains/<node>`: the node is to have nothing while this exists."""
+    """`drains/<node>`: the node should have no units while this exists."""
 
     by: Text
     reason: Text = ""
@@ -194,7 +194,7 @@ class DrainRequest(Document):
 
 
 class MoveRequest(Document):
-    """`moves/<task>/<name>`: the unit is to be on the node `to` while this exists."""
+    """`moves/<task>/<name>`: the unit should be on the node `to` while this exists."""
 
     to: Name
     by: Text
@@ -203,7 +203,7 @@ class MoveRequest(Document):
 
 
 class TaskRequest(Document):
-    """`tasks/<task>`: the task stands still while this says `stopped`."""
+    """`tasks/<task>`: the task is stopped while this says `stopped`."""
 
     state: Literal["stopped", "started"]
     by: Text
@@ -212,7 +212,7 @@ class TaskRequest(Document):
 
 
 class UnitRequest(Document):
-    """`wishes/<task>/<name>`: a request for the unit, carried out once before its work continues.
+    """`wishes/<task>/<name>`: a request for the unit, executed once before its work continues.
 
     Its owner deletes it when it is done. The nonce tells it from the next one.
 
@@ -235,7 +235,7 @@ class UnitRequest(Document):
 
 
 class UnitOutcome(Document):
-    """`outcomes/<task>/<name>`: what became of the last wish for the unit.
+    """`outcomes/<task>/<name>`: the outcome of the last request for the unit.
 
     Attributes:
         wish: the nonce of the request.

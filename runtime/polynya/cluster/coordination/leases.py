@@ -55,7 +55,7 @@ class Sightings:
     Args:
         longest_gap: seconds between two looks that count as silence at most. While the store could
             not be seen, by this node or by anybody, no owner could be seen to renew either: after
-            an outage nobody is dead at once.
+            an outage no process is dead at once.
     """
 
     def __init__(self, longest_gap: float) -> None:
@@ -314,7 +314,7 @@ class NodeSession:
     def begin(self, listed: Iterable[str]) -> None:
         """Mark earlier incarnations of this node gone, then create the lease.
 
-        The caller holds the lock of the work folder, so that an earlier process is no more.
+        The caller holds the lock of the work folder, so an earlier process has ended.
         Raises what the store raises; then the next attempt is another incarnation.
         """
         for process in listed:
@@ -420,7 +420,7 @@ class Leadership:
         self._document_store, self._me, self._clock, self._pace = document_store, me, clock, pace
         self._sightings = Sightings(longest_gap=1.5 * pace.renew)
         self._sent = self._until = -math.inf
-        # Since when we have watched, and since when nobody leads, as we saw it.
+        # Since when this node has watched, and since when it has seen no leader.
         self._began = self._vacant_since = math.inf
         self.holder: str | None = None
         self.term = 0
@@ -440,7 +440,7 @@ class Leadership:
         configuration: str,
         over: Callable[[str], bool],
     ) -> None:
-        """See which member leads. Renew or resign if we do, take the lead if nobody does.
+        """Find the leader. Renew or resign if it is this member, take the lead if there is none.
 
         Args:
             me: our incarnation.
@@ -478,7 +478,7 @@ class Leadership:
                 self._vacate(found)
 
     def _may_follow(self, now: float) -> bool:
-        """Whether we have watched for a lease's time to live, or nobody has led for some turns.
+        """Whether we have watched for a lease's time to live, or some turns had no leader.
 
         Having watched, we know which processes are dead; until then a member that knows more
         should lead.
@@ -500,8 +500,8 @@ class Leadership:
                 self.configuration = configuration
 
     def _vacate(self, found: StoredDocument[LeaderLease]) -> None:
-        nobody = found.document.model_copy(update={"node": None, "incarnation": None})
-        if self._document_store.write(LEADER, nobody, found.version):
+        vacant = found.document.model_copy(update={"node": None, "incarnation": None})
+        if self._document_store.write(LEADER, vacant, found.version):
             self.holder = None
 
     def _follow(

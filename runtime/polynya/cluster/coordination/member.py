@@ -176,7 +176,7 @@ class Member:
         cluster: its name; all objects are below it.
         me: this node.
         propose: `placement.propose` with its rules, for when this node leads.
-        clock: its monotonic time goes on while the machine is suspended (`BootClock`).
+        clock: its monotonic time continues while the machine is suspended (`BootClock`).
         random: of incarnations, nonces and jitter; in production a `SystemRandom`.
         pace: times of the protocol.
         together: does independent requests at the same time.
@@ -220,7 +220,7 @@ class Member:
         self._turn = _Turn(NodeFacts(wanted=None), started=0.0)
 
     def turn(self, facts: NodeFacts) -> MemberState:
-        """One round: renew the lease, lead if nobody else does, follow the plan.
+        """One round: renew the lease, lead if no other node does, follow the plan.
 
         What fails in the store is among the `troubles` of the result and tried again next time.
 

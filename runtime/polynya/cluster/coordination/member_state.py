@@ -78,11 +78,11 @@ class CoordinationPace:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a member is told in a turn.
+    """The input of a turn: the facts of this node.
 
     Attributes:
         wanted: units of the configuration in force on this node, without those of stopped tasks;
-            None while there is no configuration: then the node is no member yet.
+            None while there is no configuration: then the node is not a member yet.
         working: units whose jobs run, also those that were told to stop.
         draining: the node must end; this never changes back.
         loads: measured load of units; of others it is their mean.
@@ -130,7 +130,7 @@ MemberActionKind: TypeAlias = Literal[
 class MemberAction:
     """Something that was done in this turn, and why.
 
-    claimed: the unit is ours from now on, in `epoch`. released: it is nobody's. revoked: it has to
+    claimed: the unit is ours from now on, in `epoch`. released: it has no owner. revoked: it has to
     stop, then it is released. lost: it is another node's. raised: it is still ours, in a higher
     epoch. planned: as the leader we want it on `node`. alarm: the records contradict each other.
     """
@@ -151,7 +151,7 @@ class MemberState:
         grants: units that this node may work on, each with its epoch. Valid until `grants_until`,
             in monotonic seconds of the member's clock; without newer ones the node stops them then.
         revoked: units to stop; once they are no longer among `NodeFacts.working` they are released.
-        state: what our lease says; None while the node is no member.
+        state: what our lease says; None while the node is not a member.
         left: all is released and the lease says gone; the process may end.
         leader: the incarnation that leads, as far as known.
         leading: it is this one.

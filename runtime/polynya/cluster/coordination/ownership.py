@@ -56,7 +56,7 @@ class OwnershipRecords:
             yield dict(zip(batch, self._together(calls), strict=True))
 
     def write(self, writes: Mapping[JobKey, Write]) -> dict[JobKey, bool | StoreError]:
-        """Write each if it is unchanged. True: written; an error: nobody knows."""
+        """Write each if it is unchanged. True: written; an error: unknown."""
         calls = [
             attempted(partial(self._document_store.write, unit_path(unit), record, version))
             for unit, (record, version) in writes.items()
@@ -94,7 +94,7 @@ def decide(
     """Decide about a unit that the leader wants this node to have.
 
     Args:
-        record: its ownership, None when nobody ever owned it.
+        record: its ownership, None when it never had an owner.
         me: our incarnation.
         owner: what the process in the record is.
         waited: seconds since this node saw this very record first.
@@ -102,7 +102,7 @@ def decide(
         floor: the highest epoch that was seen of this unit anywhere, such as in its table.
     """
     if record is None:
-        return Claim(floor + 1, "nobody had it before")
+        return Claim(floor + 1, "it had no owner before")
     epoch = max(record.epoch, floor) + 1
     if record.owner is None:
         return Claim(epoch, "its last owner released it")
@@ -119,7 +119,8 @@ def decide(
     return ClaimLater(f"{name} still has it")
 
 
-#: A turn makes about five requests besides its claims: for fewer claims than this none is hurried.
+#: A turn makes about five requests besides its claims: fewer claims than this are no reason for an
+#: early turn.
 _WORTH_A_TURN: Final = 10.0
 
 
@@ -230,7 +231,7 @@ class OwnedUnits:
         self._rewrite(raised, self._raise, self._raised, go_on)
 
     def release(self, units: Iterable[JobKey], reason: str, go_on: GoOn) -> None:
-        """Release units: then nobody owns them."""
+        """Release units: then they have no owner."""
 
         def freed(record: UnitOwnership, _: JobKey) -> UnitOwnership:
             update = {"owner": None, "node": None, "since": self._clock.now(), "reason": reason}
@@ -293,7 +294,7 @@ class OwnedUnits:
             elif read.document.epoch == held.epoch and read.document.owner is not None:
                 self._alarm(unit, held.epoch, f"{read.document.owner} has it in our epoch")
             else:
-                owner = read.document.node or "nobody"
+                owner = read.document.node or "no node"
                 self._lose(unit, f"{owner} has it in epoch {read.document.epoch}")
         return ours
 
@@ -440,7 +441,7 @@ class Claims:
                 self._waiting.pop(unit, None)
                 self._owned_units.take(unit, record.epoch, record.reason)
                 continue
-            # Whatever the store said, it may be written after all: the record will tell.
+            # It may have been written after all, whatever the store answered: the record shows it.
             self._unsure[unit] = writes[unit][1]
             if isinstance(result, Exception):
                 self._owned_units.troubles.append(error_line(result))

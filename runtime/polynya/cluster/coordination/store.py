@@ -129,7 +129,7 @@ def node_of(incarnation: str) -> str:
 T = TypeVar("T")
 Doc = TypeVar("Doc", bound=Document)
 
-#: What a request may fail with, besides FileNotFoundError: a folder raises the errors of its disk.
+#: Errors of a request, besides FileNotFoundError: a folder raises the errors of its disk.
 STORE_ERRORS: Final = (PolynyaError, OSError)
 StoreError: TypeAlias = PolynyaError | OSError
 
@@ -265,7 +265,7 @@ class DocumentCache(Generic[Doc]):
         return found is not None and found.newer
 
     def damaged(self, path: str) -> str | None:
-        """The version of what is there and is no document at all."""
+        """The version of a damaged object, None when there is none."""
         found = self._unreadable.get(path)
         return None if found is None or found.newer else found.version
 

@@ -48,7 +48,7 @@ class UnitReport:
 
     @property
     def waits(self) -> bool:
-        """Whether its work waits for something, or for somebody."""
+        """Whether its work waits for something, or for a decision."""
         return bool(self.reason)
 
 
@@ -128,11 +128,11 @@ class Picture:
     def loads(self) -> dict[JobKey, float]:
         """The load of each unit, as its owner reported it.
 
-        While a unit moves two processes may name it: the higher epoch counts, then the newer word.
+        Two processes may name a unit while it moves: the higher epoch counts, then the newest one.
         """
-        told: dict[JobKey, tuple[int, float, float]] = {}
-        for heard in self.nodes.values():
-            for one in heard.heartbeat.units:
-                word = (one.epoch, -heard.age_seconds, one.load)
-                told[one.unit] = max(told.get(one.unit, word), word)
-        return {unit: load for unit, (_, _, load) in told.items()}
+        newest: dict[JobKey, tuple[int, float, float]] = {}
+        for peer in self.nodes.values():
+            for unit in peer.heartbeat.units:
+                report = (unit.epoch, -peer.age_seconds, unit.load)
+                newest[unit.unit] = max(newest.get(unit.unit, report), report)
+        return {unit: load for unit, (_, _, load) in newest.items()}

@@ -114,7 +114,7 @@ class _ShardPosition:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """How often in a row something failed; `trouble` when somebody should know why."""
+    """How often in a row something failed; `trouble` when it is worth a report."""
 
     times: int
     trouble: str | None

@@ -73,7 +73,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing is to be done now."""
+    """There is nothing to do now."""
 
     reason: str
 
@@ -96,7 +96,7 @@ def decide(
 
     Args:
         command: an open one.
-        facts: its group, None when there is no such one.
+        facts: its group, None when there is none.
         newer: the newest later `stop` or `start` that was taken.
         now: the wall clock.
     """
@@ -162,7 +162,9 @@ def _impossible(command: ClusterCommand, facts: GroupFacts) -> str | None:
             allowed = f"{bounds.minimum} to {bounds.maximum}"
             return f"the group may have {allowed} nodes: change the stage file and deploy"
     if command.kind == "start" and bounds.maximum == 0 and facts.stopped is None:
-        return "nobody stopped it, and it may have no nodes: change the stage file and deploy"
+        return (
+            "it was not stopped, and its group may have no nodes: change the stage file and deploy"
+        )
     return None
 
 
@@ -253,7 +255,7 @@ def phase_of(facts: GroupFacts) -> tuple[Phase, str]:
     if facts.is_stopped:
         if left:
             return "stopping", f"{_nodes(left)} hand their work over and end"
-        return "stopped", "somebody stopped it"
+        return "stopped", "an operator stopped it"
     wanted, refresh = facts.bounds.desired, facts.refresh
     if refresh is not None and refresh.state == "running":
         return "deploying", f"its nodes are being replaced, {refresh.percent} % so far"

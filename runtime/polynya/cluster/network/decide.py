@@ -62,7 +62,7 @@ class UpdateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """Nothing is to be done."""
+    """There is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def command_path(name: str) -> str:
 
 
 def command_id(now: datetime, token: str) -> str:
-    """An id that nobody else has, in the order of the commands. `token`: hex digits."""
+    """A unique id that sorts like the commands. `token`: random hex digits."""
     return f"{now:%Y%m%dT%H%M%S.%f}Z-{token[:8]}"
 
 

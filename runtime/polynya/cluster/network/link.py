@@ -17,7 +17,7 @@ class Link:
     """The state of a connection.
 
     Attributes:
-        connected: as it is told.
+        connected: as it is reported.
         since: of the state.
         reason: of the newest trouble, empty when there is none.
         failing_since: when the first of the failures came that last until now.

@@ -60,7 +60,7 @@ def give(document_store: DocumentStore, command: ClusterCommand) -> str:
     return name
 
 
-def one_after_the_other(calls: Sequence[Callable[[], T]], /) -> list[T]:
+def in_sequence(calls: Sequence[Callable[[], T]], /) -> list[T]:
     """Requests in their order: there are few of them."""
     return [call() for call in calls]
 
@@ -70,7 +70,7 @@ class CommandQueue:
 
     def __init__(self, document_store: DocumentStore) -> None:
         self._document_store = document_store
-        self._cache = DocumentCache(document_store, ClusterCommand, COMMANDS, one_after_the_other)
+        self._cache = DocumentCache(document_store, ClusterCommand, COMMANDS, in_sequence)
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class Relay:
         self._settle(self.link.after(_tried(look), self._clock.now()))
 
     def leave(self) -> None:
-        """Say that this process ends, if that can be said."""
+        """Report that this process ends, if the store answers."""
         link = Link(connected=False, since=self._clock.now(), reason="it was told to end")
         unsaid = _tried(lambda: self._sign.renew(link, self._group))
         self._report_unread([unsaid] if unsaid is not None else [])

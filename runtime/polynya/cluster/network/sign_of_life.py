@@ -17,7 +17,7 @@ RENEW_SECONDS: Final = 30.0
 """How often it is renewed."""
 
 SILENT_AFTER_SECONDS: Final = 120.0
-"""A sign of life that is older by the clock of its reader says that nobody is there."""
+"""Age by the clock of the reader from which on a network agent counts as silent."""
 
 
 #: What AWS says of a launch may be long; a text of a document is 4096 at most.
@@ -103,8 +103,8 @@ def silence(report: AgentReport, now: datetime) -> str | None:
     """What a sign of life says of a network agent that is not connected, None when it is."""
     age = (now - report.renewed_at).total_seconds()
     if age > SILENT_AFTER_SECONDS:
-        heard = f"{report.renewed_at:%Y-%m-%d %H:%M:%S} UTC"
-        return f"the network agent {report.agent} was heard last at {heard}"
+        renewed = f"{report.renewed_at:%Y-%m-%d %H:%M:%S} UTC"
+        return f"the network agent {report.agent} last reported at {renewed}"
     if report.state == "disconnected":
         return f"the network agent {report.agent} is disconnected: {report.reason}"
     return None

@@ -218,8 +218,8 @@ class Keeper:
                 self._go_back(reason)
             case _:
                 why = self._failed.get(self._wanted or "")
-                said = f"the pinned version {_short(self._wanted)} failed: {why}"
-                self._say(said if why is not None else "")
+                trouble = f"the pinned version {_short(self._wanted)} failed: {why}"
+                self._say(trouble if why is not None else "")
 
     def _facts(self) -> UpdateFacts:
         book = self._book

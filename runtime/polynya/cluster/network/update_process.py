@@ -185,7 +185,7 @@ _TROUBLE: Final = "trouble"
 
 
 class UpdateHeartbeat:
-    """The side of the process. `folder` is None where nobody keeps it: then it serves."""
+    """The side of the process. Without a keeper `folder` is None, and the process serves."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -290,7 +290,7 @@ def starter(arguments: Sequence[str]) -> Start:
 
     def start(code: Path | None, more: Mapping[str, str]) -> Started:
         environment = {**os.environ, **more}
-        # What systemd wants to hear comes from the keeper alone.
+        # Only the keeper notifies systemd.
         environment.pop("NOTIFY_SOCKET", None)
         environment.pop("WATCHDOG_USEC", None)
         if code is not None:

@@ -150,7 +150,7 @@ def _of_run(facts: RunFacts, run: RunSeen) -> RunDecision:
         if not facts.stopping:
             return RunDecision(Act.LOOK, "it works", run.id)
         if facts.cancel_due:
-            return RunDecision(Act.CANCEL, "the job is told to stop", run.id)
+            return RunDecision(Act.CANCEL, "the job was told to stop", run.id)
         return RunDecision(Act.LOOK, "it was told to end", run.id)
     if facts.stopping:
         return RunDecision(Act.END, "it has ended", run.id)
@@ -161,16 +161,16 @@ def _of_run(facts: RunFacts, run: RunSeen) -> RunDecision:
 
 _NO_REASON: Final = {
     RunState.FAILED: "the service gave no reason",
-    RunState.CANCELLED: "somebody cancelled it",
+    RunState.CANCELLED: "it was cancelled",
 }
 
 
 def _of_others(facts: RunFacts, found: Sequence[RunSeen]) -> RunDecision | None:
-    """About a run that somebody else left or has, None when there is none."""
+    """The decision about a run of another owner, None when there is none."""
     label = facts.label
     others = [(one.label.epoch, one.id) for one in found if one.label is not None]
     newest = max(others, default=(0, ""))
-    # Who shares nothing has no epochs to compare.
+    # Without coordination there are no epochs to compare.
     if label.epoch and newest[0] > label.epoch:
         reason = f"run {newest[1]} works on it in epoch {newest[0]}"
         return RunDecision(Act.YIELD, reason, newest[1], newest[0])

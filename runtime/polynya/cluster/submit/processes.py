@@ -163,9 +163,9 @@ class ProcessRuns(JobRuns):
         log = self._log(label)
         for line in reversed(_tail(log).splitlines()):
             with suppress(ValueError):
-                said = json.loads(line)
-                if isinstance(said, dict) and said.get("type") == "error":
-                    return f"{said.get('code')}: {said.get('message')}"[:500]
+                event = json.loads(line)
+                if isinstance(event, dict) and event.get("type") == "error":
+                    return f"{event.get('code')}: {event.get('message')}"[:500]
         return f"exit code {code}; its log is {log}"
 
 
