@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from polynya.cli.context import CommandContext
-from polynya.cli.format import Format
+from polynya.cli.format import RowFormat
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import Output, TextOutput
 from polynya.cli.query import Words, lines_of, query, serve
@@ -65,7 +65,7 @@ def test_each_format_has_all_rows_in_order(project: Path) -> None:
     for form in ("json", "csv", "parquet"):
         pipe = Pipe()
         context, _ = on(project, pipe)
-        query(MANY, output=Format(form), context=context)
+        query(MANY, output=RowFormat(form), context=context)
         written[form] = pipe.value()
 
     rows = [json.loads(line) for line in written["json"].splitlines()]
@@ -114,7 +114,7 @@ def test_an_error_names_the_statement_and_a_fix_that_fits(project: Path, tmp_pat
     with pytest.raises(OperationError, match="too odd"):
         query(
             "SELECT if(id = 2, raise_error('too odd'), id) FROM range(3)",
-            output=Format.JSON,
+            output=RowFormat.JSON,
             context=context,
         )
     with pytest.raises(OperationError, match="only statements that read") as failed:
@@ -146,9 +146,9 @@ def test_formats_that_do_not_fit_are_refused(project: Path, tmp_path: Path) -> N
     context, _ = on(project, Screen())
 
     with pytest.raises(ConfigError, match="not for a terminal"):
-        query("SELECT 1", output=Format.PARQUET, context=context)
+        query("SELECT 1", output=RowFormat.PARQUET, context=context)
     with pytest.raises(ConfigError, match="the rows of one statement"):
-        query(file=script, output=Format.CSV, context=context)
+        query(file=script, output=RowFormat.CSV, context=context)
 
 
 def test_a_shell_goes_on_after_an_error(project: Path, spark: SparkSession) -> None:

@@ -146,7 +146,7 @@ def _cut(text: str, size: int) -> str:
 _GROUP: Final = 100_000
 
 
-class Format(StrEnum):
+class RowFormat(StrEnum):
     """How rows are written."""
 
     TABLE = "table"

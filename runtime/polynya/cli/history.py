@@ -164,14 +164,14 @@ def locate(dataset: str, /, *, context: Context) -> int:
     return ExitCode.OK
 
 
-class Engine(StrEnum):
-    """Whose SQL."""
+class ViewEngine(StrEnum):
+    """An engine for which views can be written."""
 
     DUCKDB = "duckdb"
     TRINO = "trino"
 
 
-def views(dataset: str, /, *, engine: Engine = Engine.DUCKDB, context: Context) -> int:
+def views(dataset: str, /, *, engine: ViewEngine = ViewEngine.DUCKDB, context: Context) -> int:
     """Print the statements that create the live views of a dataset in another engine.
 
     Like the views of `polynya query` they show pending changes. Views for DuckDB read one metadata
@@ -192,7 +192,7 @@ def views(dataset: str, /, *, engine: Engine = Engine.DUCKDB, context: Context) 
     known = shape(table, entry.dataset)
     made = (
         duckdb_views(entry.dataset, known, metadata_file(table))
-        if engine is Engine.DUCKDB
+        if engine is ViewEngine.DUCKDB
         else trino_views(entry.dataset, known)
     )
     schema = entry.dataset.relations.schema.lower()
@@ -206,10 +206,10 @@ def views(dataset: str, /, *, engine: Engine = Engine.DUCKDB, context: Context) 
 
 
 def _statement(
-    schema: str, name: str, columns: Mapping[str, object], sql: str, engine: Engine
+    schema: str, name: str, columns: Mapping[str, object], sql: str, engine: ViewEngine
 ) -> str:
     # Trino has no list of names there, and knows names in lower case only.
-    names = f" ({', '.join(map(_quoted, columns))})" if engine is Engine.DUCKDB else ""
+    names = f" ({', '.join(map(_quoted, columns))})" if engine is ViewEngine.DUCKDB else ""
     return f"CREATE OR REPLACE VIEW {_quoted(schema)}.{_quoted(name)}{names} AS {sql}"
 
 

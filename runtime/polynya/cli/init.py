@@ -170,7 +170,7 @@ _WHOLE: Final = re.compile(r"-?\d{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ProposedSetting:
     """Columns or a text for a setting, and why."""
 
     value: str
@@ -184,12 +184,12 @@ class Proposal:
     `columns` are types by column, to be declared because inference would take another one.
     """
 
-    key: Choice | None
-    sequence: Choice | None
-    timestamp: Choice | None
-    deletes: Choice | None
+    key: ProposedSetting | None
+    sequence: ProposedSetting | None
+    timestamp: ProposedSetting | None
+    deletes: ProposedSetting | None
     left_out: tuple[str, ...]
-    columns: Mapping[str, Choice]
+    columns: Mapping[str, ProposedSetting]
 
 
 def propose(records: Sequence[Record], name: str) -> Proposal:
@@ -211,14 +211,14 @@ def propose(records: Sequence[Record], name: str) -> Proposal:
     return Proposal(key, sequence, timestamp, deletes, tuple(c for c in unseen if c), shown)
 
 
-_MONEY_TYPE: Final = Choice(
+_MONEY_TYPE: Final = ProposedSetting(
     '"decimal(18,4)"', "sounds like money; whole numbers alone would make it bigint"
 )
-_ZONED: Final = Choice("timestamp", "ISO 8601 with a zone in each record")
-_NO_ZONE: Final = Choice("timestamp", "ISO 8601 without a zone: taken as UTC")
+_ZONED: Final = ProposedSetting("timestamp", "ISO 8601 with a zone in each record")
+_NO_ZONE: Final = ProposedSetting("timestamp", "ISO 8601 without a zone: taken as UTC")
 
 
-def _operation(values: Mapping[str, list[Any]]) -> tuple[str | None, Choice | None]:
+def _operation(values: Mapping[str, list[Any]]) -> tuple[str | None, ProposedSetting | None]:
     for column, found in values.items():
         known = [value for value in found if value is not None]
         if column.lower() not in _OPERATION or not all(isinstance(v, str) for v in known):
@@ -228,49 +228,53 @@ def _operation(values: Mapping[str, list[Any]]) -> tuple[str | None, Choice | No
             deletes = sorted(value for value in spelt if value.lower() in _DELETES)
             if not deletes:
                 short = all(len(value) == 1 for value in spelt)
-                return column, Choice(
+                return column, ProposedSetting(
                     f"{column} = '{'D' if short else 'DELETE'}'",
                     "no delete is in the sample: check",
                 )
             texts = ", ".join(f"'{value}'" for value in deletes)
             test = f"= {texts}" if len(deletes) == 1 else f"IN ({texts})"
             seen = sum(value in deletes for value in found)
-            return column, Choice(f"{column} {test}", f"{seen} in the sample")
+            return column, ProposedSetting(f"{column} {test}", f"{seen} in the sample")
     return None, None
 
 
-def _key(values: Mapping[str, list[Any]], name: str, count: int) -> Choice | None:
+def _key(values: Mapping[str, list[Any]], name: str, count: int) -> ProposedSetting | None:
     singular = name.lower().removesuffix("s")
     named = {"id", f"{singular}id", f"{name.lower()}id", "key", "uuid"}
     whole = [c for c, v in values.items() if _all(v, _is_scalar) and len(v) == count]
     for column in whole:
         if column.lower().replace("_", "") in {one.replace("_", "") for one in named}:
-            return Choice(column, f"by its name; never NULL in {count:,} records")
+            return ProposedSetting(column, f"by its name; never NULL in {count:,} records")
     for column in whole:
         if column.lower().endswith("id"):
-            return Choice(column, f"its name ends in id; never NULL in {count:,} records")
+            return ProposedSetting(column, f"its name ends in id; never NULL in {count:,} records")
     for column in whole:
         if count > 1 and len({str(value) for value in values[column]}) == count:
-            return Choice(column, f"different in each of {count:,} records")
+            return ProposedSetting(column, f"different in each of {count:,} records")
     return None
 
 
-def _sequence(values: Mapping[str, list[Any]], times: list[str]) -> Choice | None:
+def _sequence(values: Mapping[str, list[Any]], times: list[str]) -> ProposedSetting | None:
     ordered = [c for c, v in values.items() if c in times or _all(v, _is_whole)]
     for part in _SEQUENCE:
         for column in ordered:
             if part in _words(column):
-                return Choice(column, "by its name; it orders the events of a record: check")
+                return ProposedSetting(
+                    column, "by its name; it orders the events of a record: check"
+                )
     for column in times:
-        return Choice(column, "the only kind of order in the sample is a time: check for ties")
+        return ProposedSetting(
+            column, "the only kind of order in the sample is a time: check for ties"
+        )
     return None
 
 
-def _timestamp(times: list[str]) -> Choice | None:
+def _timestamp(times: list[str]) -> ProposedSetting | None:
     ranked = sorted(
         times, key=lambda c: min((n for n, p in enumerate(_TIME) if p in _words(c)), default=99)
     )
-    return Choice(ranked[0], "a time in each record") if ranked else None
+    return ProposedSetting(ranked[0], "a time in each record") if ranked else None
 
 
 def _words(column: str) -> list[str]:
@@ -311,7 +315,7 @@ def _is_time(value: Any) -> bool:
     return True
 
 
-def _zone(values: list[Any]) -> Choice | None:
+def _zone(values: list[Any]) -> ProposedSetting | None:
     """The type of a column of times; None for one whose file declares it."""
     if not all(isinstance(value, str) for value in values):
         return None
@@ -327,14 +331,14 @@ _FORMATS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class FileSample:
     """The first records of a file, and its format as a task names it."""
 
     format: str
     records: list[dict[str, Any]]
 
 
-def read_sample(file: Path) -> Sample:
+def read_sample(file: Path) -> FileSample:
     """Read the first records of a file of JSON lines, CSV or Parquet.
 
     Raises:
@@ -351,10 +355,10 @@ def read_sample(file: Path) -> Sample:
         raise _bad(file, str(error)) from error
     if not records or not any(records):
         raise _bad(file, "it holds no records")
-    return Sample(kind, records)
+    return FileSample(kind, records)
 
 
-def task_text(sample: Sample, name: str, schema: str, pattern: str) -> str:
+def task_text(sample: FileSample, name: str, schema: str, pattern: str) -> str:
     """The task file for files like the sample, each proposed setting with its reason."""
     made = propose(sample.records, name)
     merges = made.key is not None and made.sequence is not None
@@ -407,7 +411,7 @@ def _columns(made: Proposal) -> list[_Line]:
     return [("    columns:", None), *rows]
 
 
-def _listed(setting: str, choice: Choice) -> _Line:
+def _listed(setting: str, choice: ProposedSetting) -> _Line:
     return f"    {setting}: [{_name(choice.value)}]", choice.reason
 
 

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.format import Format, as_table, write_csv, write_parquet
+from polynya.cli.format import RowFormat, as_table, write_csv, write_parquet
 from polynya.cli.options import as_typed, usage_error
 from polynya.engine.answers import QueryEngine
 from polynya.model.errors import PolynyaError
@@ -35,7 +35,7 @@ def query(
     /,
     *,
     file: Path | None = None,
-    output: Annotated[Format | None, Parameter(name=["--output", "-o"])] = None,
+    output: Annotated[RowFormat | None, Parameter(name=["--output", "-o"])] = None,
     limit: Annotated[int | None, Parameter(name="--limit")] = None,
     engine: QueryEngine = QueryEngine.AUTO,
     context: Context,
@@ -63,8 +63,8 @@ def query(
         limit: maximum rows of a statement; 0 for all.
         engine: `auto` (default), `spark`, or `embedded`, which fails if it cannot answer.
     """
-    written = output or (Format.JSON if context.output.is_json else Format.TABLE)
-    if context.output.is_json and written is not Format.JSON:
+    written = output or (RowFormat.JSON if context.output.is_json else RowFormat.TABLE)
+    if context.output.is_json and written is not RowFormat.JSON:
         raise usage_error(f"`--json` and `--output {written}` exclude each other")
     if limit is not None and limit < 0:
         raise usage_error("`--limit` is 0 or more")
@@ -85,13 +85,13 @@ def query(
     )
     with reading(project, text):
         for number, statement in enumerate(statements, 1):
-            if written is Format.TABLE:
+            if written is RowFormat.TABLE:
                 show(context, answers, statement, limit)
                 continue
             answer = answers.answer(statement, limit=limit or None)
-            if written is Format.CSV:
+            if written is RowFormat.CSV:
                 write_csv(answer, context.output.stdout)
-            elif written is Format.PARQUET:
+            elif written is RowFormat.PARQUET:
                 write_parquet(answer, context.output.stdout.buffer)
             elif file is not None:
                 rows = [row for batch in answer.batches for row in json_rows(batch)]
@@ -144,10 +144,10 @@ def _statements(sql: str, file: Path | None) -> list[Statement]:
     return statements
 
 
-def _check(context: CommandContext, written: Format, statements: int) -> None:
-    if written in {Format.CSV, Format.PARQUET} and statements != 1:
+def _check(context: CommandContext, written: RowFormat, statements: int) -> None:
+    if written in {RowFormat.CSV, RowFormat.PARQUET} and statements != 1:
         raise usage_error(f"`--output {written}` writes the rows of one statement")
-    if written is Format.PARQUET and context.output.is_screen:
+    if written is RowFormat.PARQUET and context.output.is_screen:
         raise usage_error("Parquet is not for a terminal", "write it to a file: `> rows.parquet`")
 
 
