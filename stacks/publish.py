@@ -16,6 +16,7 @@ import boto3
 from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import BotoCoreError, ClientError
 
+from polynya.model.error_catalogue.cluster import NODE_PACKAGE_NOT_BUILT
 from polynya.model.errors import ConfigError, DependencyError
 from polynya.store.aws.clients import explained
 from polynya_constructs.packaging.package import Archive, Dependencies, published_key
@@ -57,13 +58,7 @@ def archives(stage: StageConfig, project: Path, folder: Path) -> list[Archive]:
     for architecture in stage.package_architectures:
         archive = Dependencies.of(project, folder, architecture).built()
         if archive is None:
-            raise DependencyError(
-                "POLYNYA-STG-004",
-                f"the package of {architecture} nodes is not built",
-                where=str(folder),
-                state="nothing was deployed",
-                fix=f"make package ARCH={architecture}",
-            )
+            raise NODE_PACKAGE_NOT_BUILT(where=str(folder), architecture=architecture)
         found.append(archive)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from polynya.model.documents.problems import Problem
+from polynya.model.error_catalogue.cluster import STAGE_CONTRADICTS
 from stacks.settings.stage import StageConfig
 
 
@@ -28,7 +29,7 @@ def _shared(mine: StageConfig, other: StageConfig, other_file: str) -> Iterator[
             if name in other.catalog.all_databases:
                 message = f"database `{name}` is that of {other_file}, too"
                 fix = f"name the stage in it, such as `{name}_{mine.name}`"
-                yield Problem(("catalog", part, index), "POLYNYA-STG-002", message, fix)
+                yield Problem(("catalog", part, index), STAGE_CONTRADICTS(message, fix=fix))
 
 
 def _may_be_together(one: StageConfig, other: StageConfig) -> bool:

@@ -8,6 +8,11 @@ from typing import Final
 
 from polynya.model.documents.problems import Problem, suggest
 from polynya.model.documents.yaml import NodePath
+from polynya.model.error_catalogue.cluster import (
+    STAGE_CONTRADICTS,
+    STAGE_NETWORK_UNFIT,
+    STAGE_UNKNOWN,
+)
 from polynya_constructs.regions import has_zone, lacks, region_problem, zone_count
 from stacks.settings.cluster_checks import cluster_problems
 from stacks.settings.consumption_checks import consumption_problems
@@ -25,7 +30,7 @@ def stage_problems(stage: StageConfig, stem: str) -> Iterator[Problem]:
     """Yield the problems of one stage that need no other file; `stem` is its file's name."""
     if stage.name != stem:
         message = f"the stage is called `{stage.name}`, its file {stem}"
-        yield Problem(("name",), "POLYNYA-STG-001", message, f"write `name: {stem}`")
+        yield Problem(("name",), STAGE_UNKNOWN(message, fix=f"write `name: {stem}`"))
     yield from _contradictions(stage)
     yield from _network_problems(stage)
     yield from _elsewhere(stage)
@@ -52,7 +57,7 @@ def overlapping_stages(stages: Mapping[str, StageConfig]) -> Iterator[tuple[str,
                 path = ("network", *(("existing",) if mine.existing else ()), "cidr")
                 message = f"{mine.network} overlaps {other.network} of {other_file}"
                 fix = "give each stage a network of its own"
-                yield file, Problem(path, "POLYNYA-STG-003", message, fix)
+                yield file, Problem(path, STAGE_NETWORK_UNFIT(message, fix=fix))
 
 
 def pipeline_problems(
@@ -67,7 +72,7 @@ def pipeline_problems(
         path = ("promotions", index, "stage")
         if promotion.stage not in names:
             message = f"there is no stage `{promotion.stage}`"
-            yield Problem(path, "POLYNYA-STG-001", message, suggest(promotion.stage, names))
+            yield Problem(path, STAGE_UNKNOWN(message, fix=suggest(promotion.stage, names)))
     promoted = [promotion.stage for promotion in pipeline.promotions]
     yield from _repeated(promoted, ("promotions",), "stage")
     yield from _unreachable_stages(pipeline, described)
@@ -124,7 +129,9 @@ def _contradictions(stage: StageConfig) -> Iterator[Problem]:
         if getattr(settings, existing):
             for name in sorted(settings.model_fields_set & own):
                 message = f"`{name}` means nothing beside `{existing}`"
-                yield Problem((*path, name), "POLYNYA-STG-002", message, "remove one of the two")
+                yield Problem(
+                    (*path, name), STAGE_CONTRADICTS(message, fix="remove one of the two")
+                )
 
 
 def _network_problems(stage: StageConfig) -> Iterator[Problem]:
@@ -138,19 +145,19 @@ def _network_problems(stage: StageConfig) -> Iterator[Problem]:
         yield from _closed_problems(stage)
     if network.zone_count < 2:
         message = "one Availability Zone: when it fails, everything stops"
-        yield Problem(zones_path, "POLYNYA-STG-002", message, "name at least 2")
+        yield Problem(zones_path, STAGE_CONTRADICTS(message, fix="name at least 2"))
     if not isinstance(network.availability_zones, int):
         yield from _repeated(network.availability_zones, zones_path, "zone")
     if network.endpoint_zones and network.endpoint_zones > network.zone_count:
         message = f"{network.endpoint_zones} zones, and the network has {network.zone_count}"
-        yield Problem(("network", "endpoint_zones"), "POLYNYA-STG-002", message)
+        yield Problem(("network", "endpoint_zones"), STAGE_CONTRADICTS(message))
     yield from _repeated(endpoints, ("network", "interface_endpoints"), "endpoint")
     for index, text in enumerate(network.connected_networks):
         if IPv4Network(text).overlaps(IPv4Network(network.network)):
             message = f"{text} overlaps {network.network}, the network of this stage"
             fix = "choose another `cidr`: no route can tell the two apart"
             path = ("network", "connected_networks", index)
-            yield Problem(path, "POLYNYA-STG-003", message, fix)
+            yield Problem(path, STAGE_NETWORK_UNFIT(message, fix=fix))
 
 
 def _existing_problems(vpc: ExistingVpc) -> Iterator[Problem]:
@@ -162,7 +169,7 @@ def _existing_problems(vpc: ExistingVpc) -> Iterator[Problem]:
         if given != subnets:
             message = f"{given} for {subnets} subnets"
             fix = "name one for each of `private_subnet_ids`, in the same order"
-            yield Problem(("network", "existing", name), "POLYNYA-STG-002", message, fix)
+            yield Problem(("network", "existing", name), STAGE_CONTRADICTS(message, fix=fix))
     yield from _repeated(
         vpc.availability_zones, ("network", "existing", "availability_zones"), "zone"
     )
@@ -181,21 +188,21 @@ def _closed_problems(stage: StageConfig) -> Iterator[Problem]:
         message = f"nodes here reach AWS by endpoints only, and need {', '.join(missing)}"
         fix = "leave `interface_endpoints` out, or set `outbound: internet`"
         path = ("network", "interface_endpoints")
-        yield Problem(path, "POLYNYA-STG-002", message, fix)
+        yield Problem(path, STAGE_CONTRADICTS(message, fix=fix))
 
 
 def _size_problems(network: NetworkSettings, endpoints: Sequence[str]) -> Iterator[Problem]:
     vpc = IPv4Network(network.cidr)
     if not 16 <= vpc.prefixlen <= 24:
         message = f"a network of /{vpc.prefixlen}; a VPC here has /16 to /24"
-        yield Problem(("network", "cidr"), "POLYNYA-STG-003", message)
+        yield Problem(("network", "cidr"), STAGE_NETWORK_UNFIT(message))
         return
     addresses = 2 ** (32 - network.subnet_prefix)
     path = ("network", "subnet_prefix")
     if addresses * network.zone_count > vpc.num_addresses:
         message = f"{network.zone_count} subnets of /{network.subnet_prefix} do not fit into {vpc}"
         fix = "make the subnets smaller (a larger number) or the network larger"
-        yield Problem(path, "POLYNYA-STG-003", message, fix)
+        yield Problem(path, STAGE_NETWORK_UNFIT(message, fix=fix))
     usable = addresses - _RESERVED_ADDRESSES
     needed = len(endpoints) + _ROOM_FOR_NODES
     if usable < needed:
@@ -204,7 +211,7 @@ def _size_problems(network: NetworkSettings, endpoints: Sequence[str]) -> Iterat
             f"{len(endpoints)} endpoints and {_ROOM_FOR_NODES} nodes need {needed}"
         )
         fix = "make the subnets larger (a smaller number)"
-        yield Problem(path, "POLYNYA-STG-003", message, fix)
+        yield Problem(path, STAGE_NETWORK_UNFIT(message, fix=fix))
 
 
 def _elsewhere(stage: StageConfig) -> Iterator[Problem]:
@@ -212,7 +219,7 @@ def _elsewhere(stage: StageConfig) -> Iterator[Problem]:
     for path, region in _regions(stage):
         if stage.region and region != stage.region:
             message = f"it is in {region}, the stage in {stage.region}"
-            yield Problem(path, "POLYNYA-STG-002", message, "name one of the stage's region")
+            yield Problem(path, STAGE_CONTRADICTS(message, fix="name one of the stage's region"))
 
 
 def _regions(stage: StageConfig) -> Iterator[tuple[NodePath, str]]:
@@ -246,23 +253,23 @@ def _too_many_databases(stage: StageConfig) -> Iterator[Problem]:
 
 def _region_problems(stage: StageConfig) -> Iterator[Problem]:
     """Yield a region that there is not, and zones or services that it does not have."""
-    network, code = stage.network, "POLYNYA-STG-002"
+    network = stage.network
     zones = network.existing.availability_zones if network.existing else network.availability_zones
     place: NodePath = ("network", "existing") if network.existing else ("network",)
     if not isinstance(zones, int):
         for index, zone in enumerate(zones):
             if region_problem(zone[:-1]) or not has_zone(zone):
                 path = (*place, "availability_zones", index)
-                yield Problem(path, code, f"there is no Availability Zone {zone}")
+                yield Problem(path, STAGE_CONTRADICTS(f"there is no Availability Zone {zone}"))
     if stage.region is None:
         return
     if wrong := region_problem(stage.region):
-        yield Problem(("region",), code, wrong)
+        yield Problem(("region",), STAGE_CONTRADICTS(wrong))
         return
     most = zone_count(stage.region)
     if isinstance(zones, int) and zones > most:
         message = f"{zones} zones, and an account has {most} in {stage.region}"
-        yield Problem((*place, "availability_zones"), code, message)
+        yield Problem((*place, "availability_zones"), STAGE_CONTRADICTS(message))
     engines: list[tuple[NodePath, str]] = [
         (("consumption", name), name)
         for name in type(stage.consumption).model_fields
@@ -273,12 +280,14 @@ def _region_problems(stage: StageConfig) -> Iterator[Problem]:
     for path, name in engines:
         if lacks(stage.region, name):
             message = f"{stage.region} does not offer the service that `{name}` needs"
-            yield Problem(path, code, message, "leave it out, or choose another region")
+            yield Problem(
+                path, STAGE_CONTRADICTS(message, fix="leave it out, or choose another region")
+            )
 
 
 def _repeated(values: Iterable[str], path: NodePath, what: str) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
-            yield Problem((*path, index), "POLYNYA-STG-002", f"{what} `{value}` is named twice")
+            yield Problem((*path, index), STAGE_CONTRADICTS(f"{what} `{value}` is named twice"))
         seen.add(value)

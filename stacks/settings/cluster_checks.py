@@ -8,6 +8,7 @@ from typing import Final
 
 from polynya.model.documents.problems import Problem, suggest
 from polynya.model.documents.yaml import NodePath
+from polynya.model.error_catalogue.cluster import STAGE_CONTRADICTS, STAGE_UNKNOWN
 from polynya_constructs.cluster.capacity import CapacityError
 from polynya_constructs.cluster.instance_types import architecture_of, check_instance_types
 from stacks.settings.cluster import ClusterSettings
@@ -29,12 +30,12 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
         path: NodePath = ("clusters", index)
         if cluster.name == _RESERVED:
             message = f"`{_RESERVED}` is the name of the network agent"
-            yield Problem((*path, "name"), "POLYNYA-STG-002", message, "choose another one")
+            yield Problem((*path, "name"), STAGE_CONTRADICTS(message, fix="choose another one"))
         try:
             _ = cluster.bounds
         except CapacityError as wrong:
             setting = wrong.setting if wrong.setting in cluster.model_fields_set else "strategy"
-            yield Problem((*path, setting), "POLYNYA-STG-002", str(wrong))
+            yield Problem((*path, setting), STAGE_CONTRADICTS(str(wrong)))
         yield from _boot_problems(cluster.boot, (*path, "boot"))
     yield from _overlapping_projects(stage)
     yield from _database_problems(stage)
@@ -43,7 +44,7 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
         try:
             check_instance_types([agent.instance_type], architecture_of(agent.instance_type))
         except ValueError as wrong:
-            yield Problem((*path, "instance_type"), "POLYNYA-STG-002", str(wrong))
+            yield Problem((*path, "instance_type"), STAGE_CONTRADICTS(str(wrong)))
         yield from _boot_problems(agent.boot, (*path, "boot"))
 
 
@@ -82,7 +83,7 @@ def _overlapping_projects(stage: StageConfig) -> Iterator[Problem]:
                 message = f"project `{cluster.project}` and that of cluster `{other}` overlap"
                 key = "project" if "project" in cluster.model_fields_set else "name"
                 fix = "give both the same project, or two of which none lies in the other"
-                yield Problem(("clusters", index, key), "POLYNYA-STG-002", message, fix)
+                yield Problem(("clusters", index, key), STAGE_CONTRADICTS(message, fix=fix))
         seen[cluster.project] = cluster.name
 
 
@@ -95,17 +96,17 @@ def _database_problems(stage: StageConfig) -> Iterator[Problem]:
         if cluster.databases is None and there and len(stage.clusters) > 1:
             message = "with several clusters it is not known whose tables these nodes keep"
             fix = "name its `databases`, one for each `schema` of its tasks; `[]` for none"
-            yield Problem((*path, "name"), "POLYNYA-STG-002", message, fix)
+            yield Problem((*path, "name"), STAGE_CONTRADICTS(message, fix=fix))
         for number, name in enumerate(cluster.databases or ()):
             place = (*path, "databases", number)
             if name not in there:
                 message = f"the stage has no database `{name}`"
-                yield Problem(place, "POLYNYA-STG-002", message, suggest(name, there))
+                yield Problem(place, STAGE_CONTRADICTS(message, fix=suggest(name, there)))
             # Of one project a task may go from one cluster to the other.
             elif name in owners and owners[name].project != cluster.project:
                 message = f"database `{name}` is that of cluster `{owners[name].name}`, too"
                 fix = "let the clusters of one project keep the tables of a database"
-                yield Problem(place, "POLYNYA-STG-002", message, fix)
+                yield Problem(place, STAGE_CONTRADICTS(message, fix=fix))
             owners.setdefault(name, cluster)
 
 
@@ -115,15 +116,17 @@ def _boot_problems(boot: str | None, path: NodePath) -> Iterator[Problem]:
     script = PROJECT / boot
     if not script.is_file():
         fix = "write the path from the folder in which app.py lies"
-        yield Problem(path, "POLYNYA-STG-001", f"there is no file {boot}", fix)
+        yield Problem(path, STAGE_UNKNOWN(f"there is no file {boot}", fix=fix))
         return
     content = script.read_bytes()
     if len(content) > _USER_DATA_BYTES:
         message = f"{boot} is larger than the {_USER_DATA_BYTES} bytes that EC2 takes"
-        yield Problem(path, "POLYNYA-STG-002", message, "fetch the larger part from S3 in it")
+        yield Problem(path, STAGE_CONTRADICTS(message, fix="fetch the larger part from S3 in it"))
     if not content.startswith(b"#!") or not _is_utf8(content):
         message = f"{boot} is no script: an instance would not run it"
-        yield Problem(path, "POLYNYA-STG-002", message, "begin it with a line such as #!/bin/bash")
+        yield Problem(
+            path, STAGE_CONTRADICTS(message, fix="begin it with a line such as #!/bin/bash")
+        )
 
 
 def _is_utf8(content: bytes) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.model.documents.problems import located
+from polynya.model.error_catalogue.cluster import STAGE_UNKNOWN
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.project import DocumentFile, document_files, parse_file, read_file
 from stacks.settings.catalog_checks import shared_databases
@@ -54,7 +55,7 @@ def load_deployment(directory: Path, *, environment: Mapping[str, str] | None = 
         file = read_file(path, shown_as, variables, errors)
         if file and path.stem in files:
             message = f"{shown_as} and {files[path.stem].shown_as} describe the same"
-            errors.append(ConfigError("POLYNYA-STG-001", message, fix="keep one of them"))
+            errors.append(STAGE_UNKNOWN(message, fix="keep one of them"))
         elif file:
             files[path.stem] = file
     pipeline_file = files.pop(_PIPELINE, None)
@@ -70,8 +71,7 @@ def load_deployment(directory: Path, *, environment: Mapping[str, str] | None = 
         errors.extend(located(problems, pipeline_file.document, pipeline_file.shown_as))
     if not files and not errors:
         errors.append(
-            ConfigError(
-                "POLYNYA-STG-001",
+            STAGE_UNKNOWN(
                 "there is no stage file",
                 where=directory.name,
                 fix="write one, for example `dev.yml`; docs/deploy.md tells how",

@@ -70,7 +70,7 @@ def test_what_a_capture_does_by_default():
 def test_settings_that_do_not_fit_say_where(settings, path, code):
     [problem] = capture_problems(capture(**settings))
 
-    assert (problem.path, problem.code) == (path, f"POLYNYA-GTW-{code}")
+    assert (problem.path, problem.error.code) == (path, f"POLYNYA-GTW-{code}")
 
 
 def test_a_column_may_be_replaced_by_nothing():
@@ -81,9 +81,9 @@ def test_a_connection_that_is_not_there_is_named_with_those_that_are():
     [missing] = connected_problems(capture(), {"shopp": POSTGRESQL})
     [none] = connected_problems(capture(), {})
 
-    assert missing.code == "POLYNYA-GTW-060"
-    assert "did you mean `shopp`" in str(missing.fix)
-    assert none.fix == "add `connections/shop.yml`"
+    assert missing.error.code == "POLYNYA-GTW-060"
+    assert "did you mean `shopp`" in str(missing.error.fix)
+    assert none.error.fix == "add `connections/shop.yml`"
 
 
 def test_a_connection_with_errors_of_its_own_is_no_second_error():
@@ -94,7 +94,7 @@ def test_what_only_postgresql_has_is_refused_for_others():
     [problem] = connected_problems(capture(publication="shop"), {"shop": MARIADB})
 
     assert problem.path == ("publication",)
-    assert "of type mariadb" in problem.message
+    assert "of type mariadb" in problem.error.message
 
 
 CAPTURE = """\
@@ -202,8 +202,8 @@ def test_a_capture_whose_connection_is_broken_waits_for_it(load):
 def test_what_debezium_alone_cannot_do_is_refused(settings, path):
     (problem,) = connected_problems(capture(**settings), {"shop": SQLSERVER})
 
-    assert (problem.path, problem.code) == (path, "POLYNYA-GTW-061")
-    assert "sqlserver" in problem.message
+    assert (problem.path, problem.error.code) == (path, "POLYNYA-GTW-061")
+    assert "sqlserver" in problem.error.message
 
 
 def test_jars_are_of_the_types_that_need_them(tmp_path):
@@ -212,7 +212,7 @@ def test_jars_are_of_the_types_that_need_them(tmp_path):
 
     (problem,) = connection_problems(wrong)
 
-    assert (problem.path, problem.code) == (("engine",), "POLYNYA-GTW-061")
+    assert (problem.path, problem.error.code) == (("engine",), "POLYNYA-GTW-061")
     assert not list(connection_problems(right))
     assert with_files(right, tmp_path).engine.jars == ("jars", "/other")
     assert (SQLSERVER.port_number, MARIADB.port_number) == (1433, 3306)
@@ -239,8 +239,8 @@ def test_no_setting_of_a_connector_names_a_class(name, value):
 
     (problem,) = connection_problems(wrong)
 
-    assert (problem.path, problem.code) == (("engine", "properties", name), "POLYNYA-GTW-061")
-    assert value not in problem.message
+    assert (problem.path, problem.error.code) == (("engine", "properties", name), "POLYNYA-GTW-061")
+    assert value not in problem.error.message
 
 
 def test_settings_of_a_connector_for_snapshots_and_tls_are_taken():
@@ -260,7 +260,7 @@ def test_a_database_elsewhere_is_verified_or_said_not_to_be():
 
     (problem,) = connection_problems(unverified)
 
-    assert (problem.path, problem.code) == (("tls", "mode"), "POLYNYA-GTW-064")
+    assert (problem.path, problem.error.code) == (("tls", "mode"), "POLYNYA-GTW-064")
     allowed = {"tls": Tls(mode="require", allow_unverified=True)}
     for right in (allowed, {"host": "127.0.0.1"}, {"host": "localhost"}, {"tls": Tls()}):
         assert not list(connection_problems(unverified.model_copy(update=right)))

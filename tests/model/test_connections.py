@@ -124,7 +124,9 @@ def test_the_way_may_be_plain_on_this_machine_only(tmp_path):
 def test_the_name_of_the_file_is_that_of_the_connection(tmp_path):
     [error] = errors_of(tmp_path, SHOP, name="shop-db.yml")
 
-    assert error.startswith("POLYNYA-CFG-010 connections/shop-db.yml: `shop-db` is not usable")
+    assert error.startswith(
+        "POLYNYA-CFG-010 connections/shop-db.yml: connection name `shop-db` is not usable"
+    )
 
 
 def test_a_broken_connection_stops_nobody_who_does_not_use_it(tmp_path):

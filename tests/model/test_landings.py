@@ -101,7 +101,10 @@ def test_an_unknown_kind_is_told_the_kinds_that_there_are(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("group.id: mine", "is not for you to set: the position is in the landed batches"),
+        (
+            "group.id: mine",
+            "a task cannot set the property `group.id`: the position is in the landed batches",
+        ),
         ("kafka.security.protocol: SSL", "write `security.protocol`"),
         ("Security.Protocol: SSL", "write `security.protocol`"),
     ],

@@ -28,7 +28,9 @@ def a_task(**settings: Any) -> StorageTask:
 
 def problems(**settings: Any) -> list[tuple[str, str, str]]:
     found = task_problems(a_task(**settings))
-    return [(".".join(map(str, one.path[2:])), one.code[-3:], one.message) for one in found]
+    return [
+        (".".join(map(str, one.path[2:])), one.error.code[-3:], one.error.message) for one in found
+    ]
 
 
 @pytest.mark.parametrize(
@@ -54,11 +56,11 @@ def test_a_good_layout_has_no_problem(settings: dict[str, Any]) -> None:
         ({"partition_by": ["hour(day)"]}, "partition_by.0", "042", "`hour` is for timestamp"),
         ({"partition_by": ["day(id)"]}, "partition_by.0", "042", "not for bigint"),
         ({"sort_by": ["tags"]}, "sort_by.0", "042", "array<string>"),
-        ({"sort_by": ["id", "zorder(at, day)"]}, "sort_by", "041", "stands alone"),
+        ({"sort_by": ["id", "zorder(at, day)"]}, "sort_by", "041", "cannot be combined"),
         ({"sort_by": ["id", "id desc"]}, "sort_by", "041", "named twice"),
         (
             {"partition_by": ["day"], "except_columns": ["day"]},
-            "partition_by.0", "041", "is excepted",
+            "partition_by.0", "041", "is excluded",
         ),
         ({"retention": {"column": "id", "keep": "90d"}}, "retention.column", "043", "not bigint"),
     ],

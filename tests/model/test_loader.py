@@ -113,8 +113,8 @@ def test_a_key_that_is_written_twice_is_an_error_beside_others(tmp_path):
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("", "POLYNYA-CFG-009", "has to be a mapping"),
-        ("[1]", "POLYNYA-CFG-009", "has to be a mapping"),
+        ("", "POLYNYA-CFG-009", "must be a mapping"),
+        ("[1]", "POLYNYA-CFG-009", "must be a mapping"),
         ("kind: storage", "POLYNYA-CFG-008", "missing key `apiVersion`"),
         (
             USERS.replace("kind: storage", "kind: mirror"),
@@ -179,8 +179,8 @@ def test_two_datasets_that_want_one_table_name_both_files(tmp_path):
 
     expected = (
         "tasks/b.yml:7:5: datasets[0].name: `shop_internal.users_internal` belongs to dataset "
-        "`users` in tasks/a.yml and to dataset `users` in tasks/b.yml; give one of the tasks a "
-        "`prefix` of its own or another `schema`"
+        "`users` in tasks/a.yml and to dataset `users` in tasks/b.yml; give one of the tasks its "
+        "own `prefix` or another `schema`"
     )
     assert found == [expected]
     write_project(tmp_path, a=USERS, b=other + "prefix: b_\n")
@@ -220,7 +220,7 @@ def test_defaults_of_the_project_lie_under_those_of_the_task(tmp_path):
 def test_a_folder_without_a_project_says_how_to_get_one(tmp_path):
     [error] = errors_of(tmp_path)
 
-    assert "there is no polynya.yml" in error
+    assert "this folder has no polynya.yml" in error
     assert "polynya init DIR" in error
 
 
@@ -230,7 +230,10 @@ def test_targets_are_chosen_by_name_else_local_else_the_only_one(tmp_path):
 
     assert load_project(tmp_path).target.name == "local"
     assert load_project(tmp_path, "prod").target.warehouse.name == "w2"
-    assert "there is no target `prd`; did you mean `prod`?" in errors_of(tmp_path, target="prd")[0]
+    assert (
+        "the project has no target `prd`; did you mean `prod`?"
+        in errors_of(tmp_path, target="prd")[0]
+    )
 
     write_project(tmp_path, project=two.replace("local:", "dev:"))
     assert "choose one with `--target`: dev, prod" in errors_of(tmp_path)[0]

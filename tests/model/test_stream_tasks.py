@@ -54,9 +54,9 @@ def test_it_may_read_another_one(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        (", path: '*/*'", "reads all of one folder"),
-        (", path: 'users/batch-1*'", "reads all of one folder"),
-        (", path: users", "reads all of one folder"),
+        (", path: '*/*'", "reads all files of one folder"),
+        (", path: 'users/batch-1*'", "reads all files of one folder"),
+        (", path: users", "reads all files of one folder"),
         (", initial_load: 'x/*'", "not for format `stream`"),
         (", extracts: {each: file}", "not for format `stream`"),
         (", columns: {hdr__kafka_offset: int}", "reserved for Polynya"),

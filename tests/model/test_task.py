@@ -31,7 +31,10 @@ USERS = {"name": "users", "keys": ["id"], "sequence_by": ["seq"]}
 
 
 def problems(task):
-    return [(".".join(map(str, p.path)), p.code[-3:], p.message) for p in task_problems(task)]
+    return [
+        (".".join(map(str, p.path)), p.error.code[-3:], p.error.message)
+        for p in task_problems(task)
+    ]
 
 
 def test_a_plain_task_has_no_problem():
@@ -40,7 +43,9 @@ def test_a_plain_task_has_no_problem():
 
 
 def test_native_formats_need_datasets_keys_and_an_order():
-    assert problems(a_task()) == [("", "008", "format `json` needs `datasets`: at least one")]
+    assert problems(a_task()) == [
+        ("", "008", "format `json` needs `datasets` with at least one entry")
+    ]
     assert [code for _, code, _ in problems(a_task({"name": "users"}))] == ["014", "015"]
     assert "`users`" in problems(a_task({"name": "users"}))[0][2]
 

@@ -153,7 +153,7 @@ def test_a_header_column_that_the_source_cannot_have_is_refused(tmp_path, given)
     [
         ("{events: [{a: 1}]}", "csv", "only for messages of `auto`, `json`"),
         ("{lines: x}", "{type: avro, schema: '\"string\"'}", "and clicks lands `avro`"),
-        ("{lines: x, file: a.json}", "json", "landed batches have names of their own"),
+        ("{lines: x, file: a.json}", "json", "landed batches have their own names"),
     ],
 )
 def test_messages_that_a_test_cannot_write_are_errors_of_the_file(tmp_path, batch, content, said):

@@ -17,7 +17,10 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import Field, TypeAdapter, ValidationError
 
 from polynya.model.config.fields import Frozen
-from polynya.model.errors import ConfigError, OperationError
+from polynya.model.error_catalogue.cluster import (
+    CONFIGURATION_OBJECT_DAMAGED,
+    CONFIGURATION_OBJECT_REFUSED,
+)
 
 #: A project has at most as many files, and they have at most as many bytes together.
 MAX_FILES: Final = 2_000
@@ -32,17 +35,16 @@ def encode(files: Mapping[str, bytes]) -> bytes:
     """The bundle of files that are UTF-8: the same bytes for the same files.
 
     Raises:
-        ConfigError: more files or bytes than a bundle holds, or one that is no text
+        ConfigError: more files or bytes than a bundle holds, or a file that is not text
             (POLYNYA-BKT-005).
     """
     size = sum(map(len, files.values()))
     if len(files) > MAX_FILES or size > MAX_BYTES:
-        raise ConfigError(
-            "POLYNYA-BKT-005",
+        raise CONFIGURATION_OBJECT_REFUSED(
             f"the project has {len(files)} files of {size} bytes together; "
             f"a bundle holds {MAX_FILES} files and {MAX_BYTES} bytes",
             state="nothing was uploaded",
-            fix="keep data of tests outside, or make several projects of it",
+            fix="keep test data outside, or split the project",
         )
     texts = {path: _text(path, content) for path, content in files.items()}
     return json.dumps(texts, sort_keys=True, indent=1).encode() + b"\n"
@@ -52,9 +54,8 @@ def _text(path: str, content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise ConfigError(
-            "POLYNYA-BKT-005",
-            "it is no text",
+        raise CONFIGURATION_OBJECT_REFUSED(
+            "the file is not UTF-8 text",
             where=path,
             state="nothing was uploaded",
             fix="write certificates as PEM, in UTF-8, or keep the file elsewhere",
@@ -70,26 +71,17 @@ def decode(bundle: bytes, revision: str) -> dict[str, bytes]:
     """The files of a bundle.
 
     Raises:
-        OperationError: it is not the bundle of this name (POLYNYA-BKT-004).
+        OperationError: it is not the bundle of that name (POLYNYA-BKT-004).
     """
     if revision_of(bundle) != revision:
-        raise damaged(f"the bundle {revision[:12]} is not what was uploaded under this name")
+        raise CONFIGURATION_OBJECT_DAMAGED(
+            f"the bundle {revision[:12]} is not what was uploaded under this name"
+        )
     try:
         texts = _FILES.validate_json(bundle)
     except ValidationError:
-        raise damaged(f"the bundle {revision[:12]} is no bundle") from None
+        raise CONFIGURATION_OBJECT_DAMAGED(f"{revision[:12]} is not a bundle") from None
     return {path: text.encode() for path, text in texts.items()}
-
-
-def damaged(message: str) -> OperationError:
-    """The error of a bucket whose own objects cannot be used."""
-    return OperationError(
-        "POLYNYA-BKT-004",
-        message,
-        state="running nodes keep the configuration that they read last",
-        fix="restore the version before of this object, or delete `pushed.json` there and push "
-        "again with `--overwrite-edits`",
-    )
 
 
 MAX_POINTER_BYTES: Final = 4_000_000
@@ -127,11 +119,13 @@ class Pointer(Frozen):
 
 
 def parse_pointer(data: bytes) -> Pointer:
-    """The pointer in an object; raises OperationError when it is none (POLYNYA-BKT-004)."""
+    """The pointer in an object; raises OperationError if it is not a pointer (POLYNYA-BKT-004)."""
     try:
         return Pointer.model_validate_json(data)
     except ValidationError as error:
-        raise damaged(f"`pushed.json` cannot be read: {error.errors()[0]['msg']}") from None
+        raise CONFIGURATION_OBJECT_DAMAGED(
+            f"`pushed.json` cannot be read: {error.errors()[0]['msg']}"
+        ) from None
 
 
 Edit: TypeAlias = Literal["changed", "added", "deleted"]

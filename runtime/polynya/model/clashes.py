@@ -1,4 +1,4 @@
-"""What two files of a project must not both have: a name, a table, a folder, a reader's stream."""
+"""Checks across the files of a project: names, tables, folders and streams that two files claim."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.problems import Problem, located
+from polynya.model.error_catalogue.configuration import DUPLICATE_NAME, TABLE_NAME_TAKEN
+from polynya.model.error_catalogue.streams import FOLDER_OVERLAPS
 from polynya.model.errors import ConfigError
 from polynya.model.names import shown
 from polynya.model.project import DocumentFile, Task
@@ -34,7 +36,7 @@ def without_clashes(
         other = names.setdefault(task.name.lower(), file.shown_as)
         if other != file.shown_as:
             message = f"task {shown(task.name)} is already defined in {other}"
-            problems.append(Problem(("name",), "POLYNYA-CFG-012", message, "rename one of them"))
+            problems.append(Problem(("name",), DUPLICATE_NAME(message)))
         elif isinstance(task, StorageTask):
             problems.extend(_table_clashes(task, file, owners))
             problems.extend(reader_problems(task, direct))
@@ -56,30 +58,23 @@ def _table_clashes(
         final = resolved(task, dataset)
         for relation in final.relations.taken:
             me = f"dataset `{dataset.name}` in {file.shown_as}"
-            other = owners.setdefault(relation, me)
-            if other != me or final.relations.taken.count(relation) > 1:
-                yield Problem(
-                    ("datasets", index, "name"),
-                    "POLYNYA-CFG-013",
-                    f"`{relation}` belongs to {other} and to {me}",
-                    "give one of the tasks a `prefix` of its own or another `schema`",
-                )
+            owner = owners.setdefault(relation, me)
+            if owner != me or final.relations.taken.count(relation) > 1:
+                error = TABLE_NAME_TAKEN(relation=relation, owner=owner, other=me)
+                yield Problem(("datasets", index, "name"), error)
                 break
 
 
 def _folder_clashes(
     task: StreamingLanding | ConnectedCapture, file: DocumentFile, folders: dict[str, str]
 ) -> Iterator[Problem]:
-    """A folder that another landing writes to, or one in or around it."""
+    """Yield that another landing writes to the folder of a task, or inside or around it."""
     mine = f"{task.place}/"
     for theirs, other in folders.items():
         if mine.startswith(theirs) or theirs.startswith(mine):
             yield Problem(
                 ("folder",) if task.folder else ("name",),
-                "POLYNYA-STR-004",
-                f"the folder {shown(task.place)} is that of the landing in {other}, in it or "
-                "around it",
-                "give one of the tasks another `folder`",
+                FOLDER_OVERLAPS(folder=shown(task.place), file=other),
             )
             return
     folders[mine] = file.shown_as

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from polynya.model.documents.problems import Problem
+from polynya.model.error_catalogue.configuration import CONTRADICTING_SETTINGS, NOT_FOR_FORMAT
 from polynya.model.headers import STREAM_HEADER_NAMES
 from polynya.model.names import shown
 
@@ -177,18 +178,20 @@ def _dialect_problems(landing: Delivered) -> Iterator[Problem]:
         if first != key:
             yield Problem(
                 (key if key in landing.model_fields_set else first,),
-                "POLYNYA-CFG-016",
-                f"{shown(character)} is the `{first}` and the `{key}`",
-                "choose another character for one of them",
+                CONTRADICTING_SETTINGS(
+                    f"{shown(character)} is both the `{first}` and the `{key}`",
+                    fix="choose another character for one of them",
+                ),
             )
     marker = landing.null_value
     marks = (meanings["delimiter"], meanings["quote"])
     if marker and any(mark in marker for mark in marks if mark is not None):
         yield Problem(
             ("null_value",),
-            "POLYNYA-CFG-016",
-            f"{shown(marker)} holds a delimiter or a quote, so no field can be it",
-            "write the text that separates two fields",
+            CONTRADICTING_SETTINGS(
+                f"{shown(marker)} contains a delimiter or a quote, so no field can have this text",
+                fix="write the text that stands between two delimiters",
+            ),
         )
 
 
@@ -223,9 +226,7 @@ def _order_of_its_own(events: EventSettings) -> Iterator[Problem]:
     if events.sequence_by:
         yield Problem(
             ("sequence_by",),
-            "POLYNYA-CFG-019",
-            "not for format `replicate`: its change sequence is the order",
-            "take the line out",
+            NOT_FOR_FORMAT("not for format `replicate`: its change sequence is the order"),
         )
 
 
@@ -259,16 +260,18 @@ def _flattening_problems(landing: Delivered) -> Iterator[Problem]:
         if getattr(landing, key) is not None and not landing.flattened:
             yield Problem(
                 (key,),
-                "POLYNYA-CFG-016",
-                "has no meaning unless the events are flattened",
-                "add `flattened: true`, or take the line out",
+                CONTRADICTING_SETTINGS(
+                    "has no meaning unless the events are flattened",
+                    fix="add `flattened: true`, or remove the line",
+                ),
             )
     if landing.add_fields_prefix == "" and landing.add_fields is None:
         yield Problem(
             ("add_fields_prefix",),
-            "POLYNYA-CFG-016",
-            "without a prefix nothing tells the added fields from the columns of a row",
-            "name them under `add_fields`, as the transform's `add.fields` does",
+            CONTRADICTING_SETTINGS(
+                "without a prefix nothing distinguishes the added fields from the columns of a row",
+                fix="name them under `add_fields`, as the transform's `add.fields` does",
+            ),
         )
 
 
@@ -297,9 +300,10 @@ def _operation_as_column(events: EventSettings) -> Iterator[Problem]:
     if OPERATION in events.columns:
         yield Problem(
             ("columns",),
-            "POLYNYA-CFG-016",
-            f"`{OPERATION}` is no column of the table: it holds the operation",
-            "take it out of `columns`",
+            CONTRADICTING_SETTINGS(
+                f"`{OPERATION}` holds the operation and is not a column of the table",
+                fix="remove it from `columns`",
+            ),
         )
 
 

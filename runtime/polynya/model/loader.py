@@ -20,6 +20,7 @@ from polynya.model.config.task import StorageTask, merged, resolved
 from polynya.model.config.transform import StreamingTransform
 from polynya.model.documents.problems import Problem, located
 from polynya.model.documents.yaml import Node, place_of
+from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.project import (
     TASK_KINDS,
@@ -199,26 +200,9 @@ def _project_file(directory: Path) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise ConfigErrors(
-            [
-                ConfigError(
-                    "POLYNYA-CFG-001",
-                    f"more than one project file: {', '.join(found)}",
-                    where=str(directory),
-                    fix="keep one of them",
-                )
-            ]
-        )
-    raise ConfigErrors(
-        [
-            ConfigError(
-                "POLYNYA-CFG-001",
-                "no project here: there is no polynya.yml",
-                where=str(directory),
-                fix="name the folder with `--project DIR`, or create one with `polynya init DIR`",
-            )
-        ]
-    )
+        message = f"more than one project file: {', '.join(found)}"
+        raise ConfigErrors([NO_PROJECT(message, where=str(directory), fix="keep one of them")])
+    raise ConfigErrors([NO_PROJECT(where=str(directory))])
 
 
 def _task(

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.configuration import (
+    NOT_SUPPORTED,
+    PATH_LEAVES_FOLDER,
+    UNUSABLE_NAME,
+    WRONG_VALUE,
+)
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -60,12 +65,7 @@ def check_name(name: str, *, what: str = "name", where: str | None = None) -> st
     digits and `_` pass, at most 128 of them, and the first is no digit.
     """
     if not is_name(name):
-        raise ConfigError(
-            "POLYNYA-CFG-010",
-            f"{what} {shown(name)} is not usable as a name",
-            where=where,
-            fix="use 1 to 128 of A-Z a-z 0-9 _, not starting with a digit",
-        )
+        raise UNUSABLE_NAME(where=where, what=what, name=shown(name))
     return name
 
 
@@ -114,7 +114,7 @@ def column_problem(name: str) -> str | None:
     if len(name) > _MAX_COLUMN_LENGTH:
         return f"column name {shown(name)} is longer than {_MAX_COLUMN_LENGTH} characters"
     if _CONTROL.search(name):
-        return f"column name {shown(name)} holds a control character"
+        return f"column name {shown(name)} contains a control character"
     if name.lower().startswith(_HEADER_PREFIX) or name.lower() in SERVICE_COLUMNS:
         return f"column name {shown(name)} is reserved for Polynya"
     return None
@@ -140,7 +140,7 @@ def relative_path_problem(path: str) -> str | None:
     if not path or len(path) > _MAX_LENGTH:
         return f"a path has 1 to {_MAX_LENGTH} characters"
     if _FORBIDDEN.search(path):
-        return f"path {shown(path)} holds a backslash or a control character"
+        return f"path {shown(path)} contains a backslash or a control character"
     if path.startswith(("/", "~")) or ":" in path.split("/", maxsplit=1)[0]:
         return f"path {shown(path)} is not relative"
     if ".." in path.split("/"):
@@ -151,7 +151,7 @@ def relative_path_problem(path: str) -> str | None:
 POSTGRESQL: Final = "jdbc:postgresql:"
 _PORT: Final = 5432
 _NAME_IN_ADDRESS: Final = re.compile(r"[^/?#@\s]+")
-#: What a connection may be told in the address; who logs in is said elsewhere.
+#: The `sslmode` of an address. User and password are separate settings.
 _TLS: Final = frozenset({"disable", "prefer", "require", "verify-ca", "verify-full"})
 
 
@@ -173,7 +173,7 @@ class PostgresAddress:
 def postgres_address(uri: str) -> PostgresAddress:
     """Read `jdbc:postgresql://HOST:PORT/DATABASE?sslmode=…`.
 
-    Raises ValueError, with what is wrong in words that hold nothing of the address.
+    Raises ValueError, whose message shows nothing of the address.
     """
     try:
         parts = urlsplit(uri.removeprefix("jdbc:"))
@@ -182,20 +182,17 @@ def postgres_address(uri: str) -> PostgresAddress:
         raise ValueError("the address of the catalog cannot be read") from None
     database = unquote(parts.path.removeprefix("/"))
     if parts.username is not None or parts.password is not None:
-        raise ValueError("the address of the catalog says who logs in")
+        raise ValueError("the address of the catalog contains a login")
     if parts.scheme != "postgresql" or not host or not _NAME_IN_ADDRESS.fullmatch(database):
         raise ValueError("the address of the catalog names no host and no database")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if {"user", "password"} & options.keys():
-        raise ValueError("the address of the catalog says who logs in")
+        raise ValueError("the address of the catalog contains a login")
     tls = options.pop("sslmode", "prefer")
     if options or tls not in _TLS:
-        raise ValueError(f"of the options of an address only `sslmode` is known: {_listed()}")
+        modes = ", ".join(f"`{mode}`" for mode in sorted(_TLS))
+        raise ValueError(f"the only option of an address is `sslmode`: {modes}")
     return PostgresAddress(host, database, port, tls)
-
-
-def _listed() -> str:
-    return ", ".join(f"`{one}`" for one in sorted(_TLS))
 
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
@@ -236,18 +233,14 @@ def parse_location(text: str, directory: Path, where: str) -> Location:
     if text.startswith(_S3):
         return _s3(text.removeprefix(_S3), where)
     if _URI.match(text):
-        raise ConfigError(
-            "POLYNYA-CFG-018",
+        raise NOT_SUPPORTED(
             f"{shown(text)} is neither a local folder nor on S3",
             where=where,
             fix="name a folder, relative to the project or absolute, or `s3://BUCKET/PREFIX`",
         )
     if "\0" in text:
-        raise ConfigError(
-            "POLYNYA-CFG-011",
-            "the path holds a NUL character",
-            where=where,
-            fix="type the path again by hand",
+        raise PATH_LEAVES_FOLDER(
+            "the path contains a NUL character", where=where, fix="type the path again by hand"
         )
     return (directory / Path(text).expanduser()).resolve()
 
@@ -263,18 +256,15 @@ def overlap(one: Location, other: Location) -> bool:
 def _s3(rest: str, where: str) -> S3Location:
     bucket, _, prefix = rest.partition("/")
     if not _BUCKET.fullmatch(bucket):
-        raise ConfigError(
-            "POLYNYA-CFG-009",
+        raise WRONG_VALUE(
             f"{shown(bucket)} is not the name of an S3 bucket",
             where=where,
-            fix="3 to 63 of a-z 0-9 - . as in `s3://acme-landing/shop`",
+            fix="use 3 to 63 of a-z 0-9 - . as in `s3://acme-landing/shop`",
         )
     prefix = prefix.removesuffix("/")
     problem = relative_path_problem(prefix) if prefix else None
     if problem is None and any(part in {"", "."} for part in prefix.split("/")) and prefix:
         problem = f"path {shown(prefix)} has an empty part or `.`"
     if problem is not None:
-        raise ConfigError(
-            "POLYNYA-CFG-011", problem, where=where, fix="write it as `s3://BUCKET/PREFIX`"
-        )
+        raise PATH_LEAVES_FOLDER(problem, where=where, fix="write it as `s3://BUCKET/PREFIX`")
     return S3Location(bucket, prefix)

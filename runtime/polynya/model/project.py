@@ -18,6 +18,12 @@ from polynya.model.config.transform import StreamingTransform
 from polynya.model.documents.problems import Problem, located, shape_problems, suggest
 from polynya.model.documents.references import plain_value
 from polynya.model.documents.yaml import MapNode, Node, NodePath, Plain, read_document, read_text
+from polynya.model.error_catalogue.configuration import (
+    MISSING_KEY,
+    MISSING_VARIABLE,
+    NOT_SUPPORTED,
+    WRONG_VALUE,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.names import shown
 
@@ -56,23 +62,20 @@ def read_file(
 ) -> DocumentFile | None:
     """Read one file; what is wrong with it goes to `errors`.
 
-    None when no more can be said about it. `late` tells where references stay as they are until
-    they are used.
+    None when the rest of the file cannot be checked. `late` tells where references stay as they
+    are until they are used.
     """
     try:
-        document, found = read_document(read_text(path, shown_as), shown_as)
+        document, yaml_errors = read_document(read_text(path, shown_as), shown_as)
     except ConfigError as error:
         errors.append(error)
         return None
-    errors.extend(found)
+    errors.extend(yaml_errors)
     value, problems = plain_value(document, variables, late)
-    unresolved = (
-        Problem(path, "POLYNYA-CFG-006", message, "set it, or write `${env:NAME:-default}`")
-        for path, message in problems
-    )
+    unresolved = (Problem(path, MISSING_VARIABLE(message)) for path, message in problems)
     errors.extend(located(unresolved, document, shown_as))
-    # A value that is missing would only bring errors that go away with the first.
-    return None if problems else DocumentFile(shown_as, document, value, sound=not found)
+    # A missing value would only cause errors that disappear with the first.
+    return None if problems else DocumentFile(shown_as, document, value, sound=not yaml_errors)
 
 
 def parse_file(
@@ -106,18 +109,18 @@ def parse_open(file: DocumentFile, model: type[_Model], errors: list[ConfigError
 def _kind_problems(file: DocumentFile, kinds: Sequence[str]) -> Iterator[Problem]:
     """Yield problems that make all others in the file meaningless."""
     if not isinstance(file.document, MapNode) or not isinstance(file.value, dict):
-        message = "the file has to be a mapping of keys to values"
+        message = "the file must be a mapping of keys to values"
         fix = f"begin with `apiVersion: {API_VERSION}` and `kind: {kinds[0]}`"
-        yield Problem((), "POLYNYA-CFG-009", message, fix)
+        yield Problem((), WRONG_VALUE(message, fix=fix))
         return
     for key, wanted in (("apiVersion", [API_VERSION]), ("kind", kinds)):
         value = file.value.get(key)
         if key not in file.value:
-            fix = f"add the line {' or '.join(f'`{key}: {one}`' for one in wanted)}"
-            yield Problem((), "POLYNYA-CFG-008", f"missing key `{key}`", fix)
+            fix = f"add the line {' or '.join(f'`{key}: {choice}`' for choice in wanted)}"
+            yield Problem((), MISSING_KEY(fix=fix, key=shown(key)))
         elif value not in wanted:
-            message = f"{shown(str(value))} is not supported in this file"
-            yield Problem((key,), "POLYNYA-CFG-018", message, suggest(value, wanted))
+            fix = suggest(value, wanted)
+            yield Problem((key,), NOT_SUPPORTED(fix=fix, value=shown(str(value))))
 
 
 #: A task of any kind, as an agent or a run has it work.

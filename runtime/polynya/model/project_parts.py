@@ -18,6 +18,16 @@ from polynya.model.config.target import Project
 from polynya.model.config.task import StorageTask
 from polynya.model.documents.problems import Problem, located
 from polynya.model.documents.yaml import MapNode, Node, NodePath, ScalarNode
+from polynya.model.error_catalogue.configuration import (
+    DUPLICATE_NAME,
+    SECRET_IN_FILE,
+    UNUSABLE_NAME,
+)
+from polynya.model.error_catalogue.streams import (
+    DIRECT_STREAM_HAS_NO_FILES,
+    DIRECT_STREAM_SHARED,
+    DIRECT_STREAM_UNREAD,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.names import is_name, parse_location, shown
 from polynya.model.project import DocumentFile, Task, document_files, parse_open, read_file
@@ -35,31 +45,27 @@ _IN_WORDS: Final = re.compile(
 
 
 def written_secrets(project: Node) -> Iterator[Problem]:
-    """Passwords of targets that are written out in a project file."""
+    """Yield passwords of targets that are written out in a project file."""
     for name, target in _entries(_entry(project, "targets")):
         password = _entry(_entry(target, "catalog"), "password")
         if isinstance(password, ScalarNode) and not _VARIABLE.fullmatch(str(password.value)):
             yield Problem(
                 ("targets", name, "catalog", "password"),
-                "POLYNYA-CFG-035",
-                f"targets.{name}.catalog.password: a password is written in the file",
-                'name a variable of the environment: `password: "${env:CATALOG_PASSWORD}"`',
+                SECRET_IN_FILE(
+                    what="a password",
+                    fix='name an environment variable: `password: "${env:CATALOG_PASSWORD}"`',
+                ),
             )
 
 
 def written_passwords(task: Node) -> Iterator[Problem]:
-    """Passwords of schema registries that are written out in a task file."""
+    """Yield passwords of schema registries that are written out in a task file."""
     for path, registry in _registries(task, ()):
         password = _entry(registry, "password")
         if isinstance(password, ScalarNode) and not _REFERENCE.fullmatch(str(password.value)):
-            place = (*path, "password")
-            yield Problem(
-                place,
-                "POLYNYA-CFG-035",
-                "a password is written in the file",
-                'name where it stands: `password: "${env:REGISTRY_PASSWORD}"`, `${file:PATH}` or '
-                "`${secret:NAME}`",
-            )
+            example = 'password: "${env:REGISTRY_PASSWORD}"'
+            error = SECRET_IN_FILE(what="a password", example=example)
+            yield Problem((*path, "password"), error)
 
 
 def is_read_at_use(path: NodePath) -> bool:
@@ -76,16 +82,16 @@ def is_read_at_use(path: NodePath) -> bool:
 
 
 def written_logins(connection: Node) -> Iterator[Problem]:
-    """Passwords that are written out in the file of a connection."""
-    found: list[tuple[NodePath, Node | None]] = [(("password",), _entry(connection, "password"))]
-    for name, there in _entries(_entry(connection, "targets")):
-        found.append((("targets", name, "password"), _entry(there, "password")))
-    for path, node in found:
-        yield from _written_out(path, node, "a password", "password: {env: DB_PASSWORD}")
+    """Yield passwords that are written out in the file of a connection."""
+    example = "password: {env: DB_PASSWORD}"
+    yield from _written_out(("password",), _entry(connection, "password"), "a password", example)
+    for name, target in _entries(_entry(connection, "targets")):
+        path = ("targets", name, "password")
+        yield from _written_out(path, _entry(target, "password"), "a password", example)
 
 
 def written_keys(task: Node) -> Iterator[Problem]:
-    """Keys of hashes that are written out in a task file."""
+    """Yield keys of hashes that are written out in a task file."""
     for table, columns in _entries(_entry(task, "mask")):
         for column, mask in _entries(columns):
             key = _entry(_entry(mask, "hash"), "key")
@@ -97,12 +103,7 @@ def _written_out(path: NodePath, node: Node | None, what: str, example: str) -> 
     if not isinstance(node, ScalarNode) or node.value is None:
         return
     if not _REFERENCE.fullmatch(str(node.value)):
-        yield Problem(
-            path,
-            "POLYNYA-CFG-035",
-            f"{what} is written in the file",
-            f"name where it stands: `{example}`, `${{file:PATH}}` or `${{secret:NAME#FIELD}}`",
-        )
+        yield Problem(path, SECRET_IN_FILE(what=what, example=example))
 
 
 def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
@@ -114,19 +115,14 @@ def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tupl
 
 
 def written_properties(task: Node) -> Iterator[Problem]:
-    """Secrets of a Kafka client that are written out in a task file."""
+    """Yield secrets of a Kafka client that are written out in a task file."""
     properties = _entry(_entry(_entry(task, "source"), "kafka"), "properties")
     for name, value in _entries(properties):
         text = str(value.value) if isinstance(value, ScalarNode) else ""
         whole = is_secret(name) and not _REFERENCE.fullmatch(text)
         if whole or (holds_secrets(name) and _IN_WORDS.search(_REFERENCE.sub('""', text))):
-            yield Problem(
-                ("source", "kafka", "properties", name),
-                "POLYNYA-CFG-035",
-                "a secret is written in the file",
-                'name where it stands in its place: `"${env:KAFKA_PASSWORD}"`, `${file:PATH}` or '
-                "`${secret:NAME}`",
-            )
+            error = SECRET_IN_FILE(what="a secret", example='"${env:KAFKA_PASSWORD}"')
+            yield Problem(("source", "kafka", "properties", name), error)
 
 
 def _entry(node: Node | None, key: str) -> Node | None:
@@ -140,14 +136,9 @@ def _entries(node: Node | None) -> Iterator[tuple[str, Node]]:
 
 
 def unread_problem(task: StreamingLanding, tasks: Sequence[Task]) -> Iterator[Problem]:
-    """Yield why nothing would be read of a direct landing. `tasks` are those of all files."""
+    """Yield that no task reads a direct landing. `tasks` are those of all files."""
     if not any(isinstance(one, DirectTask) and one.reads.name == task.name for one in tasks):
-        yield Problem(
-            ("direct",),
-            "POLYNYA-STR-061",
-            f"nothing is landed by {shown(task.name)}, and no `streaming_transform` reads it",
-            f"write one with `from: {task.name}`, or take `direct` out",
-        )
+        yield Problem(("direct",), DIRECT_STREAM_UNREAD(task=task.name))
 
 
 def reader_problems(task: StorageTask, places: Mapping[str, str]) -> Iterator[Problem]:
@@ -156,10 +147,9 @@ def reader_problems(task: StorageTask, places: Mapping[str, str]) -> Iterator[Pr
     if landing.format == "stream" and landing.path in places and not isinstance(task, DirectTask):
         yield Problem(
             ("landing", "path"),
-            "POLYNYA-STR-062",
-            f"the task {shown(places[landing.path])} has `direct: true`, so nothing is landed "
-            f"in {shown(landing.path)}",
-            "make this task a `streaming_transform`, or take `direct` out of the other",
+            DIRECT_STREAM_HAS_NO_FILES(
+                landing=shown(places[landing.path]), folder=shown(landing.path)
+            ),
         )
 
 
@@ -177,15 +167,14 @@ def sharing_problems(
     if other != file:
         yield Problem(
             ("from",),
-            "POLYNYA-STR-063",
-            f"the transform in {other} reads {shown(task.reads_table)} of {shown(task.reads.name)} "
-            "already, and `direct: true` keeps nothing for a second one",
-            "take `direct` out: what has landed is read by any number of transforms",
+            DIRECT_STREAM_SHARED(
+                file=other, table=shown(task.reads_table), landing=shown(task.reads.name)
+            ),
         )
 
 
 def with_places(task: StreamingLanding, directory: Path) -> tuple[StreamingLanding, list[Problem]]:
-    """The task with the absolute place of its files, and what is wrong with that.
+    """The task with the absolute location of its files, or why that location is not valid.
 
     A folder is relative to `directory`.
     """
@@ -196,7 +185,7 @@ def with_places(task: StreamingLanding, directory: Path) -> tuple[StreamingLandi
     try:
         place = parse_location(files.url, directory, ".".join(path))
     except ConfigError as error:
-        return task, [Problem(path, error.code, error.message, error.fix)]
+        return task, [Problem(path, error)]
     placed = files.model_copy(update={"url": str(place)})
     source = task.source.model_copy(update={"files": placed})
     return task.model_copy(update={"source": source}), []
@@ -218,10 +207,10 @@ def certificate_files(folder: Path) -> list[Path]:
 
 
 def with_files(connection: Connection, directory: Path) -> Connection:
-    """A connection with the absolute place of its certificates where they are of the project.
+    """A connection with the absolute path of its certificates if they belong to the project.
 
     Those are in `connections/`, wherever the project is read from. All others are files of the
-    machine, which says where they may be when they are read.
+    machine, which decides where they may be when they are read.
     """
     ca = connection.tls.ca
     if ca is None or PurePosixPath(ca).parts[:-1] != (CONNECTION_FOLDER,) or not is_certificate(ca):
@@ -264,15 +253,7 @@ def _connection(
 
 def _misnamed(shown_as: str, name: str, *, known: bool) -> ConfigError:
     if known:
-        return ConfigError(
-            "POLYNYA-CFG-012",
-            f"connection {shown(name)} is already defined",
-            where=shown_as,
-            fix="remove one of the files",
-        )
-    return ConfigError(
-        "POLYNYA-CFG-010",
-        f"{shown(name)} is not usable as the name of a connection",
-        where=shown_as,
-        fix="name the file with A-Z a-z 0-9 _, not starting with a digit",
-    )
+        message = f"connection {shown(name)} is already defined"
+        return DUPLICATE_NAME(message, where=shown_as, fix="remove one of the files")
+    fix = "name the file with A-Z a-z 0-9 _, not starting with a digit"
+    return UNUSABLE_NAME(where=shown_as, what="connection name", name=shown(name), fix=fix)

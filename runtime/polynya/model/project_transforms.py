@@ -14,6 +14,13 @@ from polynya.model.config.task import StorageTask
 from polynya.model.config.transform import INGESTION_DATE, StreamingTransform
 from polynya.model.documents.problems import Problem
 from polynya.model.documents.yaml import MapNode
+from polynya.model.error_catalogue.streams import (
+    MERGE_NEEDS_KEY,
+    NO_INGESTION_DATE,
+    SETTING_NOT_FOR_APPENDS,
+    TRANSFORM_SOURCE_UNKNOWN,
+    TRANSFORM_STREAM_UNCLEAR,
+)
 from polynya.model.formats import rules_of
 from polynya.model.headers import LANDED_AT, TIME_HEADERS
 from polynya.model.names import shown
@@ -36,41 +43,26 @@ def transform_problems(
         known = ", ".join(sorted(landings))
         yield Problem(
             ("from",),
-            "POLYNYA-STR-049",
-            f"there is no task {shown(task.from_)} of kind `streaming_landing`",
-            f"name one of: {known}" if known else "add one to `tasks/`",
+            TRANSFORM_SOURCE_UNKNOWN(
+                task=shown(task.from_),
+                fix=f"name one of: {known}" if known else "add one to `tasks/`",
+            ),
         )
         return
     yield from _stream_problems(task, landing)
-    keys = [index for index, one in enumerate(task.columns) if one.key is not None]
+    keys = [index for index, column in enumerate(task.columns) if column.key is not None]
     if task.mode == "append_only" and keys:
-        yield Problem(
-            ("columns", keys[0], "key"),
-            "POLYNYA-STR-050",
-            "a table that only appends has no key",
-            "take `key` out, or write `mode: merge`",
-        )
+        error = SETTING_NOT_FOR_APPENDS("an append-only table has no key")
+        yield Problem(("columns", keys[0], "key"), error)
     if task.mode == "merge" and not keys:
-        yield Problem(
-            ("columns",) if task.columns else ("mode",),
-            "POLYNYA-STR-051",
-            "messages cannot be merged without a key",
-            "give columns their ordinal in the key, such as `{name: id, expression: id, key: 1}`, "
-            "or write `mode: append_only`",
-        )
+        yield Problem(("columns",) if task.columns else ("mode",), MERGE_NEEDS_KEY())
     if task.mode == "append_only" and task.soft_delete:
-        yield Problem(
-            ("soft_delete",),
-            "POLYNYA-STR-050",
-            "a table that only appends deletes nothing",
-            "take it out, or write `mode: merge`",
-        )
+        error = SETTING_NOT_FOR_APPENDS("an append-only table deletes nothing")
+        yield Problem(("soft_delete",), error)
     if _wants_date(task, landing) and _date(landing) is None:
         yield Problem(
             ("partition_by",) if task.partition_by else ("retention",),
-            "POLYNYA-STR-053",
-            f"files that do not land have no time that stays, so there is no `{INGESTION_DATE}`",
-            f"make a column `{INGESTION_DATE}` by an expression, or name another one",
+            NO_INGESTION_DATE(column=INGESTION_DATE),
         )
 
 
@@ -159,19 +151,21 @@ def with_storage_names(file: DocumentFile) -> DocumentFile:
 def _stream_problems(task: StreamingTransform, landing: StreamingLanding) -> Iterator[Problem]:
     tables = _tables(landing)
     if task.stream is None and len(tables) != 1:
-        some = f": {', '.join(tables)}" if tables else ""
+        names = f": {', '.join(tables)}" if tables else ""
         yield Problem(
             ("from",),
-            "POLYNYA-STR-052",
-            f"the landing {shown(task.from_)} may have several landed tables{some}",
-            "name the topic or stream as `stream`",
+            TRANSFORM_STREAM_UNCLEAR(
+                f"the landing {shown(task.from_)} may have several landed tables{names}",
+                fix="name the topic or stream as `stream`",
+            ),
         )
     elif task.stream is not None and not _may_have(landing, task.stream):
         yield Problem(
             ("stream",),
-            "POLYNYA-STR-052",
-            f"the landing {shown(task.from_)} does not land {shown(task.stream)}",
-            f"name one of: {', '.join(tables)}" if tables else "name a topic that it takes",
+            TRANSFORM_STREAM_UNCLEAR(
+                f"the landing {shown(task.from_)} does not land {shown(task.stream)}",
+                fix=f"name one of: {', '.join(tables)}" if tables else "name a topic that it takes",
+            ),
         )
 
 

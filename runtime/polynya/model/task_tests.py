@@ -1,4 +1,4 @@
-"""Reading `tests/*.yml`: every test with its place and the task that it is about."""
+"""Reading `tests/*.yml`: every test with its place in the file and its task."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, Batch, TaskTest, TaskTests
 from polynya.model.documents.problems import Problem, located, suggest
 from polynya.model.documents.yaml import Node, NodePath, place_of
+from polynya.model.error_catalogue.configuration import (
+    CONTRADICTING_SETTINGS,
+    DUPLICATE_NAME,
+    MISSING_KEY,
+    NOT_FOR_FORMAT,
+    TEST_SUBJECT_UNKNOWN,
+    WRONG_VALUE,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.formats import FormatRules, all_rules, rules_of
 from polynya.model.loader import LoadedProject
@@ -35,7 +43,7 @@ _WRITTEN: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedTest:
-    """A test that can run: its task, the dataset that it looks at, and where it stands.
+    """A test that can run, with its task, its dataset and its place in the file.
 
     `stream` is the landing whose messages the task reads, if there is one.
     """
@@ -76,13 +84,14 @@ def load_tests(
             problems = list(_problems(project, test, task, dataset, at))
             if test.name in names:
                 message = f"test {shown(test.name)} is already in this file"
-                problems.append(Problem((*at, "name"), "POLYNYA-CFG-012", message))
+                problems.append(Problem((*at, "name"), DUPLICATE_NAME(message)))
             names.add(test.name)
             errors.extend(located(problems, file.document, file.shown_as))
             if file.sound and not problems and task is not None and dataset is not None:
                 stream = _stream(project, task)
-                one = LoadedTest(test, task, dataset, file.shown_as, at, file.document, stream)
-                loaded.append(one)
+                loaded.append(
+                    LoadedTest(test, task, dataset, file.shown_as, at, file.document, stream)
+                )
     return loaded, errors
 
 
@@ -90,7 +99,8 @@ def _stream(project: LoadedProject, task: StorageTask) -> StreamingLanding | Non
     """The landing that writes what a task reads."""
     if rules_of(task.landing.format).events_in_tests != "messages":
         return None
-    return next((one for one in project.landings if one.place == task.landing.path), None)
+    landings = project.landings
+    return next((one for one in landings if one.place == task.landing.path), None)
 
 
 def _subject(project: LoadedProject, test: TaskTest) -> tuple[StorageTask | None, Dataset | None]:
@@ -113,20 +123,21 @@ def _problems(
     dataset: Dataset | None,
     at: NodePath,
 ) -> Iterator[Problem]:
-    code = "POLYNYA-TEST-001"
+
     if task is None:
         names = [one.name for one in project.tasks]
         message = f"there is no task {shown(test.task)}"
-        yield Problem((*at, "task"), code, message, suggest(test.task, names))
+        yield Problem((*at, "task"), TEST_SUBJECT_UNKNOWN(message, fix=suggest(test.task, names)))
         return
     if dataset is None:
         names = [one.name for one in task.datasets]
         if test.dataset is None:
-            fix = f"one of {', '.join(sorted(names))}" if names else None
-            yield Problem(at, "POLYNYA-CFG-008", "missing key `dataset`", fix)
+            fix = f"name one of {', '.join(sorted(names))}" if names else None
+            yield Problem(at, MISSING_KEY(fix=fix, key="`dataset`"))
         else:
             message = f"the task {task.name} has no dataset {shown(test.dataset)}"
-            yield Problem((*at, "dataset"), code, message, suggest(test.dataset, names))
+            error = TEST_SUBJECT_UNKNOWN(message, fix=suggest(test.dataset, names))
+            yield Problem((*at, "dataset"), error)
         return
     for index, batch in enumerate(test.given):
         yield from _batch_problems(batch, task, dataset, (*at, "given", index))
@@ -134,13 +145,14 @@ def _problems(
             yield from _message_problems(batch, _stream(project, task), (*at, "given", index))
     if all(getattr(test.expect, relation) is None for relation in RELATIONS):
         message = f"nothing is expected: name at least one of {', '.join(RELATIONS)}"
-        yield Problem((*at, "expect"), "POLYNYA-CFG-009", message)
+        yield Problem((*at, "expect"), WRONG_VALUE(message))
     if test.expect.history is not None and not resolved(task, dataset).kept.history:
         yield Problem(
             (*at, "expect", "history"),
-            code,
-            f"the dataset {dataset.name} keeps no history",
-            "set `history: true` in the task, or take the line out",
+            TEST_SUBJECT_UNKNOWN(
+                f"the dataset {dataset.name} keeps no history",
+                fix="set `history: true` in the task, or remove the line",
+            ),
         )
 
 
@@ -150,31 +162,28 @@ def _batch_problems(
     given = [key for key in _CONTENT if getattr(batch, key) is not None]
     if len(given) != 1:
         message = f"a batch has one of {', '.join(f'`{key}`' for key in _CONTENT)}"
-        yield Problem(at, "POLYNYA-CFG-016", message)
+        yield Problem(at, CONTRADICTING_SETTINGS(message))
         return
     takes = _TAKES.get(given[0])
     if takes is not None and not takes(rules_of(task.landing.format)):
         takers = sorted(rules.name for rules in all_rules() if takes(rules))
         yield Problem(
             (*at, given[0]),
-            "POLYNYA-CFG-019",
-            f"only for {_listed(takers)}, and the task reads `{task.landing.format}`",
-            "put files into a folder of the project and name it as `folder`",
+            NOT_FOR_FORMAT(
+                f"only for {_listed(takers)}, and the task reads `{task.landing.format}`",
+                fix="put files into a folder of the project, and name it as `folder`",
+            ),
         )
     for key in ("file", "load"):
         if takes is None and getattr(batch, key):
             message = "has no meaning with `folder`: its files land under their own names"
-            yield Problem((*at, key), "POLYNYA-CFG-016", message, "take the line out")
+            yield Problem((*at, key), CONTRADICTING_SETTINGS(message, fix="remove the line"))
     if batch.file is not None and rules_of(task.landing.format).events_in_tests == "messages":
-        message = "has no meaning for messages: landed batches have names of their own"
-        yield Problem((*at, "file"), "POLYNYA-CFG-016", message, "take the line out")
+        message = "has no meaning for messages: landed batches have their own names"
+        yield Problem((*at, "file"), CONTRADICTING_SETTINGS(message, fix="remove the line"))
     if batch.load and dataset.initial_load is None:
-        yield Problem(
-            (*at, "load"),
-            "POLYNYA-CFG-016",
-            f"the dataset {dataset.name} has no `initial_load`",
-            "take the line out",
-        )
+        message = f"the dataset {dataset.name} has no `initial_load`"
+        yield Problem((*at, "load"), CONTRADICTING_SETTINGS(message, fix="remove the line"))
 
 
 def _message_problems(
@@ -188,10 +197,12 @@ def _message_problems(
     if content not in fitting:
         yield Problem(
             (*at, "events" if batch.events is not None else "lines"),
-            "POLYNYA-CFG-019",
-            f"only for messages of {_listed(sorted(fitting))}, and {stream.name} lands `{content}`",
-            "land some messages and put their landed batches into a folder of the project, and "
-            "name it as `folder`",
+            NOT_FOR_FORMAT(
+                f"only for messages of {_listed(sorted(fitting))}, and {stream.name} lands "
+                f"`{content}`",
+                fix="land some messages, put their landed batches into a folder of the project, "
+                "and name it as `folder`",
+            ),
         )
 
 

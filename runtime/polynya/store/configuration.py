@@ -28,13 +28,13 @@ from polynya.model.bundle import (
     InForce,
     Plain,
     Pointer,
-    damaged,
     decode,
     in_force,
     parse_pointer,
 )
 from polynya.model.documents.yaml import MAX_FILE_BYTES
 from polynya.model.error_catalogue.cluster import (
+    CONFIGURATION_OBJECT_DAMAGED,
     CONFIGURATION_OBJECT_REFUSED,
     CONFIGURATION_PUSH_OVERTAKEN,
 )
@@ -292,7 +292,7 @@ class BucketReader:
         try:
             data = self.store.read(bundle_path(revision), MAX_BUNDLE_BYTES).data
         except FileNotFoundError:
-            raise damaged(f"the bundle {revision[:12]} is not there any more") from None
+            raise CONFIGURATION_OBJECT_DAMAGED(f"the bundle {revision[:12]} is missing") from None
         return decode(data, revision)
 
     def _read_plain(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Final
 
 from polynya.model.documents.problems import Problem
 from polynya.model.documents.yaml import NodePath
+from polynya.model.error_catalogue.cluster import CLUSTER_STREAMS_UNREACHABLE
 from polynya_constructs.regions import region_problem
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
-
-_CODE: Final = "POLYNYA-STG-005"
 
 
 def stream_problems(stage: StageConfig) -> Iterator[Problem]:
@@ -33,7 +31,7 @@ def _capture_problems(
     if not captures.databases:
         message = "nodes connect to nothing but port 443, and no database is named"
         fix = "add `databases: [{security_group: …, port: 5432}]`"
-        yield Problem(path, _CODE, message, fix)
+        yield Problem(path, CLUSTER_STREAMS_UNREACHABLE(message, fix=fix))
     yield from _missing(streams, path)
     yield from _twice(streams, path, brokers="databases")
     yield from _elsewhere(stage, streams, path)
@@ -43,11 +41,11 @@ def _missing(streams: StreamSourceSettings, path: NodePath) -> Iterator[Problem]
     if not streams.folders:
         message = "nodes land what they read in folders of the landing bucket, and none is named"
         fix = "add `folders` with the `folder` of each landing, by default the name of its task"
-        yield Problem(path, _CODE, message, fix)
+        yield Problem(path, CLUSTER_STREAMS_UNREACHABLE(message, fix=fix))
     if streams.msk and not streams.brokers:
         message = "nodes connect to nothing but port 443, and no brokers are named"
         fix = "add `brokers: [{security_group: …, port: 9098}]`"
-        yield Problem((*path, "msk"), _CODE, message, fix)
+        yield Problem((*path, "msk"), CLUSTER_STREAMS_UNREACHABLE(message, fix=fix))
 
 
 def _twice(
@@ -66,7 +64,10 @@ def _twice(
         for index, (key, text) in enumerate(entries):
             if key in seen:
                 message = f"`{text}` is named twice"
-                yield Problem((*path, name, index), _CODE, message, "remove one of the two")
+                yield Problem(
+                    (*path, name, index),
+                    CLUSTER_STREAMS_UNREACHABLE(message, fix="remove one of the two"),
+                )
             seen.add(key)
 
 
@@ -81,7 +82,7 @@ def _elsewhere(
         if stream.region:
             places.append(((*place, "region"), stream.region, None))
             if wrong := region_problem(stream.region):
-                yield Problem((*place, "region"), _CODE, wrong)
+                yield Problem((*place, "region"), CLUSTER_STREAMS_UNREACHABLE(wrong))
         yield from _key_elsewhere(stream.key_arn, region, place)
     for index, secret in enumerate(streams.secrets):
         place = (*path, "secrets", index)
@@ -97,7 +98,10 @@ def _elsewhere(
 def _key_elsewhere(key_arn: str | None, region: str | None, place: NodePath) -> Iterator[Problem]:
     if key_arn and region and key_arn.split(":")[3] != region:
         message = f"the key is in {key_arn.split(':')[3]}, what it encrypts in {region}"
-        yield Problem((*place, "key_arn"), _CODE, message, "name the key that encrypts it")
+        yield Problem(
+            (*place, "key_arn"),
+            CLUSTER_STREAMS_UNREACHABLE(message, fix="name the key that encrypts it"),
+        )
 
 
 def _unreached(
@@ -108,8 +112,15 @@ def _unreached(
         return
     if stage.region and region != stage.region:
         message = f"it is in {region}, and the endpoints of this network lead to {stage.region}"
-        yield Problem(place, _CODE, message, "set `network.outbound: internet`")
+        yield Problem(
+            place, CLUSTER_STREAMS_UNREACHABLE(message, fix="set `network.outbound: internet`")
+        )
     known = (stage.account, *network.trusted_accounts)
     if account and stage.account and account not in known:
         message = f"endpoints of this network let nothing through that belongs to {account}"
-        yield Problem(place, _CODE, message, "name the account in `network.trusted_accounts`")
+        yield Problem(
+            place,
+            CLUSTER_STREAMS_UNREACHABLE(
+                message, fix="name the account in `network.trusted_accounts`"
+            ),
+        )

@@ -35,7 +35,8 @@ def said(written: Any) -> str:
         Landing.model_validate(value)
     problems = shape_problems(caught.value, Landing, value)
     return "\n".join(
-        f"{'.'.join(map(str, one.path))} {one.code} {one.message} {one.fix}" for one in problems
+        f"{'.'.join(map(str, one.path))} {one.error.code} {one.error.message} {one.error.fix}"
+        for one in problems
     )
 
 

@@ -18,7 +18,7 @@ def a_task(*datasets, landing=None, **settings):
 
 
 def problems(task):
-    return [(".".join(map(str, p.path)), p.code[-3:]) for p in task_problems(task)]
+    return [(".".join(map(str, p.path)), p.error.code[-3:]) for p in task_problems(task)]
 
 
 ORDERS = {"name": "orders", "keys": ["id"]}

@@ -83,8 +83,8 @@ def test_a_catalog_on_postgresql_may_keep_tables_anywhere(
 @pytest.mark.parametrize(
     ("catalog", "message"),
     [
-        ("{uri: 'jdbc:postgresql://ann:s3cr3t@db/lake'}", "says who logs in"),
-        ("{uri: 'jdbc:postgresql://db/lake?user=ann&password=s3cr3t'}", "says who logs in"),
+        ("{uri: 'jdbc:postgresql://ann:s3cr3t@db/lake'}", "contains a login"),
+        ("{uri: 'jdbc:postgresql://db/lake?user=ann&password=s3cr3t'}", "contains a login"),
         ("{uri: 'jdbc:postgresql://db'}", "no host and no database"),
         ("{uri: 'jdbc:postgresql://db/lake?sslmode=never'}", "`verify-full`"),
         ("{uri: 'jdbc:postgresql://db:x/lake'}", "cannot be read"),

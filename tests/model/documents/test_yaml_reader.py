@@ -60,7 +60,7 @@ def test_tags_construct_nothing():
 def test_keys_that_are_no_text_are_reported(text):
     _, errors = read_document(text, "x.yml")
 
-    assert [error.message for error in errors] == ["a key has to be text; put it in quotes"]
+    assert [error.message for error in errors] == ["a key must be text; put it in quotes"]
 
 
 def bomb():
@@ -114,7 +114,7 @@ def test_a_file_that_is_too_large_or_no_text_is_an_error_with_its_place(tmp_path
         read_text(large, "large.yml")
     with pytest.raises(ConfigError, match=r"latin\.yml:2:4: the file is not UTF-8"):
         read_text(latin, "latin.yml")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read the file"):
         read_text(tmp_path / "missing.yml", "missing.yml")
 
 

@@ -9,6 +9,12 @@ from fnmatch import fnmatchcase
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import Dataset
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.error_catalogue.configuration import (
+    MISSING_KEY,
+    NO_KEYS,
+    TABLE_NAME_TAKEN,
+    UNUSABLE_SOURCE_TABLE_NAME,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.formats import rules_of
 from polynya.model.names import is_name, shown
@@ -30,14 +36,7 @@ def dataset_of_source(task: StorageTask, source: str) -> ResolvedDataset:
     _, _, table = source.partition(".")
     declared = _declared(task, source, table)
     if declared is None and not is_name(table):
-        raise ConfigError(
-            "POLYNYA-CFG-022",
-            f"source table {shown(source)} has a name that no view can have",
-            where=f"task {task.name}",
-            state="its events are not copied, those of other tables are; as soon as it has a "
-            "dataset, that reads the files which are still in the landing zone",
-            fix="declare a dataset with a `name` and this table as its `source`, or exclude it",
-        )
+        raise UNUSABLE_SOURCE_TABLE_NAME(where=f"task {task.name}", source=shown(source))
     dataset = declared or Dataset(name=table)
     return resolved(task, dataset.model_copy(update={"source": source}))
 
@@ -48,15 +47,15 @@ def is_declared(task: StorageTask, source: str) -> bool:
 
 
 def named_datasets(task: StorageTask, sources: Iterable[str]) -> dict[str, ResolvedDataset]:
-    """The datasets of source tables, but for those that the settings by now give no name.
+    """The datasets of source tables, without tables that the current settings give no name.
 
-    A run says so of such a table; who looks at the others is not kept from it.
+    A run reports those tables; they do not stop a command that looks at the others.
     """
-    found = {}
+    datasets = {}
     for source in sources:
         with suppress(ConfigError):
-            found[source] = dataset_of_source(task, source)
-    return found
+            datasets[source] = dataset_of_source(task, source)
+    return datasets
 
 
 def datasets_of_sources(
@@ -64,11 +63,11 @@ def datasets_of_sources(
 ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
     """Route source tables to datasets; those that cannot be routed become errors.
 
-    That is an unusable or a contested name, or settings that a table of its format needs.
+    An error is an unusable or a contested name, or a missing setting that the format needs.
 
-    When two tables want one name in the catalog, one of the `known` keeps it, which may have rows
-    there, and otherwise the first in name order, so that the outcome does not depend on the order
-    of arrival within one call.
+    When two tables want one name in the catalog, one of the `known` keeps it, because it may have
+    rows there; otherwise the first in name order, so that the outcome does not depend on the
+    order of arrival within one call.
     """
     routes: dict[str, ResolvedDataset] = {}
     owners: dict[str, str] = {}
@@ -100,33 +99,31 @@ def _declared(task: StorageTask, source: str, table: str) -> Dataset | None:
 
 
 def _lacking(task: StorageTask, source: str, dataset: ResolvedDataset) -> ConfigError | None:
-    """What the settings of a found table lack; declared ones were checked with the task."""
+    """What the settings of a discovered table lack; declared ones were checked with the task."""
     rules = rules_of(dataset.landing.format)
-    if dataset.kept.mode == "merge" and not dataset.events.keys and not rules.brings_keys:
-        code, missing = "POLYNYA-CFG-014", "`keys`, so its changes cannot be merged"
-    elif (
+    lacks_keys = dataset.kept.mode == "merge" and not dataset.events.keys and not rules.brings_keys
+    lacks_columns = (
         rules.has_header_lines
         and not dataset.landing.delivery.has_header
         and not dataset.events.columns
-    ):
-        code, missing = "POLYNYA-CFG-008", "`columns`, and its files have no header line"
-    else:
+    )
+    if not lacks_keys and not lacks_columns:
         return None
-    return ConfigError(
-        code,
+    entry = NO_KEYS if lacks_keys else MISSING_KEY
+    missing = "`keys`" if lacks_keys else "`columns`, and its files have no header line"
+    return entry(
         f"source table {shown(source)} has no {missing}",
         where=f"task {task.name}",
         state="it is not copied; its files stay in the landing zone",
-        fix="declare a dataset for it, or leave it out with `exclude`",
+        fix="declare a dataset for it, or exclude it with `exclude`",
     )
 
 
 def _contested(task: StorageTask, owner: str, source: str, relation: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-CFG-013",
+    return TABLE_NAME_TAKEN(
         f"source tables {shown(owner)} and {shown(source)} both want the name `{relation}`",
         where=f"task {task.name}",
-        state=f"{shown(source)} is not copied, {shown(owner)} is; as soon as it has a dataset, "
-        "that reads the files which are still in the landing zone",
+        state=f"{shown(source)} is not copied, {shown(owner)} is. A dataset for {shown(source)} "
+        "will read the files that are still in the landing zone",
         fix="declare a dataset with another `name` and one of the tables as its `source`",
     )

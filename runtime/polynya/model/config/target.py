@@ -28,7 +28,7 @@ from polynya.model.config.engines import (
 from polynya.model.config.fields import ClusterName, Frozen, Name
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.documents.problems import suggest
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.configuration import CONTRADICTING_SETTINGS, NO_SUCH_TARGET
 from polynya.model.names import (
     POSTGRESQL,
     Location,
@@ -234,31 +234,27 @@ def choose_target(
     """Return the named target, else `local`, else the only one; raises ConfigError."""
     targets = project.targets
     if name is None and DEFAULT_TARGET not in targets and len(targets) > 1:
-        raise ConfigError(
-            "POLYNYA-CFG-017",
-            "the project has several targets and none is called `local`",
+        raise NO_SUCH_TARGET(
+            "the project has several targets, and none is called `local`",
             where=project_file,
             fix=f"choose one with `--target`: {', '.join(sorted(targets))}",
         )
     chosen = name or (DEFAULT_TARGET if DEFAULT_TARGET in targets else next(iter(targets)))
     if chosen not in targets:
-        raise ConfigError(
-            "POLYNYA-CFG-017",
-            f"there is no target {shown(chosen)}",
-            where=project_file,
-            fix=suggest(chosen, list(targets)),
+        raise NO_SUCH_TARGET(
+            where=project_file, fix=suggest(chosen, list(targets)), target=shown(chosen)
         )
     return _resolve(chosen, targets[chosen], directory.resolve(), project_file)
 
 
 def _resolve(name: str, target: Target, directory: Path, project_file: str) -> ResolvedTarget:
-    place = f"{project_file}: targets.{name}"
-    landing = parse_location(target.landing, directory, f"{place}.landing")
-    warehouse = parse_location(target.warehouse, directory, f"{place}.warehouse")
-    config = target.config and parse_location(target.config, directory, f"{place}.config")
+    where = f"{project_file}: targets.{name}"
+    landing = parse_location(target.landing, directory, f"{where}.landing")
+    warehouse = parse_location(target.warehouse, directory, f"{where}.warehouse")
+    config = target.config and parse_location(target.config, directory, f"{where}.config")
     catalog = target.catalog
     for problem, fix in _contradictions(target, landing, warehouse, config or None):
-        raise ConfigError("POLYNYA-CFG-016", problem, where=place, fix=fix)
+        raise CONTRADICTING_SETTINGS(problem, where=where, fix=fix)
     uri = ""
     if catalog.type == "jdbc":
         uri = catalog.uri or f"{_SQLITE}{Path(str(warehouse)) / CATALOG_FILE}"
@@ -283,7 +279,7 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
 def _contradictions(
     target: Target, landing: Location, warehouse: Location, config: Location | None
 ) -> Iterator[tuple[str, str]]:
-    """What does not go together, each with a way out."""
+    """What does not go together, each with its fix."""
     if overlap(landing, warehouse):
         yield "landing and warehouse are the same folder", "give each a folder of its own"
     for name, other in (("landing", landing), ("warehouse", warehouse)):
@@ -293,7 +289,7 @@ def _contradictions(
     yield from _of_engine(target, landing, warehouse)
     on_aws = any(isinstance(one, S3Location) for one in (landing, warehouse, config))
     if target.aws is not None and not on_aws:
-        yield "nothing of this target is on AWS", "leave `aws` out, or name a place on S3"
+        yield "nothing of this target is on AWS", "remove `aws`, or name a location on S3"
 
 
 def _of_engine(target: Target, landing: Location, warehouse: Location) -> Iterator[tuple[str, str]]:
@@ -304,7 +300,7 @@ def _of_engine(target: Target, landing: Location, warehouse: Location) -> Iterat
     if isinstance(target.engine, Submitted) and local:
         yield (
             f"`{target.engine.mode}` cannot reach folders of this machine",
-            "landing and warehouse on S3, or another `engine`",
+            "put landing and warehouse on S3, or choose another `engine`",
         )
 
 
@@ -314,37 +310,38 @@ def _of_catalog(catalog: Catalog, warehouse: Location) -> Iterator[tuple[str, st
     on_server = not glue and uri.startswith(POSTGRESQL)
     if isinstance(warehouse, S3Location) and not glue and not on_server:
         yield (
-            "a catalog on one machine cannot keep tables on S3: who loses the machine loses them",
-            "`catalog: glue`, or a database: `uri: jdbc:postgresql://HOST:PORT/DATABASE`",
+            "a catalog on one machine cannot keep tables on S3: its loss would lose them",
+            "use `catalog: glue`, or a database: `uri: jdbc:postgresql://HOST:PORT/DATABASE`",
         )
     if glue and not isinstance(warehouse, S3Location):
-        yield "the Glue catalog needs a warehouse on S3", "`warehouse: s3://BUCKET/PREFIX`"
+        yield "the Glue catalog needs a warehouse on S3", "write `warehouse: s3://BUCKET/PREFIX`"
     if glue and catalog.uri is not None:
-        yield "`uri` belongs to a JDBC catalog", "leave it out; `aws.region` says where Glue is"
+        yield "`uri` belongs to a JDBC catalog", "remove it; `aws.region` says where Glue is"
     if not glue and not uri.startswith((_SQLITE, POSTGRESQL)):
         yield (
             f"there is no driver for the catalog {shown(uri.partition('//')[0])}",
-            "`jdbc:sqlite:FILE`, `jdbc:postgresql://HOST:PORT/DATABASE`, or `catalog: glue`",
+            "use `jdbc:sqlite:FILE`, `jdbc:postgresql://HOST:PORT/DATABASE`, or `catalog: glue`",
         )
     if on_server:
         try:
             postgres_address(uri)
         except ValueError as error:
-            yield str(error), "`jdbc:postgresql://HOST:PORT/DATABASE`, with `user` and `password`"
+            fix = "write `jdbc:postgresql://HOST:PORT/DATABASE`, with `user` and `password`"
+            yield str(error), fix
     if not on_server and (catalog.user is not None or catalog.password is not None):
-        yield "`user` and `password` belong to a catalog on PostgreSQL", "leave them out"
+        yield "`user` and `password` belong to a catalog on PostgreSQL", "remove them"
     if not glue and catalog.id is not None:
-        yield "`id` belongs to a Glue catalog", "leave it out, or `type: glue`"
+        yield "`id` belongs to a Glue catalog", "remove it, or write `type: glue`"
     yield from _of_properties(catalog.properties)
 
 
 def _of_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What a project may not say of a catalog."""
+    """Catalog properties that a project may not set."""
     if any(name.endswith("endpoint") for name in properties):
-        # Else a property would pass by the rule that an endpoint is on this machine.
-        yield "a catalog property sets an endpoint", "`aws.endpoint`"
+        # A property would bypass the rule that an endpoint is on this machine.
+        yield "a catalog property sets an endpoint", "use `aws.endpoint`"
     elif {"jdbc.user", "jdbc.password"} & properties.keys():
-        yield "a catalog property says who logs in", "`catalog.user` and `catalog.password`"
+        yield "a catalog property sets a login", "use `catalog.user` and `catalog.password`"
     for name in properties:
         if wrong := catalog_property_problem(name):
             yield wrong

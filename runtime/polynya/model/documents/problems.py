@@ -1,4 +1,4 @@
-"""Problems in documents as ConfigErrors with a place, a path and a fix."""
+"""Problems in documents, which become ConfigErrors with a place, a path and a fix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from polynya.model.documents.yaml import Node, NodePath, Plain, dotted, place_of
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.configuration import (
+    INVALID_LAYOUT_TERM,
+    INVALID_TYPE,
+    MISSING_KEY,
+    PATH_LEAVES_FOLDER,
+    UNKNOWN_KEY,
+    UNPROTECTED_LOGIN,
+    UNUSABLE_NAME,
+    WRONG_VALUE,
+)
+from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.names import shown
 
 _OPENING = {"(": 1, "<": 1, ")": -1, ">": -1}
@@ -144,16 +154,14 @@ def _units(kind: str) -> str:
     return "characters" if kind.startswith("string") else "entries"
 
 
-_CODES: Final = {
-    "extra_forbidden": "POLYNYA-CFG-007",
-    "missing": "POLYNYA-CFG-008",
-    "polynya_name": "POLYNYA-CFG-010",
-    "polynya_path": "POLYNYA-CFG-011",
-    "polynya_type": "POLYNYA-CFG-020",
-    "polynya_layout": "POLYNYA-CFG-040",
-    "polynya_unsecured": "POLYNYA-CFG-044",
+#: Entries of the errors of our own checks; all others are `WRONG_VALUE`.
+_ENTRIES: Final = {
+    "polynya_name": UNUSABLE_NAME,
+    "polynya_path": PATH_LEAVES_FOLDER,
+    "polynya_type": INVALID_TYPE,
+    "polynya_layout": INVALID_LAYOUT_TERM,
+    "polynya_unsecured": UNPROTECTED_LOGIN,
 }
-_OTHER_CODE: Final = "POLYNYA-CFG-009"
 #: Errors about a key and not about its value; one place may have several.
 _KEYS: Final = frozenset({"extra_forbidden", "missing"})
 _QUOTED: Final = re.compile(r"'([^']*)'")
@@ -161,26 +169,28 @@ _QUOTED: Final = re.compile(r"'([^']*)'")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong at a path of a document."""
+    """An error at a path of a document; `located` adds the file, line and column."""
 
     path: NodePath
-    code: str
-    message: str
-    fix: str | None = None
+    error: PolynyaError
 
 
 def located(problems: Iterable[Problem], root: Node, file: str) -> list[ConfigError]:
-    """Turn problems into errors that say `file:line:col` and the key path."""
+    """Turn problems into errors that say `file:line:col` and the key path.
+
+    They have no state: a check only reads.
+    """
     errors = []
     placed = [(place_of(root, problem.path), problem) for problem in problems]
     for place, problem in sorted(placed, key=lambda pair: (pair[0].line, pair[0].column)):
-        path = dotted(problem.path)
+        path, error = dotted(problem.path), problem.error
         errors.append(
             ConfigError(
-                problem.code,
-                f"{path}: {problem.message}" if path else problem.message,
+                error.code,
+                f"{path}: {error.message}" if path else error.message,
                 where=f"{file}:{place.line}:{place.column}",
-                fix=problem.fix,
+                fix=error.fix,
+                why=error.why,
             )
         )
     return errors
@@ -189,8 +199,8 @@ def located(problems: Iterable[Problem], root: Node, file: str) -> list[ConfigEr
 def shape_problems(
     error: ValidationError, model: type[BaseModel], value: Plain
 ) -> Iterator[Problem]:
-    """Yield what the validation of a document by the given model found, once for each place."""
-    said: set[tuple[NodePath, str]] = set()
+    """Yield what the validation of a document by the given model reports, once for each place."""
+    reported: set[tuple[NodePath, str]] = set()
     cut = cut_types(value)
     details = error.errors(include_url=False)
     for detail in details:
@@ -198,13 +208,17 @@ def shape_problems(
             continue
         path = _written(value, detail["loc"])
         if path in cut:
-            problem = _cut_type(path, cut[path])
+            if not cut[path]:
+                continue
+            message = "a type with a comma needs quotes inside { }"
+            fix = f'quote it: `{path[-1]}: "{cut[path]}"`'
+            problem = Problem(path, INVALID_TYPE(message, fix=fix))
         else:
             problem = _problem(detail, model, value, path)
-        # Of a value that may be of several kinds, what each of them says is one problem.
-        key = (path, problem.message if detail["type"] in _KEYS else "")
-        if problem.message and key not in said:
-            said.add(key)
+        # A value that may have several types has one problem, not one for each of them.
+        key = (path, problem.error.message if detail["type"] in _KEYS else "")
+        if key not in reported:
+            reported.add(key)
             yield problem
 
 
@@ -225,55 +239,42 @@ def _written(value: Plain, place: Sequence[int | str]) -> NodePath:
     return tuple(path)
 
 
-def _cut_type(path: NodePath, text: str) -> Problem:
-    """A type with a comma that is not in quotes; nothing for the pieces that it fell into."""
-    name = path[-1]
-    return Problem(
-        path,
-        _CODES["polynya_type"],
-        "a type with a comma needs quotes inside { }" if text else "",
-        f'quote it: `{name}: "{text}"`',
-    )
-
-
 def _problem(detail: ErrorDetails, model: type[BaseModel], value: Plain, path: NodePath) -> Problem:
     kind = detail["type"]
-    code = _CODES.get(kind, _OTHER_CODE)
     if kind == "extra_forbidden":
-        allowed = _keys_at(model, detail["loc"][:-1])
-        return Problem(
-            path, code, f"unknown key {shown(str(path[-1]))}", suggest(path[-1], allowed)
-        )
+        fix = suggest(path[-1], _keys_at(model, detail["loc"][:-1]))
+        return Problem(path, UNKNOWN_KEY(fix=fix, key=shown(str(path[-1]))))
     if kind == "missing":
-        key = str(detail["loc"][-1])
-        meaning = _meaning(model, detail["loc"])
-        return Problem(path, code, f"missing key {shown(key)}", f"add it. {meaning}")
+        fix = f"add it. {_meaning(model, detail['loc'])}"
+        return Problem(path, MISSING_KEY(fix=fix, key=shown(str(detail["loc"][-1]))))
     choices = _QUOTED.findall(str(detail.get("ctx", {}).get("expected", "")))
     written = _value_at(value, path)
     if kind.startswith("union_tag"):
         return _unknown_kind(detail, model, path, written)
+    entry = _ENTRIES.get(kind, WRONG_VALUE)
     if choices:
-        message, fix = worded("literal_error", written, {})
-        return Problem(path, code, message, suggest(written, choices))
+        message, _ = worded("literal_error", written, {})
+        return Problem(path, entry(message, fix=suggest(written, choices)))
     message, fix = worded(kind, written, detail.get("ctx", {}))
     keys = _keys_at(model, path) if kind.startswith("model") else []
     if keys:
         fix = suggest(written, keys)
-    return Problem(path, code, message, fix or _meaning(model, path))
+    return Problem(path, entry(message, fix=fix or _meaning(model, path)))
 
 
 def _unknown_kind(
     detail: ErrorDetails, model: type[BaseModel], path: NodePath, written: Plain
 ) -> Problem:
-    """A mapping whose kind is not said, or is none."""
+    """A mapping whose kind is missing or unknown."""
     context = detail.get("ctx", {})
     key = str(context.get("discriminator", "")).strip("'")
     choices = _QUOTED.findall(str(context.get("expected_tags", "")))
     if isinstance(written, dict) and key in written:
         message, fix = worded("literal_error", written[key], {})
-        return Problem((*path, key), _OTHER_CODE, message, suggest(written[key], choices) or fix)
+        fix = suggest(written[key], choices) or fix
+        return Problem((*path, key), WRONG_VALUE(message, fix=fix))
     fix = f"add it. {_meaning(model, path)}"
-    return Problem(path, _CODES["missing"], f"missing key {shown(key)}", fix)
+    return Problem(path, MISSING_KEY(fix=fix, key=shown(key)))
 
 
 def _value_at(value: Plain, path: NodePath) -> Plain:

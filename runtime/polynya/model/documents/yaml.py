@@ -26,6 +26,12 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from polynya.model.error_catalogue.configuration import (
+    CONFIGURATION_FILE_TOO_LARGE,
+    CONFIGURATION_FILE_UNREADABLE,
+    DUPLICATE_KEY,
+    INVALID_YAML,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.names import shown
 
@@ -104,11 +110,7 @@ MAX_NODES: Final = 20_000
 MAX_DEPTH: Final = 32
 MAX_ERRORS: Final = 50
 
-_FIXES: Final = {
-    "POLYNYA-CFG-003": "leave it out, or put it in quotes if it is text",
-    "POLYNYA-CFG-004": "split it into several task files",
-    "POLYNYA-CFG-005": "remove one of them",
-}
+
 _CORE_TAG: Final = "tag:yaml.org,2002:"
 _INT: Final = re.compile(r"[-+]?[0-9]{1,400}|0o[0-7]{1,100}|0x[0-9a-fA-F]{1,100}")
 _FLOAT: Final = re.compile(
@@ -127,26 +129,16 @@ def read_text(path: FilePath, shown_as: str) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise ConfigError(
-            "POLYNYA-CFG-002",
-            f"the file cannot be read: {error.strerror}",
-            where=shown_as,
-            fix="check that it is there and that you may read it",
-        ) from None
+        raise CONFIGURATION_FILE_UNREADABLE(where=shown_as, reason=error.strerror) from None
     if len(raw) > MAX_FILE_BYTES:
-        raise ConfigError(
-            "POLYNYA-CFG-004",
-            f"the file is larger than {MAX_FILE_BYTES} bytes",
-            where=shown_as,
-            fix="split it into several task files",
-        )
+        message = f"the file is larger than {MAX_FILE_BYTES} bytes"
+        raise CONFIGURATION_FILE_TOO_LARGE(message, where=shown_as)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - raw.rfind(b"\n", 0, error.start)
-        raise ConfigError(
-            "POLYNYA-CFG-002",
+        raise CONFIGURATION_FILE_UNREADABLE(
             "the file is not UTF-8 text",
             where=f"{shown_as}:{line}:{column}",
             fix="save it as UTF-8",
@@ -172,8 +164,7 @@ def _syntax_error(error: YAMLError, file: str, text: str) -> ConfigError:
     mark = error.problem_mark or error.context_mark if isinstance(error, MarkedYAMLError) else None
     where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
     problem = error.problem if isinstance(error, MarkedYAMLError) else None
-    return ConfigError(
-        "POLYNYA-CFG-003",
+    return INVALID_YAML(
         f"not valid YAML: {problem or str(error).splitlines()[0]}",
         where=where,
         fix="inside { } or [ ] put `${env:NAME}` in quotes"
@@ -198,7 +189,8 @@ class _Builder:
             if isinstance(event, DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise self._error("POLYNYA-CFG-003", "more than one document in a file", event)
+                    message = "more than one document in a file"
+                    raise INVALID_YAML(message, where=self._where(event))
             elif isinstance(
                 event, AliasEvent | ScalarEvent | SequenceStartEvent | MappingStartEvent
             ):
@@ -208,9 +200,11 @@ class _Builder:
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
         self._read += 1
         if self._read > MAX_NODES:
-            raise self._error("POLYNYA-CFG-004", f"more than {MAX_NODES} values", event)
+            message = f"more than {MAX_NODES} values"
+            raise CONFIGURATION_FILE_TOO_LARGE(message, where=self._where(event))
         if depth > MAX_DEPTH:
-            raise self._error("POLYNYA-CFG-004", f"nested deeper than {MAX_DEPTH} levels", event)
+            message = f"nested deeper than {MAX_DEPTH} levels"
+            raise CONFIGURATION_FILE_TOO_LARGE(message, where=self._where(event))
         if isinstance(event, AliasEvent):
             return self._alias(event)
         self._check_tag(event)
@@ -222,11 +216,8 @@ class _Builder:
         else:
             node = self._map(event, events, depth)
         if node.size > MAX_NODES:
-            raise self._error(
-                "POLYNYA-CFG-004",
-                f"anchors and aliases expand to more than {MAX_NODES} values",
-                event,
-            )
+            message = f"anchors and aliases expand to more than {MAX_NODES} values"
+            raise CONFIGURATION_FILE_TOO_LARGE(message, where=self._where(event))
         if event.anchor:
             self._anchors[event.anchor] = node
         return node
@@ -235,7 +226,8 @@ class _Builder:
         node = self._anchors.get(event.anchor)
         if node is None:
             # Also the alias to a node that is still open: a document that contains itself.
-            raise self._error("POLYNYA-CFG-003", f"unknown anchor {shown(event.anchor)}", event)
+            message = f"unknown anchor {shown(event.anchor)}"
+            raise INVALID_YAML(message, where=self._where(event))
         return node
 
     def _list(self, start: Any, events: Iterator[Any], depth: int) -> ListNode:
@@ -257,14 +249,10 @@ class _Builder:
             size += key.size + value.size
             name = key.value if isinstance(key, ScalarNode) else None
             if not isinstance(name, str):
-                self._note("POLYNYA-CFG-003", "a key has to be text; put it in quotes", event)
+                self._note(INVALID_YAML("a key must be text; put it in quotes"), event)
             elif name in entries:
-                first = entries[name][0]
-                self._note(
-                    "POLYNYA-CFG-005",
-                    f"duplicate key {shown(name)}; it is already on line {first.line}",
-                    event,
-                )
+                line = entries[name][0].line
+                self._note(DUPLICATE_KEY(key=shown(name), line=line), event)
             else:
                 entries[name] = (_place(event), value)
         return MapNode(entries, _place(start), size)
@@ -274,7 +262,7 @@ class _Builder:
         if tag and not (
             tag.startswith(_CORE_TAG) and tag[len(_CORE_TAG) :] in {"str", "map", "seq"}
         ):
-            self._note("POLYNYA-CFG-003", f"tag {shown(tag)} is not allowed", event)
+            self._note(INVALID_YAML(f"tag {shown(tag)} is not allowed"), event)
 
     def _scalar(self, event: ScalarEvent) -> Scalar:
         text: str = event.value
@@ -291,19 +279,19 @@ class _Builder:
             # JSON writes characters beyond the BMP as two escapes, which YAML reads one by one.
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
-            self._note("POLYNYA-CFG-003", "half of a surrogate pair is no character", event)
+            self._note(INVALID_YAML("half of a surrogate pair is not a character"), event)
             return ""
 
-    def _note(self, code: str, message: str, event: Any) -> None:
-        error = self._error(code, message, event)
+    def _note(self, error: ConfigError, event: Any) -> None:
+        """Collect an error that leaves the rest readable; raise it when there are too many."""
+        error.where = self._where(event)
         self.errors.append(error)
         if len(self.errors) >= MAX_ERRORS:
             raise error
 
-    def _error(self, code: str, message: str, event: Any) -> ConfigError:
+    def _where(self, event: Any) -> str:
         place = _place(event)
-        where = f"{self._file}:{place.line}:{place.column}"
-        return ConfigError(code, message, where=where, fix=_FIXES[code])
+        return f"{self._file}:{place.line}:{place.column}"
 
 
 def _place(event: Any) -> Place:

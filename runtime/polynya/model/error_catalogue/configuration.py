@@ -150,7 +150,7 @@ UNUSABLE_NAME: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-CFG-010",
     title="unusable name",
-    message="{name} cannot be used as the name of a {what}",
+    message="{what} {name} is not usable",
     fix="use 1 to 128 of A-Z a-z 0-9 _, not starting with a digit",
     page="Names of tasks, schemas and datasets reach catalogs, file systems and several SQL "
     "dialects: 1 to 128 of A-Z a-z 0-9 _, not starting with a digit. Column names may be "
@@ -201,7 +201,7 @@ CONTRADICTING_SETTINGS: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-CFG-016",
     title="settings contradict each other",
-    fix="take one out",
+    fix="remove one of the two",
     page="For example: both tracking lists, a key among `except_columns`, history with "
     "`append_only`, landing and warehouse in the same folder, or a warehouse on S3 without "
     "`catalog: glue`.",
@@ -226,7 +226,7 @@ NOT_FOR_FORMAT: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-CFG-019",
     title="not for this format",
-    fix="take the line out",
+    fix="remove the line",
     page="`include`, `exclude` and `source` belong to the formats `debezium`, `dms` and "
     "`replicate`, which discover their tables; `path` and `initial_load` belong to the others. "
     "Settings of `landing` such as `header` or `timestamp_column` belong to `dms`, some of "
