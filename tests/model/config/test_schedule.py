@@ -27,6 +27,9 @@ NOON = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)  # a Tuesday
         ("0 0 1,15 * *", "2026-04-01T00:00"),
         ("@hourly", "2026-03-31T13:00"),
         ("@monthly", "2026-04-01T00:00"),
+        # A day of the month and, as `*/9` restricts it, a Sunday.
+        ("36 23 30 oct */9", "2033-10-30T23:36"),
+        ("0 0 29 feb */7", "2032-02-29T00:00"),
     ],
 )
 def test_the_next_moment(text, expected):
@@ -50,12 +53,12 @@ def test_the_moment_itself_is_over_and_zones_are_converted():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("every day", "`every day` is no schedule"),
-        ("60 * * * *", "`60` is no minute: it is 0 to 59"),
-        ("* * * foo *", "`foo` is no month: it is 1 to 12"),
-        ("5-1 * * * *", "`5-1` is no minute of a schedule"),
-        ("*/0 * * * *", "`*/0` is no minute of a schedule"),
-        ("1,,2 * * * *", "is no minute of a schedule"),
+        ("every day", "`every day` is not a schedule"),
+        ("60 * * * *", "`60` is not a valid minute: it is 0 to 59"),
+        ("* * * foo *", "`foo` is not a valid month: it is 1 to 12"),
+        ("5-1 * * * *", "`5-1` is not a valid minute of a schedule"),
+        ("*/0 * * * *", "`*/0` is not a valid minute of a schedule"),
+        ("1,,2 * * * *", "is not a valid minute of a schedule"),
         ("0 0 30 2 *", "`0 0 30 2 *` never comes"),
     ],
 )

@@ -1,4 +1,4 @@
-"""When a capture reloads: a line of cron in UTC, or a recurrence rule."""
+"""When a capture reloads: a cron line in UTC, or a recurrence rule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DAYS_OF_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """Moments that come again: `next_after` gives them one by one, on the clock of their zone.
+    """Recurring moments, on the clock of a time zone.
 
     Attributes:
         text: as it was written.
@@ -53,10 +53,10 @@ class Recurrence:
         return self.text
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first moment of the rule after another one, in UTC; None: it is over."""
+        """The first moment of the rule after another one, in UTC; None if it has ended."""
         here = moment.astimezone(self.start.tzinfo)
-        found = rrulestr(self.rule, dtstart=self._near(here)).after(here)
-        return None if found is None else found.astimezone(UTC)
+        following = rrulestr(self.rule, dtstart=self._near(here)).after(here)
+        return None if following is None else following.astimezone(UTC)
 
     def _near(self, moment: datetime) -> datetime:
         """A start that gives the same moments, not long before one."""
@@ -70,12 +70,12 @@ class Recurrence:
 
 
 def is_recurrence(text: str) -> bool:
-    """Whether a text is meant as a rule and not as a line of cron."""
+    """Whether a text is meant as a rule and not as a cron line."""
     return re.match(r"\s*(DTSTART|RRULE|[A-Z]+=)", text) is not None
 
 
 def parse_recurrence(text: str) -> Recurrence:
-    """The schedule of a rule; raises ValueError in words for who wrote it."""
+    """The schedule of a rule; raises ValueError with a message for its author."""
     if len(text) > _LONGEST:
         raise ValueError("the rule is too long")
     lines = text.split()
@@ -84,7 +84,7 @@ def parse_recurrence(text: str) -> Recurrence:
         start = _start(lines.pop(0))
     if len(lines) != 1:
         raise ValueError(
-            f"{shown(text)} is no rule: it is one `RRULE:` after one `DTSTART` at most"
+            f"{shown(text)} is not a rule: write one `RRULE:` after one `DTSTART` at most"
         )
     rule = lines[0].removeprefix("RRULE:")
     parts = _parts(rule)
@@ -94,7 +94,7 @@ def parse_recurrence(text: str) -> Recurrence:
     try:
         first = found.next_after(start - timedelta(minutes=1))
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{shown(rule)} is no rule: {error}") from None
+        raise ValueError(f"{shown(rule)} is not a rule: {error}") from None
     if first is None:
         raise _never(rule)
     return found
@@ -104,7 +104,7 @@ def _start(line: str) -> datetime:
     match = _START.fullmatch(line)
     if match is None or (match[1] and match[3]):
         raise ValueError(
-            f"{shown(line)} is no start: write `DTSTART;TZID=Europe/Berlin:20260101T023000`"
+            f"{shown(line)} is not a start: write `DTSTART;TZID=Europe/Berlin:20260101T023000`"
         )
     zone: tzinfo = UTC
     if match[1]:
@@ -123,13 +123,13 @@ def _parts(rule: str) -> dict[str, str]:
 def _check(parts: dict[str, str], *, has_start: bool) -> None:
     unknown = sorted(set(parts) - _PARTS)
     if unknown:
-        raise ValueError(f"a rule of a schedule has no {shown(unknown[0])}")
+        raise ValueError(f"a rule of a schedule cannot have {shown(unknown[0])}")
     if parts.get("FREQ") not in _FREQUENCIES:
-        raise ValueError(f"a rule has a `FREQ`: one of {', '.join(sorted(_FREQUENCIES))}")
+        raise ValueError(f"a rule needs a `FREQ`: one of {', '.join(sorted(_FREQUENCIES))}")
     for name in ("INTERVAL", "COUNT"):
         number = parts.get(name, "1")
         if not (number.isascii() and number.isdigit() and 0 < int(number) <= 100_000):
-            raise ValueError(f"{shown(number)} is no `{name}`: it is 1 to 100,000")
+            raise ValueError(f"{shown(number)} is not a valid `{name}`: it is 1 to 100,000")
     if "COUNT" in parts and not has_start:
         raise ValueError("`COUNT` needs a `DTSTART` to count from")
     if "BYSETPOS" in parts and parts["FREQ"] in _PERIODS:
@@ -137,7 +137,7 @@ def _check(parts: dict[str, str], *, has_start: bool) -> None:
 
 
 def _check_days(parts: dict[str, str]) -> None:
-    """Refuse days that no month has: they would be looked for until the year 9999."""
+    """Refuse days that no month has: the search for them would run until the year 9999."""
     days = [int(day) for day in re.findall(r"\d{1,4}", parts.get("BYMONTHDAY", ""))]
     months = [int(month) for month in re.findall(r"\d{1,4}", parts.get("BYMONTH", ""))]
     longest = max((_DAYS_OF_MONTHS[month - 1] for month in months if 1 <= month <= 12), default=31)
@@ -179,8 +179,8 @@ _FIELDS: Final[tuple[tuple[str, int, int, list[str]], ...]] = (
     ("day of the week", 0, 7, _DAY_NAMES),
 )
 _PART: Final = re.compile(r"(\*|[a-z0-9]+(?:-[a-z0-9]+)?)(?:/(\d{1,4}))?")
-#: From one 29 February to the next there are at most eight years.
-_HORIZON: Final = timedelta(days=366 * 8)
+#: Between two 29ths of February on the same day of the week there are at most forty years.
+_HORIZON: Final = timedelta(days=366 * 40)
 _FIX: Final = (
     "write five fields, minute, hour, day, month, day of the week: `30 2 * * *`; or a rule: "
     "`FREQ=DAILY;BYHOUR=2;BYMINUTE=30`"
@@ -189,7 +189,7 @@ _FIX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """Moments that come again: `next_after` gives them one by one."""
+    """Recurring moments in UTC."""
 
     text: str
     minutes: frozenset[int]
@@ -198,7 +198,7 @@ class Cron:
     months: frozenset[int]
     weekdays: frozenset[int]
     either_day: bool
-    """Day of the month and of the week are both restricted: one of them suffices, as in cron."""
+    """If day of the month and day of the week are both restricted, one of them suffices."""
 
     def __str__(self) -> str:
         return self.text
@@ -206,7 +206,7 @@ class Cron:
     def next_after(self, moment: datetime) -> datetime:
         """The first moment of the schedule after another one, both with their offset.
 
-        Raises ValueError where there is none in eight years: no schedule that was parsed.
+        Raises ValueError if there is none in forty years, which `parse_cron` refuses.
         """
         end = moment + _HORIZON
         now = moment.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
@@ -219,7 +219,7 @@ class Cron:
                 now += timedelta(minutes=1)
             else:
                 return now
-        raise ValueError(f"`{self.text}` never comes")
+        raise ValueError(f"{shown(self.text)} never comes")
 
     def _is_day(self, moment: datetime) -> bool:
         in_month = moment.day in self.days
@@ -228,11 +228,11 @@ class Cron:
 
 
 def parse_cron(text: str) -> Cron:
-    """The schedule of a line of cron; raises ValueError in words for who wrote it."""
+    """The schedule of a cron line; raises ValueError with a message for its author."""
     written = text.strip()
     fields = _SHORT.get(written.lower(), written).lower().split()
     if len(fields) != len(_FIELDS):
-        raise ValueError(f"{shown(text)} is no schedule")
+        raise ValueError(f"{shown(text)} is not a schedule")
     sets = [_values(field, *facts) for field, facts in zip(fields, _FIELDS, strict=True)]
     weekdays = frozenset(day % 7 for day in sets[4])
     either = not fields[2].startswith("*") and not fields[4].startswith("*")
@@ -246,7 +246,7 @@ def _values(field: str, name: str, least: int, most: int, words: list[str]) -> f
     for part in field.split(","):
         match = _PART.fullmatch(part)
         if match is None:
-            raise ValueError(f"{shown(part)} is no {name} of a schedule")
+            raise ValueError(f"{shown(part)} is not a valid {name} of a schedule")
         span, step = match[1], int(match[2] or 1)
         if span == "*":
             begin, end = least, most
@@ -255,7 +255,7 @@ def _values(field: str, name: str, least: int, most: int, words: list[str]) -> f
             begin = _number(first, name, least, most, words)
             end = _number(last, name, least, most, words) if last else (most if match[2] else begin)
         if step < 1 or begin > end:
-            raise ValueError(f"{shown(part)} is no {name} of a schedule")
+            raise ValueError(f"{shown(part)} is not a valid {name} of a schedule")
         found.update(range(begin, end + 1, step))
     return frozenset(found)
 
@@ -263,12 +263,12 @@ def _values(field: str, name: str, least: int, most: int, words: list[str]) -> f
 def _number(text: str, name: str, least: int, most: int, words: list[str]) -> int:
     number = words.index(text) + least if text in words else int(text) if text.isdigit() else -1
     if not least <= number <= most:
-        raise ValueError(f"{shown(text)} is no {name}: it is {least} to {most}")
+        raise ValueError(f"{shown(text)} is not a valid {name}: it is {least} to {most}")
     return number
 
 
 def parse_schedule(text: str) -> Cron | Recurrence:
-    """The schedule of a line of cron or of a rule; raises ValueError in words."""
+    """The schedule of a cron line or of a rule; raises ValueError with a message for its author."""
     return parse_recurrence(text) if is_recurrence(text) else parse_cron(text)
 
 
