@@ -70,9 +70,9 @@ def test_a_date_that_begins_with_the_day_is_predicted_by_the_day_only() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("<yyyy>/<mm>/x", "`<mm>` is no date without `<MM>`"),
-        ("<yyyy>/<dd>/x", "`<dd>` is no date without `<MM>`"),
-        ("<MM>/x", "`<MM>` is no date without `<yyyy>`"),
+        ("<yyyy>/<mm>/x", "`<mm>` is not a date without `<MM>`"),
+        ("<yyyy>/<dd>/x", "`<dd>` is not a date without `<MM>`"),
+        ("<MM>/x", "`<MM>` is not a date without `<yyyy>`"),
         ("<YYYY>/x", "`<YYYY>` is none of <yyyy> <MM> <dd> <HH> <mm>"),
         ("a<b", "`<` is none of"),
         ("**/x", "`**` is not known"),

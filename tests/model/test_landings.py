@@ -68,7 +68,7 @@ def test_settings_are_read(tmp_path, line, attribute, value):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("start_from: yesterday", "`yesterday` is no start of a stream"),
+        ("start_from: yesterday", "`yesterday` is not a start of a stream"),
         ("start_from: 2026-01-31T00:00:00", "`2026-01-31T00:00:00` has no offset from UTC"),
         ("interval: 500ms", "an `interval` is at least one second"),
         ("into: {each: topic, table: clicks}", "one of `each` and `table` is expected here"),
@@ -272,7 +272,7 @@ def test_the_folder_of_a_source_of_files_is_relative_to_the_project(tmp_path):
     ("old", "new", "said"),
     [
         ("url: in", "url: gs://bucket", "POLYNYA-CFG-018 tasks/clicks.yml:6:5: "),
-        ("<dd>", "<mm>", "`<mm>` is no date without `<dd>`"),
+        ("<dd>", "<mm>", "`<mm>` is not a date without `<dd>`"),
         ("<dd>", "<day>", "`<day>` is none of <yyyy> <MM> <dd> <HH> <mm>"),
         ("url: in", "initial_load: '../x'\n    url: in", "leaves its folder"),
         (

@@ -232,8 +232,8 @@ def test_a_planted_fault_is_found() -> None:
         ("{b: datetime}", "unknown type `datetime`", "write `timestamp`"),
         ("{b: number}", "unknown type `number`", "write `decimal(38,10)`"),
         ("{b: bigit}", "unknown type `bigit`", "did you mean `bigint`?"),
-        ("{b: 3}", "`3` is no type", "types: bigint"),
-        ("{b: {type: decimal}}", "this mapping is no type", "precision: 12, scale: 2}"),
+        ("{b: 3}", "`3` is not a type", "types: bigint"),
+        ("{b: {type: decimal}}", "this mapping is not a type", "precision: 12, scale: 2}"),
     ],
 )  # fmt: skip
 def test_a_wrong_type_is_one_error_with_what_to_write(

@@ -85,7 +85,7 @@ class PolynyaError(Exception):
         return type(self), (self.code, self.message), self.__dict__
 
     def render(self) -> str:
-        """Return the error as the four lines that people read, without the empty ones."""
+        """Return the error as up to four lines for the user, without the empty ones."""
         lines = [f"error[{self.code}]: {self.message}"]
         if self.where:
             lines.append(f"  --> {self.where}")
@@ -184,7 +184,7 @@ class FencedError(ConflictError):
 
     Attributes:
         epoch: the one that the table has now.
-        owner: who took it.
+        owner: the owner that took it.
     """
 
     def __init__(

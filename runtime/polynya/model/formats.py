@@ -35,7 +35,7 @@ class Delivered(Protocol):
 
     @property
     def comment(self) -> str | None:
-        """At the start of a line that is no record."""
+        """At the start of a line that is not a record."""
         ...
 
     @property

@@ -62,7 +62,7 @@ def check_name(name: str, *, what: str = "name", where: str | None = None) -> st
     """Return a name that becomes a schema, view, table or task, or raise ConfigError.
 
     Such names reach file systems, catalogs and several SQL dialects, so only ASCII letters,
-    digits and `_` pass, at most 128 of them, and the first is no digit.
+    digits and `_` pass, at most 128 of them, and the first is not a digit.
     """
     if not is_name(name):
         raise UNUSABLE_NAME(where=where, what=what, name=shown(name))
@@ -166,7 +166,7 @@ class PostgresAddress:
 
     @property
     def text(self) -> str:
-        """As people read it: `host:port/database`."""
+        """Short form for messages: `host:port/database`."""
         return f"{self.host}:{self.port}/{self.database}"
 
 

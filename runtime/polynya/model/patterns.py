@@ -290,7 +290,7 @@ def file_pattern(text: str) -> FilePattern:
     largest = _NAMES[: max(map(_NAMES.index, seen), default=0)]
     missing = [one for one in largest if one not in seen]
     if missing:
-        raise ValueError(f"`<{seen[-1]}>` is no date without `<{missing[0]}>`")
+        raise ValueError(f"`<{seen[-1]}>` is not a date without `<{missing[0]}>`")
     found = FilePattern(text, tokens, len(seen), starts)
     if found._repeats and any(one.count("*") > _MOST_OPEN for one in text.split("/")):
         raise ValueError(

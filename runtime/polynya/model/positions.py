@@ -128,7 +128,7 @@ def gone(before: Reached | None, span: Span) -> tuple[Gone, ...]:
     """The batches that were missing before and between those that were read.
 
     None are missing before the first batches of a table: it begins with what is there. Neither are
-    any where the numbers begin anew, because the folder was emptied.
+    any where the numbers begin again, because the folder was emptied.
     """
     found = []
     for one in span.read:

@@ -38,7 +38,7 @@ _VARIABLE: Final = re.compile(r"\$\{env:[A-Za-z_][A-Za-z0-9_]*\}")
 _REFERENCE: Final = re.compile(rf"{_VARIABLE.pattern}|\$\{{(?:file|secret):[^}}]+\}}")
 #: Settings of a connection that may be references.
 _LOGIN: Final = ("user", "password")
-#: What is left of `password="${env:NAME}"` without the reference is no secret; anything else is.
+#: What is left of `password="${env:NAME}"` without the reference is not a secret; anything else is.
 _IN_WORDS: Final = re.compile(
     r"(?:password|secret|token)\s*=\s*(?:\"[^\"]+\"|'[^']+'|[^\s\"';]+)", re.IGNORECASE
 )

@@ -90,7 +90,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """The type of a column of which only NULLs were seen so far."""
+    """The type of a column that has only had NULLs so far."""
 
     def __str__(self) -> str:
         return "void"
@@ -110,7 +110,7 @@ BINARY: Final = Primitive("binary")
 DATE: Final = Primitive("date")
 TIMESTAMP: Final = Primitive("timestamp")
 TIMESTAMP_NTZ: Final = Primitive("timestamp_ntz")
-#: The type of values of which only empty objects were seen so far: held as their text, `{}`.
+#: The type of a column that has only had empty objects so far: held as their text, `{}`.
 EMPTY: Final = Struct(())
 
 
@@ -139,7 +139,7 @@ _MAX_DEPTH: Final = 64
 
 
 class TypeSyntaxError(ValueError):
-    """Raised when a text is no type; `position` is the 0-based place in the text."""
+    """Raised when a text is not a type; `position` is the 0-based place in the text."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(f"{message} at position {position}")

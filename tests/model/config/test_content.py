@@ -58,14 +58,14 @@ def test_the_name_of_a_type_is_enough() -> None:
         ({"type": "regex", "pattern": "(?<a>.)(.)"}, "content.pattern", "has no name"),
         ({"type": "regex", "pattern": "(?<a>.)(?=b)"}, "content.pattern", "look-around"),
         ({"type": "regex", "pattern": r"(?<a>.)\1"}, "content.pattern", "back reference"),
-        ({"type": "regex", "pattern": "(?<a>"}, "content.pattern", "no regular expression"),
+        ({"type": "regex", "pattern": "(?<a>"}, "content.pattern", "not a regular expression"),
         ({"type": "regex", "pattern": "(?<a>x{5000})"}, "content.pattern", "more than 1000"),
         ({"type": "split_lines", "pattern": ",*"}, "content.pattern", "where nothing is"),
         ({"type": "avro", "schema": "{"}, "content.schema", "not JSON"),
         (
             {"type": "avro_with_schema", "schema_registry": {"url": "registry:8081"}},
             "content.schema_registry.url",
-            "is no address",
+            "is not an address",
         ),
         (
             {"type": "avro_with_schema", "schema_registry": {"url": "https://ann:pw@registry"}},

@@ -5,7 +5,7 @@ allow list: those that name no class and no command. A property that a later cli
 until a developer has reviewed it.
 
 A Kafka client loads the class that `sasl.jaas.config` names and passes the options to it. So that
-text never reaches the client: it is parsed, and written again from a known module with known
+text never reaches the client: it is parsed, and rewritten from a known module with known
 options.
 """
 
@@ -223,7 +223,7 @@ def _file_problem(name: str, value: str) -> tuple[str, str] | None:
 
 def _token_problem(value: str) -> tuple[str, str] | None:
     if _REFERENCE.search(value):
-        return f"`{_TOKEN_URL}` holds a reference", "write the address itself; it is no secret"
+        return f"`{_TOKEN_URL}` holds a reference", "write the address itself; it is not a secret"
     try:
         parts = urlsplit(value)
         right = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(value))
@@ -232,7 +232,7 @@ def _token_problem(value: str) -> tuple[str, str] | None:
         right = False
     if right:
         return None
-    return f"`{_TOKEN_URL}` is no address with https", "write `https://HOST/PATH`"
+    return f"`{_TOKEN_URL}` is not an https address", "write `https://HOST/PATH`"
 
 
 _FAMILIES: Final = (

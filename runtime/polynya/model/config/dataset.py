@@ -50,7 +50,7 @@ class Relations:
 
     @property
     def current(self) -> str:
-        """`schema.view`: the dataset as people know it."""
+        """`schema.view`, the public name of the dataset."""
         return f"{self.schema}.{self.view}"
 
     @property
@@ -127,9 +127,9 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the files of Current and Prior are parted by, how their rows are sorted, their size.
+    """Partitioning of Current and Prior, the order of rows in their files, and the size of files.
 
-    `file_bytes` None means that nobody has asked for a size.
+    `file_bytes` None means that no size is set.
     """
 
     partition_by: tuple[PartitionTerm, ...] = ()

@@ -272,7 +272,7 @@ EngineSetting: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Where a session works, None for this process; and what people should know of it."""
+    """The cluster of a session, None for this process, and notes for the user."""
 
     cluster: SparkCluster | None
     notes: tuple[str, ...] = ()

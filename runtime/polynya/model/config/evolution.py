@@ -258,7 +258,7 @@ class SchemaChange:
     new: str | None = None
 
     def __str__(self) -> str:
-        """In words, for people."""
+        """As a sentence for the user."""
         says = {
             "new_dataset": "a new source table {column}",
             "add_column": "a new column {column} ({new})",

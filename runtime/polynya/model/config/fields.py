@@ -51,7 +51,7 @@ def parse_duration(text: str) -> timedelta:
     """Return the duration that a text such as `15m` spells; raises ValueError."""
     match = re.fullmatch(DURATION_PATTERN, text)
     if match is None:
-        raise ValueError(f"`{text[:40]}` is no duration; write a number and ms, s, m, h, d or w")
+        raise ValueError(f"`{text[:40]}` is not a duration; write a number and ms, s, m, h, d or w")
     unit = _UNITS[match[1]]
     count = int(text[: match.start(1)])
     # Compared as a count: the product of a large number and a week does not fit a timedelta.
@@ -72,7 +72,7 @@ def parse_size(text: str) -> int:
     """Return the number of bytes that a text such as `64MB` (64 x 1024 x 1024) spells."""
     match = re.fullmatch(SIZE_PATTERN, text)
     if match is None:
-        raise ValueError(f"`{text[:40]}` is no size; write a number and B, KB, MB, GB or TB")
+        raise ValueError(f"`{text[:40]}` is not a size; write a number and B, KB, MB, GB or TB")
     unit = (match[1] or "B").replace("i", "")
     return int(text[: match.start(1)] if match[1] else text) * _SIZES[unit]
 
@@ -118,7 +118,7 @@ def _cluster_name(text: str) -> str:
     if not re.fullmatch(CLUSTER_NAME, text):
         raise _refuse(
             "polynya_name",
-            f"{shown(text)} is no name of a cluster; use 1 to 128 of A-Z a-z 0-9 _ . -, "
+            f"{shown(text)} is not usable as a cluster name; use 1 to 128 of A-Z a-z 0-9 _ . -, "
             "a letter or a digit first",
         )
     return text
@@ -172,7 +172,7 @@ def _type(value: object) -> object:
     if isinstance(value, DATA_TYPES):
         return value
     if not isinstance(value, str):
-        raise _refuse("polynya_type", f"`{str(value)[:40]}` is no type", type_advice(""))
+        raise _refuse("polynya_type", f"`{str(value)[:40]}` is not a type", type_advice(""))
     try:
         kind = parse_type(value)
     except TypeSyntaxError as error:
@@ -195,7 +195,7 @@ def _decimal_text(value: dict[object, object]) -> str:
     if not plain or not isinstance(precision, int) or not isinstance(scale, int):
         raise _refuse(
             "polynya_type",
-            "this mapping is no type",
+            "this mapping is not a type",
             "write `{type: decimal, precision: 12, scale: 2}`, or a type as text in quotes",
         )
     return f"decimal({precision},{scale})"
@@ -209,7 +209,7 @@ def number_type(value: object) -> object:
     if not (isinstance(kind, Decimal) or kind == DOUBLE):
         raise _refuse(
             "polynya_type",
-            "this is no type for all numbers",
+            "this is not a type for all numbers",
             'write `decimal`, `"decimal(18,4)"` or `double`',
         )
     return kind

@@ -129,7 +129,7 @@ def parse_sort(text: str) -> SortTerm:
     call = _CALL.fullmatch(_short(text))
     if call is not None:
         if call[1].lower() != "zorder":
-            raise ValueError(f"{shown(text)} is no column; only `zorder(a, b)` has brackets")
+            raise ValueError(f"{shown(text)} is not a column; only `zorder(a, b)` has brackets")
         columns = tuple(_column(one) for one in _listed(call[2]))
         if not 2 <= len(columns) <= 4 or len(set(columns)) < len(columns):
             raise ValueError("`zorder` takes two to four columns, each once")
@@ -151,9 +151,9 @@ def _unknown(name: str, inside: str) -> str:
     near = get_close_matches(name.lower(), TRANSFORMS, n=1)
     meant = _ALSO.get(name.lower()) or (near[0] if near else None)
     if meant is None:
-        return f"{shown(name)} is no transform; there are {', '.join(TRANSFORMS)}"
+        return f"{shown(name)} is not a transform; there are {', '.join(TRANSFORMS)}"
     written = f"{meant}({inside.strip()[:60]})"
-    return f"{shown(name)} is no transform; did you mean {shown(written, limit=80)}?"
+    return f"{shown(name)} is not a transform; did you mean {shown(written, limit=80)}?"
 
 
 def _listed(text: str) -> list[str]:
@@ -166,7 +166,7 @@ def _column(text: str) -> str:
     if len(name) >= 2 and name[0] == name[-1] == "`":
         name = name[1:-1].replace("``", "`")
     elif "," in name or "(" in name or ")" in name:
-        raise ValueError(f"{shown(text)} is no column; put an unusual name in back-quotes")
+        raise ValueError(f"{shown(text)} is not a column; put an unusual name in back-quotes")
     if problem := column_problem(name):
         raise ValueError(problem)
     return name

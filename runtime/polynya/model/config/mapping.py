@@ -38,7 +38,7 @@ class MappedColumn(Frozen):
 
     @property
     def source(self) -> str | None:
-        """The column of the source that it only names anew; None where something is computed."""
+        """The column of the source that it only renames; None for a computed column."""
         found = _COLUMN.fullmatch(self.expression)
         return None if found is None else found[1] or found[2]
 

@@ -73,7 +73,9 @@ def _url(text: str) -> str:
     if secret:
         raise _refuse("an address holds no secrets", "set `user` and `password` beside `url`")
     if not right or any(ord(character) <= 32 for character in text):
-        raise _refuse(f"{shown(text)} is no address", "write for example `https://registry:8081`")
+        raise _refuse(
+            f"{shown(text)} is not an address", "write for example `https://registry:8081`"
+        )
     return text.rstrip("/")
 
 

@@ -55,7 +55,7 @@ def group_pattern(text: str) -> str:
     """A pattern with named groups as RE2 writes it.
 
     Raises:
-        ValueError: it is no pattern, has no named group or one without a name, or needs more than
+        ValueError: it is not a pattern, has no named group or an unnamed one, or needs more than
             RE2 has.
     """
     pattern = _NAMED.sub("(?P<", text)
@@ -81,7 +81,7 @@ def split_pattern(text: str) -> str:
     """A pattern of what stands between two pieces.
 
     Raises:
-        ValueError: it is no pattern, stands for nothing at all, or needs more than RE2 has.
+        ValueError: it is not a pattern, stands for nothing at all, or needs more than RE2 has.
     """
     compiled = _compiled(text)
     if compiled.fullmatch(""):
@@ -100,7 +100,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern.replace(r"\z", r"\Z"))
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"this is no regular expression: {error}") from None
+        raise ValueError(f"this is not a regular expression: {error}") from None
 
 
 _MAX_SCHEMA: Final = 1_000_000
@@ -400,7 +400,7 @@ Content: TypeAlias = (
     | SplitLinesContent
     | AutoContent
 )
-#: What a stream holds of which nothing is said.
+#: The content of a stream without a `content` setting.
 JSON_CONTENT: Final = JsonContent()
 
 
@@ -430,7 +430,7 @@ ContentSetting: TypeAlias = Annotated[
 
 
 class LandedRegistry(Frozen):
-    """The registry that a landed batch names, for people: it is never asked."""
+    """The registry that a landed batch names, for information: it is never called."""
 
     url: Annotated[str, Field(max_length=2000)]
 

@@ -257,7 +257,7 @@ def _start(value: object) -> object:
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
-        raise _refuse_landing(f"`{str(value)[:40]}` is no start of a stream", fix) from None
+        raise _refuse_landing(f"`{str(value)[:40]}` is not a start of a stream", fix) from None
     if moment.tzinfo is None:
         raise _refuse_landing(f"`{str(value)[:40]}` has no offset from UTC", fix)
     return moment.astimezone(UTC)

@@ -122,7 +122,7 @@ def interpolate(
             messages.append(f"{shown(match[0])} cannot stand here, {where}")
             return match[0]
         if provider != "env" or variable is None:
-            messages.append(f"{shown(match[0])} is no reference; write `${{env:NAME}}`")
+            messages.append(f"{shown(match[0])} is not a reference; write `${{env:NAME}}`")
             return match[0]
         name, default = variable.groups()
         # Like a shell's `:-`: an empty variable takes the default, too.

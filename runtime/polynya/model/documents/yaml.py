@@ -95,7 +95,7 @@ def place_of(root: Node, path: Sequence[str | int]) -> Place:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """Return a path as people write it: `datasets[0].keys`."""
+    """Return a path in dotted form: `datasets[0].keys`."""
     text = ""
     for part in path:
         if isinstance(part, int):
