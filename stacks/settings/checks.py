@@ -111,7 +111,7 @@ def _unreachable_stages(
             )
             first = pipeline.promotions[0].stage
             fix = f"write `account` and `region` here, or in config/{first}.yml"
-            yield Problem(("promotions", index, "stage"), "POLYNYA-STG-002", message, fix)
+            yield Problem(("promotions", index, "stage"), STAGE_CONTRADICTS(message, fix=fix))
 
 
 def _contradictions(stage: StageConfig) -> Iterator[Problem]:
@@ -248,7 +248,7 @@ def _too_many_databases(stage: StageConfig) -> Iterator[Problem]:
             f"{_MOST_DATABASES}"
         )
         fix = "make the others yourself, and name them in `existing_databases`"
-        yield Problem(("catalog", "databases"), "POLYNYA-STG-002", message, fix)
+        yield Problem(("catalog", "databases"), STAGE_CONTRADICTS(message, fix=fix))
 
 
 def _region_problems(stage: StageConfig) -> Iterator[Problem]:

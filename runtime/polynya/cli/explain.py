@@ -12,7 +12,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import global_flags, usage_error
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.codes import ERROR_PAGES
-from polynya.model.error_catalogue.entry import ErrorEntry, ErrorPage
+from polynya.model.error_catalogue.entry import ErrorEntry
 from polynya.model.errors import OperationError
 from polynya.model.json_schema import SCHEMA_FILES, outdated_schemas, write_schemas
 
@@ -160,10 +160,8 @@ def explain(code: str | None = None, *, context: Context) -> None:
         context.output.result("explanation", data, text)
 
 
-def _parts(entry: ErrorEntry[Any] | ErrorPage) -> dict[str, str | None]:
+def _parts(entry: ErrorEntry[Any]) -> dict[str, str | None]:
     """Message, state and fix of an error, with `NAME` for each value; None where they vary."""
-    if isinstance(entry, ErrorPage):
-        return {"message": None, "state": None, "fix": None}
     templates = {"message": entry.message, "state": entry.state, "fix": entry.fix}
     return {
         name: text and _VALUE.sub(lambda match: match[1].upper(), text)
@@ -171,7 +169,7 @@ def _parts(entry: ErrorEntry[Any] | ErrorPage) -> dict[str, str | None]:
     }
 
 
-def _entry(code: str) -> ErrorEntry[Any] | ErrorPage:
+def _entry(code: str) -> ErrorEntry[Any]:
     wanted = code.strip().strip("[]").upper()
     full = f"POLYNYA-{wanted.removeprefix('POLYNYA-')}"
     if full in ERROR_PAGES:

@@ -119,8 +119,8 @@ def _kind_problems(file: DocumentFile, kinds: Sequence[str]) -> Iterator[Problem
             fix = f"add the line {' or '.join(f'`{key}: {choice}`' for choice in wanted)}"
             yield Problem((), MISSING_KEY(fix=fix, key=shown(key)))
         elif value not in wanted:
-            fix = suggest(value, wanted)
-            yield Problem((key,), NOT_SUPPORTED(fix=fix, value=shown(str(value))))
+            error = NOT_SUPPORTED(fix=suggest(value, wanted), value=shown(str(value)))
+            yield Problem((key,), error)
 
 
 #: A task of any kind, as an agent or a run has it work.

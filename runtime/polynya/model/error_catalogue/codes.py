@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from polynya.model import error_catalogue
-from polynya.model.error_catalogue.entry import ErrorEntry, ErrorPage
+from polynya.model.error_catalogue.entry import ErrorEntry
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -22,13 +22,7 @@ def _modules() -> Iterator[ModuleType]:
 MODULES: Final = tuple(_modules())
 
 
-def _entries(module: ModuleType) -> Iterator[ErrorEntry[Any] | ErrorPage]:
-    for value in vars(module).values():
-        if isinstance(value, ErrorEntry):
-            yield value
-        elif isinstance(value, tuple):
-            yield from (page for page in value if isinstance(page, ErrorPage))
-
-
-ALL: Final = tuple(entry for module in MODULES for entry in _entries(module))
+ALL: Final[tuple[ErrorEntry[Any], ...]] = tuple(
+    value for module in MODULES for value in vars(module).values() if isinstance(value, ErrorEntry)
+)
 ERROR_PAGES: Final = {entry.code: entry for entry in ALL}

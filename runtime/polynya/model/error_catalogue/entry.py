@@ -92,12 +92,3 @@ class _Values(dict[str, object]):
 
     def __missing__(self, name: str) -> str:
         return f"{{{name}}}"
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorPage:
-    """An entry of which only the page is here, until its error is raised through the catalogue."""
-
-    code: str
-    title: str
-    page: str
