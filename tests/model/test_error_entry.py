@@ -61,4 +61,21 @@ def test_a_fenced_error_carries_the_newer_owner():
 def test_a_value_that_a_call_forgot_does_not_hide_the_error():
     error = _ENTRY(where="task clicks")
 
-    assert error.message == "the broker {broker} does not answer"
+    assert error.message == "the broker BROKER does not answer"
+
+
+def test_the_parts_of_an_entry_name_their_values_and_keep_other_braces():
+    entry = ErrorEntry(
+        OperationError,
+        "POLYNYA-XYZ-004",
+        title="too many",
+        message="{count:,} are too many",
+        fix="write `{{each: topic}}`",
+        page="The page.",
+    )
+
+    assert entry.parts() == {
+        "message": "COUNT are too many",
+        "state": None,
+        "fix": "write `{each: topic}`",
+    }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
@@ -135,10 +134,6 @@ def _check(folder: Path) -> None:
         )
 
 
-#: A value in a template of the catalogue.
-_VALUE: Final = re.compile(r"\{(\w+)[^{}]*\}")
-
-
 def explain(code: str | None = None, *, context: Context) -> None:
     """Explain an error code; without one, list all.
 
@@ -149,7 +144,7 @@ def explain(code: str | None = None, *, context: Context) -> None:
     """
     entries = list(ERROR_PAGES.values()) if code is None else [_entry(code)]
     for entry in entries:
-        parts = _parts(entry)
+        parts = entry.parts()
         data = {"code": entry.code, "title": entry.title, "text": entry.page, **parts}
         if code is None:
             text = f"{entry.code}  {entry.title}"
@@ -158,15 +153,6 @@ def explain(code: str | None = None, *, context: Context) -> None:
             paragraphs = (f"{entry.code}: {entry.title}", known, entry.page)
             text = "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
         context.output.result("explanation", data, text)
-
-
-def _parts(entry: ErrorEntry[Any]) -> dict[str, str | None]:
-    """Message, state and fix of an error, with `NAME` for each value; None where they vary."""
-    templates = {"message": entry.message, "state": entry.state, "fix": entry.fix}
-    return {
-        name: text and _VALUE.sub(lambda match: match[1].upper(), text)
-        for name, text in templates.items()
-    }
 
 
 def _entry(code: str) -> ErrorEntry[Any]:

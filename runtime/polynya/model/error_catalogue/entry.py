@@ -22,6 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from typing_extensions import override
+
 from polynya.model.errors import PolynyaError
 
 E = TypeVar("E", bound=PolynyaError)
@@ -80,6 +82,11 @@ class ErrorEntry(Generic[E]):
             why=why,
         )
 
+    def parts(self) -> dict[str, str | None]:
+        """Return message, state and fix with `NAME` for each value; None for those that vary."""
+        templates = {"message": self.message, "state": self.state, "fix": self.fix}
+        return {part: text and text.format_map(_Values()) for part, text in templates.items()}
+
     def raising(self, raises: type[F]) -> ErrorEntry[F]:
         """Return the same entry for another class, by which callers tell a special case apart."""
         return ErrorEntry(
@@ -88,7 +95,17 @@ class ErrorEntry(Generic[E]):
 
 
 class _Values(dict[str, object]):
-    """The values of a call. One that is missing shows its name: the error itself must come out."""
+    """The values of a call. A missing one shows as its name: the error itself must come out."""
 
-    def __missing__(self, name: str) -> str:
-        return f"{{{name}}}"
+    def __missing__(self, name: str) -> _Name:
+        return _Name(name.upper())
+
+
+class _Name(str):
+    """A name in place of a value, whatever format the template asks for."""
+
+    __slots__ = ()
+
+    @override
+    def __format__(self, _: str) -> str:
+        return str(self)
