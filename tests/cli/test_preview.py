@@ -16,7 +16,7 @@ from polynya.lake.spark.api import SparkSession
 from polynya.model.loader import load_project
 from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore
-from polynya.streams.landing import LandedLog, Lander
+from polynya.streams.landing import LandedLog, StreamLander
 from polynya.streams.registry import source_of
 from tests.formats.replicate.files import change, landed
 from tests.projects import USERS, write_project
@@ -313,7 +313,7 @@ def _land_next(project: Path) -> None:
     (task,) = loaded.landings
     clock, spark = SystemClock(), cast("SparkSession", None)
     log = LandedLog(LocalObjectStore(project / "landing"), task.place, "exports")
-    lander = Lander(task, source_of(spark, task, loaded.target.aws, clock), log)
+    lander = StreamLander(task, source_of(spark, task, loaded.target.aws, clock), log)
     assert lander.land(lander.decide(("exports",), once=True), clock.now()) is not None
 
 

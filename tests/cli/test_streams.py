@@ -15,10 +15,10 @@ from polynya.formats.landed import SCHEMAS, Counts, Lost, StreamFooter
 from polynya.model.config.stream_content import JSON_CONTENT
 from polynya.model.loader import load_project
 from polynya.store.object_store import LocalObjectStore
-from polynya.streams.files.files import KnownFiles
+from polynya.streams.files.files import RememberedFiles
 from polynya.streams.files.position import FilesPosition
 from polynya.streams.kafka.position import KafkaPosition, TopicPosition
-from polynya.streams.kinesis.plan import KinesisPosition, ShardPosition, StreamPosition
+from polynya.streams.kinesis.plan import KinesisPosition, KinesisStreamPosition, ShardPosition
 from polynya.streams.landed_status import status_of, stream_statuses
 from polynya.streams.landing import LandedLog
 from tests.projects import CLICKS, write_project
@@ -76,7 +76,7 @@ def test_a_stream_that_is_not_behind_is_no_seconds_behind():
             "kinesis",
             KinesisPosition(
                 {
-                    "clicks": StreamPosition(
+                    "clicks": KinesisStreamPosition(
                         NOON,
                         {
                             "s0": ShardPosition("1", seen=NOON, ended=True),
@@ -91,14 +91,18 @@ def test_a_stream_that_is_not_behind_is_no_seconds_behind():
         ),
         (
             "files",
-            FilesPosition(KnownFiles(), left=2, oldest=NOON.timestamp() + 60),
+            FilesPosition(RememberedFiles(), left=2, oldest=NOON.timestamp() + 60),
             "behind     2 files, 4.0 m",
         ),
         ("kinesis", KinesisPosition({}, behind=0), "behind     nothing when it was landed"),
-        ("files", FilesPosition(KnownFiles(), left=0), "behind     nothing when it was landed"),
+        (
+            "files",
+            FilesPosition(RememberedFiles(), left=0),
+            "behind     nothing when it was landed",
+        ),
         # What older versions wrote does not say it.
         ("kinesis", KinesisPosition({}), None),
-        ("files", FilesPosition(KnownFiles()), None),
+        ("files", FilesPosition(RememberedFiles()), None),
     ],
 )
 def test_each_source_is_behind_in_what_it_counts(source, end, shown):

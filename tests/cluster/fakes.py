@@ -12,7 +12,7 @@ from polynya.model.config.task import StorageTask
 from polynya.model.project import Task
 from polynya.observe.engine import BatchCopied
 from polynya.observe.maintenance import TableHealth
-from polynya.store.configuration import Snapshot, identity_of
+from polynya.store.configuration import ConfigurationSnapshot, identity_of
 
 PROJECT = """apiVersion: polynya/v1
 kind: project
@@ -34,9 +34,9 @@ def task(name: str, table: str | None = None) -> str:
     return TASK.replace("NAME", name).replace("TABLE", table or name)
 
 
-def snapshot(files: Mapping[str, str]) -> Snapshot:
+def snapshot(files: Mapping[str, str]) -> ConfigurationSnapshot:
     content = {path: text.encode() for path, text in files.items()}
-    return Snapshot(identity_of(content), content)
+    return ConfigurationSnapshot(identity_of(content), content)
 
 
 GOOD = {"polynya.yml": PROJECT, "tasks/a.yml": task("a"), "tasks/b.yml": task("b")}

@@ -39,7 +39,7 @@ from polynya.formats.batch import FilePart
 from polynya.model.errors import ConfigError, DependencyError, PolynyaError
 from polynya.observe.events import Event
 from polynya.observe.metrics import Minute, emf_records
-from polynya.store.configuration import Snapshot
+from polynya.store.configuration import ConfigurationSnapshot
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock, MemoryRecordStream
 from tests.cluster.fakes import (
@@ -64,7 +64,7 @@ class Node:
 
     def __init__(self, work: Path) -> None:
         self.work = work
-        self.source: Snapshot | PolynyaError = snapshot(GOOD)
+        self.source: ConfigurationSnapshot | PolynyaError = snapshot(GOOD)
         self.driver_lives = True
         self.start()
 

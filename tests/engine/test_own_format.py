@@ -27,8 +27,8 @@ from polynya.formats.files import Discovery, Folders, NoTable, nothing_to_reload
 from polynya.formats.registry import register, unregister
 from polynya.formats.values.batches import Extras, Placement, batch_of, settled
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Column, build
-from polynya.formats.values.rows import Observed
+from polynya.formats.values.columns import TypedColumn, build
+from polynya.formats.values.rows import ObservedTypes
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.config.dataset import DELETING, ResolvedDataset
 from polynya.model.config.sources import dataset_of_source, included
@@ -115,7 +115,7 @@ def _batch(buffer: RecordBuffer, table: KnownTable) -> ReadBatch:
     headers = [record.pop("") for record in buffer.records]
     dataset, keys = table.dataset, ("id",)
 
-    def place(columns: Mapping[str, Column]) -> Placement:
+    def place(columns: Mapping[str, TypedColumn]) -> Placement:
         count = len(headers)
         return Placement(
             identifiers=[f"{number:035d}" for number, _ in headers],
@@ -126,7 +126,7 @@ def _batch(buffer: RecordBuffer, table: KnownTable) -> ReadBatch:
         )
 
     declared, policies = dataset.events.columns, dataset.policies.schema_evolution
-    types = Observed().column_types(table.schema, declared, policies)
+    types = ObservedTypes().column_types(table.schema, declared, policies)
     done = settled(buffer.records, types, build, place, needed=keys)
     operations = [operation for _, operation in headers]
     return ReadBatch({table.source: batch_of(buffer, done, keys, Extras(operations))})

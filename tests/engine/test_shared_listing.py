@@ -7,7 +7,7 @@ from datetime import timedelta
 from polynya.engine.landing import SharedListing
 from polynya.engine.runner import units
 from polynya.engine.unit import TimeSlice
-from polynya.formats.files import Landed
+from polynya.formats.files import LandedFiles
 from polynya.store.object_store import ObjectInfo
 from polynya.testing.fakes import FakeClock
 from tests.lab.lab import Lab, put
@@ -49,7 +49,7 @@ class Looking:
         self.look.files(GOES_ON)
         self.zone.lists.clear()
 
-    def after(self, seconds: float) -> Landed:
+    def after(self, seconds: float) -> LandedFiles:
         self.clock.advance(timedelta(seconds=seconds))
         return self.look.files(GOES_ON)
 

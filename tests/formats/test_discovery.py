@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.formats.batch import FilePart, FileProgress
-from polynya.formats.files import ChangedFile, Discovery, Landed, glob_pattern, matching, unread
+from polynya.formats.files import (
+    ChangedFile,
+    Discovery,
+    LandedFiles,
+    glob_pattern,
+    matching,
+    unread,
+)
 from polynya.store.object_store import LocalObjectStore, ObjectInfo
 from polynya.testing.fakes import MemoryObjectStore
 
@@ -95,13 +102,15 @@ def test_a_list_in_order_gives_what_any_list_gives(root: str, glob: str) -> None
     paths = [f"{root}/{name}" if root else name for name in names]
     landed = [ObjectInfo(path, 1) for path in sorted(paths)]
 
-    found = matching(Landed(reversed(landed)), root, glob)
+    found = matching(LandedFiles(reversed(landed)), root, glob)
 
     assert list(found) == list(matching(landed, root, glob))
 
 
 def test_of_a_list_in_order_only_files_of_the_dataset_are_looked_at() -> None:
-    landed = Landed(ObjectInfo(f"t{table}/{file}.json", 1) for table in range(30) for file in "ab")
+    landed = LandedFiles(
+        ObjectInfo(f"t{table}/{file}.json", 1) for table in range(30) for file in "ab"
+    )
 
     found = landed.below("t2/")
 
@@ -115,7 +124,7 @@ NAMES = st.sets(st.text("ab/1", min_size=1, max_size=4).map(lambda rest: f"x/{re
 def test_files_with_other_ends_are_those_that_a_whole_list_would_have(
     before: set[str], now: set[str], sizes: int, data: st.DataObject
 ) -> None:
-    old = Landed(ObjectInfo(path, 1, "1") for path in before)
+    old = LandedFiles(ObjectInfo(path, 1, "1") for path in before)
     starts = data.draw(st.sets(st.sampled_from(["x/a", "x/b", "x/1"])))
     after = {one: data.draw(st.sampled_from(["", *sorted(before)])) for one in sorted(starts)}
     found = {
@@ -134,7 +143,7 @@ def test_files_with_other_ends_are_those_that_a_whole_list_would_have(
         for one in old
         if not any(one.path.startswith(start) and one.path > after[start] for start in starts)
     ]
-    whole = Landed([*kept, *(one for some in found.values() for one in some)])
+    whole = LandedFiles([*kept, *(one for some in found.values() for one in some)])
     assert [(one.path, one.size, one.version) for one in result] == [
         (one.path, one.size, one.version) for one in whole
     ]

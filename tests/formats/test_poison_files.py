@@ -22,7 +22,7 @@ from polynya.formats import limits
 from polynya.formats.batch import DatasetBatch
 from polynya.formats.debezium.tables import DebeziumScope
 from polynya.formats.loads import Split
-from polynya.formats.native.splits import KINDS, Wanted
+from polynya.formats.native.splits import KINDS, SplitTarget
 from polynya.formats.values import columns
 from tests.formats.debezium.builders import capture, read_capture
 from tests.formats.helpers import a_dataset, column, json_lines, read, rules
@@ -178,7 +178,7 @@ def test_an_avro_file_that_tasks_load_is_guarded_too() -> None:
     split = Split(0, "f", 0, 0, before=0, size=len(file))
 
     with pytest.raises(Exception, match="says that it has"):
-        list(KINDS["avro"].portions(io.BytesIO(file), split, Wanted(a_dataset("avro"), {})))
+        list(KINDS["avro"].portions(io.BytesIO(file), split, SplitTarget(a_dataset("avro"), {})))
 
 
 def parquet_of(rows: pa.Table, **settings: Any) -> bytes:

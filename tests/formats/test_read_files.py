@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from polynya.formats import files as read_files
 from polynya.formats.batch import FileProgress
-from polynya.formats.files import ReadFiles, read
+from polynya.formats.files import FilesProgress, read
 
 paths = st.sampled_from([f"ä/{number}" for number in range(12)])
 progress = st.builds(
@@ -33,7 +33,7 @@ steps: st.SearchStrategy[Steps] = st.lists(
 def test_its_json_is_that_of_all_files_whatever_came_and_went(steps: Steps, many: int) -> None:
     before, read_files._MANY = read_files._MANY, many  # type: ignore[misc]
     try:
-        files, wanted = ReadFiles(), dict[str, FileProgress]()
+        files, wanted = FilesProgress(), dict[str, FileProgress]()
         for now, live in steps:
             files = files.after(now, live)
             wanted = {
@@ -55,7 +55,7 @@ def test_its_json_is_that_of_all_files_whatever_came_and_went(steps: Steps, many
 
 
 def test_of_thousands_of_files_few_are_written_anew() -> None:
-    files = ReadFiles({f"{n}": FileProgress(9, 9, complete=True) for n in range(3000)})
+    files = FilesProgress({f"{n}": FileProgress(9, 9, complete=True) for n in range(3000)})
 
     files = files.after({"new": FileProgress(9, 1, complete=False)}, None)
 

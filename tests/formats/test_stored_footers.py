@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.formats.debezium.captured import CaptureHeader, Shape, header_of
+from polynya.formats.debezium.captured import CaptureHeader, EventSchema, header_of
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.landed import Counts, Lost, StreamFooter
 from polynya.model.config.stream_content import JsonContent
@@ -53,8 +53,8 @@ HEADER = CaptureHeader(
     position={"lsn": 9, "n": None},
     schemas={
         "public.users": (
-            Shape(1, {"type": "struct"}),
-            Shape(2, {"type": "struct", "fields": []}),
+            EventSchema(1, {"type": "struct"}),
+            EventSchema(2, {"type": "struct", "fields": []}),
         )
     },
     writer="w1",

@@ -14,7 +14,7 @@ from polynya.model.config.dataset import DELETING
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.streams.landing import LandedLog
-from polynya.streams.source import Source
+from polynya.streams.source import MessageSource
 from tests.lab.lab import Lab, Look
 from tests.lab.transformed import KAFKA, landing_of, storage_of
 
@@ -24,7 +24,7 @@ class StreamedTable:
     """See the module. `landing` and `transform` hold the settings that a test is about."""
 
     lab: Lab
-    source: Source
+    source: MessageSource
     transform: dict[str, Any]
     landing: dict[str, Any] = field(default_factory=dict)
 

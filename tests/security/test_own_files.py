@@ -8,7 +8,7 @@ from pathlib import Path
 from polynya.cli.logs import logging_as
 from polynya.cli.options import GlobalOptions
 from polynya.cluster.submit.processes import ProcessRuns
-from polynya.store.jobs import Label, Order
+from polynya.store.jobs import JobOrder, Label
 
 
 def test_logs_are_readable_for_their_user_only(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_logs_are_readable_for_their_user_only(tmp_path: Path) -> None:
         with logging_as(GlobalOptions(log_file=tmp_path / "run.log")):
             pass
         runs = ProcessRuns(tmp_path / "work", ("true",))
-        runs.submit(Order(Label("scope", 0, "token"), "users/users", ()))
+        runs.submit(JobOrder(Label("scope", 0, "token"), "users/users", ()))
     finally:
         os.umask(before)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from polynya.model.errors import ConfigError
 from polynya.store.configuration import (
+    ConfigurationSnapshot,
     FolderSource,
-    Snapshot,
     identity_of,
     is_project_file,
     write_to,
@@ -62,7 +62,7 @@ def test_written_files_replace_those_from_before(tmp_path: Path) -> None:
     first, second = {"polynya.yml": b"1", "tasks/a.yml": b"a"}, {"polynya.yml": b"2"}
 
     for files in (first, second):
-        write_to(Snapshot("-", files), folder)
+        write_to(ConfigurationSnapshot("-", files), folder)
         assert FolderSource(folder).read().files == files
 
     assert len(list(tmp_path.iterdir())) == 2  # the folder and the link to it
@@ -71,11 +71,11 @@ def test_written_files_replace_those_from_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "a\\b", "x\0", "", "polynya.yml/x"])
 def test_a_hostile_name_is_written_nowhere(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "work" / "config"
-    write_to(Snapshot("-", {"polynya.yml": b"1"}), folder)
+    write_to(ConfigurationSnapshot("-", {"polynya.yml": b"1"}), folder)
     before = sorted(tmp_path.rglob("*"))
 
     with pytest.raises(ConfigError) as caught:
-        write_to(Snapshot("-", {"polynya.yml": b"2", name: b"x"}), folder)
+        write_to(ConfigurationSnapshot("-", {"polynya.yml": b"2", name: b"x"}), folder)
 
     assert caught.value.code == "POLYNYA-CFG-011"
     assert sorted(tmp_path.rglob("*")) == before

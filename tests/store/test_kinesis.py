@@ -12,7 +12,7 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import DependencyError
 from polynya.store.aws.kinesis import KinesisStream
 from polynya.store.clock import Retry
-from polynya.store.streams import IteratorLostError, Record, ThrottledError
+from polynya.store.streams import IteratorLostError, StreamRecord, ThrottledError
 from polynya.testing.fakes import FakeClock
 
 ARN = "arn:aws:kinesis:eu-central-1:123456789012:stream/workload"
@@ -117,6 +117,10 @@ def test_a_page_has_its_records_and_where_to_go_on() -> None:
 
     page, last = stream(client, ARN).read("i"), stream(client, ARN).read("j")
 
-    assert (page.records, page.following, page.behind_seconds) == ((Record("k", b"1"),), "j", 1.5)
+    assert (page.records, page.following, page.behind_seconds) == (
+        (StreamRecord("k", b"1"),),
+        "j",
+        1.5,
+    )
     assert (last.records, last.following) == ((), None)
     assert client.asked[0] == {"ShardIterator": "i", "StreamARN": ARN}

@@ -17,8 +17,8 @@ from polynya.store.streams import (
     STALE_SECONDS,
     IteratorLostError,
     ObjectStream,
-    Record,
     RecordStream,
+    StreamRecord,
 )
 from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemoryRecordStream
 
@@ -42,7 +42,7 @@ def all_newest(stream: RecordStream) -> list[str]:
     return [stream.newest(shard) for shard in stream.shards()]
 
 
-def read_on(stream: RecordStream, iterators: list[str]) -> list[Record]:
+def read_on(stream: RecordStream, iterators: list[str]) -> list[StreamRecord]:
     """What follows the iterators, which go on behind it."""
     found = []
     for place, iterator in enumerate(iterators):
@@ -66,8 +66,8 @@ def test_a_reader_gets_what_is_put_after_it_began_in_the_order_of_each_key(
     stream.put("a", b"\x00\n\xff")
     stream.put("/../\n\u20ac", b"")
 
-    assert first == [Record("a", b"%d" % number) for number in range(12)]
-    expected = [Record("/../\n\u20ac", b""), Record("a", b"\x00\n\xff")]
+    assert first == [StreamRecord("a", b"%d" % number) for number in range(12)]
+    expected = [StreamRecord("/../\n\u20ac", b""), StreamRecord("a", b"\x00\n\xff")]
     assert sorted(read_on(stream, iterators), key=lambda one: one.key) == expected
     assert read_on(stream, iterators) == []
 
@@ -137,7 +137,7 @@ def test_objects_that_are_no_records_are_handed_on_for_the_reader_to_judge(
 
     records = read_on(stream, iterators)
 
-    assert Record("a", b"good") in records
+    assert StreamRecord("a", b"good") in records
     assert len(records) == len(junk) + 3
     assert max(len(one.data) for one in records) == MOST_BYTES
 
@@ -153,7 +153,7 @@ def test_a_name_in_a_folder_that_leads_elsewhere_is_not_read(
     (tmp_path / "stream/records/link").symlink_to(tmp_path / "secret")
     stream.put("a", b"2")
 
-    assert read_on(stream, iterators) == [Record("a", b"2")]
+    assert read_on(stream, iterators) == [StreamRecord("a", b"2")]
 
 
 def test_a_folder_that_cannot_be_used_says_what_to_do(clock: FakeClock, tmp_path: Path) -> None:

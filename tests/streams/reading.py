@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from polynya.streams.source import Again, Limits
+from polynya.streams.source import Again, LandingLimits
 
 
-def read_all(again: Again, limits: Limits) -> tuple[list[bytes], list[str]]:
+def read_all(again: Again, limits: LandingLimits) -> tuple[list[bytes], list[str]]:
     """The messages, and why some are lost, as often as it is told."""
     values: list[bytes] = []
     lost: list[str] = []

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.streams.source import Limits
+from polynya.streams.source import LandingLimits
 from tests.streams.kafka.fake import FakeKafka, FakePartition
 from tests.streams.reading import read_all
 
 TABLE, STREAMS = "clicks", ("clicks",)
 
 
-def step(source: FakeKafka, position: Any, limits: Limits) -> tuple[Any, list[bytes]]:
+def step(source: FakeKafka, position: Any, limits: LandingLimits) -> tuple[Any, list[bytes]]:
     """The next batch of a landing: the position after it, and its messages."""
     stream = source.stream(TABLE)
     wanted = stream.next(STREAMS, position, limits, once=False)
@@ -30,9 +30,9 @@ def step(source: FakeKafka, position: Any, limits: Limits) -> tuple[Any, list[by
 def test_what_had_landed_is_read_whatever_came_before_and_after(
     steps: list[str], most: int
 ) -> None:
-    source, numbers, limits = FakeKafka(TABLE), iter(range(1000)), Limits(most, 10**6)
+    source, numbers, limits = FakeKafka(TABLE), iter(range(1000)), LandingLimits(most, 10**6)
     partitions = source.topic(TABLE).partitions
-    began = source.stream(TABLE).next(STREAMS, None, Limits(0, 0), once=False).end
+    began = source.stream(TABLE).next(STREAMS, None, LandingLimits(0, 0), once=False).end
     position, landed = began, list[bytes]()
 
     def do(step_: str) -> None:
@@ -72,9 +72,9 @@ def test_what_had_landed_is_read_whatever_came_before_and_after(
 def test_what_is_gone_is_told_and_nothing_else_read_instead(
     gone: str, left: list[bytes], why: list[str]
 ) -> None:
-    source, limits = FakeKafka(TABLE), Limits(10, 10**6)
+    source, limits = FakeKafka(TABLE), LandingLimits(10, 10**6)
     [partition] = source.topic(TABLE).partitions
-    began = source.stream(TABLE).next(STREAMS, None, Limits(0, 0), once=False).end
+    began = source.stream(TABLE).next(STREAMS, None, LandingLimits(0, 0), once=False).end
     partition.add(b"a", b"b")
     until, _ = step(source, began, limits)
     if gone == "deleted":
@@ -94,9 +94,9 @@ def test_what_is_gone_is_told_and_nothing_else_read_instead(
 
 
 def test_a_topic_that_came_later_is_read_from_its_begin() -> None:
-    source, limits = FakeKafka("%", into={"table": TABLE}), Limits(10, 10**6)
+    source, limits = FakeKafka("%", into={"table": TABLE}), LandingLimits(10, 10**6)
     source.topic("one").partitions[0].add(b"a")
-    began = source.stream(TABLE).next(("one",), None, Limits(0, 0), once=False).end
+    began = source.stream(TABLE).next(("one",), None, LandingLimits(0, 0), once=False).end
     source.topic("two").partitions[0].add(b"b")
     source.topics["two"].partitions[0].expire(before=0)
     stream = source.stream(TABLE)

@@ -8,20 +8,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.streams.source import Again, Limits
+from polynya.streams.source import Again, LandingLimits
 from tests.streams.kinesis.given import Landing
 from tests.streams.kinesis.packed import packed
 from tests.streams.reading import read_all
 
-ALL = Limits(1000, 10**7)
+ALL = LandingLimits(1000, 10**7)
 
 
 def begin(landing: Landing) -> Any:
     """Where a landing begins that has not read anything."""
-    return landing.source.stream("events").next(("clicks",), None, Limits(0, 0), once=False).end
+    return (
+        landing.source.stream("events").next(("clicks",), None, LandingLimits(0, 0), once=False).end
+    )
 
 
-def read(again: Again, limits: Limits = ALL) -> tuple[list[str], list[str]]:
+def read(again: Again, limits: LandingLimits = ALL) -> tuple[list[str], list[str]]:
     """All that there is, and what is lost."""
     values, lost = read_all(again, limits)
     return [one.decode() for one in values], lost
@@ -60,7 +62,7 @@ def test_what_had_landed_is_read_whatever_came_before_and_after(
     for step in after:
         do(step)
 
-    values, lost = read(landing.source.again("events", began, until), Limits(most, 10**7))
+    values, lost = read(landing.source.again("events", began, until), LandingLimits(most, 10**7))
 
     assert sorted(values) == sorted(landed)
     assert lost == []

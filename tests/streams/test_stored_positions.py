@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from polynya.streams.files.files import FoundFile, KnownFiles
+from polynya.streams.files.files import FoundFile, RememberedFiles
 from polynya.streams.files.position import CutFile, FilesPosition
 from polynya.streams.kafka.position import KafkaPosition, TopicPosition
-from polynya.streams.kinesis.plan import KinesisPosition, ShardPosition, StreamPosition
+from polynya.streams.kinesis.plan import KinesisPosition, KinesisStreamPosition, ShardPosition
 
 NOON = datetime(2026, 3, 1, 12, 30, 0, 250000, UTC)
 TEXT = "2026-03-01T12:30:00.250000+00:00"
@@ -43,10 +43,10 @@ READ = [FoundFile("x.json", 3, "v1", NOON), FoundFile("y.json", 4, "v2")]
 POSITIONS: dict[str, Any] = {
     "kafka": KafkaPosition({"clicks": CLICKS, "a.b": TopicPosition("id-2", {})}, NOON),
     "kafka, new": KafkaPosition({}),
-    "kinesis": KinesisPosition({"orders": StreamPosition(NOON, ORDERS)}, 2),
+    "kinesis": KinesisPosition({"orders": KinesisStreamPosition(NOON, ORDERS)}, 2),
     "kinesis, new": KinesisPosition({}),
     "files": FilesPosition(
-        KnownFiles().adding(READ),
+        RememberedFiles().adding(READ),
         NOON,
         "a/b.json",
         "c.json",
@@ -55,7 +55,7 @@ POSITIONS: dict[str, Any] = {
         3,
         1772368200.5,
     ),
-    "files, new": FilesPosition(KnownFiles()),
+    "files, new": FilesPosition(RememberedFiles()),
 }
 
 

@@ -33,7 +33,7 @@ from polynya.store.config_bucket import (
     remember,
     snapshot_of,
 )
-from polynya.store.configuration import FolderSource, Reading, Snapshot, write_to
+from polynya.store.configuration import BucketState, ConfigurationSnapshot, FolderSource, write_to
 from polynya.store.object_store import LocalObjectStore
 from polynya.store.places import store_at
 
@@ -88,7 +88,7 @@ class Meeting:
     """A project folder and the configuration bucket of its target."""
 
     project: LoadedProject
-    local: Snapshot
+    local: ConfigurationSnapshot
     bucket: ConfigBucket
 
     @property
@@ -140,7 +140,7 @@ def meet(context: CommandContext) -> Meeting:
     return Meeting(project, local, ConfigBucket(store, str(place)))
 
 
-def errors_of(snapshot: Snapshot, target: str) -> list[ConfigError]:
+def errors_of(snapshot: ConfigurationSnapshot, target: str) -> list[ConfigError]:
     """Everything that is wrong with files, as `polynya validate` says it.
 
     The very bytes are checked, in a folder of their own: a file that is saved meanwhile is
@@ -155,7 +155,9 @@ def errors_of(snapshot: Snapshot, target: str) -> list[ConfigError]:
             return list(errors.errors)
 
 
-def show_status(output: Output, name: str, reading: Reading, broken: Sequence[ConfigError]) -> None:
+def show_status(
+    output: Output, name: str, reading: BucketState, broken: Sequence[ConfigError]
+) -> None:
     """Say a reading of the bucket `name`, and the errors in what is in force."""
     bucket, pointer = reading.bucket, reading.pointer
     files = [
@@ -182,7 +184,7 @@ def show_status(output: Output, name: str, reading: Reading, broken: Sequence[Co
     output.result("config.status", data, "\n".join(_status_lines(name, reading, broken)))
 
 
-def _status_lines(name: str, reading: Reading, broken: Sequence[ConfigError]) -> list[str]:
+def _status_lines(name: str, reading: BucketState, broken: Sequence[ConfigError]) -> list[str]:
     bucket, pointer = reading.bucket, reading.pointer
     lines = [name]
     if pointer is None:

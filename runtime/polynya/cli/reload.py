@@ -22,7 +22,7 @@ from polynya.model.loader import LoadedProject
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
-    from polynya.formats.base import Format
+    from polynya.formats.base import LandingFormat
 
 From: TypeAlias = Literal["landing", "source"]
 #: What nodes of a cluster are asked for.
@@ -160,7 +160,7 @@ def _capture_of(project: LoadedProject, task: StorageTask) -> ConnectedCapture |
 
 
 def began_at(
-    landing: Format, datasets: Sequence[ResolvedDataset], as_of: str | None, now: datetime
+    landing: LandingFormat, datasets: Sequence[ResolvedDataset], as_of: str | None, now: datetime
 ) -> datetime | None:
     """When the load began, which the order of some formats needs and that of others cannot use."""
     placed = [one for one in datasets if landing.place_of_load(now, one) is not None]

@@ -27,7 +27,7 @@ from polynya.observe.cluster import (
     ConfigurationUnused,
 )
 from polynya.observe.events import EventSink
-from polynya.store.configuration import FolderSource, Snapshot, identity_of, write_to
+from polynya.store.configuration import ConfigurationSnapshot, FolderSource, identity_of, write_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ActiveConfiguration:
     tasks: Mapping[str, WantedTask]
     files: Mapping[str, bytes]
     errors: Mapping[str, ConfigError]
-    snapshot: Snapshot
+    snapshot: ConfigurationSnapshot
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -119,14 +119,16 @@ class Acceptance:
         self._target = target
         self._base = base
 
-    def stored(self) -> Snapshot | None:
+    def stored(self) -> ConfigurationSnapshot | None:
         """The files that were in force when this node ran last, if it ever ran."""
         try:
             return FolderSource(self._work / _IN_FORCE).read()
         except ConfigError:
             return None
 
-    def accept(self, newest: Snapshot, before: Mapping[str, bytes]) -> ActiveConfiguration:
+    def accept(
+        self, newest: ConfigurationSnapshot, before: Mapping[str, bytes]
+    ) -> ActiveConfiguration:
         """What is in force from now on.
 
         Args:
@@ -150,7 +152,7 @@ class Acceptance:
         if project is None:
             raise ConfigErrors(found)
         files = {path: content for path, content in files.items() if path not in wrong}
-        write_to(Snapshot(identity_of(files), files), self._work / _IN_FORCE)
+        write_to(ConfigurationSnapshot(identity_of(files), files), self._work / _IN_FORCE)
         elsewhere = {
             task.name: why
             for task in project.works
@@ -169,7 +171,7 @@ class Acceptance:
         self, files: Mapping[str, bytes], before: Mapping[str, bytes]
     ) -> tuple[LoadedProject | None, tuple[ConfigError, ...]]:
         folder = self._work / _CANDIDATE
-        write_to(Snapshot(identity_of(files), files), folder)
+        write_to(ConfigurationSnapshot(identity_of(files), files), folder)
         settled = {path for path, content in files.items() if before.get(path) == content}
         try:
             project = load_project(
@@ -244,7 +246,7 @@ class Watch:
             self._reading, self._read_at = True, now
             self._read()
 
-    def taken(self, result: Snapshot | PolynyaError) -> ActiveConfiguration | None:
+    def taken(self, result: ConfigurationSnapshot | PolynyaError) -> ActiveConfiguration | None:
         """Take what a reading gave; what is in force from now on, None when nothing changed."""
         self._reading = False
         if isinstance(result, PolynyaError):
@@ -268,7 +270,7 @@ class Watch:
         return stored.files if stored is not None else {}
 
     def _accept(
-        self, snapshot: Snapshot, before: Mapping[str, bytes]
+        self, snapshot: ConfigurationSnapshot, before: Mapping[str, bytes]
     ) -> ActiveConfiguration | None:
         try:
             found = self._acceptance.accept(snapshot, before)

@@ -16,7 +16,7 @@ from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.errors import PolynyaError
 from polynya.model.project import Task
 from polynya.observe.events import Event
-from polynya.store.configuration import Snapshot
+from polynya.store.configuration import ConfigurationSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class UnitCommandEnded:
 class ConfigurationRead:
     """The configuration was read, or could not be."""
 
-    result: Snapshot | PolynyaError
+    result: ConfigurationSnapshot | PolynyaError
 
 
 @dataclass(frozen=True, slots=True)

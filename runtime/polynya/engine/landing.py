@@ -20,7 +20,7 @@ from polynya.engine.policy import CopyPace
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.formats.base import ReadBatch, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.files import Discovery, Landed, before_file
+from polynya.formats.files import Discovery, LandedFiles, before_file
 from polynya.formats.registry import format_of, loads_of
 from polynya.lake.table.ownership import refuse_direct
 from polynya.lake.table.state import Reloading
@@ -203,7 +203,7 @@ class _ListingState:
     `whole_seconds` is what the last whole list took, `ends_seconds` what those of ends took since.
     """
 
-    files: Landed = field(default_factory=Landed)
+    files: LandedFiles = field(default_factory=LandedFiles)
     whole_at: float | None = None
     doubted_at: float | None = None
     judged_at: float | None = None
@@ -227,7 +227,7 @@ class SharedListing:
         self._known = _ListingState()
         self._at: float | None = None
 
-    def files(self, time_slice: TimeSlice) -> Landed:
+    def files(self, time_slice: TimeSlice) -> LandedFiles:
         """All landed files; a list of a moment ago unless everything is copied at once."""
         with self._lock:
             now = self._clock.monotonic()
@@ -257,7 +257,7 @@ class SharedListing:
         return len(listing.ends_seconds) >= _END_LISTING_TRIES and min(listing.ends_seconds) > slow
 
     def _list_whole(self, now: float) -> None:
-        listing, landed = self._known, Landed(self._zone.files())
+        listing, landed = self._known, LandedFiles(self._zone.files())
         listing.whole_seconds = self._clock.monotonic() - now
         ends = {start: _path(listing.files.below(start), 1) for start in self._starts}
         if listing.whole_at is not None and comes_between(landed, listing.files.paths, ends):
@@ -285,7 +285,9 @@ def outermost(starts: Iterable[str]) -> tuple[str, ...]:
     return tuple(outer)
 
 
-def comes_between(landed: Landed, known_paths: Collection[str], ends: Mapping[str, str]) -> bool:
+def comes_between(
+    landed: LandedFiles, known_paths: Collection[str], ends: Mapping[str, str]
+) -> bool:
     """Whether an unknown file comes before the former end of its dataset.
 
     `ends` has the last path of each beginning, "" where there was none.

@@ -12,7 +12,7 @@ from polynya.engine.evolution import BatchColumns, refuse_unknown_columns, types
 from polynya.formats.base import ReadRequest
 from polynya.formats.begun import Begun
 from polynya.formats.files import Discovery, before_file
-from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan, Place
+from polynya.formats.loads import LoadFormat, LoadLimits, SplitBoundary, SplitPlan
 from polynya.lake.copy.load import (
     SoFar,
     StagedLoad,
@@ -79,7 +79,7 @@ class LargeLoads:
         self._loads = loads
         self._limits = limits
         #: By dataset, where the next load of its files continues.
-        self._places: dict[str, Mapping[str, Place]] = {}
+        self._places: dict[str, Mapping[str, SplitBoundary]] = {}
 
     def copied(
         self,
@@ -125,7 +125,7 @@ class LargeLoads:
             plan = following
         else:
             return self._in_batches(table, "the columns cannot be settled")
-        assert isinstance(plan, LoadPlan)
+        assert isinstance(plan, SplitPlan)
         if not is_unique(table.table, plan, staged):
             forget(table.table, staged)
             return self._in_batches(table, "a key is there twice")
@@ -170,12 +170,12 @@ class LargeLoads:
 
     def _judged(
         self,
-        plan: LoadPlan,
+        plan: SplitPlan,
         staged: StagedLoad,
         request: ReadRequest,
         damaged: dict[str, str],
-        places: Mapping[str, Place],
-    ) -> LoadPlan | str | None:
+        places: Mapping[str, SplitBoundary],
+    ) -> SplitPlan | str | None:
         """What to do instead of committing the staged rows; None when they are right."""
         assert self._loads is not None
         broken = {
@@ -198,7 +198,7 @@ class LargeLoads:
 
 
 @contextmanager
-def _noting_files(begun: Begun, plan: LoadPlan) -> Iterator[None]:
+def _noting_files(begun: Begun, plan: SplitPlan) -> Iterator[None]:
     """Note which files tasks read, and count a load whose tasks died."""
     try:
         with begun.loading(plan.progress):
@@ -215,7 +215,7 @@ def _from_scratch(request: ReadRequest) -> ReadRequest:
     return replace(request, tables={known.source: replace(known, schema={})})
 
 
-def _progress_reporter(table: WorkingDataset, discovery: Discovery, plan: LoadPlan) -> TellSoFar:
+def _progress_reporter(table: WorkingDataset, discovery: Discovery, plan: SplitPlan) -> TellSoFar:
     """Reports the progress of a plan's tasks, with the time left for them and later ones."""
     clock = table.context.clock
     began = clock.monotonic()
@@ -238,7 +238,7 @@ def _progress_reporter(table: WorkingDataset, discovery: Discovery, plan: LoadPl
     return tell
 
 
-def _left_bytes(discovery: Discovery, plan: LoadPlan) -> int:
+def _left_bytes(discovery: Discovery, plan: SplitPlan) -> int:
     """Bytes of the files of a load that wait after the commit of a plan."""
     left = 0
     for part in discovery.files:

@@ -17,7 +17,7 @@ from polynya.formats.batch import (
     DatasetBatch,
     FilePart,
     FileProgress,
-    Limits,
+    ReadLimits,
     Rejected,
 )
 from polynya.formats.eras import Era
@@ -73,7 +73,7 @@ class ReadRequest:
     store: ObjectStore
     files: Sequence[FilePart]
     tables: Mapping[str, KnownTable]
-    limits: Limits = field(default_factory=BatchLimits)
+    limits: ReadLimits = field(default_factory=BatchLimits)
     load: bool = False
     only: str | None = None
     without: frozenset[str] = frozenset()
@@ -87,9 +87,10 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class RereadRequest:
-    """Quarantined records of one group (`Format.reread_groups`) and the tables they may be of.
+    """Quarantined records of one group and the tables they may be of.
 
-    `records` are none of whole files: those are read again as files.
+    Groups are those of `LandingFormat.reread_groups`. Whole files are not among `records`: they are
+    reread as files.
     """
 
     store: ObjectStore
@@ -126,7 +127,7 @@ class ReadBatch:
         return batch
 
 
-class Format(Protocol):
+class LandingFormat(Protocol):
     """The landing zone of one task, as its format reads it. It keeps no state between calls."""
 
     def tables(self, landed: Iterable[ObjectInfo]) -> Folders:

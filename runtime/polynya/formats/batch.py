@@ -92,7 +92,7 @@ class BatchLimits:
     max_bytes: int = 64 * 1024 * 1024
 
 
-class Limits(Protocol):
+class ReadLimits(Protocol):
     """`BatchLimits`, or the task's own settings."""
 
     @property
@@ -127,7 +127,7 @@ SERVICE_NAMES = frozenset([*(item.name for item in SERVICE_FIELDS), OLD_KEY_FIEL
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class BatchFacts:
     """What the state of a table takes from the rows of a batch.
 
     Attributes:
@@ -157,13 +157,13 @@ class OfSource:
 
 @dataclass(frozen=True, slots=True)
 class LoadedBatch:
-    """A batch whose rows were read by tasks; see `DatasetBatch` and `Facts`."""
+    """A batch whose rows were read by tasks; see `DatasetBatch` and `BatchFacts`."""
 
     schema: Mapping[str, DataType]
     keys: tuple[str, ...]
     rows_in: int
     files: Mapping[str, FileProgress]
-    facts: Facts
+    facts: BatchFacts
     declared: tuple[str, ...] | None = None
     rows_filtered: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
@@ -288,11 +288,11 @@ class DatasetBatch:
         return int(self.rows.nbytes) + sum(len(one.raw) for one in self.rejected)
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> BatchFacts:
         """What its rows say."""
         times = self.rows.column("__ts")
         loaded = times.filter(pc.equal(self.rows.column("__op"), "L"))
-        return Facts(
+        return BatchFacts(
             newest=pc.max(times).as_py(),
             copied_to=pc.max(self.rows.column("__ci")).as_py(),
             unsent=frozenset(self._unsent()),

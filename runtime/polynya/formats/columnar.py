@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from polynya.formats.batch import NO_ORDER
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.batches import Placement
-from polynya.formats.values.columns import Column, Faults
+from polynya.formats.values.columns import Faults, TypedColumn
 from polynya.formats.values.rows import ColumnTypes
 from polynya.formats.values.sequence import order_by, times_of
 from polynya.formats.values.times import DAY_MICROS, instants_of
@@ -129,7 +129,7 @@ def _is_in_calendar(column: pa.Array, kind: DataType) -> bool:
 
 
 def placed(
-    columns: Mapping[str, Column], dataset: ResolvedDataset, *, count: int, load: bool
+    columns: Mapping[str, TypedColumn], dataset: ResolvedDataset, *, count: int, load: bool
 ) -> Placement:
     """Where `count` records stand; those of a full load need no sequence."""
     order = order_by(columns, dataset.events.sequence_by, [load] * count)
@@ -196,7 +196,7 @@ def _one_by_one(
     count: int,
     load: bool,
 ) -> Places:
-    typed = {name: Column(schema[name], array, {}) for name, array in columns.items()}
+    typed = {name: TypedColumn(schema[name], array, {}) for name, array in columns.items()}
     found = placed(typed, dataset, count=count, load=load)
     return Places(
         pa.array(found.identifiers, pa.string()) if dataset.events.sequence_by else None,

@@ -44,9 +44,9 @@ from polynya.formats.records.openers import builder_of, opener_of
 from polynya.formats.values import times
 from polynya.formats.values.batches import Extras, Placement, batch_of, settled
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Column, Faults
-from polynya.formats.values.rows import ColumnTypes, Evolving, Observed
-from polynya.formats.values.sequence import Order, order_by, times_of
+from polynya.formats.values.columns import Faults, TypedColumn
+from polynya.formats.values.rows import ColumnTypes, Evolving, ObservedTypes
+from polynya.formats.values.sequence import RecordOrder, order_by, times_of
 from polynya.formats.values.times import datetime_micros
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import Delivery
@@ -154,7 +154,7 @@ def is_load(path: str) -> bool:
 
 
 def placed(
-    columns: Mapping[str, Column],
+    columns: Mapping[str, TypedColumn],
     dataset: ResolvedDataset,
     files: Sequence[DmsFile],
     offsets: Sequence[int],
@@ -199,17 +199,17 @@ def _position(file: DmsFile, offset: int) -> str | None:
     return None if file.place is None else f"{file.place}{offset:010d}"
 
 
-def _by_file(files: Sequence[DmsFile], offsets: Sequence[int]) -> Order:
+def _by_file(files: Sequence[DmsFile], offsets: Sequence[int]) -> RecordOrder:
     """20 digits of the file's name and 15 of the row: 35 in all."""
     identifiers: list[str | None] = [
         f"{file.place}{offset:015d}" for file, offset in zip(files, offsets, strict=True)
     ]
-    return Order(identifiers, [None] * len(identifiers), {})
+    return RecordOrder(identifiers, [None] * len(identifiers), {})
 
 
 def _by_commit(
     commits: Sequence[int | None], files: Sequence[DmsFile], offsets: Sequence[int]
-) -> Order:
+) -> RecordOrder:
     """20 digits of the commit in microseconds, 20 of the file, 10 of the row: 50 in all."""
     identifiers: list[str | None] = []
     faults: Faults = {}
@@ -221,11 +221,11 @@ def _by_commit(
         stamp = times.stamp(micros)
         # Between hundredths and microseconds `stamp` has nothing but zeros.
         identifiers.append(f"{stamp[:16]}{stamp[-4:]}{file.place}{offset:010d}")
-    return Order(identifiers, [None] * len(identifiers), faults)
+    return RecordOrder(identifiers, [None] * len(identifiers), faults)
 
 
 def _times(
-    columns: Mapping[str, Column],
+    columns: Mapping[str, TypedColumn],
     dataset: ResolvedDataset,
     commits: list[int | None],
     files: Sequence[DmsFile],
@@ -406,7 +406,7 @@ def read_dms(request: ReadRequest) -> DatasetBatch:
     """
     dataset, known = request.table.dataset, request.table.schema
     buffer = RecordBuffer(request.limits)
-    observed = Observed()
+    observed = ObservedTypes()
     kind: str | None = None
     for part in request.files:
         if buffer.is_full:
@@ -429,7 +429,7 @@ def read_dms(request: ReadRequest) -> DatasetBatch:
 
 
 def _take_file(
-    request: ReadRequest, part: FilePart, buffer: RecordBuffer, observed: Observed
+    request: ReadRequest, part: FilePart, buffer: RecordBuffer, observed: ObservedTypes
 ) -> None:
     named = dms_file(part.path)
     with landed_file(request.store, part.path, named.kind) as file:
@@ -459,7 +459,7 @@ def to_batch(
         operations.append("L" if file.is_load else operation)
     unsent = _unsent(buffer) if dataset.landing.delivery.unsent_value is not None else []
 
-    def place(columns: Mapping[str, Column]) -> Placement:
+    def place(columns: Mapping[str, TypedColumn]) -> Placement:
         return placed(columns, dataset, files, buffer.offsets)
 
     done = settled(buffer.records, types, builder_of(kind), place, needed=dataset.events.keys)

@@ -2,8 +2,8 @@
 
 The progress of all files is part of the state in each commit. A folder that is never emptied has
 thousands of files, and a step changes a few, so the JSON of the completely read files is made once
-and kept (`ReadFiles`). Where files land in the order of their names, the newest file that was read
-speaks for its whole folder, so a position need not name the others.
+and kept (`FilesProgress`). Where files land in the order of their names, the newest file that was
+read speaks for its whole folder, so a position need not name the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HIDDEN = (".", "_")
 _WILD = re.compile(r"[*?\[]")
 
 
-class Landed(Sequence[ObjectInfo]):
+class LandedFiles(Sequence[ObjectInfo]):
     """Landed files in path order: those of one dataset are found without looking at all others."""
 
     def __init__(self, files: Iterable[ObjectInfo] = ()) -> None:
@@ -58,7 +58,7 @@ class Landed(Sequence[ObjectInfo]):
         low, high = self._bounds(start)
         return self._files[max(low, bisect_left(self._files, since, key=_path)) : high]
 
-    def with_ends(self, ends: Iterable[tuple[str, str, Sequence[ObjectInfo]]]) -> Landed:
+    def with_ends(self, ends: Iterable[tuple[str, str, Sequence[ObjectInfo]]]) -> LandedFiles:
         """These files with others at some ends; itself when nothing is new.
 
         `ends` has the beginning of paths, a path, and the files that are there now of all that
@@ -74,7 +74,7 @@ class Landed(Sequence[ObjectInfo]):
                 gone, come = [*gone, *before], [*come, *found]
         if files is self._files:
             return self
-        result = Landed()
+        result = LandedFiles()
         result._files = files
         left = {one.path for one in gone} - {one.path for one in come}
         result.paths = (self.paths - left).union(one.path for one in come)
@@ -140,7 +140,7 @@ def matching(
     nearly all, and to compare a name with a glob takes ten times as long.
     """
     pattern = glob_pattern(glob)
-    if isinstance(landed, Landed):
+    if isinstance(landed, LandedFiles):
         landed = landed.below(start_of(root, glob), since)
     for info in landed:
         if done is not None and _is_read(info, done.get(info.path)):
@@ -393,7 +393,7 @@ def _new(infos: Iterable[ObjectInfo], seen: Mapping[str, FileProgress]) -> list[
 _MANY: Final = 256
 
 
-class ReadFiles(dict[str, FileProgress]):
+class FilesProgress(dict[str, FileProgress]):
     """Progress by path. Nobody changes it: `after` makes the next one."""
 
     __slots__ = ("_count", "_text")
@@ -404,17 +404,17 @@ class ReadFiles(dict[str, FileProgress]):
         self._text, self._count = "", 0
 
     @classmethod
-    def of(cls, files: Mapping[str, FileProgress]) -> ReadFiles:
+    def of(cls, files: Mapping[str, FileProgress]) -> FilesProgress:
         """These files; itself when it is of this kind."""
         return files if isinstance(files, cls) else cls(files)
 
-    def after(self, now: Mapping[str, FileProgress], live: Set[str] | None) -> ReadFiles:
+    def after(self, now: Mapping[str, FileProgress], live: Set[str] | None) -> FilesProgress:
         """These and what was read `now`, without files that are not `live`; None: all are."""
-        files = ReadFiles(self)
+        files = FilesProgress(self)
         is_kept = not any(path in self and self[path].complete for path in now)
         if live is not None and not self.keys() <= live:
             is_kept = False
-            files = ReadFiles({path: done for path, done in self.items() if path in live})
+            files = FilesProgress({path: done for path, done in self.items() if path in live})
         files.update(now)
         if is_kept:
             files._text, files._count = self._text, self._count
@@ -530,7 +530,7 @@ def still_told(
     now: Mapping[str, FileProgress],
     live: Set[str] | None,
     is_ordered: IsOrdered,
-) -> ReadFiles:
+) -> FilesProgress:
     """The files whose progress a position has to name, after `now` was read.
 
     Those of the last read stay: after a kill they may be read once more. `live` are the files that
@@ -541,6 +541,6 @@ def still_told(
     newest = newest_only(ordered, read).keys()
     passed = ordered.keys() - newest - read.keys()
     if live is None and not passed:
-        return ReadFiles.of(before).after(now, None)
+        return FilesProgress.of(before).after(now, None)
     kept = (before.keys() if live is None else live) - passed
-    return ReadFiles.of(before).after(now, frozenset(kept) | (newest & before.keys()))
+    return FilesProgress.of(before).after(now, frozenset(kept) | (newest & before.keys()))

@@ -337,7 +337,7 @@ class Messages:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptMessage:
     """A message out of quarantine.
 
     Attributes:
@@ -351,7 +351,7 @@ class Kept:
     place: str | None = None
 
 
-def kept_message(file: str, raw: bytes) -> Kept:
+def kept_message(file: str, raw: bytes) -> KeptMessage:
     """Read what `Messages.raw` wrote. Raises ValueError for anything else."""
     head, line_end, value = raw.partition(b"\n")
     said = json.loads(head)
@@ -361,7 +361,7 @@ def kept_message(file: str, raw: bytes) -> Kept:
     headers = {name: _column(said.get(name), kind) for name, kind in _types(source, said).items()}
     values = pa.array([None if said.get("tombstone") else value], pa.binary())
     messages = Messages(file, source, landed_content(said["content"]), headers, values)
-    return Kept(messages, bool(said.get("spelled")), said.get("place"))
+    return KeptMessage(messages, bool(said.get("spelled")), said.get("place"))
 
 
 def _types(source: StreamSource, named: Mapping[str, Any]) -> dict[str, DataType]:

@@ -61,7 +61,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SplitBoundary:
     """A place in a file, between two splits.
 
     Attributes:
@@ -84,7 +84,7 @@ class KeyRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SplitReport:
     """What a task says of a split that it has read.
 
     Attributes:
@@ -118,7 +118,7 @@ class LoadLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadPlan:
+class SplitPlan:
     """What tasks shall read, and what is assumed of it.
 
     Attributes:
@@ -139,7 +139,7 @@ class LoadPlan:
     reader: SplitReader
     met: frozenset[str] = frozenset()
 
-    def progress_after(self, reports: Mapping[int, Report]) -> dict[str, FileProgress]:
+    def progress_after(self, reports: Mapping[int, SplitReport]) -> dict[str, FileProgress]:
         """How far each file was read once every split has its report."""
         found = dict(self.progress)
         for split in self.splits:
@@ -147,17 +147,17 @@ class LoadPlan:
             found[split.file] = replace(found[split.file], records=read)
         return found
 
-    def places_after(self, reports: Mapping[int, Report]) -> dict[str, Place]:
+    def places_after(self, reports: Mapping[int, SplitReport]) -> dict[str, SplitBoundary]:
         """Where files go on that were not read to their ends, once every split has its report."""
         last = {split.file: split for split in self.splits}
         done = self.progress_after(reports)
         return {
-            file: Place(done[file].records, split.before + split.size, split.end)
+            file: SplitBoundary(done[file].records, split.before + split.size, split.end)
             for file, split in last.items()
             if split.end is not None and not done[file].complete
         }
 
-    def until(self, number: int) -> LoadPlan:
+    def until(self, number: int) -> SplitPlan:
         """The plan of the splits before one of them."""
         kept = tuple(split for split in self.splits if split.number < number)
         files = {split.file for split in kept} | {one.file for one in self.rejected}
@@ -196,7 +196,7 @@ def in_fields(columns: Mapping[str, pa.Array], count: int, schema: pa.Schema) ->
 
 
 #: Takes the report of a split when it was read.
-Tell: TypeAlias = Callable[[int, Report], None]
+Tell: TypeAlias = Callable[[int, SplitReport], None]
 
 
 class SplitReader(Protocol):
@@ -215,8 +215,8 @@ class LoadFormat(Protocol):
         request: ReadRequest,
         limits: LoadLimits,
         damaged: Mapping[str, str],
-        places: Mapping[str, Place],
-    ) -> LoadPlan | str:
+        places: Mapping[str, SplitBoundary],
+    ) -> SplitPlan | str:
         """Cut files, as many as one commit shall take; else why they must be read as batches.
 
         `damaged` are files that cannot be read, as tasks found out, with the reason. `places` are
@@ -224,7 +224,7 @@ class LoadFormat(Protocol):
         """
         ...
 
-    def settled(self, plan: LoadPlan, reports: Mapping[int, Report]) -> LoadPlan:
+    def settled(self, plan: SplitPlan, reports: Mapping[int, SplitReport]) -> SplitPlan:
         """The plan with the columns that were met, and only up to where they cannot be settled.
 
         The same plan when all is as it was assumed.

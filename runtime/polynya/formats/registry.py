@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from polynya.formats.base import Format
+from polynya.formats.base import LandingFormat
 from polynya.formats.debezium.format import DebeziumFormat
 from polynya.formats.dms import DmsFormat
 from polynya.formats.loads import LoadFormat
@@ -26,7 +26,7 @@ from polynya.model.formats import (
 )
 
 #: Makes the landing zone of a task as its format reads it.
-FormatOf: TypeAlias = Callable[[StorageTask], Format]
+FormatOf: TypeAlias = Callable[[StorageTask], LandingFormat]
 
 _formats: Final[dict[str, FormatOf]] = {
     **{rules.name: NativeFormat for rules in NATIVE},
@@ -39,7 +39,7 @@ _BUILT_IN: Final = frozenset(_formats)
 _loads: Final[dict[str, LoadFormat]] = {rules.name: NativeLoads() for rules in NATIVE}
 
 
-def format_of(task: StorageTask) -> Format:
+def format_of(task: StorageTask) -> LandingFormat:
     """The landing zone of a task, as its format reads it."""
     return _formats[task.landing.format](task)
 

@@ -28,8 +28,8 @@ from polynya.model.errors import ConflictError
 from polynya.store.configuration import (
     POINTER,
     BucketReader,
-    Reading,
-    Snapshot,
+    BucketState,
+    ConfigurationSnapshot,
     bundle_path,
     identity_of,
     plain_path,
@@ -98,7 +98,7 @@ class BucketSource:
     def __init__(self, store: ObjectStore, name: str) -> None:
         self._reader = BucketReader(store, name)
 
-    def read(self) -> Snapshot:
+    def read(self) -> ConfigurationSnapshot:
         """The files in force. With nothing new it costs a listing and one small object.
 
         Raises:
@@ -108,14 +108,14 @@ class BucketSource:
         return snapshot_of(self._reader.read(), self._reader.name)
 
 
-def snapshot_of(reading: Reading, name: str) -> Snapshot:
+def snapshot_of(reading: BucketState, name: str) -> ConfigurationSnapshot:
     """The files in force. Raises ConfigError when there are none (POLYNYA-BKT-006)."""
     bucket = reading.bucket
     if reading.pointer is None and not bucket.files:
         raise CONFIGURATION_MISSING(where=name)
     revision = reading.pointer.revision if reading.pointer else None
     identity, edited = identity_of(bucket.files), tuple(bucket.edits)
-    return Snapshot(identity, bucket.files, revision, edited, reading.refused)
+    return ConfigurationSnapshot(identity, bucket.files, revision, edited, reading.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class ConfigBucket:
         self._token = token
         self.name = name
 
-    def read(self) -> Reading:
+    def read(self) -> BucketState:
         """The bucket as it is now. Raises what `BucketReader.read` raises."""
         return self._reader.read()
 
@@ -199,7 +199,7 @@ class ConfigBucket:
         lost = tuple(path for path in unseen if path in pointer.replaces)
         return Pushed(revision, changed=True, before=before, overwritten=lost)
 
-    def _finished(self, reading: Reading) -> Reading:
+    def _finished(self, reading: BucketState) -> BucketState:
         """Write the plain files that a push has not come to write, this one or one before.
 
         Each is written only if it is still in the version that the push saw: an edit that came in
@@ -241,7 +241,7 @@ class ConfigBucket:
         return CONFIGURATION_PUSH_OVERTAKEN(where=self.name, winner=text)
 
 
-def _unfinished(found: Reading, revision: str) -> str | None:
+def _unfinished(found: BucketState, revision: str) -> str | None:
     """The push that may still be writing other files than this one."""
     pointer = found.pointer
     if pointer is None or not pointer.replaces or pointer.revision == revision:
@@ -249,7 +249,7 @@ def _unfinished(found: Reading, revision: str) -> str | None:
     return pointer.revision
 
 
-def _replaces(files: Mapping[str, bytes], reading: Reading) -> dict[str, str | None]:
+def _replaces(files: Mapping[str, bytes], reading: BucketState) -> dict[str, str | None]:
     """Versions of the plain files that are not what they have to be."""
     found = reading.plain
     return {

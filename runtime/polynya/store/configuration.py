@@ -48,7 +48,7 @@ from polynya.store.object_store import Content, ObjectInfo, ObjectStore
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ConfigurationSnapshot:
     """The files of a project at one moment.
 
     `identity` changes when and only when the content of any file changed. `files` maps a relative
@@ -67,7 +67,7 @@ class Snapshot:
 class ConfigurationSource(Protocol):
     """Where the files of a project come from."""
 
-    def read(self) -> Snapshot:
+    def read(self) -> ConfigurationSnapshot:
         """The files as they are now.
 
         Raises:
@@ -94,7 +94,7 @@ class FolderSource:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> Snapshot:
+    def read(self) -> ConfigurationSnapshot:
         """The files as they are now.
 
         Raises:
@@ -109,7 +109,7 @@ class FolderSource:
                 fix="name the folder that holds polynya.yml",
             )
         files = {name: _content(self.path / name, name) for name in project_files(self.path)}
-        return Snapshot(identity_of(files), files)
+        return ConfigurationSnapshot(identity_of(files), files)
 
 
 def project_files(folder: Path) -> Iterator[str]:
@@ -124,7 +124,7 @@ def project_files(folder: Path) -> Iterator[str]:
         yield f"{CONNECTION_FOLDER}/{path.name}"
 
 
-def write_to(snapshot: Snapshot, folder: Path) -> None:
+def write_to(snapshot: ConfigurationSnapshot, folder: Path) -> None:
     """Write the files to a folder, so that a reader finds all of them or those from before.
 
     The folder is a symbolic link to one that is never changed once it is complete. One process
@@ -211,7 +211,7 @@ def plain_path(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class BucketState:
     """A bucket at one moment.
 
     `pointer` is None, and its `version` too, when nothing was ever pushed. `refused` are objects
@@ -242,7 +242,7 @@ class BucketReader:
         self._bundles: dict[str, Mapping[str, bytes]] = {}
         self._plain: Mapping[str, Plain] = {}
 
-    def read(self) -> Reading:
+    def read(self) -> BucketState:
         """The bucket as it is now.
 
         Raises:
@@ -259,7 +259,9 @@ class BucketReader:
             # Only a reading that came this far is gone on from.
             self._pointer = self._read_pointer()
             if _version(self._pointer) == _version(before):
-                return Reading(pointer, _version(before), pushed, overtaken, plain, tuple(refused))
+                return BucketState(
+                    pointer, _version(before), pushed, overtaken, plain, tuple(refused)
+                )
         raise CONFIGURATION_PUSH_OVERTAKEN(
             "the configuration was pushed repeatedly while it was read",
             where=self.name,

@@ -26,7 +26,7 @@ class ListedFile:
     changed: datetime
 
 
-class ReadFiles(Protocol):
+class ReadableFiles(Protocol):
     """Files under locations as Iceberg's metadata has them."""
 
     @property
@@ -43,7 +43,7 @@ class ReadFiles(Protocol):
         ...
 
 
-class DataFiles(ReadFiles, Hashable, Protocol):
+class DataFiles(ReadableFiles, Hashable, Protocol):
     """The same, written too. Compared and sent by value."""
 
     @property

@@ -166,7 +166,7 @@ class RunSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class JobOrder:
     """What to run: `arguments` of `polynya`, and a title for people."""
 
     label: Label
@@ -177,7 +177,7 @@ class Order:
 class JobRuns(Protocol):
     """Runs of one service. All methods raise DependencyError when it refuses or does not answer."""
 
-    def submit(self, order: Order) -> str:
+    def submit(self, order: JobOrder) -> str:
         """Begin a run and return its id. After an error it may have begun all the same."""
         ...
 

@@ -49,7 +49,7 @@ class RegisteredSchema:
     references: tuple[Reference, ...] = ()
 
 
-class SchemaRegistry(Protocol):
+class SchemaLookup(Protocol):
     """Schemas by their number, and those that they refer to.
 
     Both raise DependencyError when the registry does not answer.
@@ -64,7 +64,7 @@ class SchemaRegistry(Protocol):
         ...
 
 
-class HttpSchemaRegistry(SchemaRegistry):
+class HttpSchemaRegistry(SchemaLookup):
     """Asks a registry; what it finds it keeps."""
 
     def __init__(self, url: str, user: str | None = None, password: str | None = None) -> None:

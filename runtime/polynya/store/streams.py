@@ -31,7 +31,7 @@ from polynya.store.object_store import ObjectInfo, ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StreamRecord:
     """A record as it was put: nobody has checked what is in it."""
 
     key: str
@@ -49,7 +49,7 @@ class Page:
         behind_seconds: how old these records are at most, None when the stream does not know.
     """
 
-    records: tuple[Record, ...]
+    records: tuple[StreamRecord, ...]
     following: str | None
     behind_seconds: float | None = None
 
@@ -173,7 +173,7 @@ class ObjectStream:
         self._remove_stale(seen, now)
         with self._lock:
             self._readers[iterator] = seen
-        return Page(tuple(Record(key, data) for _, _, key, data in found), iterator, 0.0)
+        return Page(tuple(StreamRecord(key, data) for _, _, key, data in found), iterator, 0.0)
 
     def _record(self, one: ObjectInfo) -> Iterator[tuple[str, int, str, bytes]]:
         """Its writer, number, key and data; nothing when it went away or is not ours to read."""

@@ -34,7 +34,7 @@ Ask = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedText:
     """A text with its secrets filled in, and the texts that no message may show."""
 
     text: str = field(repr=False)
@@ -50,7 +50,7 @@ class Vault:
         self._known: dict[str, tuple[float, str]] = {}
         self._lock = threading.Lock()
 
-    def open(self, text: str, *, quoted: bool = False) -> Opened:
+    def open(self, text: str, *, quoted: bool = False) -> OpenedText:
         """A text of the settings with its references replaced.
 
         Args:
@@ -69,7 +69,7 @@ class Vault:
             found.extend(dict.fromkeys((value, inserted)))
             return inserted
 
-        return Opened(opened(text, read), tuple(one for one in found if one))
+        return OpenedText(opened(text, read), tuple(one for one in found if one))
 
     def _read(self, reference: LateReference) -> str:
         if reference.provider == "file":

@@ -22,7 +22,14 @@ from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.model.positions import DirectPosition
 from polynya.streams.landing import judge, waits
-from polynya.streams.source import Limits, Next, Position, Source, Stream, Taken
+from polynya.streams.source import (
+    LandingLimits,
+    MessageSource,
+    Next,
+    Position,
+    ReadMessages,
+    Stream,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,9 @@ class FoundStreams:
     refused: PolynyaError | None = None
 
 
-def streams_of(task: DirectTask, source: Source, position: DirectPosition | None) -> FoundStreams:
+def streams_of(
+    task: DirectTask, source: MessageSource, position: DirectPosition | None
+) -> FoundStreams:
     """The streams of the table of a task. `position` is that of the table.
 
     Raises TaskStoppedError when there are new ones, and the policy says so.
@@ -55,7 +64,7 @@ def streams_of(task: DirectTask, source: Source, position: DirectPosition | None
 
 
 #: A position is asked for, and nothing is read.
-_NOTHING: Final = Limits(max_records=0, max_bytes=0)
+_NOTHING: Final = LandingLimits(max_records=0, max_bytes=0)
 _EVERYTHING: Final = BatchLimits(1 << 62, 1 << 62)
 #: What is read is bounded by its bytes as they come; decoded it may be as much more.
 _EXPANDS: Final = 2
@@ -64,7 +73,7 @@ _FIRST: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NextRead:
     """What is read next: after which position, of which streams, and what the source says of it.
 
     `began` is where the table began to read. `once` is that of `Stream.next`.
@@ -102,7 +111,9 @@ class DirectBatch:
 class DirectReader:
     """Reads the stream of one table: `stream`, or that of the source. Not for several threads."""
 
-    def __init__(self, task: DirectTask, source: Source, stream: Stream | None = None) -> None:
+    def __init__(
+        self, task: DirectTask, source: MessageSource, stream: Stream | None = None
+    ) -> None:
         self._task, self._kind = task, source.kind
         self._stream = stream or source.stream(task.reads_table)
         landing = task.reads.batch
@@ -113,7 +124,7 @@ class DirectReader:
 
     def decide(
         self, streams: tuple[str, ...], position: DirectPosition | None, *, once: bool
-    ) -> Wanted:
+    ) -> NextRead:
         """What is next.
 
         Args:
@@ -128,10 +139,10 @@ class DirectReader:
             began = position.began
         begin = began if position is None else position.end
         found = self._stream.next(streams, begin, self._limits(), once=once)
-        return Wanted(streams, position, began, found, once)
+        return NextRead(streams, position, began, found, once)
 
     def read(
-        self, wanted: Wanted, known: KnownTable, now: datetime, *, load: bool = False
+        self, wanted: NextRead, known: KnownTable, now: datetime, *, load: bool = False
     ) -> DirectBatch:
         """Read what was decided, or less where it expands to more than one copy may hold.
 
@@ -158,20 +169,22 @@ class DirectReader:
         records, size_bytes = taken.rows.num_rows, taken.size_bytes
         return DirectBatch(batch, records, size_bytes, taken.end, found.lost, taken.behind)
 
-    def _limits(self) -> Limits:
-        return Limits(self._records, self._bytes)
+    def _limits(self) -> LandingLimits:
+        return LandingLimits(self._records, self._bytes)
 
-    def _taken(self, found: Next) -> Taken:
+    def _taken(self, found: Next) -> ReadMessages:
         if found.records:
             return self._stream.read(found, self._limits())
-        return Taken(SCHEMAS[self._kind].empty_table(), found.end, 0, found.behind)
+        return ReadMessages(SCHEMAS[self._kind].empty_table(), found.end, 0, found.behind)
 
-    def _messages(self, wanted: Wanted, taken: Taken) -> Messages:
+    def _messages(self, wanted: NextRead, taken: ReadMessages) -> Messages:
         # Named like a landed batch: the number places its records in the order of events.
         name, content = batch_name(_number(wanted.before)), self._task.reads.content
         return replace(Messages.of_rows(name, self._kind, content, taken.rows), direct=True)
 
-    def _position(self, wanted: Wanted, found: Next, taken: Taken, now: datetime) -> DirectPosition:
+    def _position(
+        self, wanted: NextRead, found: Next, taken: ReadMessages, now: datetime
+    ) -> DirectPosition:
         before, records = wanted.before, taken.rows.num_rows
         counts = {"records": records, "bytes": taken.size_bytes, "lost": found.lost_records}
         totals: Mapping[str, int] = {} if before is None else before.totals

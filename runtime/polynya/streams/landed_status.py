@@ -21,10 +21,10 @@ from polynya.streams.files import position as files
 from polynya.streams.kafka import position as kafka
 from polynya.streams.kinesis import plan as kinesis
 from polynya.streams.landing import LandedLog, landed_tables
-from polynya.streams.source import BEHIND_UNITS, Described, Position
+from polynya.streams.source import BEHIND_UNITS, Position, PositionSummary
 
 #: What a position says, by the kind of its source.
-_DESCRIBED: Final[Mapping[StreamSource, Callable[[Position], Described]]] = {
+_DESCRIBED: Final[Mapping[StreamSource, Callable[[Position], PositionSummary]]] = {
     "files": files.described,
     "kafka": kafka.described,
     "kinesis": kinesis.described,
@@ -159,12 +159,12 @@ def _rate(count: int, seconds: float) -> float | None:
     return round(count / seconds, 3) if seconds > 0 else None
 
 
-def described(source: StreamSource, position: Position) -> Described:
+def described(source: StreamSource, position: Position) -> PositionSummary:
     """What a position of a kind of source says of itself."""
     return _DESCRIBED[source](position)
 
 
-def behind_seconds(said: Described, now: datetime) -> float | None:
+def behind_seconds(said: PositionSummary, now: datetime) -> float | None:
     """Age of what is beyond a position, 0 when nothing is, None where nobody knows."""
     if said.behind == 0:
         return 0.0
@@ -173,7 +173,7 @@ def behind_seconds(said: Described, now: datetime) -> float | None:
     return max(0.0, (now - said.unread_since).total_seconds())
 
 
-def _behind(source: StreamSource, said: Described, unit: str) -> int | None:
+def _behind(source: StreamSource, said: PositionSummary, unit: str) -> int | None:
     return said.behind if BEHIND_UNITS[source] == unit else None
 
 
@@ -184,7 +184,7 @@ FirstUnread: TypeAlias = Callable[[], int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class ExpiredBatches:
     """What was removed: how many batches, and how many of them some table had not copied.
 
     `kept` is the number of the first batch that is older than `keep` and stays because it is
@@ -238,14 +238,14 @@ class Expiry:
         self._keep_unread = keep_unread if keep_unread == "keep" else max(keep, keep_unread)
         self._oldest: int | None = None
 
-    def expire(self, now: datetime, first_unread: FirstUnread = lambda: None) -> Expired:
+    def expire(self, now: datetime, first_unread: FirstUnread = lambda: None) -> ExpiredBatches:
         """Remove what may go. `first_unread` is asked when something is old enough.
 
         Batches were written in the order of their numbers, so it ends at the first that stays.
         """
         newest = self._log.newest()
         if newest is None:
-            return Expired()
+            return ExpiredBatches()
         if self._oldest is None:
             self._oldest = min(self._log.numbers(), default=newest.number)
         unread: int | None = None
@@ -258,12 +258,12 @@ class Expiry:
                 unread = first_unread() if not removed else unread
                 is_unread = unread is not None and self._oldest >= unread
                 if is_unread and self._stays(written, now):
-                    return Expired(removed, removed_unread, self._oldest)
+                    return ExpiredBatches(removed, removed_unread, self._oldest)
                 self._log.delete(self._oldest)
                 removed += 1
                 removed_unread += is_unread
             self._oldest += 1
-        return Expired(removed, removed_unread)
+        return ExpiredBatches(removed, removed_unread)
 
     def _stays(self, written: datetime, now: datetime) -> bool:
         """Whether a batch that some table has not copied is kept for it."""

@@ -42,7 +42,7 @@ from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.model.headers import STREAM_HEADERS, TIME_HEADERS, StreamSource
 from polynya.model.names import shown
 from polynya.store.object_store import ObjectInfo, ObjectStore, checked_path
-from polynya.streams.source import Limits, Next, Position, Source, Taken
+from polynya.streams.source import LandingLimits, MessageSource, Next, Position, ReadMessages
 
 
 class LandedLog:
@@ -161,11 +161,11 @@ def landed_tables(store: ObjectStore, folder: str) -> dict[str, int]:
 #: The position of who was never landed, in the footer of the first batch.
 NOWHERE: Final[dict[str, object]] = {}
 #: A position is written down, and nothing is read.
-_NOTHING: Final = Limits(max_records=0, max_bytes=0)
+_NOTHING: Final = LandingLimits(max_records=0, max_bytes=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandedBatch:
     """A batch that was put: what it says, its size, and the records behind it."""
 
     footer: StreamFooter
@@ -173,13 +173,13 @@ class Landed:
     behind: int
 
 
-class Lander:
+class StreamLander:
     """Takes the steps of one landed table."""
 
-    def __init__(self, task: StreamingLanding, source: Source, log: LandedLog) -> None:
+    def __init__(self, task: StreamingLanding, source: MessageSource, log: LandedLog) -> None:
         self._task, self._log = task, log
         self._kind, self._stream = source.kind, source.stream(log.table)
-        self._limits = Limits(task.batch.max_records, task.batch.max_bytes)
+        self._limits = LandingLimits(task.batch.max_records, task.batch.max_bytes)
         self._first: tuple[tuple[str, ...], Next] | None = None
 
     def decide(self, streams: tuple[str, ...], *, once: bool) -> Next:
@@ -194,21 +194,21 @@ class Lander:
         found = self._stream.next(streams, first.end, self._limits, once=once)
         return replace(found, moves=first.moves or found.moves)
 
-    def land(self, wanted: Next, now: datetime) -> Landed | None:
+    def land(self, wanted: Next, now: datetime) -> LandedBatch | None:
         """Read what was decided and put it; None when another writer was first."""
         footer, taken = self.read(wanted, now)
         size = self._log.put(footer, taken.rows)
         if size is None:
             self._log.look_again()
             return None
-        return Landed(footer, size, taken.behind)
+        return LandedBatch(footer, size, taken.behind)
 
-    def read(self, wanted: Next, now: datetime) -> tuple[StreamFooter, Taken]:
+    def read(self, wanted: Next, now: datetime) -> tuple[StreamFooter, ReadMessages]:
         """What a batch of what was decided would hold, and say. Nothing is put."""
         if wanted.records:
             taken = self._stream.read(wanted, self._limits)
         else:
-            taken = Taken(SCHEMAS[self._kind].empty_table(), wanted.end, 0, wanted.behind)
+            taken = ReadMessages(SCHEMAS[self._kind].empty_table(), wanted.end, 0, wanted.behind)
         return self._footer(wanted, taken, now), taken
 
     def write_down(self, streams: tuple[str, ...], now: datetime) -> None:
@@ -232,7 +232,7 @@ class Lander:
             )
         return None if newest is None else newest.end
 
-    def _footer(self, wanted: Next, taken: Taken, now: datetime) -> StreamFooter:
+    def _footer(self, wanted: Next, taken: ReadMessages, now: datetime) -> StreamFooter:
         before = self._log.newest()
         first = None if self._first is None else self._first[1].end
         counts = Counts(taken.rows.num_rows, taken.size_bytes, wanted.lost_records)
@@ -253,7 +253,7 @@ class Lander:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleBatch:
     """A batch that was not put: its object and the path that it would have.
 
     `messages` were read, and the source has `behind` more, at most; `lost` is what it has no more.
@@ -266,11 +266,15 @@ class Sample:
     lost: tuple[Lost, ...]
 
 
-def sample(lander: Lander, log: LandedLog, streams: tuple[str, ...], now: datetime) -> Sample:
-    """Read what is next of a table. Raises as `Lander.decide` and `Lander.land` do."""
+def sample(
+    lander: StreamLander, log: LandedLog, streams: tuple[str, ...], now: datetime
+) -> SampleBatch:
+    """Read what is next of a table. Raises as `StreamLander.decide` and `StreamLander.land` do."""
     footer, taken = lander.read(lander.decide(streams, once=True), now)
     data = write_batch(footer, taken.rows)
-    return Sample(log.path(footer.number), data, taken.rows.num_rows, taken.behind, footer.lost)
+    return SampleBatch(
+        log.path(footer.number), data, taken.rows.num_rows, taken.behind, footer.lost
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from polynya.store.places import source_at
 from polynya.streams.files.source import Files
 from polynya.streams.kafka.source import Kafka
 from polynya.streams.kinesis.source import Kinesis
-from polynya.streams.source import Source
+from polynya.streams.source import MessageSource
 
 
 def source_of(
     spark: SparkSession, task: StreamingLanding, access: AwsAccess, clock: Clock
-) -> Source:
+) -> MessageSource:
     """What a landing reads. `access` is how the target reaches AWS."""
     source = task.source
     if source.files is not None:

@@ -72,7 +72,7 @@ BEHIND_UNITS: Final[Mapping[StreamSource, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class PositionSummary:
     """What a position says of itself, as far as its source knows.
 
     Attributes:
@@ -89,7 +89,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LandingLimits:
     """How much one landed batch holds at most; one record is always taken."""
 
     max_records: int
@@ -125,7 +125,7 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReadMessages:
     """What was read: the columns of a landed batch, the position after them, and their bytes.
 
     `behind` is what the source has after them, at most, in `BEHIND_UNITS`.
@@ -152,19 +152,24 @@ class Stream(Protocol):
     """What one landed table is read from. One thread at a time uses it."""
 
     def next(
-        self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
+        self,
+        streams: tuple[str, ...],
+        position: Position | None,
+        limits: LandingLimits,
+        *,
+        once: bool,
     ) -> Next:
         """What is to be read after a position.
 
         Args:
-            streams: what there is now for the table, as `Source.tables` says.
+            streams: what there is now for the table, as `MessageSource.tables` says.
             position: None: nothing was ever landed.
             limits: of a landed batch.
             once: read nothing that came after the first call.
         """
         ...
 
-    def read(self, wanted: Next, limits: Limits) -> Taken:
+    def read(self, wanted: Next, limits: LandingLimits) -> ReadMessages:
         """Read it, or less when a limit is reached."""
         ...
 
@@ -185,14 +190,14 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AvailableStreams:
     """The streams that there are now by the landed table that takes them; why some are refused."""
 
     tables: Mapping[str, tuple[str, ...]]
     refused: PolynyaError | None = None
 
 
-class Source(Protocol):
+class MessageSource(Protocol):
     """A kind of source, as one task reads it."""
 
     @property
@@ -200,7 +205,7 @@ class Source(Protocol):
         """What landed batches call it."""
         ...
 
-    def find(self) -> Found:
+    def find(self) -> AvailableStreams:
         """The streams that there are now."""
         ...
 

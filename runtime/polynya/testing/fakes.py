@@ -19,12 +19,12 @@ from polynya.model.errors import BusyError, DependencyError, ExpiredError, Polyn
 from polynya.store.clock import Clock
 from polynya.store.object_store import Content, ObjectInfo, checked_path
 from polynya.store.shards import Shard, ShardedStream, ShardPage, ShardRecord
-from polynya.store.streams import ITERATOR_LOST, THROTTLED, Page, Record
+from polynya.store.streams import ITERATOR_LOST, THROTTLED, Page, StreamRecord
 
 
 @dataclass(slots=True)
 class _Shard:
-    records: list[Record] = field(default_factory=list)
+    records: list[StreamRecord] = field(default_factory=list)
     open: bool = True
 
 
@@ -57,7 +57,7 @@ class MemoryRecordStream:
         self._fail()
         names = self.shards()
         shard = self._shards[names[crc32(key.encode("utf-8", "replace")) % len(names)]]
-        shard.records.append(Record(key, bytes(data)))
+        shard.records.append(StreamRecord(key, bytes(data)))
 
     def shards(self) -> tuple[str, ...]:
         """Names of the open shards."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from polynya.model.errors import DependencyError
-from polynya.store.streams import Page, Record
+from polynya.store.streams import Page, StreamRecord
 from polynya.testing.fakes import FakeClock, MemoryRecordStream, no_stream
 from tests.cluster.gossip.given import Node, let_pass, names, unit
 
@@ -46,7 +46,7 @@ class Faulty(MemoryRecordStream):
         if page.records and self._draw.random() < self.unruly:
             self.faults["reordered"] += 1
             again = [self._draw.choice(page.records) for _ in page.records]
-            records: list[Record] = [*page.records, *again]
+            records: list[StreamRecord] = [*page.records, *again]
             self._draw.shuffle(records)
             return Page(tuple(records), page.following, page.behind_seconds)
         return page

@@ -8,7 +8,7 @@ import pytest
 
 from polynya.cluster.gossip.reader import StreamReader
 from polynya.model.errors import DependencyError
-from polynya.store.streams import Page, Record
+from polynya.store.streams import Page, StreamRecord
 from polynya.testing.fakes import FakeClock, MemoryRecordStream, no_stream
 
 DENIED = DependencyError("POLYNYA-AWS-002", "AWS refuses to read the records", why="request 1f3a")
@@ -236,7 +236,7 @@ def test_records_are_as_old_as_the_stream_says() -> None:
     class Slow(MemoryRecordStream):
         def read(self, iterator: str) -> Page:
             page = super().read(iterator)
-            return Page((Record("k", b"a"),), page.following, 30.0)
+            return Page((StreamRecord("k", b"a"),), page.following, 30.0)
 
     clock = FakeClock()
     clock.sleep(100)

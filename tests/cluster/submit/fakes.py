@@ -14,7 +14,7 @@ from polynya.engine.backlog import Backlog
 from polynya.engine.commands.unread import UnreadFiles
 from polynya.model.errors import DependencyError
 from polynya.store.clock import SystemClock
-from polynya.store.jobs import Label, Order, RunSeen, RunState
+from polynya.store.jobs import JobOrder, Label, RunSeen, RunState
 
 JOB = JobKey("users", "shop.users")
 
@@ -24,11 +24,11 @@ class FakeRuns:
 
     def __init__(self) -> None:
         self.runs: dict[str, RunSeen] = {}
-        self.orders: list[Order] = []
+        self.orders: list[JobOrder] = []
         self.cancelled: list[str] = []
         self.lose = self.refuse = self.is_down = False
 
-    def submit(self, order: Order) -> str:
+    def submit(self, order: JobOrder) -> str:
         self._answer()
         self.orders.append(order)
         if self.refuse:

@@ -24,7 +24,7 @@ from polynya.engine.backlog import Backlog
 from polynya.model.errors import ConfigError
 from polynya.model.loader import load_project
 from polynya.store.clock import SystemClock
-from polynya.store.jobs import Label, Order, RunSeen, RunState
+from polynya.store.jobs import JobOrder, Label, RunSeen, RunState
 from tests.cluster.fakes import FakeWorkers
 from tests.projects import USERS, aws_project, write_project
 
@@ -156,13 +156,13 @@ class TestProcesses:
 
     def test_how_a_process_ended_is_how_its_run_did(self, tmp_path: Path) -> None:
         good = self.runs(tmp_path, "pass")
-        assert self.ended(good, good.submit(Order(LABEL, "x", ()))).state is RunState.SUCCEEDED
+        assert self.ended(good, good.submit(JobOrder(LABEL, "x", ()))).state is RunState.SUCCEEDED
 
         says = (
             'print(\'{"type": "error", "code": "X-1", "message": "broken"}\'); raise SystemExit(5)'
         )
         bad = self.runs(tmp_path, says)
-        seen = self.ended(bad, bad.submit(Order(LABEL, "x", ())))
+        seen = self.ended(bad, bad.submit(JobOrder(LABEL, "x", ())))
         assert (seen.state, seen.exit_code) == (RunState.FAILED, 5)
         assert seen.why == "X-1: broken"
 
@@ -172,7 +172,7 @@ class TestProcesses:
             "open('ready', 'w').close(); signal.pause()"
         )
         runs = self.runs(tmp_path, waits)
-        run = runs.submit(Order(LABEL, "x", ()))
+        run = runs.submit(JobOrder(LABEL, "x", ()))
         while not (tmp_path / "ready").exists():
             time.sleep(0.01)
         assert [one.id for one in runs.recent(LABEL.scope)] == [run]
@@ -186,7 +186,7 @@ class TestProcesses:
         program = "import os; open('parent', 'w').write(os.environ['POLYNYA_PARENT'])"
         runs = self.runs(tmp_path, program)
 
-        self.ended(runs, runs.submit(Order(LABEL, "x", ())))
+        self.ended(runs, runs.submit(JobOrder(LABEL, "x", ())))
 
         assert (tmp_path / "parent").read_text() == str(os.getpid())
 

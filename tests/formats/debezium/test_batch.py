@@ -11,7 +11,7 @@ import pytest
 from polynya.formats.debezium.captured import (
     VERSION,
     CaptureHeader,
-    Shape,
+    EventSchema,
     batch_name,
     batch_number,
     read_header,
@@ -26,7 +26,9 @@ HEADER = CaptureHeader(
     written_at=datetime(2026, 11, 23, 8, 0, tzinfo=UTC),
     events=2,
     position={"stream": {"lsn": 5}},
-    schemas={"public.orders": (Shape(1, {"type": "struct"}), Shape(2, {"type": "string"}))},
+    schemas={
+        "public.orders": (EventSchema(1, {"type": "struct"}), EventSchema(2, {"type": "string"}))
+    },
 )
 VERSION_SAID = b'"version":%d' % VERSION
 

@@ -12,7 +12,7 @@ import pytest
 
 from polynya.formats.base import ReadBatch
 from polynya.formats.batch import WHOLE_FILE
-from polynya.formats.debezium.captured import CaptureHeader, Shape, write_batch
+from polynya.formats.debezium.captured import CaptureHeader, EventSchema, write_batch
 from tests.formats.debezium.builders import an_event, read_capture, reread_line
 from tests.formats.helpers import column, rules, schema
 
@@ -37,7 +37,7 @@ def envelope(**fields: Any) -> dict[str, Any]:
 
 def landed(
     events: Sequence[Any],
-    shapes: Sequence[Shape],
+    shapes: Sequence[EventSchema],
     table: str = "w.t",
     unsent: str | None = None,
 ) -> bytes:
@@ -58,7 +58,7 @@ def rows(*ids: int) -> list[dict[str, Any]]:
     return [an_event("c", {"id": n, "price": "AJY="}, key={"id": n}) for n in ids]
 
 
-PRICED = Shape(1, envelope(id="int32", price=DECIMAL))
+PRICED = EventSchema(1, envelope(id="int32", price=DECIMAL))
 
 
 def test_events_have_the_types_that_the_header_gives() -> None:
@@ -78,7 +78,7 @@ def test_a_batch_says_which_text_means_that_a_column_was_not_sent(
 ) -> None:
     texts = ["__debezium_unavailable_value", "__polynya_unsent_7"]
     events = [an_event("u", {"id": n, "v": text}, key={"id": n}) for n, text in enumerate(texts)]
-    shape = Shape(1, envelope(id="int32", v="string"))
+    shape = EventSchema(1, envelope(id="int32", v="string"))
 
     batch = read(landed(events, [shape], unsent=said)).datasets["w.t"]
 
@@ -88,7 +88,7 @@ def test_a_batch_says_which_text_means_that_a_column_was_not_sent(
 
 def test_without_such_a_text_every_value_was_sent() -> None:
     event = an_event("u", {"id": 1, "v": "", "w": []}, key={"id": 1})
-    shape = Shape(
+    shape = EventSchema(
         1, envelope(id="int32", v="string", w={"type": "array", "items": {"type": "string"}})
     )
 
@@ -103,7 +103,7 @@ def test_a_record_in_quarantine_keeps_the_text_that_its_batch_named() -> None:
         an_event("u", {"id": n, "price": price, "v": "__polynya_unsent_7"}, key={"id": n})
         for n, price in enumerate(["AJY=", "?!"])
     ]
-    shape = Shape(1, envelope(id="int32", price=DECIMAL, v="string"))
+    shape = EventSchema(1, envelope(id="int32", price=DECIMAL, v="string"))
 
     first = read(landed(events, [shape], unsent="__polynya_unsent_7")).datasets["w.t"]
     [refused] = first.rejected
@@ -133,7 +133,7 @@ def test_a_batch_is_read_on_from_any_line(start: int) -> None:
 
 def test_a_table_that_changes_inside_a_batch_has_the_schema_of_each_line() -> None:
     events = [*rows(1), an_event("c", {"id": 2, "price": "AJY=", "note": "x"}, key={"id": 2})]
-    wider = Shape(2, envelope(id="int32", price=DECIMAL, note="string"))
+    wider = EventSchema(2, envelope(id="int32", price=DECIMAL, note="string"))
 
     batch = read(landed(events, [PRICED, wider])).datasets["w.t"]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
-from polynya.formats.loads import LoadLimits, LoadPlan, Report
+from polynya.formats.loads import LoadLimits, SplitPlan, SplitReport
 from polynya.formats.native.format import read_native
 from polynya.formats.native.loads import NativeLoads
 from polynya.model.config.task import StorageTask, resolved
@@ -61,7 +61,7 @@ def by_tasks(request: ReadRequest, split_bytes: int) -> Outcome:
     damaged: dict[str, str] = {}
     plan = loads.plan(request, limits, damaged, {})
     while True:
-        assert isinstance(plan, LoadPlan)
+        assert isinstance(plan, SplitPlan)
         batches, reports = read(plan)
         broken = {s.file: why for s in plan.splits if (why := reports[s.number].damaged)}
         damaged.update(broken)
@@ -85,8 +85,8 @@ def by_tasks(request: ReadRequest, split_bytes: int) -> Outcome:
     return dict(plan.schema), good, bad, files, time
 
 
-def read(plan: LoadPlan) -> tuple[list[pa.RecordBatch], dict[int, Report]]:
-    reports: dict[int, Report] = {}
+def read(plan: SplitPlan) -> tuple[list[pa.RecordBatch], dict[int, SplitReport]]:
+    reports: dict[int, SplitReport] = {}
     batches = [
         batch
         for split in plan.splits

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from polynya.formats.loads import LoadLimits, LoadPlan
+from polynya.formats.loads import LoadLimits, SplitPlan
 from polynya.formats.native.loads import NativeLoads
 from polynya.model.errors import DependencyError
 from polynya.testing.fakes import MemoryObjectStore
@@ -131,7 +131,7 @@ class Silent(MemoryObjectStore):
 def test_a_store_that_does_not_answer_is_no_damaged_file() -> None:
     request = request_for({"in/1.json": lines({"id": 1, "seq": 1})})
     plan = NativeLoads().plan(request, LoadLimits(), {}, {})
-    assert isinstance(plan, LoadPlan)
+    assert isinstance(plan, SplitPlan)
 
     silent = replace(plan, reader=replace(plan.reader, store=Silent()))
     _, reports = read(silent)

@@ -16,9 +16,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from polynya.formats.loads import LoadLimits, LoadPlan
+from polynya.formats.loads import LoadLimits, SplitPlan
 from polynya.formats.native.loads import NativeLoads
-from polynya.formats.native.splits import AVRO, Wanted
+from polynya.formats.native.splits import AVRO, SplitTarget
 from tests.formats.native.splits import by_tasks, exactly, read, request_for, same
 
 SIZES = st.sampled_from([1, 40, 200, 1 << 20])
@@ -69,7 +69,7 @@ def test_stripes_of_an_orc_file_are_splits() -> None:
 
     plan = NativeLoads().plan(request, LoadLimits(split_bytes=1), {}, {})
 
-    assert isinstance(plan, LoadPlan)
+    assert isinstance(plan, SplitPlan)
     assert len(plan.splits) > 1
     assert same(by_tasks(request, 1), exactly(request))
     later = request_for({"in/1.orc": content}, "orc", start=45_678)
@@ -151,9 +151,9 @@ def test_blocks_of_an_avro_file_are_splits_and_columns() -> None:
 
     plan = NativeLoads().plan(request, LoadLimits(split_bytes=4096), {}, {})
 
-    assert isinstance(plan, LoadPlan)
+    assert isinstance(plan, SplitPlan)
     assert len(plan.splits) > 5
-    wanted = Wanted(request.table.dataset, plan.schema)
+    wanted = SplitTarget(request.table.dataset, plan.schema)
     portions = list(AVRO.portions(io.BytesIO(content), plan.splits[1], wanted))
     assert portions
     assert all(portion.chunk(0) is not None for portion in portions)
@@ -248,7 +248,7 @@ def test_a_load_that_goes_on_begins_where_reading_the_file_from_its_start_would_
         limits = LoadLimits(split_bytes=4096, commit_bytes=len(content) // 3)
         request = request_for({"in/1": content}, name)
         first = NativeLoads().plan(request, limits, {}, {})
-        assert isinstance(first, LoadPlan)
+        assert isinstance(first, SplitPlan)
         reports = read(first)[1]
         places = first.places_after(reports)
         start = first.progress_after(reports)["in/1"].records
@@ -257,8 +257,8 @@ def test_a_load_that_goes_on_begins_where_reading_the_file_from_its_start_would_
 
         on, again = (NativeLoads().plan(later, limits, {}, known) for known in (places, {}))
 
-        assert isinstance(on, LoadPlan)
-        assert isinstance(again, LoadPlan)
+        assert isinstance(on, SplitPlan)
+        assert isinstance(again, SplitPlan)
         assert replace(on.splits[0], size=0, end=None) == replace(again.splits[0], size=0, end=None)
         assert on.splits[0].skip == 0
         found = [number for batch in read(on)[0] for number in batch.column("id").to_pylist()]

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from polynya.formats.stream import reading
-from polynya.formats.stream.reading import Ahead, Place
+from polynya.formats.stream.reading import Ahead, MessageRange
 
 
 @pytest.fixture(autouse=True)
@@ -16,22 +16,25 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_follows_are_whole_pieces_before_the_end() -> None:
-    assert Place(10, 5, 70).following(end=26) == [Place(15, 5, 75), Place(20, 5, 80)]
-    assert Place(10, 5, 70).following(end=19) == []
-    assert len(Place(0, 1, 0).following(end=1000)) == 2
+    assert MessageRange(10, 5, 70).following(end=26) == [
+        MessageRange(15, 5, 75),
+        MessageRange(20, 5, 80),
+    ]
+    assert MessageRange(10, 5, 70).following(end=19) == []
+    assert len(MessageRange(0, 1, 0).following(end=1000)) == 2
 
 
 def test_a_piece_is_read_beside_the_one_before_and_only_once() -> None:
     together, read = threading.Barrier(2, timeout=20), list[int]()
 
-    def slowly(place: Place) -> int:
+    def slowly(place: MessageRange) -> int:
         if place.index < 2:
             together.wait()
         read.append(place.index)
         return place.index * 10
 
     pieces = Ahead(slowly)
-    first, second = Place(0, 1, 0), Place(1, 1, 1)
+    first, second = MessageRange(0, 1, 0), MessageRange(1, 1, 1)
 
     assert pieces.get(first, [second]) == 0
     assert pieces.get(second, []) == 10
@@ -40,21 +43,21 @@ def test_a_piece_is_read_beside_the_one_before_and_only_once() -> None:
 
 def test_what_was_begun_and_is_not_wanted_is_not_taken() -> None:
     pieces = Ahead(lambda place: (place, threading.current_thread().name))
-    pieces.get(Place(0, 1, 0), [Place(1, 1, 1)])
+    pieces.get(MessageRange(0, 1, 0), [MessageRange(1, 1, 1)])
     pieces.forget()
 
-    assert pieces.get(Place(1, 1, 1), [])[1] == threading.current_thread().name
+    assert pieces.get(MessageRange(1, 1, 1), [])[1] == threading.current_thread().name
     # Another offset is another piece.
-    pieces.get(Place(2, 1, 2), [Place(3, 1, 3)])
-    assert pieces.get(Place(3, 1, 4), [])[0] == Place(3, 1, 4)
+    pieces.get(MessageRange(2, 1, 2), [MessageRange(3, 1, 3)])
+    assert pieces.get(MessageRange(3, 1, 4), [])[0] == MessageRange(3, 1, 4)
 
 
 def test_who_waits_for_a_piece_gets_its_error() -> None:
-    def broken(place: Place) -> int:
+    def broken(place: MessageRange) -> int:
         raise OSError(str(place.index))
 
     pieces = Ahead(broken)
     with pytest.raises(OSError, match="0"):
-        pieces.get(Place(0, 1, 0), [Place(1, 1, 1)])
+        pieces.get(MessageRange(0, 1, 0), [MessageRange(1, 1, 1)])
     with pytest.raises(OSError, match="1"):
-        pieces.get(Place(1, 1, 1), [])
+        pieces.get(MessageRange(1, 1, 1), [])

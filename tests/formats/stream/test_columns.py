@@ -136,9 +136,9 @@ def test_ordinary_messages_are_read_as_columns(monkeypatch: pytest.MonkeyPatch) 
     messages[1500] = b"oops"
     messages[2000] = b'{"id":1,}'
     alone: list[int] = []
-    exact = reading.Reading._take_exactly
+    exact = reading.MessageReader._take_exactly
     monkeypatch.setattr(
-        reading.Reading,
+        reading.MessageReader,
         "_take_exactly",
         lambda self, count: (alone.append(count), exact(self, count))[1],
     )
@@ -153,9 +153,9 @@ def test_ordinary_messages_are_read_as_columns(monkeypatch: pytest.MonkeyPatch) 
 def test_it_is_given_up_where_nothing_is_ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[bytes | None] = [json.dumps({"id": at, "new": 1}).encode() for at in range(9000)]
     tries: list[int] = []
-    piece = reading.Reading._piece
+    piece = reading.MessageReader._piece
     monkeypatch.setattr(
-        reading.Reading,
+        reading.MessageReader,
         "_piece",
         lambda self, place: (tries.append(place.count), piece(self, place))[1],
     )

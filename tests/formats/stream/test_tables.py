@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from polynya.formats.batch import FileProgress
-from polynya.formats.files import Landed, newest_only
+from polynya.formats.files import LandedFiles, newest_only
 from polynya.formats.stream.format import unread_of
 from polynya.store.object_store import ObjectInfo
 from tests.formats.stream.streams import path_of, request_for
@@ -18,7 +18,7 @@ WHOLE, PART = FileProgress(9, 5, complete=True), FileProgress(9, 2, complete=Fal
 
 def unread(numbers: range, done: Mapping[int, FileProgress]) -> list[tuple[str, int]]:
     """Paths of what is read next, each with its first record."""
-    landed = Landed(ObjectInfo(path_of(number), 9) for number in numbers)
+    landed = LandedFiles(ObjectInfo(path_of(number), 9) for number in numbers)
     progress = {path_of(number): one for number, one in done.items()}
     found = unread_of(landed, progress, DATASET)
     assert found.changed == ()

@@ -24,7 +24,7 @@ from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.streams.files.source import Files
 from polynya.streams.landed_status import stream_statuses
 from polynya.streams.landing import LandedLog
-from polynya.streams.source import Limits, Position
+from polynya.streams.source import LandingLimits, Position
 from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemorySourceStore
 from tests.streams.files.given import NOW, PATTERN, day
 from tests.streams.killing import Killed, KilledError
@@ -210,13 +210,13 @@ def test_what_was_read_in_vain_is_read_again_also_by_a_run_that_ends() -> None:
     files = task.source.files
     assert files is not None
     stream = Files(zone.source, FakeClock(NOW), task, files).stream("exports")
-    limits = Limits(100, 1000)
+    limits = LandingLimits(100, 1000)
 
     def read() -> tuple[int, Position]:
         wanted = stream.next((), {**begin}, limits, once=True)
         return stream.read(wanted, limits).rows.num_rows, wanted.end
 
-    begin = stream.next((), None, Limits(0, 0), once=True).end
+    begin = stream.next((), None, LandingLimits(0, 0), once=True).end
     read()
     rows, end = read()
 

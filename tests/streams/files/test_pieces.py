@@ -13,13 +13,13 @@ from pyarrow import orc, parquet
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.streams.files import reading
-from polynya.streams.files.reading import Piece, pieces_of
+from polynya.streams.files.reading import FileMessage, pieces_of
 from tests.streams.files.given import Landing, content, day
 
 ROWS = pa.table({"id": range(1000), "text": [f"row {number}" for number in range(1000)]})
 
 
-def messages(data: bytes, record: int = 0, byte: int = 0, **settings: Any) -> list[Piece]:
+def messages(data: bytes, record: int = 0, byte: int = 0, **settings: Any) -> list[FileMessage]:
     return list(pieces_of(io.BytesIO(data), content(**settings), record, byte))
 
 

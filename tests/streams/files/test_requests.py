@@ -14,7 +14,7 @@ from polynya.model.names import S3Location
 from polynya.model.patterns import file_pattern
 from polynya.store.aws.clients import client
 from polynya.store.aws.s3 import S3SourceStore
-from polynya.streams.files.files import KnownFiles
+from polynya.streams.files.files import RememberedFiles
 from polynya.streams.files.listing import look_at
 from polynya.streams.files.position import FilesPosition, after_files
 from polynya.testing.fakes import MemorySourceStore
@@ -51,7 +51,7 @@ def test_a_look_takes_as_many_requests_as_days_are_looked_back_to() -> None:
 
 
 def test_catching_up_lists_each_file_about_once() -> None:
-    store, position, read = a_full_store(), FilesPosition(KnownFiles()), 0
+    store, position, read = a_full_store(), FilesPosition(RememberedFiles()), 0
     pattern = file_pattern(PATTERN)
 
     while True:

@@ -14,7 +14,15 @@ from polynya.streams.kafka import plan
 from polynya.streams.kafka.plan import Extent, Reads, Topic
 from polynya.streams.kafka.position import KafkaPosition
 from polynya.streams.kafka.source import KafkaStream, read_again
-from polynya.streams.source import Again, Found, InOrder, Limits, Position, by_table, taken
+from polynya.streams.source import (
+    Again,
+    AvailableStreams,
+    InOrder,
+    LandingLimits,
+    Position,
+    by_table,
+    taken,
+)
 
 
 @dataclass
@@ -67,8 +75,8 @@ class FakeKafka:
         self.topics[name] = FakeTopic(id, [FakePartition() for _ in range(partitions)])
         return self.topics[name]
 
-    def find(self) -> Found:
-        return Found(by_table(self.into, taken(self.wanted, self.topics), self.where)[0])
+    def find(self) -> AvailableStreams:
+        return AvailableStreams(by_table(self.into, taken(self.wanted, self.topics), self.where)[0])
 
     def is_asked_for(self, stream: str) -> bool:
         return is_named(self.wanted, stream)
@@ -102,7 +110,7 @@ class FakeKafka:
             if (topic := self.topics.get(name)) is not None
         }
 
-    def rows(self, reads: Reads, limits: Limits, record_bytes: int | None) -> pa.Table:
+    def rows(self, reads: Reads, limits: LandingLimits, record_bytes: int | None) -> pa.Table:
         self.asked.append(record_bytes)
         pieces = []
         for (name, at), one in sorted(reads.ranges.items()):

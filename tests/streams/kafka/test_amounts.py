@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.streams.kafka.source import Amounts
-from polynya.streams.source import Limits
+from polynya.streams.source import LandingLimits
 from tests.streams.kafka.fake import FakeKafka
 
 MIB = 2**20
-LIMITS = Limits(max_records=500_000, max_bytes=64 * MIB)
+LIMITS = LandingLimits(max_records=500_000, max_bytes=64 * MIB)
 
 
 def met(*reads: tuple[int, int, int]) -> Amounts:
@@ -64,7 +64,7 @@ def test_a_large_record_is_forgotten_after_a_while():
     st.integers(1, 2**31),
 )
 def test_memory_is_bounded_whatever_was_read(reads, max_records, max_bytes):
-    limits, amounts = Limits(max_records, max_bytes), met(*reads)
+    limits, amounts = LandingLimits(max_records, max_bytes), met(*reads)
 
     offsets = amounts.offsets(limits)
     most = amounts.record_bytes(limits, offsets)
@@ -80,7 +80,7 @@ def test_one_large_record_among_small_ones_is_taken_in_its_turn(sizes):
     source = FakeKafka("clicks")
     [partition] = source.topic("clicks").partitions
     partition.add(*[b"x" * size for size in sizes])
-    stream, limits = source.stream("clicks"), Limits(max_records=4, max_bytes=100)
+    stream, limits = source.stream("clicks"), LandingLimits(max_records=4, max_bytes=100)
     position, taken = None, []
     for _ in range(10):
         wanted = stream.next(("clicks",), position, limits, once=False)

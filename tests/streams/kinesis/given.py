@@ -10,7 +10,7 @@ from typing import Any
 from polynya.model.config.stream_landing import KinesisSource, StreamingLanding
 from polynya.store.shards import Shards
 from polynya.streams.kinesis.source import Kinesis
-from polynya.streams.source import Limits
+from polynya.streams.source import LandingLimits
 from polynya.testing.fakes import FakeClock, MemoryShards
 
 NOW = datetime(2026, 11, 23, 15, 30, tzinfo=UTC)
@@ -57,7 +57,7 @@ class Landing:
     ) -> bool:
         """Make the next batch; whether there was one. Without `put` it is lost before that."""
         streams = self.source.find().tables.get("events", ())
-        limits = Limits(records, size)
+        limits = LandingLimits(records, size)
         wanted = self.stream.next(streams, self.position, limits, once=once)
         if wanted.is_nothing:
             return False

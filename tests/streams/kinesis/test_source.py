@@ -13,7 +13,7 @@ from polynya.model.errors import BusyError, ExpiredError, OperationError
 from polynya.store.shards import ShardPage
 from polynya.streams.kinesis.plan import described
 from polynya.streams.kinesis.source import position_of
-from polynya.streams.source import Limits
+from polynya.streams.source import LandingLimits
 from polynya.testing.fakes import busy, expired
 from tests.streams.kinesis.given import NOW, Landing
 
@@ -311,9 +311,9 @@ def test_what_was_read_in_vain_is_read_again_also_by_a_run_that_ends() -> None:
 def test_a_stream_that_is_older_than_what_it_keeps_may_lack_what_was_read() -> None:
     landing = Landing()
     landing.memory.put("clicks", "s0", "a")
-    began = landing.stream.next(("clicks",), None, Limits(0, 0), once=False).end
+    began = landing.stream.next(("clicks",), None, LandingLimits(0, 0), once=False).end
     again = landing.source.reread_from(began)
-    limits = Limits(100, 1000)
+    limits = LandingLimits(100, 1000)
 
     landing.clock.advance(timedelta(hours=23))
     assert not landing.source.stream("events").next(("clicks",), again, limits, once=False).lost

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Final
 from polynya.capture.landing.position import Position, in_epoch
 from polynya.formats.debezium.captured import (
     CaptureHeader,
-    Shape,
+    EventSchema,
     batch_name,
     batch_number,
     digest_of,
@@ -52,7 +52,9 @@ def chunk_as_batch(
     rows: int,
 ) -> tuple[str, bytes]:
     """Name and content of a batch with the rows of one chunk; `schema` is that of its events."""
-    header = CaptureHeader(task, number, now, rows, schemas={table: [Shape(1, schema)]}, unsent="")
+    header = CaptureHeader(
+        task, number, now, rows, schemas={table: [EventSchema(1, schema)]}, unsent=""
+    )
     return batch_name(number), write_batch(header, lines)
 
 
@@ -223,7 +225,7 @@ class Lander:
         self,
         lines: bytes,
         events: int,
-        shapes: Mapping[str, Sequence[Shape]],
+        shapes: Mapping[str, Sequence[EventSchema]],
         move: Callable[[Position], Position],
         *,
         epoch: int | None = None,
@@ -250,7 +252,7 @@ class Lander:
         self,
         file: BinaryIO,
         events: int,
-        shapes: Mapping[str, Sequence[Shape]],
+        shapes: Mapping[str, Sequence[EventSchema]],
         move: Callable[[Position], Position],
     ) -> None:
         """Land events that wait in a file, compressed; the rest, and what it raises, as `land`."""
@@ -260,7 +262,7 @@ class Lander:
         self,
         packed: bytes | BinaryIO,
         events: int,
-        shapes: Mapping[str, Sequence[Shape]],
+        shapes: Mapping[str, Sequence[EventSchema]],
         moved: Callable[[], Position],
     ) -> None:
         with self._lock:

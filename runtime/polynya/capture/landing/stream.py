@@ -46,7 +46,7 @@ from polynya.capture.landing.position import (
     place_of_rows,
 )
 from polynya.capture.source import Offset, Seen, SourceTable
-from polynya.formats.debezium.captured import Shape
+from polynya.formats.debezium.captured import EventSchema
 from polynya.formats.debezium.tables import replacing, table_ddl
 
 #: Name, number of JDBC and length of the type that is read, by the first word of the one written.
@@ -522,7 +522,7 @@ class Pending:
     replaced: dict[str, Place] = field(default_factory=dict)
     filled: dict[str, Place] = field(default_factory=dict)
     _lines: list[bytes] = field(default_factory=list)
-    _shapes: dict[str, list[Shape]] = field(default_factory=dict)
+    _shapes: dict[str, list[EventSchema]] = field(default_factory=dict)
 
     @property
     def lines(self) -> bytes:
@@ -530,7 +530,7 @@ class Pending:
         return b"".join(self._lines)
 
     @property
-    def shapes(self) -> Mapping[str, Sequence[Shape]]:
+    def shapes(self) -> Mapping[str, Sequence[EventSchema]]:
         """The schemas of the lines, by table."""
         return self._shapes
 
@@ -557,7 +557,7 @@ class Pending:
     def _note(self, table: str, number: int, shape: Mapping[str, Any]) -> None:
         shapes = self._shapes.setdefault(table, [])
         if not shapes or shapes[-1].schema is not shape:
-            shapes.append(Shape(number, shape))
+            shapes.append(EventSchema(number, shape))
 
 
 def _not_kept() -> Offset:

@@ -36,7 +36,7 @@ from polynya.capture.source import Chunk, Key, Seen, Snapshot, SourceTable, Whol
 from polynya.capture.wire import TableChangedError, error_fields
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.telling import Tell
-from polynya.formats.debezium.captured import Shape, packed_lines
+from polynya.formats.debezium.captured import EventSchema, packed_lines
 from polynya.model.error_catalogue.capture import DATABASE_BEHIND_ITS_LOG, KEYLESS_LOAD_TOO_LARGE
 from polynya.model.error_catalogue.capture_databases import (
     KEYLESS_LOAD_NOT_SEPARABLE,
@@ -81,13 +81,13 @@ class Spool:
         return cast("BinaryIO", tempfile.TemporaryFile(prefix="polynya-load-"))
 
     @property
-    def shapes(self) -> list[Shape]:
+    def shapes(self) -> list[EventSchema]:
         """The schemas of the lines; 1 is the first line."""
-        found: list[Shape] = []
+        found: list[EventSchema] = []
         line = 1
         for part in self._parts:
             if not found or found[-1].schema is not part.shape:
-                found.append(Shape(line, part.shape))
+                found.append(EventSchema(line, part.shape))
             line += part.events
         return found
 
@@ -470,7 +470,9 @@ class Loading:
 
         end = self.emptied.get(name, b"") if chunk.is_last else b""
         events = chunk.rows + bool(end)
-        self.lander.land(lines + end, events, {name: [Shape(1, shape)]} if events else {}, move)
+        self.lander.land(
+            lines + end, events, {name: [EventSchema(1, shape)]} if events else {}, move
+        )
         one.failures = 0
         one.after = one.after if chunk.last is None else chunk.last
         self._read(one, chunk)

@@ -22,7 +22,7 @@ from polynya.capture.source import Beginning, Database, Snapshot, SourceTable
 from polynya.capture.wire import TableError, WorkerSettings
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.requests import Request, is_for_all
-from polynya.formats.debezium.captured import Shape
+from polynya.formats.debezium.captured import EventSchema
 from polynya.model.error_catalogue.capture import (
     KEYLESS_TABLE_NOT_RELOADABLE,
     NO_TABLE_INCLUDED,
@@ -361,7 +361,7 @@ def _land_emptied(
         schema = snapshot.envelope(tables[name])
         # Columns that are left out are not named either.
         hidden = masks.of_table(name, schema)
-        shapes[name] = [Shape(number, schema if hidden is None else hidden.schema)]
+        shapes[name] = [EventSchema(number, schema if hidden is None else hidden.schema)]
     lander.land(b"".join(lines), len(lines), shapes, lambda _: position, epoch=position.epoch)
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from polynya.model.errors import PolynyaError
 from polynya.store.clock import Clock
-from polynya.store.streams import IteratorLostError, Record, RecordStream, ThrottledError
+from polynya.store.streams import IteratorLostError, RecordStream, StreamRecord, ThrottledError
 
 #: Half of what a shard answers: the other half is for other readers and for restarts.
 READS_PER_SECOND: Final = 2.5
@@ -99,7 +99,7 @@ class News:
     `gap`: there may have been others before them that were not read.
     """
 
-    records: tuple[Record, ...] = ()
+    records: tuple[StreamRecord, ...] = ()
     at: float = 0.0
     gap: bool = False
 

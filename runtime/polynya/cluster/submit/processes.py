@@ -18,7 +18,7 @@ from typing_extensions import override
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unread import UnreadFiles
 from polynya.model.error_catalogue.cluster import JOB_PROCESS_NOT_STARTED
-from polynya.store.jobs import JobRuns, Label, Order, RunSeen, RunState
+from polynya.store.jobs import JobOrder, JobRuns, Label, RunSeen, RunState
 from polynya.store.node_folders import own
 
 #: Without new data a unit still runs after this many seconds: maintenance, retention.
@@ -65,9 +65,9 @@ class Submission:
         token = _digest(self.owner, str(self.number), str(ordinal), scope)
         return Label(scope[:12], self.epoch or 0, token[:16])
 
-    def order(self, ordinal: int) -> Order:
+    def order(self, ordinal: int) -> JobOrder:
         """What the service is asked for."""
-        return Order(self.label(ordinal), f"{self.job.task}/{self.job.name}", self.arguments)
+        return JobOrder(self.label(ordinal), f"{self.job.task}/{self.job.name}", self.arguments)
 
 
 def arguments_of(
@@ -107,7 +107,7 @@ class ProcessRuns(JobRuns):
         self._processes: dict[str, tuple[Label, subprocess.Popen[bytes]]] = {}
 
     @override
-    def submit(self, order: Order) -> str:
+    def submit(self, order: JobOrder) -> str:
         log = self._log(order.label)
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

@@ -22,9 +22,9 @@ from polynya.model.errors import PolynyaError
 from polynya.model.project_transforms import registry_of
 from polynya.store.clock import Clock
 from polynya.store.object_store import LocalObjectStore, ObjectStore
-from polynya.streams.landing import LandedLog, Lander, Sample, sample
+from polynya.streams.landing import LandedLog, SampleBatch, StreamLander, sample
 from polynya.streams.registry import source_of
-from polynya.streams.source import BEHIND_UNITS, Source
+from polynya.streams.source import BEHIND_UNITS, MessageSource
 
 #: Most messages and bytes of them that are read.
 _MOST_RECORDS: Final = 1_000
@@ -32,13 +32,13 @@ _MOST_BYTES: Final = 16 * 1024 * 1024
 
 
 #: Opens the source of a landing.
-OpenSource: TypeAlias = Callable[[StreamingLanding], Source]
+OpenSource: TypeAlias = Callable[[StreamingLanding], MessageSource]
 
 
 def source_opener(session: Session, access: AwsAccess, clock: Clock) -> OpenSource:
     """Opens the sources of landings; `session` is started for a source that Spark reads."""
 
-    def opened(task: StreamingLanding) -> Source:
+    def opened(task: StreamingLanding) -> MessageSource:
         # Only Kafka is read by Spark.
         spark: Any = session() if task.source.kafka is not None else None
         return source_of(spark, task, access, clock)
@@ -76,10 +76,10 @@ class Sources:
             yield error
 
     def _preview(
-        self, task: StreamingLanding, source: Source, table: str, streams: tuple[str, ...]
+        self, task: StreamingLanding, source: MessageSource, table: str, streams: tuple[str, ...]
     ) -> DatasetPreview:
         log = LandedLog(self.landing, task.place, table)
-        read = sample(Lander(task, source, log), log, streams, self.clock.now())
+        read = sample(StreamLander(task, source, log), log, streams, self.clock.now())
         lost = lost_in_words(read.lost)
         seen = preview_of(_look(task, read, self.folder), self.session, self.limit)
         content = task.content.type
@@ -114,7 +114,7 @@ def with_small_batches(task: StreamingLanding, limit: int) -> StreamingLanding:
     return task.model_copy(update=changed)
 
 
-def _look(task: StreamingLanding, read: Sample, folder: Path) -> NextRecords:
+def _look(task: StreamingLanding, read: SampleBatch, folder: Path) -> NextRecords:
     """The messages as records that a table would append."""
     reading = _reading(task)
     preview = PreviewTable(resolved(reading, reading.datasets[0]))

@@ -28,7 +28,7 @@ from polynya.model.config.task import StorageTask
 from polynya.model.error_catalogue.lake import LOADED_FILE_CHANGED
 from polynya.model.formats import rules_of
 from polynya.model.headers import Partition
-from polynya.streams.source import Source
+from polynya.streams.source import MessageSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ReloadRequest:
     as_of: datetime | None = None
     accept_incomplete: bool = False
     from_source: bool = False
-    source: Source | None = None
+    source: MessageSource | None = None
     capture: ConnectedCapture | None = None
 
 

@@ -29,10 +29,10 @@ from polynya.model.error_catalogue.streams import (
 from polynya.model.errors import OperationError
 from polynya.model.names import shown
 from polynya.model.positions import DirectPosition, LandedUntil
-from polynya.streams.direct import DirectReader, Wanted, at_its_begin, streams_of
+from polynya.streams.direct import DirectReader, NextRead, at_its_begin, streams_of
 from polynya.streams.landing import LandedLog
 from polynya.streams.registry import source_of
-from polynya.streams.source import InOrder, Position, Source
+from polynya.streams.source import InOrder, MessageSource, Position
 from polynya.transform.landed_only import landed_only
 
 
@@ -45,7 +45,7 @@ class DirectLoad:
         working: WorkingDataset,
         task: DirectTask,
         mode: ReloadMode,
-        source: Source | None = None,
+        source: MessageSource | None = None,
     ) -> None:
         self._context, self._working, self._task, self._mode = context, working, task, mode
         self._source = source or source_of(context.spark, task.reads, context.access, context.clock)
@@ -72,7 +72,7 @@ class DirectLoad:
         if not self._context.stop.is_set() and self._streams is not None:
             refuse_disorder(self._working, self._source.order_of(self._streams))
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> NextRead:
         """What is gathered next."""
         position = self._position()
         if self._streams is None:
@@ -96,7 +96,7 @@ class DirectLoad:
         return replace(begin, end=self._source.reread_from(begin.end))
 
 
-def refuse_lost(working: WorkingDataset, wanted: Wanted, mode: ReloadMode) -> None:
+def refuse_lost(working: WorkingDataset, wanted: NextRead, mode: ReloadMode) -> None:
     """Raise OperationError for records that the source has lost, if the mode would delete them."""
     if wanted.next.lost and mode != KEEPING:
         lost = wanted.next.lost[0]
@@ -133,7 +133,7 @@ class LandedLoad:
         working: WorkingDataset,
         task: StorageTask,
         mode: ReloadMode,
-        source: Source | None = None,
+        source: MessageSource | None = None,
     ) -> None:
         refuse_direct(working.table)
         dataset = working.table.dataset
@@ -180,7 +180,7 @@ class LandedLoad:
             self._refuse_other_count()
             refuse_disorder(self._working, self._source.order_of(self._again.streams))
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> NextRead:
         wanted = self._reader.decide(self._again.streams, self._position(), once=True)
         refuse_lost(self._working, wanted, self._mode)
         return wanted

@@ -25,9 +25,9 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.stream_landing import DirectTask
 from polynya.observe import engine as events
 from polynya.observe.streams import StreamIgnored, StreamLost
-from polynya.streams.direct import DirectBatch, DirectReader, FoundStreams, Wanted, streams_of
+from polynya.streams.direct import DirectBatch, DirectReader, FoundStreams, NextRead, streams_of
 from polynya.streams.registry import source_of
-from polynya.streams.source import Source
+from polynya.streams.source import MessageSource
 
 _NOTHING_FOUND: Final = FoundStreams(())
 
@@ -43,7 +43,7 @@ class DirectUnit:
         context: EngineContext,
         task: DirectTask,
         dataset: ResolvedDataset,
-        source: Source | None = None,
+        source: MessageSource | None = None,
     ) -> None:
         self._context, self._task, self._dataset = context, task, dataset
         self._source = source or source_of(context.spark, task.reads, context.access, context.clock)
@@ -95,7 +95,7 @@ class DirectUnit:
             time_slice.more if time_slice.at_once or read.behind else self._wait(began, time_slice)
         )
 
-    def _copy(self, table: WorkingDataset, wanted: Wanted, began: float) -> DirectBatch:
+    def _copy(self, table: WorkingDataset, wanted: NextRead, began: float) -> DirectBatch:
         read = self._reader.read(wanted, table.known_table, self._context.clock.now())
         table.copy(read.batch, began=began)
         now = self._context.clock.monotonic()

@@ -18,7 +18,7 @@ from polynya.model.config.dataset import Incomplete, ResolvedDataset
 from polynya.model.formats import rules_of
 from polynya.model.headers import StreamSource
 from polynya.observe.engine import ReloadLoaded
-from polynya.streams.direct import DirectReader, Wanted
+from polynya.streams.direct import DirectReader, NextRead
 
 #: Finds unread files, given what was read so far by path.
 FindFiles: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
@@ -59,7 +59,7 @@ def gather(dataset: WorkingDataset, load: FullLoad) -> str | None:
 def gather_from_stream(
     dataset: WorkingDataset,
     reader: DirectReader,
-    wanted: Callable[[], Wanted],
+    wanted: Callable[[], NextRead],
     source: StreamSource,
 ) -> None:
     """Gather records of a stream until none is left, or until the run is stopped.

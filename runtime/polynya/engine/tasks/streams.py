@@ -33,9 +33,17 @@ from polynya.observe.streams import (
 )
 from polynya.store.object_store import ObjectInfo
 from polynya.streams.landed_status import Expiry, behind_seconds, described
-from polynya.streams.landing import Judged, Landed, LandedLog, Lander, judge, landed_tables, waits
+from polynya.streams.landing import (
+    Judged,
+    LandedBatch,
+    LandedLog,
+    StreamLander,
+    judge,
+    landed_tables,
+    waits,
+)
 from polynya.streams.registry import source_of
-from polynya.streams.source import BEHIND_UNITS, Position, Source
+from polynya.streams.source import BEHIND_UNITS, MessageSource, Position
 
 #: Seconds between two checks for landed batches that are too old.
 EXPIRY_CHECK_SECONDS: Final = 300.0
@@ -240,7 +248,7 @@ class LandingTask:
         self,
         context: EngineContext,
         task: StreamingLanding,
-        source: Source | None = None,
+        source: MessageSource | None = None,
     ) -> None:
         self._context, self._task = context, task
         self._source = source or source_of(context.spark, task, context.access, context.clock)
@@ -320,8 +328,8 @@ class LandingTask:
             open_log = self._logs[table] = log
         return open_log
 
-    def _lander(self, table: str) -> Lander:
-        return Lander(self._task, self._source, self._log(table))
+    def _lander(self, table: str) -> StreamLander:
+        return StreamLander(self._task, self._source, self._log(table))
 
     def _landed(self, table: str, name: str) -> LandedTable:
         lander, log = self._lander(table), self._log(table)
@@ -339,7 +347,7 @@ class LandedTable:
         context: EngineContext,
         task: StreamingLanding,
         name: str,
-        lander: Lander,
+        lander: StreamLander,
         log: LandedLog,
     ) -> None:
         self._context, self._task, self._name = context, task, name
@@ -389,7 +397,7 @@ class LandedTable:
         self._due = began + interval
         return StepResult(wait_seconds=max(0.0, self._due - self._context.clock.monotonic()))
 
-    def _tell(self, landed: Landed, seconds: float) -> None:
+    def _tell(self, landed: LandedBatch, seconds: float) -> None:
         footer = landed.footer
         for lost in footer.lost:
             self._send(

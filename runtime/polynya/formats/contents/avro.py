@@ -19,7 +19,7 @@ from polynya.formats.records.columnar import as_text, plain
 from polynya.formats.values.exact import json_text
 from polynya.model.error_catalogue.streams import CONTENT_UNUSABLE
 from polynya.model.types import DataType
-from polynya.store.schema_registry import RegisteredSchema, SchemaRegistry
+from polynya.store.schema_registry import RegisteredSchema, SchemaLookup
 
 _DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
 #: Confluent's wire format: this byte, then the number of the schema in four bytes.
@@ -99,7 +99,7 @@ class RegistryDecoder(OneByOne):
 
     is_typed = True
 
-    def __init__(self, registry: SchemaRegistry) -> None:
+    def __init__(self, registry: SchemaLookup) -> None:
         self._registry = registry
         self._schemas: dict[int, _Schema | RecordError] = {}
 

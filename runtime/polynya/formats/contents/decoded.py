@@ -67,7 +67,7 @@ class Decoder(Protocol):
         ...
 
 
-class Plain:
+class UntypedDecoder:
     """What most decoders have in common: values say what they are, and records have one shape."""
 
     is_text = False
@@ -77,7 +77,7 @@ class Plain:
         """Nothing: they have one shape."""
 
 
-class OneByOne(Plain, ABC):
+class OneByOne(UntypedDecoder, ABC):
     """A decoder to which messages have nothing to do with each other."""
 
     def decode(self, messages: Sequence[bytes]) -> Iterable[Decoded | RecordError]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats import limits
-from polynya.formats.contents.decoded import Decoded, Item, OneByOne, Plain, too_many
+from polynya.formats.contents.decoded import Decoded, Item, OneByOne, UntypedDecoder, too_many
 from polynya.formats.errors import RecordError, TooLargeError
 from polynya.formats.records.csv import Dialect, fields, pieces
 from polynya.formats.records.json import first_twice, parse_object, parse_value
@@ -193,7 +193,7 @@ def written(value: Any) -> str:
 _LINE = "line"
 
 
-class RegexDecoder(Plain):
+class RegexDecoder(UntypedDecoder):
     """The named groups of a pattern are the columns; a group that took no part is NULL."""
 
     def __init__(self, content: RegexContent) -> None:

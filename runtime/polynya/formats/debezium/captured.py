@@ -46,7 +46,7 @@ Count: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EventSchema:
     """From an event line of a batch on, the schema of a table's events; 1 is the first line.
 
     `schema` is that of the envelope, as Connect's JSON converter writes it.
@@ -56,7 +56,7 @@ class Shape:
     schema: Mapping[str, Any]
 
 
-def _in_order(shapes: Sequence[Shape]) -> Sequence[Shape]:
+def _in_order(shapes: Sequence[EventSchema]) -> Sequence[EventSchema]:
     firsts = [shape.first for shape in shapes]
     if firsts != sorted(set(firsts)):
         raise ValueError("schemas out of order")
@@ -88,7 +88,7 @@ class CaptureHeader:
     written_at: Moment
     events: Count
     position: Mapping[str, Any] = field(default_factory=dict)
-    schemas: Entries[str, Annotated[Sequence[Shape], AfterValidator(_in_order)]] = field(
+    schemas: Entries[str, Annotated[Sequence[EventSchema], AfterValidator(_in_order)]] = field(
         default_factory=dict
     )
     writer: str = ""
@@ -227,7 +227,7 @@ class CapturedLines:
         return raw if found is record else json_text(found).encode()
 
     @staticmethod
-    def _schema(shapes: Sequence[Shape], line: int) -> Mapping[str, Any] | None:
+    def _schema(shapes: Sequence[EventSchema], line: int) -> Mapping[str, Any] | None:
         if len(shapes) == 1 and shapes[0].first <= line:
             return shapes[0].schema
         index = bisect_right(shapes, line, key=lambda one: one.first)

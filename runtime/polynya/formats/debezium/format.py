@@ -19,8 +19,8 @@ from polynya.formats.batch import (
     DatasetBatch,
     FilePart,
     FileProgress,
-    Limits,
     OfSource,
+    ReadLimits,
     Rejected,
 )
 from polynya.formats.debezium.captured import CapturedRecords
@@ -60,8 +60,8 @@ from polynya.formats.opening import landed_file
 from polynya.formats.records.columnar import RawRecord
 from polynya.formats.values.arrow import Service, all_rejected, no_rows, old_key_type, rows_table
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Column, Faults, build
-from polynya.formats.values.rows import Observed, TypedRecords, typed_records
+from polynya.formats.values.columns import Faults, TypedColumn, build
+from polynya.formats.values.rows import ObservedTypes, TypedRecords, typed_records
 from polynya.formats.values.sequence import order_by, times_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange
@@ -77,7 +77,7 @@ class TableEvents:
     decoder: EventDecoder
     buffer: RecordBuffer
     events: list[DecodedEvent] = field(default_factory=list)
-    observed: Observed = field(default_factory=Observed)
+    observed: ObservedTypes = field(default_factory=ObservedTypes)
     _seen: dict[str, Typed] | None = None
     _file: str | None = None
     _before: tuple[KeyNames, LogEras] | None = None
@@ -167,7 +167,7 @@ class TableEvents:
         self, typed: TypedRecords, faults: Faults
     ) -> tuple[list[str | None], list[str | None]]:
         names = self.decoder.settings.sequence_by
-        columns: dict[str, Column] = {}
+        columns: dict[str, TypedColumn] = {}
         for index, name in enumerate(names):
             values = [event.sequence[index] for event in self.events]
             column = typed.columns.get(name)
@@ -193,7 +193,7 @@ class TableEvents:
             for micros, event in zip(times, self.events, strict=True)
         ]
 
-    def _old_keys(self, typed: TypedRecords, faults: Faults) -> Column:
+    def _old_keys(self, typed: TypedRecords, faults: Faults) -> TypedColumn:
         """The former keys, typed like the keys."""
         schema = typed.schema()
         kind = old_key_type(self.decoder.keys, schema)
@@ -204,7 +204,7 @@ class TableEvents:
             for event in self.events
         ]
         if not kind.fields:
-            return Column(kind, pa.nulls(len(values), pa.struct([])), {})
+            return TypedColumn(kind, pa.nulls(len(values), pa.struct([])), {})
         column = build(values, kind)
         _merge(faults, column.faults)
         return column
@@ -245,7 +245,7 @@ def read_debezium(request: ReadRequest, scope: DebeziumScope) -> ReadBatch:
         A batch for each table with records or news, and for `request.only` also without one.
     """
     wanted = replace(scope, only=request.only, without=request.without)
-    reading = Reading(wanted, request.limits, request.tables)
+    reading = EventReader(wanted, request.limits, request.tables)
     if request.only is not None:
         reading.table(request.only)
     for part in request.files:
@@ -256,11 +256,11 @@ def read_debezium(request: ReadRequest, scope: DebeziumScope) -> ReadBatch:
 
 
 @dataclass(slots=True)
-class Reading:
+class EventReader:
     """The state of one read: events by table, and what belongs to none."""
 
     scope: DebeziumScope
-    limits: Limits
+    limits: ReadLimits
     known: Mapping[str, KnownTable]
     unrouted: RecordBuffer = field(init=False)
     flattened: Flattened | None = field(init=False)
@@ -449,7 +449,7 @@ def reread_debezium(request: RereadRequest, scope: DebeziumScope) -> ReadBatch:
     """Read lines again, as one batch."""
     # They are read again just because no table has them.
     known = {name: replace(table, done={}) for name, table in request.tables.items()}
-    reading = Reading(scope, BatchLimits(), known)
+    reading = EventReader(scope, BatchLimits(), known)
     raws = {(one.file, one.offset): one.raw for one in request.records}
     # What is refused again is kept as it was.
     reading.kept = {file: partial(_as_kept, raws, file) for file, _ in raws}

@@ -38,7 +38,7 @@ from polynya.formats.values.exact import json_text
 from polynya.model.config.settings import SchemaRegistry as RegistrySettings
 from polynya.model.config.stream_content import LandedRegistryAvroContent, RegistryAvroContent
 from polynya.model.headers import StreamSource
-from polynya.store.schema_registry import RegisteredSchema, SchemaRegistry
+from polynya.store.schema_registry import RegisteredSchema, SchemaLookup
 
 _DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
 
@@ -83,7 +83,7 @@ class _Schema:
 class ConnectMessages:
     """Reads Avro keys and values by the schemas of one registry."""
 
-    def __init__(self, registry: SchemaRegistry) -> None:
+    def __init__(self, registry: SchemaLookup) -> None:
         self._registry = registry
         self._schemas: dict[int, _Schema | RecordError] = {}
 

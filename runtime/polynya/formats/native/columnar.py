@@ -23,7 +23,7 @@ from polynya.formats.batch import (
     DatasetBatch,
     FilePart,
     FileProgress,
-    Limits,
+    ReadLimits,
     Rejected,
 )
 from polynya.formats.columnar import places_of, typed_columns
@@ -50,7 +50,7 @@ _BLOCK_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ColumnarRecords:
     """Records that were read as columns.
 
     Attributes:
@@ -71,7 +71,7 @@ class Chunk:
     raw: Callable[[int], bytes]
     met: frozenset[str] = frozenset()
 
-    def head(self, count: int) -> Chunk:
+    def head(self, count: int) -> ColumnarRecords:
         """Its first records."""
         if count >= self.count:
             return self
@@ -82,7 +82,7 @@ class Chunk:
 
 def chunk_of_rows(
     file: str, first: int, rows: pa.RecordBatch, schema: Mapping[str, DataType]
-) -> Chunk | None:
+) -> ColumnarRecords | None:
     """A chunk of rows of a columnar file; None when they have to be read exactly.
 
     Raises `pa.ArrowInvalid` for a text that is not UTF-8.
@@ -95,12 +95,12 @@ def chunk_of_rows(
         ((text, _),) = columnar_records(rows.slice(index, 1))
         return text
 
-    return Chunk(file, first, rows.num_rows, rows.nbytes, columns, raw)
+    return ColumnarRecords(file, first, rows.num_rows, rows.nbytes, columns, raw)
 
 
 def chunk_of_lines(
     file: str, first: int, text: bytes, schema: Mapping[str, DataType], declared: Collection[str]
-) -> Chunk | None:
+) -> ColumnarRecords | None:
     """A chunk of whole lines of JSON; None when they have to be read exactly.
 
     `declared` names columns whose type the settings say.
@@ -115,12 +115,14 @@ def chunk_of_lines(
 
     count = len(next(iter(columns.values())))
     met = frozenset(name for name, column in columns.items() if is_met(name, column, text))
-    return Chunk(file, first, count, len(text), columns, lambda index: lines()[index], met)
+    return ColumnarRecords(
+        file, first, count, len(text), columns, lambda index: lines()[index], met
+    )
 
 
 def chunks_of_columns(
     reader: parquet.ParquetFile, part: FilePart, schema: Mapping[str, DataType]
-) -> Iterator[Chunk | None]:
+) -> Iterator[ColumnarRecords | None]:
     """The rows of a Parquet file from `part.start` on; None: read it exactly."""
     at = 0
     for read in reader.iter_batches(_ROWS, use_threads=False):
@@ -133,7 +135,7 @@ def chunks_of_columns(
 
 def chunks_of_lines(
     file: BinaryIO, part: FilePart, schema: Mapping[str, DataType], declared: Mapping[str, DataType]
-) -> Iterator[Chunk | None]:
+) -> Iterator[ColumnarRecords | None]:
     """The lines of a file of JSON from `part.start` on; None: read it exactly."""
     at = 0
     for begin, block in blocks(file, _BLOCK_BYTES):
@@ -158,8 +160,8 @@ class _Taken:
     `declared` are the columns of the newest file that says them, `met` those of all files.
     """
 
-    limits: Limits
-    chunks: list[Chunk] = field(default_factory=list)
+    limits: ReadLimits
+    chunks: list[ColumnarRecords] = field(default_factory=list)
     progress: dict[str, FileProgress] = field(default_factory=dict)
     declared: tuple[str, ...] | None = None
     met: frozenset[str] = frozenset()
@@ -173,7 +175,7 @@ class _Taken:
         full = self.rows >= self.limits.max_rows or self.size_bytes >= self.limits.max_bytes
         return full or self.cut
 
-    def take(self, part: FilePart, chunks: Iterator[Chunk]) -> None:
+    def take(self, part: FilePart, chunks: Iterator[ColumnarRecords]) -> None:
         """Take the chunks of a file until the batch is full, and note how far it was read."""
         offset, complete = part.start, True
         for chunk in chunks:
@@ -188,7 +190,7 @@ class _Taken:
             self.cut = not complete
         self.progress[part.path] = part.read(offset, complete=complete)
 
-    def _room(self, chunk: Chunk) -> int:
+    def _room(self, chunk: ColumnarRecords) -> int:
         """How many records of a chunk still go in; one at least."""
         by_bytes = (
             (self.limits.max_bytes - self.size_bytes) * chunk.count // max(1, chunk.size_bytes)
@@ -247,7 +249,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema)
 
 
-def _ordinary(chunk: Chunk | None) -> Chunk:
+def _ordinary(chunk: ColumnarRecords | None) -> ColumnarRecords:
     if chunk is None:
         raise _OutOfTheOrdinaryError
     return chunk
@@ -278,7 +280,7 @@ def _batch(known: KnownTable, taken: _Taken, *, load: bool) -> DatasetBatch:
 
 
 def _rows(
-    known: KnownTable, chunk: Chunk, schema: pa.Schema, *, load: bool
+    known: KnownTable, chunk: ColumnarRecords, schema: pa.Schema, *, load: bool
 ) -> tuple[pa.Table, list[Rejected]]:
     """The good records of a chunk, and the others."""
     places = places_of(chunk.columns, known.schema, known.dataset, count=chunk.count, load=load)
@@ -322,7 +324,7 @@ def _schema(known: KnownTable) -> pa.Schema:
 class _Texts:
     """The records of chunks as text."""
 
-    chunks: list[Chunk]
+    chunks: list[ColumnarRecords]
 
     def of(self, file: str, offset: int) -> bytes:
         """The text of the record at an offset of a file."""

@@ -27,8 +27,8 @@ from polynya.formats.opening import landed_file
 from polynya.formats.records.openers import builder_of, file_opener, record_opener, text_format
 from polynya.formats.values.batches import Extras, Placement, batch_of, settled
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Builder, Column
-from polynya.formats.values.rows import ColumnTypes, Evolving, Observed
+from polynya.formats.values.columns import Builder, TypedColumn
+from polynya.formats.values.rows import ColumnTypes, Evolving, ObservedTypes
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
 from polynya.store.object_store import ObjectInfo
@@ -85,7 +85,7 @@ def read_native(request: ReadRequest) -> DatasetBatch:
 def _read_exactly(request: ReadRequest) -> DatasetBatch:
     dataset, known = request.table.dataset, request.table.schema
     buffer = RecordBuffer(request.limits)
-    observed = Observed()
+    observed = ObservedTypes()
     for part in request.files:
         if buffer.is_full:
             break
@@ -106,7 +106,7 @@ def _read_exactly(request: ReadRequest) -> DatasetBatch:
 
 
 def _take_file(
-    request: ReadRequest, part: FilePart, buffer: RecordBuffer, observed: Observed
+    request: ReadRequest, part: FilePart, buffer: RecordBuffer, observed: ObservedTypes
 ) -> None:
     dataset = request.table.dataset
     encoding = dataset.landing.delivery.encoding
@@ -133,7 +133,7 @@ def to_batch(
     """Type and place the records; `load` tells that they belong to a full load."""
     count = len(buffer.records)
 
-    def place(columns: Mapping[str, Column]) -> Placement:
+    def place(columns: Mapping[str, TypedColumn]) -> Placement:
         return placed(columns, dataset, count=count, load=load)
 
     done = settled(buffer.records, types, builder, place, needed=dataset.events.keys)

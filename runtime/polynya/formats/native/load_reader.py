@@ -14,8 +14,8 @@ from typing_extensions import override
 from polynya.formats.batch import BatchLimits, DatasetBatch
 from polynya.formats.columnar import places_of
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.loads import Report, Split, SplitReader, Tell, task_schema
-from polynya.formats.native.columnar import Chunk
+from polynya.formats.loads import Split, SplitReader, SplitReport, Tell, task_schema
+from polynya.formats.native.columnar import ColumnarRecords
 from polynya.formats.native.format import to_batch
 from polynya.formats.native.keys import KeyWatch
 from polynya.formats.native.load_rows import rows_of_batch, rows_of_chunk
@@ -26,7 +26,7 @@ from polynya.formats.native.settling import (
     records_with_say,
     unforeseen,
 )
-from polynya.formats.native.splits import KINDS, Kind, Wanted
+from polynya.formats.native.splits import KINDS, SplitFormat, SplitTarget
 from polynya.formats.opening import landed_file
 from polynya.formats.records.columnar import RawRecord
 from polynya.formats.records.csv import text_builder, text_type
@@ -87,8 +87,8 @@ class _Reading:
     news: dict[str, DataType] = field(default_factory=dict)
     keys: KeyWatch = field(default_factory=KeyWatch)
 
-    def report(self) -> Report:
-        return Report(
+    def report(self) -> SplitReport:
+        return SplitReport(
             records=self.records,
             types=self.news,
             refused=self.refused,
@@ -101,7 +101,7 @@ class _Reading:
 
     def rows(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
         skip = self.split.skip
-        wanted = Wanted(self.splits.dataset, self.splits.schema)
+        wanted = SplitTarget(self.splits.dataset, self.splits.schema)
         try:
             for portion in self._kind.portions(file, self.split, wanted):
                 chunk = None if skip else portion.chunk(self._at)
@@ -117,10 +117,10 @@ class _Reading:
             raise UnreadableFileError(f"damaged: {error}") from error
 
     @property
-    def _kind(self) -> Kind:
+    def _kind(self) -> SplitFormat:
         return KINDS[self.splits.dataset.landing.format]
 
-    def _placed(self, chunk: Chunk) -> pa.RecordBatch:
+    def _placed(self, chunk: ColumnarRecords) -> pa.RecordBatch:
         splits = self.splits
         places = places_of(
             chunk.columns, splits.schema, splits.dataset, count=chunk.count, load=True

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.formats.columnar import Places
 from polynya.formats.loads import in_fields, rejected_rows
-from polynya.formats.native.columnar import Chunk
+from polynya.formats.native.columnar import ColumnarRecords
 from polynya.formats.values.columns import Faults
 
 
 def rows_of_chunk(
-    chunk: Chunk, places: Places, keys: Sequence[str], schema: pa.Schema
+    chunk: ColumnarRecords, places: Places, keys: Sequence[str], schema: pa.Schema
 ) -> pa.RecordBatch:
     """Rows of a chunk; those that may be rejected, for a fault or a NULL key, carry their text."""
     told = sorted({*places.faults, *_without_key(chunk, keys)})
@@ -34,7 +34,7 @@ def rows_of_batch(batch: DatasetBatch, schema: pa.Schema) -> list[pa.RecordBatch
     return [good, rejected_rows(batch.rejected, schema)] if batch.rejected else [good]
 
 
-def _without_key(chunk: Chunk, keys: Sequence[str]) -> list[int]:
+def _without_key(chunk: ColumnarRecords, keys: Sequence[str]) -> list[int]:
     found: set[int] = set()
     for key in keys:
         column = chunk.columns[key]
@@ -43,7 +43,9 @@ def _without_key(chunk: Chunk, keys: Sequence[str]) -> list[int]:
     return sorted(found)
 
 
-def _record_columns(chunk: Chunk, told: Sequence[int], faults: Faults) -> dict[str, pa.Array]:
+def _record_columns(
+    chunk: ColumnarRecords, told: Sequence[int], faults: Faults
+) -> dict[str, pa.Array]:
     if not told:
         return {}
     spread: dict[str, list[object]] = {

@@ -21,15 +21,22 @@ from polynya.formats.batch import (
     Rejected,
 )
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan, Place, Report, Split
+from polynya.formats.loads import (
+    LoadFormat,
+    LoadLimits,
+    Split,
+    SplitBoundary,
+    SplitPlan,
+    SplitReport,
+)
 from polynya.formats.native.format import read_native
 from polynya.formats.native.load_reader import NativeSplits
 from polynya.formats.native.settling import joined
-from polynya.formats.native.splits import KINDS, Piece
+from polynya.formats.native.splits import KINDS, RecordGroup
 from polynya.formats.opening import codec_of, landed_file
 from polynya.formats.records.csv import joined_text_types, text_builder
 from polynya.formats.values.names import schema_problem
-from polynya.formats.values.rows import Observed, typed_records
+from polynya.formats.values.rows import ObservedTypes, typed_records
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.types import DataType, Void
 from polynya.store.object_store import ObjectStore
@@ -37,8 +44,8 @@ from polynya.store.object_store import ObjectStore
 
 def splits_of(
     part: FilePart,
-    pieces: Iterator[Piece],
-    place: Place,
+    pieces: Iterator[RecordGroup],
+    place: SplitBoundary,
     *,
     number: int,
     split_bytes: int,
@@ -68,12 +75,12 @@ class _FileCut:
     part: FilePart
     number: int
     splits: list[Split] = field(default_factory=list)
-    held: list[Piece] = field(default_factory=list)
+    held: list[RecordGroup] = field(default_factory=list)
     held_bytes: int = 0
     records: int = 0
     before: int = 0
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: RecordGroup) -> None:
         """Hold a piece, unless all of it was read before."""
         if not self.held and self.records + piece.records <= self.part.start:
             self.records += piece.records
@@ -101,7 +108,7 @@ class _FileCut:
         self.held, self.held_bytes = [], 0
 
 
-_START = Place()
+_START = SplitBoundary()
 _SAMPLE = BatchLimits(max_rows=2_000, max_bytes=1024 * 1024)
 
 
@@ -112,7 +119,7 @@ class _LoadCut:
     splits: list[Split] = field(default_factory=list)
     progress: dict[str, FileProgress] = field(default_factory=dict)
     rejected: list[Rejected] = field(default_factory=list)
-    observed: Observed = field(default_factory=Observed)
+    observed: ObservedTypes = field(default_factory=ObservedTypes)
 
     @property
     def size_bytes(self) -> int:
@@ -139,8 +146,8 @@ class NativeLoads(LoadFormat):
         request: ReadRequest,
         limits: LoadLimits,
         damaged: Mapping[str, str],
-        places: Mapping[str, Place],
-    ) -> LoadPlan | str:
+        places: Mapping[str, SplitBoundary],
+    ) -> SplitPlan | str:
         kind = KINDS[request.table.dataset.landing.format]
         cut = _LoadCut()
         for part in request.files:
@@ -162,7 +169,7 @@ class NativeLoads(LoadFormat):
         return _planned(replace(request, files=whole), cut)
 
     @override
-    def settled(self, plan: LoadPlan, reports: Mapping[int, Report]) -> LoadPlan:
+    def settled(self, plan: SplitPlan, reports: Mapping[int, SplitReport]) -> SplitPlan:
         reader = plan.reader
         assert isinstance(reader, NativeSplits)
         schema = dict(plan.schema)
@@ -213,7 +220,7 @@ def _is_packed(store: ObjectStore, path: str) -> bool:
 
 
 def _cut_file(
-    request: ReadRequest, part: FilePart, place: Place, limits: LoadLimits, cut: _LoadCut
+    request: ReadRequest, part: FilePart, place: SplitBoundary, limits: LoadLimits, cut: _LoadCut
 ) -> None:
     dataset = request.table.dataset
     landing = dataset.landing
@@ -239,7 +246,7 @@ def _cut_file(
     cut.progress[part.path] = part.read(part.start, complete=complete)
 
 
-def _planned(request: ReadRequest, cut: _LoadCut) -> LoadPlan | str:
+def _planned(request: ReadRequest, cut: _LoadCut) -> SplitPlan | str:
     dataset, known = request.table.dataset, request.table.schema
     events, policies = dataset.events, dataset.policies.schema_evolution
     if events.numbers is not None and not KINDS[dataset.landing.format].declares_types:
@@ -265,7 +272,7 @@ def _planned(request: ReadRequest, cut: _LoadCut) -> LoadPlan | str:
         return problem
     if known and (changes or dict(known) != dict(schema)):
         return "the files change the columns of the table"
-    return LoadPlan(
+    return SplitPlan(
         splits=tuple(cut.splits),
         schema=schema,
         declared=types.evolving.columns,

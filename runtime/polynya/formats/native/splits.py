@@ -16,7 +16,7 @@ from polynya.formats.columnar import typed_columns
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.json_columns import blocks, count_records, records_of, without_mark
 from polynya.formats.loads import Split
-from polynya.formats.native.columnar import Chunk, chunk_of_lines, chunk_of_rows
+from polynya.formats.native.columnar import ColumnarRecords, chunk_of_lines, chunk_of_rows
 from polynya.formats.records.avro import blocks_of, header_of, opened_avro, records_of_values
 from polynya.formats.records.columnar import (
     RawRecord,
@@ -26,7 +26,13 @@ from polynya.formats.records.columnar import (
     opened_parquet,
 )
 from polynya.formats.records.columnar import records_of as columnar_records_of
-from polynya.formats.records.csv import Layout, column_names, open_csv, placed_pieces, text_builder
+from polynya.formats.records.csv import (
+    CsvLayout,
+    column_names,
+    open_csv,
+    placed_pieces,
+    text_builder,
+)
 from polynya.formats.records.json import parsed
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.columns import Builder, build
@@ -64,7 +70,7 @@ class _Part(io.RawIOBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RecordGroup:
     """Records that stand together: how many, of how many bytes, and where they begin."""
 
     begin: int
@@ -73,22 +79,22 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedFileSplit:
     """Pieces of a file, to its end, and the types that it declares."""
 
-    pieces: Iterator[Piece]
+    pieces: Iterator[RecordGroup]
     types: Mapping[str, DataType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SplitTarget:
     """What records are read for: a dataset, and the columns that are assumed."""
 
     dataset: ResolvedDataset
     schema: Mapping[str, DataType]
 
 
-def _no_columns(first: int) -> Chunk | None:
+def _no_columns(first: int) -> ColumnarRecords | None:
     del first
     return None
 
@@ -106,18 +112,18 @@ class Portion:
 
     count: int
     records: Callable[[], Iterator[RawRecord]]
-    chunk: Callable[[int], Chunk | None] = _no_columns
+    chunk: Callable[[int], ColumnarRecords | None] = _no_columns
 
 
 #: (content, dataset, most bytes of a piece of text, where the first piece begins) → pieces. Raises
 #: UnreadableFileError.
-Opener: TypeAlias = Callable[[BinaryIO, ResolvedDataset, int, int], Opened]
+Opener: TypeAlias = Callable[[BinaryIO, ResolvedDataset, int, int], OpenedFileSplit]
 #: (content, split, what is wanted) → portions. Raises UnreadableFileError.
-Reader: TypeAlias = Callable[[BinaryIO, Split, Wanted], Iterator[Portion]]
+Reader: TypeAlias = Callable[[BinaryIO, Split, SplitTarget], Iterator[Portion]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SplitFormat:
     """A format.
 
     Attributes:
@@ -141,15 +147,15 @@ _AVRO_ROWS = 16_384
 _NOT_PLAIN = (Array, MapType, Struct, Void)
 
 
-def _pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
+def _pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> OpenedFileSplit:
     del dataset, size
     types, _ = opened_avro(file)
     header = header_of(file)
     blocks = blocks_of(file, header, max(begin, len(header)))
-    return Opened((Piece(*block) for block in blocks), types)
+    return OpenedFileSplit((RecordGroup(*block) for block in blocks), types)
 
 
-def _portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Portion]:
+def _portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterator[Portion]:
     opened_avro(file)
     header = header_of(file)
     # One that is read whole begins where its header does.
@@ -167,9 +173,9 @@ def _chunk(
     values: Sequence[Mapping[str, Any]],
     types: Mapping[str, DataType],
     split: Split,
-    wanted: Wanted,
+    wanted: SplitTarget,
     first: int,
-) -> Chunk | None:
+) -> ColumnarRecords | None:
     """The records as columns, where the file declares the types that the columns have."""
     for name, kind in types.items():
         if isinstance(kind, _NOT_PLAIN) or wanted.schema.get(name) != kind:
@@ -191,10 +197,10 @@ def _chunk(
         ((text, _),) = records_of_values(iter(values[index : index + 1]))
         return text
 
-    return Chunk(split.file, first, len(values), rows.nbytes, columns, raw)
+    return ColumnarRecords(split.file, first, len(values), rows.nbytes, columns, raw)
 
 
-AVRO: Final = Kind(_pieces, _portions)
+AVRO: Final = SplitFormat(_pieces, _portions)
 
 
 _PIECE_BYTES = 8 * 1024 * 1024
@@ -202,23 +208,25 @@ _BLOCK_BYTES = 4 * 1024 * 1024
 _ROWS = 16_384
 
 
-def _json_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
+def _json_pieces(
+    file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int
+) -> OpenedFileSplit:
     del dataset
-    return Opened(_line_pieces(file, min(size, _PIECE_BYTES), begin))
+    return OpenedFileSplit(_line_pieces(file, min(size, _PIECE_BYTES), begin))
 
 
-def _line_pieces(file: BinaryIO, size: int, first: int) -> Iterator[Piece]:
+def _line_pieces(file: BinaryIO, size: int, first: int) -> Iterator[RecordGroup]:
     for begin, block in blocks(file, size, begin=first):
-        yield Piece(begin, count_records(block, at_start=begin == 0), len(block))
+        yield RecordGroup(begin, count_records(block, at_start=begin == 0), len(block))
 
 
-def _json_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Portion]:
+def _json_portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterator[Portion]:
     for begin, block in blocks(file, _BLOCK_BYTES, begin=split.begin, end=split.end):
         text = without_mark(block) if begin == 0 else block
         yield _json_portion(text, split, wanted)
 
 
-def _json_portion(text: bytes, split: Split, wanted: Wanted) -> Portion:
+def _json_portion(text: bytes, split: Split, wanted: SplitTarget) -> Portion:
     declared = wanted.dataset.events.columns
     return Portion(
         count_records(text, at_start=False),
@@ -227,9 +235,9 @@ def _json_portion(text: bytes, split: Split, wanted: Wanted) -> Portion:
     )
 
 
-def _csv_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
+def _csv_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> OpenedFileSplit:
     """Pieces of whole records; a header line declares columns without types."""
-    layout = Layout.of(dataset)
+    layout = CsvLayout.of(dataset)
     records = placed_pieces(file, layout.dialect, skip=layout.skip_lines)
     types: dict[str, DataType] = {}
     if layout.names is None:
@@ -237,27 +245,27 @@ def _csv_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int)
         types = dict.fromkeys(column_names(header, layout.dialect), Void()) if header else {}
     if begin:
         records = placed_pieces(file, layout.dialect, begin=begin)
-    return Opened(_record_pieces(file, records, min(size, _PIECE_BYTES)), types)
+    return OpenedFileSplit(_record_pieces(file, records, min(size, _PIECE_BYTES)), types)
 
 
 def _record_pieces(
     file: BinaryIO, records: Iterator[tuple[int, bytes]], size: int
-) -> Iterator[Piece]:
+) -> Iterator[RecordGroup]:
     begin, count = -1, 0
     for place, _ in records:
         if begin < 0:
             begin = place
         elif place - begin >= size:
-            yield Piece(begin, count, place - begin)
+            yield RecordGroup(begin, count, place - begin)
             begin, count = place, 0
         count += 1
     if count:
-        yield Piece(begin, count, file.tell() - begin)
+        yield RecordGroup(begin, count, file.tell() - begin)
 
 
-def _csv_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Portion]:
+def _csv_portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterator[Portion]:
     """Records of a split as those of a file of its own, with the header line of its file."""
-    layout = Layout.of(wanted.dataset)
+    layout = CsvLayout.of(wanted.dataset)
     header = b""
     if layout.names is None:
         _, header = next(placed_pieces(file, layout.dialect, skip=layout.skip_lines), (0, b""))
@@ -273,15 +281,17 @@ def _given(records: list[RawRecord]) -> Iterator[RawRecord]:
     return iter(records)
 
 
-JSON: Final = Kind(_json_pieces, _json_portions, declares_types=False, is_read_whole=True)
-CSV: Final = Kind(_csv_pieces, _csv_portions, builder=text_builder, declares_types=False)
+JSON: Final = SplitFormat(_json_pieces, _json_portions, declares_types=False, is_read_whole=True)
+CSV: Final = SplitFormat(_csv_pieces, _csv_portions, builder=text_builder, declares_types=False)
 
 
 _COLUMNAR_ROWS = 65_536
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 
 
-def _parquet_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
+def _parquet_pieces(
+    file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int
+) -> OpenedFileSplit:
     del dataset, size
     try:
         reader = opened_parquet(file)
@@ -289,45 +299,45 @@ def _parquet_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: 
         groups = [(n, reader.metadata.row_group(n)) for n in range(begin, reader.num_row_groups)]
     except _DAMAGE as error:
         raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
-    return Opened((_group(n, group) for n, group in groups), types)
+    return OpenedFileSplit((_group(n, group) for n, group in groups), types)
 
 
-def _group(number: int, group: parquet.RowGroupMetaData) -> Piece:
+def _group(number: int, group: parquet.RowGroupMetaData) -> RecordGroup:
     sizes = (group.column(n).total_compressed_size for n in range(group.num_columns))
-    return Piece(number, group.num_rows, sum(sizes))
+    return RecordGroup(number, group.num_rows, sum(sizes))
 
 
-def _parquet_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Portion]:
+def _parquet_portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterator[Portion]:
     reader = parquet.ParquetFile(file)
     end = reader.num_row_groups if split.end is None else split.end
     for rows in exact_batches(file, _COLUMNAR_ROWS, list(range(split.begin, end))):
         yield _portion(rows, split, wanted)
 
 
-def _orc_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
+def _orc_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> OpenedFileSplit:
     del dataset, size
     reader = opened_orc(file)
-    return Opened(_stripes(reader, begin), column_types(reader.schema))
+    return OpenedFileSplit(_stripes(reader, begin), column_types(reader.schema))
 
 
-def _stripes(reader: orc.ORCFile, begin: int) -> Iterator[Piece]:
+def _stripes(reader: orc.ORCFile, begin: int) -> Iterator[RecordGroup]:
     """Stripes of a file from one on. How many records one has, only one of its columns tells."""
     count, names = reader.nstripes, reader.schema.names
     size = reader.content_length // max(count, 1)
     if count == 1 or not names:
-        yield Piece(0, reader.nrows, reader.content_length)
+        yield RecordGroup(0, reader.nrows, reader.content_length)
         return
     for number in range(begin, count):
         try:
             rows = reader.read_stripe(number, names[:1]).num_rows
         except _DAMAGE:
             # The task that reads it says what is wrong.
-            yield Piece(number, 1, size)
+            yield RecordGroup(number, 1, size)
             return
-        yield Piece(number, rows, size)
+        yield RecordGroup(number, rows, size)
 
 
-def _orc_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Portion]:
+def _orc_portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterator[Portion]:
     reader = opened_orc(file)
     end = reader.nstripes if split.end is None else split.end
     for number in range(split.begin, end):
@@ -336,7 +346,7 @@ def _orc_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Port
             yield _portion(stripe.slice(first, _COLUMNAR_ROWS), split, wanted)
 
 
-def _portion(rows: pa.RecordBatch, split: Split, wanted: Wanted) -> Portion:
+def _portion(rows: pa.RecordBatch, split: Split, wanted: SplitTarget) -> Portion:
     return Portion(
         rows.num_rows,
         partial(columnar_records_of, rows),
@@ -344,11 +354,11 @@ def _portion(rows: pa.RecordBatch, split: Split, wanted: Wanted) -> Portion:
     )
 
 
-PARQUET: Final = Kind(_parquet_pieces, _parquet_portions, damage=_DAMAGE)
-ORC: Final = Kind(_orc_pieces, _orc_portions, damage=_DAMAGE)
+PARQUET: Final = SplitFormat(_parquet_pieces, _parquet_portions, damage=_DAMAGE)
+ORC: Final = SplitFormat(_orc_pieces, _orc_portions, damage=_DAMAGE)
 
 
-KINDS: Final[Mapping[str, Kind]] = {
+KINDS: Final[Mapping[str, SplitFormat]] = {
     "avro": AVRO,
     "csv": CSV,
     "json": JSON,

@@ -156,7 +156,7 @@ _CODECS: Final[Mapping[str, Callable[[], Any] | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ContainerHeader:
     """The header of a container.
 
     Attributes:
@@ -182,7 +182,7 @@ class Header:
         return _MAGIC + _number_bytes(1) + schema + _number_bytes(0) + self.mark
 
 
-def read_header(file: BinaryIO) -> Header:
+def read_header(file: BinaryIO) -> ContainerHeader:
     """The header of a container; the file stands at its start, and then at its first block.
 
     Raises:
@@ -206,7 +206,7 @@ def read_header(file: BinaryIO) -> Header:
     codec = metadata.get(b"avro.codec", b"null").decode()
     if codec not in _CODECS:
         raise ValueError(f"codec {codec!r} is not known")
-    return Header(bytes(reading.taken), metadata[b"avro.schema"], codec)
+    return ContainerHeader(bytes(reading.taken), metadata[b"avro.schema"], codec)
 
 
 class _Reading:
@@ -244,7 +244,7 @@ class Most:
 OF_A_FILE: Final = Most()
 
 
-def checked(file: BinaryIO, header: Header, most: Most = OF_A_FILE) -> BinaryIO:
+def checked(file: BinaryIO, header: ContainerHeader, most: Most = OF_A_FILE) -> BinaryIO:
     """A container as one without compression, from the block on at which the file stands.
 
     Reading it raises ValueError for damage, what the codecs raise, and TooLargeError.
@@ -253,7 +253,7 @@ def checked(file: BinaryIO, header: Header, most: Most = OF_A_FILE) -> BinaryIO:
     return io.BufferedReader(_Pieces(header.plain, pieces), _BUFFER_BYTES)
 
 
-def _blocks(file: BinaryIO, header: Header, most: Most) -> Iterator[bytes]:
+def _blocks(file: BinaryIO, header: ContainerHeader, most: Most) -> Iterator[bytes]:
     largest = min(limits.RECORD_BYTES, limits.RECORD_BYTES if most.size is None else most.size)
     records = size = read = 0
     while first := file.read(1):

@@ -20,7 +20,7 @@ from polynya.formats import limits
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.columnar import OpenedFile, RawRecord
 from polynya.formats.records.json import parse_value, raw_lines
-from polynya.formats.values.columns import Column, Faults, build
+from polynya.formats.values.columns import Faults, TypedColumn, build
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DEFAULT_DELIMITER, DEFAULT_QUOTE, Delivery
 from polynya.model.types import (
@@ -253,7 +253,7 @@ _NESTED = (Array, MapType, Struct)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CsvLayout:
     """How the files of a dataset are laid out.
 
     Attributes:
@@ -267,7 +267,7 @@ class Layout:
     skip_lines: int = 0
 
     @classmethod
-    def of(cls, dataset: ResolvedDataset) -> Layout:
+    def of(cls, dataset: ResolvedDataset) -> CsvLayout:
         """The layout that the settings of a task name."""
         said = dataset.landing.delivery
         # An escape that is the quote itself says what RFC 4180 says anyway.
@@ -283,12 +283,12 @@ class Layout:
         names = None if said.has_header else tuple(dataset.events.columns)
         return cls(dialect, names, said.skip_lines or 0)
 
-    def of_one_record(self) -> Layout:
+    def of_one_record(self) -> CsvLayout:
         """The layout of a record's raw bytes, which hold no skipped lines."""
         return replace(self, skip_lines=0)
 
 
-def open_csv(file: BinaryIO, start: int, layout: Layout) -> OpenedFile:
+def open_csv(file: BinaryIO, start: int, layout: CsvLayout) -> OpenedFile:
     """Read a file of separated values, in UTF-8."""
     records = pieces(file, layout.dialect, skip=layout.skip_lines)
     if layout.names is not None:
@@ -324,7 +324,7 @@ def _record(names: Sequence[str], piece: bytes, dialect: Dialect) -> dict[str, A
 
 def text_builder(
     values: Sequence[Any], known: DataType | None, *, declared: bool = False
-) -> Column:
+) -> TypedColumn:
     """Type a column of texts."""
     if known is None or isinstance(known, Void):
         known = _inferred([value for value in values if value is not None])
@@ -336,12 +336,12 @@ def text_builder(
         faults[index] = (rule if declared else "type_mismatch", error)
     if not declared:
         column = _without_disguise(column, checked, values, faults)
-    return Column(column.type, column.array, faults)
+    return TypedColumn(column.type, column.array, faults)
 
 
 def _without_disguise(
-    column: Column, checked: Sequence[Any], values: Sequence[Any], faults: Faults
-) -> Column:
+    column: TypedColumn, checked: Sequence[Any], values: Sequence[Any], faults: Faults
+) -> TypedColumn:
     """Refuse texts whose number would not spell the same, such as 007."""
     if column.type not in {INT, BIGINT, FLOAT, DOUBLE} and not isinstance(column.type, Decimal):
         return column

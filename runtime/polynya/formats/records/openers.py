@@ -8,7 +8,7 @@ from typing import BinaryIO, TypeAlias
 
 from polynya.formats.records.avro import open_avro
 from polynya.formats.records.columnar import OpenedFile, open_orc, open_parquet
-from polynya.formats.records.csv import Layout, open_csv, text_builder
+from polynya.formats.records.csv import CsvLayout, open_csv, text_builder
 from polynya.formats.records.json import open_json
 from polynya.formats.values.columns import Builder, build
 from polynya.model.config.dataset import ResolvedDataset
@@ -34,7 +34,7 @@ def file_opener(dataset: ResolvedDataset) -> Opener:
     """How to read the files of a native dataset."""
     if dataset.landing.format != "csv":
         return opener_of(dataset.landing.format)
-    return partial(open_csv, layout=Layout.of(dataset))
+    return partial(open_csv, layout=CsvLayout.of(dataset))
 
 
 def text_format(dataset: ResolvedDataset) -> str:
@@ -46,7 +46,7 @@ def record_opener(dataset: ResolvedDataset) -> Opener:
     """How to read a record of a native dataset from its raw bytes, which are CSV or JSON."""
     if dataset.landing.format != "csv":
         return open_json
-    return partial(open_csv, layout=Layout.of(dataset).of_one_record())
+    return partial(open_csv, layout=CsvLayout.of(dataset).of_one_record())
 
 
 def builder_of(file_format: str) -> Builder:

@@ -11,16 +11,16 @@ from polynya.formats.records.openers import builder_of
 from polynya.formats.replicate.order import placed
 from polynya.formats.replicate.rows import Row, key_of, paired
 from polynya.formats.values.arrow import old_key_type
-from polynya.formats.values.batches import Extras, Placement, Settled, batch_of, settled
+from polynya.formats.values.batches import Extras, Placement, SettledRecords, batch_of, settled
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Column, build
+from polynya.formats.values.columns import TypedColumn, build
 from polynya.formats.values.rows import ColumnTypes, Evolving
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.types import DataType
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class DescribedBatch:
     """What the files of a batch say.
 
     Attributes:
@@ -43,7 +43,7 @@ def to_batch(
     dataset: ResolvedDataset,
     known: Mapping[str, DataType],
     keys: tuple[str, ...],
-    facts: FileFacts,
+    facts: DescribedBatch,
     *,
     before: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> DatasetBatch:
@@ -66,7 +66,7 @@ def to_batch(
     )
     types = ColumnTypes(known, {**facts.types, **dataset.events.columns}, facts.observed, evolving)
 
-    def place(columns: Mapping[str, Column]) -> Placement:
+    def place(columns: Mapping[str, TypedColumn]) -> Placement:
         return placed(columns, rows, dataset)
 
     records = [row.record for row in rows]
@@ -80,7 +80,9 @@ def to_batch(
     return batch_of(_kept(buffer, rows), done, keys, extras)
 
 
-def _old_keys(rows: Sequence[Row], keys: tuple[str, ...], done: Settled) -> Column | None:
+def _old_keys(
+    rows: Sequence[Row], keys: tuple[str, ...], done: SettledRecords
+) -> TypedColumn | None:
     """The former keys, typed like the keys; None when no record moved."""
     if not any(row.moved for row in rows):
         return None

@@ -23,20 +23,20 @@ from polynya.formats.opening import landed_file
 from polynya.formats.records.csv import Dialect, fields, pieces
 from polynya.formats.records.openers import opener_of
 from polynya.formats.replicate import order
-from polynya.formats.replicate.batches import FileFacts, to_batch
+from polynya.formats.replicate.batches import DescribedBatch, to_batch
 from polynya.formats.replicate.metadata import HEADER_COLUMNS, Metadata, read_metadata
 from polynya.formats.replicate.rows import (
     BEFORE_IMAGE,
     HEADER,
     MASK,
-    Described,
+    DescribedFile,
     change_of,
     open_replicate,
 )
 from polynya.formats.replicate.tables import is_load, kind_of, metadata_path, table_of_replicate
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.names import NameSpace, column_problem, reserved_problem
-from polynya.formats.values.rows import Observed
+from polynya.formats.values.rows import ObservedTypes
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import included
 from polynya.model.config.task import StorageTask
@@ -68,7 +68,7 @@ def read_replicate(request: ReadRequest) -> DatasetBatch:
         request.table.dataset,
         request.table.schema,
         reading.keys,
-        FileFacts(
+        DescribedBatch(
             reading.kind or "csv",
             reading.types.types,
             reading.observed.types,
@@ -86,8 +86,8 @@ class _Reading:
         self.buffer = RecordBuffer(request.limits)
         self.keys = table.dataset.events.keys or table.keys
         self.kind: str | None = None
-        self.types = Observed()
-        self.observed = Observed()
+        self.types = ObservedTypes()
+        self.observed = ObservedTypes()
         self._store = request.store
         self._dataset = table.dataset
         self._known = table.schema
@@ -107,7 +107,7 @@ class _Reading:
         self._check_names(metadata)
         # Also of a file that is refused: a table that begins with one still gets its keys.
         self.keys = self._agreed_keys(metadata)
-        described = Described(
+        described = DescribedFile(
             kind_of(part.path), is_load(part.path, self._dataset.landing.folder), metadata
         )
         has_header = self._dataset.landing.delivery.has_header
@@ -174,7 +174,7 @@ def reread_replicate(request: RereadRequest) -> DatasetBatch:
     # JSON spells decimals and times as text: the types of the table say what they are.
     types = {**known, **again.types} if kind == "parquet" else again.types
     keys = dataset.events.keys or request.table.keys
-    return to_batch(buffer, dataset, known, keys, FileFacts(kind, types), before=before)
+    return to_batch(buffer, dataset, known, keys, DescribedBatch(kind, types), before=before)
 
 
 class _Again:

@@ -8,7 +8,7 @@ from datetime import datetime
 from polynya.formats.replicate.rows import Row
 from polynya.formats.values import times
 from polynya.formats.values.batches import Placement
-from polynya.formats.values.columns import Column
+from polynya.formats.values.columns import TypedColumn
 from polynya.formats.values.sequence import times_of
 from polynya.model.config.dataset import ResolvedDataset
 
@@ -17,7 +17,7 @@ _MOVED = "1"
 
 
 def placed(
-    columns: Mapping[str, Column], rows: Sequence[Row], dataset: ResolvedDataset
+    columns: Mapping[str, TypedColumn], rows: Sequence[Row], dataset: ResolvedDataset
 ) -> Placement:
     """Where the rows stand."""
     times, faults = times_of(columns, dataset.events.timestamp, (), len(rows))

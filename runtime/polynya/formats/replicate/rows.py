@@ -124,7 +124,7 @@ BEFORE_IMAGE: Final = "B"
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class RecordHeader:
     """What a record says of itself.
 
     Attributes:
@@ -141,10 +141,10 @@ class Header:
 
 
 #: Of every row of a full load.
-LOADED: Final = Header("L", NO_ORDER)
+LOADED: Final = RecordHeader("L", NO_ORDER)
 
 
-def header_of(record: Mapping[str, Any], bits: Mapping[str, int]) -> Header:
+def header_of(record: Mapping[str, Any], bits: Mapping[str, int]) -> RecordHeader:
     """Read the header columns of a change; `bits` are those of the columns in a change mask.
 
     Raises:
@@ -152,7 +152,7 @@ def header_of(record: Mapping[str, Any], bits: Mapping[str, int]) -> Header:
     """
     operation = _operation(record)
     changed = _mask(record.get(MASK), bits)
-    return Header(
+    return RecordHeader(
         operation,
         _sequence(record.get(SEQUENCE)),
         _micros(record.get(_TIMESTAMP)),
@@ -216,13 +216,13 @@ def _unsent(record: Mapping[str, Any], bits: Mapping[str, int], changed: int) ->
     )
 
 
-#: Key of a record's `Header`; no column has an empty name.
+#: Key of a record's `RecordHeader`; no column has an empty name.
 HEADER: Final = ""
 _BOOLEANS = {"0": False, "1": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedFile:
     """A data file by its path and its `.dfm` file."""
 
     kind: FileKind
@@ -231,13 +231,13 @@ class Described:
 
 
 def open_replicate(
-    file: BinaryIO, start: int, described: Described, *, has_header: bool
+    file: BinaryIO, start: int, described: DescribedFile, *, has_header: bool
 ) -> OpenedFile:
     """Read a file from record `start` on.
 
     Returns:
-        Records of the table's columns, with their `Header` under `HEADER`. The raw bytes of a CSV
-        record begin with a line of all column names.
+        Records of the table's columns, with their `RecordHeader` under `HEADER`. The raw bytes of a
+        CSV record begin with a line of all column names.
 
     Raises:
         UnreadableFileError: the file is not what its `.dfm` file says.
@@ -263,7 +263,7 @@ def open_replicate(
     return OpenedFile(_changes(opened.records, described), types)
 
 
-def _check_columns(described: Described) -> None:
+def _check_columns(described: DescribedFile) -> None:
     lacking = {OPERATION, SEQUENCE}.difference(described.metadata.columns)
     if lacking and not described.is_load:
         raise UnreadableFileError(
@@ -287,7 +287,7 @@ def _check_count(found: int, metadata: Metadata) -> None:
         )
 
 
-def _changes(records: Iterator[RawRecord], described: Described) -> Iterator[RawRecord]:
+def _changes(records: Iterator[RawRecord], described: DescribedFile) -> Iterator[RawRecord]:
     """Take the header columns out of the records."""
     metadata = described.metadata
     for raw, parsed in records:
@@ -347,7 +347,7 @@ class Row:
     """
 
     index: int
-    header: Header
+    header: RecordHeader
     record: dict[str, Any]
     raw: bytes
     old_key: tuple[Any, ...] | None = None

@@ -24,7 +24,7 @@ from polynya.model.types import DataType
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MessageRows:
     """Rows of messages that follow each other, each of which is one record.
 
     Attributes:
@@ -37,7 +37,7 @@ class Piece:
     refused: tuple[tuple[str, int, str, str], ...]
     met: frozenset[str]
 
-    def since(self, offset: int) -> Piece:
+    def since(self, offset: int) -> MessageRows:
         """Without the records before an offset of the file."""
         wanted = pc.greater_equal(self.rows.column("__offset"), offset)
         refused = tuple(one for one in self.refused if one[1] >= offset)
@@ -65,7 +65,7 @@ def piece_of(
     dataset: ResolvedDataset,
     load: bool,
     odd: list[int],
-) -> Piece | None:
+) -> MessageRows | None:
     """The rows of some messages, None when they have to be read exactly.
 
     Args:
@@ -101,7 +101,7 @@ def piece_of(
         "__ts": places.times.cast(TIMESTAMP_UTC),
     }
     rows = pa.table({**service, **everything})
-    return Piece(*_parted(rows, places.faults, messages.file, first), met)
+    return MessageRows(*_parted(rows, places.faults, messages.file, first), met)
 
 
 def _parted(

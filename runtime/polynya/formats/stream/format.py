@@ -19,11 +19,11 @@ from polynya.formats.files import (
     start_of,
     unread,
 )
-from polynya.formats.landed import Kept, batch_number, kept_message
+from polynya.formats.landed import KeptMessage, batch_number, kept_message
 from polynya.formats.records.sizes import refuse_wide
 from polynya.formats.stream.order import place_of
 from polynya.formats.stream.reading import read_stream, ready_message
-from polynya.formats.stream.taken import Taken
+from polynya.formats.stream.taken import TableRecords
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
 from polynya.store.object_store import ObjectInfo
@@ -84,7 +84,7 @@ def reread_stream(request: RereadRequest) -> DatasetBatch:
     """Read records of one group again, as one batch. Raises as `read_stream`."""
     # By the places that say where records stand in the order; quarantine may name others.
     records: dict[tuple[str, int], Rejected] = {}
-    taken = Taken(request.table, lambda file, offset: records[file, offset].raw, _EVERYTHING)
+    taken = TableRecords(request.table, lambda file, offset: records[file, offset].raw, _EVERYTHING)
     # JSON of records that had types, and fields of text: the types of the table say what they are.
     taken.is_text = False
     for record in request.records:
@@ -100,7 +100,7 @@ def reread_stream(request: RereadRequest) -> DatasetBatch:
     return batch.found_in_source()
 
 
-def _placed(kept: Kept, record: Rejected) -> Rejected:
+def _placed(kept: KeptMessage, record: Rejected) -> Rejected:
     """The record at its place in the order, which its message may say."""
     if kept.place is None:
         return record
@@ -108,7 +108,7 @@ def _placed(kept: Kept, record: Rejected) -> Rejected:
     return replace(record, file=file, offset=offset)
 
 
-def _take(taken: Taken, kept: Kept, record: Rejected) -> None:
+def _take(taken: TableRecords, kept: KeptMessage, record: Rejected) -> None:
     messages, decoder = kept.messages, taken.decoder(kept.messages.content)
     taken.meet(messages)
     taken.spelled |= kept.spelled or decoder.is_text
@@ -128,7 +128,7 @@ def _take(taken: Taken, kept: Kept, record: Rejected) -> None:
     taken.add(messages, 0, record.offset, item)
 
 
-def _kept(record: Rejected) -> Kept | RecordError:
+def _kept(record: Rejected) -> KeptMessage | RecordError:
     try:
         kept = kept_message(record.file, record.raw)
         if kept.place is None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from polynya.formats.columnar import Places, placed, places_of
 from polynya.formats.landed import batch_name, batch_number
 from polynya.formats.values.batches import Placement
-from polynya.formats.values.columns import Column
+from polynya.formats.values.columns import TypedColumn
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.types import DataType
 
@@ -34,7 +34,7 @@ def place_of(identifier: str) -> tuple[str, int]:
 
 
 def placed_records(
-    columns: Mapping[str, Column],
+    columns: Mapping[str, TypedColumn],
     dataset: ResolvedDataset,
     own: Sequence[str],
     taken: Sequence[int | None],

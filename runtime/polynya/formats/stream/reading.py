@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from polynya.formats import limits
 from polynya.formats.base import KnownTable, ReadRequest
-from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, Limits
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, ReadLimits
 from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded, Item
 from polynya.formats.errors import RecordError, UnreadableFileError
@@ -27,9 +27,9 @@ from polynya.formats.files import folder_of
 from polynya.formats.landed import Messages, batch_number, opened_batch
 from polynya.formats.opening import landed_file
 from polynya.formats.records.sizes import refuse_wide
-from polynya.formats.stream.columns import Piece, may_be_columns, piece_of
+from polynya.formats.stream.columns import MessageRows, may_be_columns, piece_of
 from polynya.formats.stream.origins import Origins
-from polynya.formats.stream.taken import Taken
+from polynya.formats.stream.taken import TableRecords
 from polynya.model.config.stream_content import AutoContent, Content, JsonContent, LandedContent
 from polynya.model.headers import STREAM_HEADER_NAMES
 from polynya.model.positions import Read as ReadPosition
@@ -86,7 +86,7 @@ AT_ONCE: Final = max(1, min(4, os.cpu_count() or 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MessageRange:
     """Messages that follow each other.
 
     Attributes:
@@ -99,21 +99,23 @@ class Place:
     count: int
     offset: int
 
-    def following(self, end: int) -> list[Place]:
+    def following(self, end: int) -> list[MessageRange]:
         """As many messages each, up to the index `end`, if each of these is one record."""
         index, count, offset = self.index, self.count, self.offset
         many = min(AT_ONCE - 1, (end - index) // count - 1)
-        return [Place(index + n * count, count, offset + n * count) for n in range(1, many + 1)]
+        return [
+            MessageRange(index + n * count, count, offset + n * count) for n in range(1, many + 1)
+        ]
 
 
 class Ahead(Generic[T]):
     """Reads pieces by `read`, which several threads call."""
 
-    def __init__(self, read: Callable[[Place], T]) -> None:
+    def __init__(self, read: Callable[[MessageRange], T]) -> None:
         self._read = read
-        self._begun: dict[Place, Future[T]] = {}
+        self._begun: dict[MessageRange, Future[T]] = {}
 
-    def get(self, place: Place, following: Iterable[Place]) -> T:
+    def get(self, place: MessageRange, following: Iterable[MessageRange]) -> T:
         """Read a piece; `following` are probably the next. Raises what `read` raises."""
         begun = self._begun.pop(place, None)
         for one in following:
@@ -144,7 +146,7 @@ _EXPANDED_BYTES: Final = 32 * 1024 * 1024
 _TRIES: Final = 32
 
 
-class Reading:
+class MessageReader:
     """Takes the messages of one landed batch.
 
     Args:
@@ -153,7 +155,7 @@ class Reading:
         part: which of its records are wanted.
     """
 
-    def __init__(self, taken: Taken, origins: Origins, part: FilePart) -> None:
+    def __init__(self, taken: TableRecords, origins: Origins, part: FilePart) -> None:
         self._taken, self._origins, self._part = taken, origins, part
         self._messages = origins.messages
         self._schema: Mapping[str, DataType] = taken.schema
@@ -206,7 +208,7 @@ class Reading:
 
         `end` is the index up to which there may be others.
         """
-        place = Place(self._index, count, self._offset)
+        place = MessageRange(self._index, count, self._offset)
         piece, odd = self._pieces.get(place, place.following(end) if count == _MOST else ())
         self._judge(0 if piece is None else count)
         if piece is None:
@@ -229,7 +231,7 @@ class Reading:
             self._quick = self._won >= _TRIES * _FEW
             self._tries = self._won = 0
 
-    def _piece(self, place: Place) -> tuple[Piece | None, list[int]]:
+    def _piece(self, place: MessageRange) -> tuple[MessageRows | None, list[int]]:
         """Rows of messages, or indexes of those among them that are to blame; in any thread."""
         odd: list[int] = []
         try:
@@ -248,7 +250,7 @@ class Reading:
             piece = None
         return piece, odd
 
-    def _take_piece(self, piece: Piece, count: int) -> None:
+    def _take_piece(self, piece: MessageRows, count: int) -> None:
         self._origins.note(self._offset, self._index, run=True)
         values = self._messages.values.slice(self._index, count)
         if self._offset < self._part.start:
@@ -327,7 +329,7 @@ def read_stream(request: ReadRequest) -> DatasetBatch:
 def _read(request: ReadRequest) -> DatasetBatch:
     known: dict[str, Origins] = {}
     read: list[ReadPosition] = []
-    taken = Taken(
+    taken = TableRecords(
         request.table,
         lambda file, offset: known[file].raw(offset),
         request.limits,
@@ -349,14 +351,14 @@ def _read(request: ReadRequest) -> DatasetBatch:
             break
         taken.is_text = decoder.is_text
         known[part.path] = Origins(messages, decoder)
-        reading = Reading(taken, known[part.path], part)
+        reading = MessageReader(taken, known[part.path], part)
         reading.take()
         read.append(_read_of(messages, reading))
     folder = folder_of(request.files[0].path) if request.files else ""
     return replace(taken.batch(), landed=spanned(folder, read))
 
 
-def _read_of(messages: Messages, reading: Reading) -> ReadPosition:
+def _read_of(messages: Messages, reading: MessageReader) -> ReadPosition:
     begin, whole = messages.before, reading.messages >= len(messages)
     return ReadPosition(_number(messages.file), whole, begin, begin + reading.messages)
 
@@ -368,7 +370,7 @@ def _number(path: str) -> int:
 
 
 def read_direct(
-    known: KnownTable, messages: Messages, limits: Limits, *, load: bool
+    known: KnownTable, messages: Messages, limits: ReadLimits, *, load: bool
 ) -> tuple[DatasetBatch, int]:
     """Read messages that never landed: their batch, and how many went into it.
 
@@ -376,17 +378,17 @@ def read_direct(
     Raises as `read_stream`.
     """
     origins: list[Origins] = []
-    taken = Taken(known, lambda _, offset: origins[0].raw(offset), limits, load=load)
+    taken = TableRecords(known, lambda _, offset: origins[0].raw(offset), limits, load=load)
     decoder = taken.decoder(messages.content)
     taken.is_text = decoder.is_text
     origins.append(Origins(messages, decoder))
-    reading = Reading(taken, origins[0], FilePart(messages.file, messages.values.nbytes))
+    reading = MessageReader(taken, origins[0], FilePart(messages.file, messages.values.nbytes))
     reading.take()
     batch = replace(taken.batch(), place_of=lambda _, offset: origins[0].place(offset))
     return batch.found_in_source(), reading.messages
 
 
-def _messages(request: ReadRequest, part: FilePart, taken: Taken) -> Messages | None:
+def _messages(request: ReadRequest, part: FilePart, taken: TableRecords) -> Messages | None:
     """The messages of a landed batch, None when it is for the next batch.
 
     What is left of one that is read in part is decoded from its beginning then.

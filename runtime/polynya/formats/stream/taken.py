@@ -14,7 +14,7 @@ from polynya.formats.batch import (
     SERVICE_FIELDS,
     BatchLimits,
     DatasetBatch,
-    Limits,
+    ReadLimits,
     Rejected,
 )
 from polynya.formats.columnar import numbered
@@ -23,13 +23,13 @@ from polynya.formats.contents.decoders import decoder_of
 from polynya.formats.errors import RecordError
 from polynya.formats.landed import Messages
 from polynya.formats.records.csv import text_builder
-from polynya.formats.stream.columns import Piece
+from polynya.formats.stream.columns import MessageRows
 from polynya.formats.stream.order import own_place, placed_records
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.formats.values.batches import Extras, Placement, Settled, batch_of, settled
+from polynya.formats.values.batches import Extras, Placement, SettledRecords, batch_of, settled
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Column, Faults, build
-from polynya.formats.values.rows import ColumnTypes, Observed
+from polynya.formats.values.columns import Faults, TypedColumn, build
+from polynya.formats.values.rows import ColumnTypes, ObservedTypes
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.stream_content import Content, LandedContent
 from polynya.model.headers import STREAM_HEADER_NAMES, TIME_HEADERS
@@ -53,12 +53,14 @@ class HeaderColumns:
             self._groups.append((messages, []))
         self._groups[-1][1].append(index)
 
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, TypedColumn]:
         """A column for each header of a source that was met."""
         types: dict[str, DataType] = {}
         for messages, _ in self._groups:
             types |= messages.types
-        return {name: Column(kind, self._column(name, kind), {}) for name, kind in types.items()}
+        return {
+            name: TypedColumn(kind, self._column(name, kind), {}) for name, kind in types.items()
+        }
 
     def taken(self) -> list[int | None]:
         """When the source took each message, in microseconds; None where it does not say."""
@@ -83,7 +85,10 @@ class HeaderColumns:
 
 
 def with_headers(
-    rows: pa.Table, headers: Mapping[str, Column], schema: Mapping[str, DataType], faults: Faults
+    rows: pa.Table,
+    headers: Mapping[str, TypedColumn],
+    schema: Mapping[str, DataType],
+    faults: Faults,
 ) -> pa.Table:
     """The good rows with their header columns, in the order of a schema; raw bytes are left out.
 
@@ -142,7 +147,7 @@ RawOf = Callable[[str, int], bytes]
 
 
 @dataclass(slots=True)
-class Taken:
+class TableRecords:
     """Records and pieces of one table.
 
     Attributes:
@@ -157,12 +162,12 @@ class Taken:
 
     known: KnownTable
     raw_of: RawOf
-    limits: Limits = field(default_factory=BatchLimits)
+    limits: ReadLimits = field(default_factory=BatchLimits)
     load: bool = False
     spelled: bool = False
     is_text: bool | None = None
     buffer: RecordBuffer = field(init=False)
-    _observed: Observed = field(default_factory=Observed)
+    _observed: ObservedTypes = field(default_factory=ObservedTypes)
     _decoders: dict[str, Decoder] = field(default_factory=dict)
     _records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _headers: HeaderColumns = field(default_factory=HeaderColumns)
@@ -248,7 +253,7 @@ class Taken:
         else:
             self._parts.append((at - 1, at))
 
-    def add_piece(self, piece: Piece, size: int) -> None:
+    def add_piece(self, piece: MessageRows, size: int) -> None:
         """Take the rows of a piece, whose messages have so many bytes."""
         self._parts.append(piece.rows)
         self._refused += [
@@ -284,13 +289,13 @@ class Taken:
             raw_of=self.raw_of,
         )
 
-    def _settled(self, headers: Mapping[str, Column]) -> Settled:
+    def _settled(self, headers: Mapping[str, TypedColumn]) -> SettledRecords:
         buffer, dataset, keys = self.buffer, self.dataset, self.dataset.events.keys
         places = zip(buffer.files, buffer.offsets, strict=True)
         own = [own_place(file, offset) for file, offset in places]
         taken = self._headers.taken()
 
-        def place(columns: Mapping[str, Column]) -> Placement:
+        def place(columns: Mapping[str, TypedColumn]) -> Placement:
             everything = {**columns, **headers}
             return placed_records(everything, dataset, own, taken, load=self.load)
 

@@ -19,7 +19,7 @@ from polynya.formats.batch import (
 )
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Column, Faults
+from polynya.formats.values.columns import Faults, TypedColumn
 from polynya.formats.values.evolve import variants_of, with_variants
 from polynya.model.types import DataType, Struct, Void
 
@@ -39,8 +39,8 @@ class Service:
 def rows_table(
     buffer: RecordBuffer,
     service: Service,
-    columns: Mapping[str, Column],
-    old_keys: Column,
+    columns: Mapping[str, TypedColumn],
+    old_keys: TypedColumn,
     faults: Faults,
 ) -> pa.Table:
     """The rows without faults, service columns first."""
@@ -72,7 +72,7 @@ def rows_table(
 
 
 def _unsent(
-    buffer: RecordBuffer, service: Service, columns: Mapping[str, Column]
+    buffer: RecordBuffer, service: Service, columns: Mapping[str, TypedColumn]
 ) -> Sequence[Sequence[str] | None]:
     variants = variants_of({name: column.type for name, column in columns.items()})
     if not variants:
@@ -108,10 +108,10 @@ def no_rows(
     )
 
 
-def no_old_keys(keys: Sequence[str], schema: Mapping[str, DataType], count: int) -> Column:
+def no_old_keys(keys: Sequence[str], schema: Mapping[str, DataType], count: int) -> TypedColumn:
     """The `__old` column of records that never change their key."""
     kind = old_key_type(keys, schema)
-    return Column(kind, pa.nulls(count, arrow_type(kind)), {})
+    return TypedColumn(kind, pa.nulls(count, arrow_type(kind)), {})
 
 
 def old_key_type(keys: Sequence[str], schema: Mapping[str, DataType]) -> Struct:

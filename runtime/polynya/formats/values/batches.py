@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from polynya.formats.batch import OLD_KEY_FIELD, DatasetBatch
 from polynya.formats.values.arrow import Service, all_rejected, no_old_keys, rows_table
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Builder, Column, Faults
+from polynya.formats.values.columns import Builder, Faults, TypedColumn
 from polynya.formats.values.rows import ColumnTypes, Record, TypedRecords, typed_records
 from polynya.observe.trace import span
 
@@ -40,11 +40,11 @@ class Placement:
 
 
 #: typed columns of a batch → where its records stand
-Placer: TypeAlias = Callable[[Mapping[str, Column]], Placement]
+Placer: TypeAlias = Callable[[Mapping[str, TypedColumn]], Placement]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledRecords:
     """Typed records with their place; `faults` names every record that is refused.
 
     `met` are the columns of all records, refused ones too.
@@ -64,7 +64,7 @@ def settled(
     place: Placer,
     *,
     needed: Sequence[str] = (),
-) -> Settled:
+) -> SettledRecords:
     """Type and place the records so that a refused one has no say in the types of new columns.
 
     Otherwise one broken record at the start could settle a column for good, against all others.
@@ -81,7 +81,7 @@ def settled(
         refused.update(found)
         records = [{} if index in refused else record for index, record in enumerate(records)]
     # A column's fault comes before the order's that follows from it.
-    return Settled(typed, placement, {**placement.faults, **typed.faults, **refused}, met)
+    return SettledRecords(typed, placement, {**placement.faults, **typed.faults, **refused}, met)
 
 
 def _final(typed: TypedRecords, placement: Placement) -> Faults:
@@ -104,12 +104,12 @@ class Extras:
 
     operations: Sequence[str | None]
     unsent: Sequence[Sequence[str] | None] = ()
-    old_keys: Column | None = None
+    old_keys: TypedColumn | None = None
     filtered: Mapping[str, int] = field(default_factory=dict)
 
 
 def batch_of(
-    buffer: RecordBuffer, done: Settled, keys: tuple[str, ...], extras: Extras
+    buffer: RecordBuffer, done: SettledRecords, keys: tuple[str, ...], extras: Extras
 ) -> DatasetBatch:
     """The batch of settled records and of what the files refused."""
     count = len(buffer.records)

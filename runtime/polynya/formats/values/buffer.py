@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from polynya.formats.batch import WHOLE_FILE, FilePart, FileProgress, Limits, Rejected
+from polynya.formats.batch import WHOLE_FILE, FilePart, FileProgress, ReadLimits, Rejected
 from polynya.formats.errors import RecordError
 
 
@@ -15,7 +15,7 @@ from polynya.formats.errors import RecordError
 class RecordBuffer:
     """Parallel lists, one entry a parsed record; refused records stand in `rejected`."""
 
-    limits: Limits
+    limits: ReadLimits
     files: list[str] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     raws: list[bytes] = field(default_factory=list)

@@ -85,7 +85,7 @@ _NATURAL: dict[type, DataType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TypedColumn:
     """A typed column; `faults` names the values that did not fit, they are NULL in `array`."""
 
     type: DataType
@@ -96,12 +96,14 @@ class Column:
 class Builder(Protocol):
     """Types one column; see `build`."""
 
-    def __call__(self, values: Values, known: DataType | None, *, declared: bool = False) -> Column:
+    def __call__(
+        self, values: Values, known: DataType | None, *, declared: bool = False
+    ) -> TypedColumn:
         """Build the column."""
         ...
 
 
-def build(values: Values, known: DataType | None, *, declared: bool = False) -> Column:
+def build(values: Values, known: DataType | None, *, declared: bool = False) -> TypedColumn:
     """Type a column.
 
     Args:
@@ -122,7 +124,7 @@ def build(values: Values, known: DataType | None, *, declared: bool = False) -> 
                 for index, value in enumerate(values)
                 if value is not None
             }
-            return Column(known, pa.nulls(len(values), pa.string()), faults)
+            return TypedColumn(known, pa.nulls(len(values), pa.string()), faults)
         case Struct():
             return _struct(values, known, declared=declared)
         case Array():
@@ -194,18 +196,18 @@ def _is_exact_double(number: int) -> bool:
     return abs(number) <= 1 << 53 or (abs(number) < 1 << 1023 and int(float(number)) == number)
 
 
-def _leaf(values: Values, kinds: set[type], known: DataType, *, declared: bool) -> Column:
+def _leaf(values: Values, kinds: set[type], known: DataType, *, declared: bool) -> TypedColumn:
     if not declared:
         known = _promoted(values, kinds, known)
     if kinds <= _FAST.get(known, frozenset()):
         try:
-            return Column(known, pa.array(values, arrow_type(known)), {})
+            return TypedColumn(known, pa.array(values, arrow_type(known)), {})
         except (pa.ArrowInvalid, OverflowError):
             pass  # a number out of range: find out which
     if known == TIMESTAMP and kinds == {str}:
         times = instants_of(pa.array(values, pa.string()))
         if times is not None:
-            return Column(known, times, {})
+            return TypedColumn(known, times, {})
     convert = parse if declared else fit
     out: list[Any] = []
     faults: Faults = {}
@@ -218,7 +220,7 @@ def _leaf(values: Values, kinds: set[type], known: DataType, *, declared: bool) 
         except ValueError as error:
             out.append(None)
             faults[index] = ("bad_value" if declared else _rule(value), str(error))
-    return Column(known, pa.array(out, arrow_type(known)), faults)
+    return TypedColumn(known, pa.array(out, arrow_type(known)), faults)
 
 
 def _rule(value: object) -> str:
@@ -249,7 +251,7 @@ def _promoted(values: Values, kinds: set[type], known: DataType) -> DataType:
     return known
 
 
-def _struct(values: Values, known: Struct, *, declared: bool) -> Column:
+def _struct(values: Values, known: Struct, *, declared: bool) -> TypedColumn:
     faults: Faults = {}
     rows = _only(values, (dict,), known, faults)
     children = dict(known.fields)
@@ -277,14 +279,14 @@ def _struct(values: Values, known: Struct, *, declared: bool) -> Column:
     if not built:
         # Nothing but empty objects and refused names: there is no field to make a struct of yet.
         empty = [None if row is None or index in faults else "{}" for index, row in enumerate(rows)]
-        return Column(EMPTY, pa.array(empty, pa.string()), faults)
+        return TypedColumn(EMPTY, pa.array(empty, pa.string()), faults)
     kind = Struct(tuple((name, column.type) for name, column in built.items()))
     storage = arrow_type(kind)
     mask = pa.array([row is None for row in rows], pa.bool_())
     array = pa.StructArray.from_arrays(
         [column.array for column in built.values()], fields=list(storage), mask=mask
     )
-    return Column(kind, array, faults)
+    return TypedColumn(kind, array, faults)
 
 
 def _bounded(
@@ -308,7 +310,7 @@ def _fault_names(rows: list[dict[str, Any] | None], bad: dict[str, str], faults:
             faults.setdefault(index, ("bad_column", bad[hit]))
 
 
-def _array(values: Values, known: Array, *, declared: bool) -> Column:
+def _array(values: Values, known: Array, *, declared: bool) -> TypedColumn:
     faults: Faults = {}
     rows = _only(values, (list, tuple), known, faults)
     element = build(
@@ -317,10 +319,10 @@ def _array(values: Values, known: Array, *, declared: bool) -> Column:
     _fault_owners(rows, element.faults, faults)
     kind = Array(element.type)
     array = pa.ListArray.from_arrays(_offsets(rows), element.array, type=arrow_type(kind))
-    return Column(kind, array, faults)
+    return TypedColumn(kind, array, faults)
 
 
-def _map(values: Values, known: MapType, *, declared: bool) -> Column:
+def _map(values: Values, known: MapType, *, declared: bool) -> TypedColumn:
     faults: Faults = {}
     rows = _only(values, (dict, list), known, faults)
     pairs: list[list[Any] | None] = [
@@ -335,9 +337,9 @@ def _map(values: Values, known: MapType, *, declared: bool) -> Column:
     if keys.faults:
         # A map cannot have NULL keys; the records of these are refused anyway.
         pairs = [None if index in faults else row for index, row in enumerate(pairs)]
-        return Column(kind, _map(pairs, kind, declared=declared).array, faults)
+        return TypedColumn(kind, _map(pairs, kind, declared=declared).array, faults)
     array = pa.MapArray.from_arrays(_offsets(pairs), key_array, items.array)
-    return Column(kind, array.cast(arrow_type(kind)), faults)
+    return TypedColumn(kind, array.cast(arrow_type(kind)), faults)
 
 
 def _only(values: Values, allowed: tuple[type, ...], kind: DataType, faults: Faults) -> list[Any]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from polynya.formats.values.columns import Builder, Column, Faults
+from polynya.formats.values.columns import Builder, Faults, TypedColumn
 from polynya.model.config.evolution import ChangeKind, Policy, SchemaChange, SchemaEvolution
 from polynya.model.promotion import differences, restricted, tag
 from polynya.model.types import Array, DataType, MapType, Struct, Void
@@ -24,12 +24,12 @@ _MOST_VARIANTS = 4
 class Evolved:
     """The columns that one source column becomes (none, itself, and variants), and what changed."""
 
-    columns: dict[str, Column]
+    columns: dict[str, TypedColumn]
     changes: tuple[SchemaChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BatchColumn:
     """One source column in a batch.
 
     Attributes:
@@ -51,7 +51,9 @@ class Source:
     siblings: Mapping[str, DataType] = field(default_factory=dict)
 
 
-def evolved(source: Source, column: Column, builder: Builder, policies: SchemaEvolution) -> Evolved:
+def evolved(
+    source: BatchColumn, column: TypedColumn, builder: Builder, policies: SchemaEvolution
+) -> Evolved:
     """Compare a column as it was built, free to grow, with what is known of it."""
     if source.known is None:
         added = policies.policy("add_column")
@@ -65,7 +67,9 @@ def evolved(source: Source, column: Column, builder: Builder, policies: SchemaEv
     return _grown(source, source.known, column, builder, policies)
 
 
-def _incompatible(source: Source, column: Column, policies: SchemaEvolution) -> Policy | None:
+def _incompatible(
+    source: BatchColumn, column: TypedColumn, policies: SchemaEvolution
+) -> Policy | None:
     """The policy for a type that does not fit, None when there is no such change."""
     if source.conflict is not None:
         policy = policies.policy("incompatible_type")
@@ -81,7 +85,9 @@ def _misfits(faults: Faults) -> set[int]:
     return {i for i, (rule, _) in faults.items() if rule in {"type_mismatch", "bad_value"}}
 
 
-def _conflicting(source: Source, column: Column, builder: Builder, policy: Policy) -> Evolved:
+def _conflicting(
+    source: BatchColumn, column: TypedColumn, builder: Builder, policy: Policy
+) -> Evolved:
     new = source.conflict
     if new is None:
         misfits = _misfits(column.faults)
@@ -102,14 +108,16 @@ def _conflicting(source: Source, column: Column, builder: Builder, policy: Polic
     if moved:
         left = [None if i in moved else value for i, value in enumerate(source.values)]
         column = builder(left, column.type, declared=source.conflict is not None)
-    return Evolved({source.name: Column(column.type, column.array, faults), **variants}, (change,))
+    return Evolved(
+        {source.name: TypedColumn(column.type, column.array, faults), **variants}, (change,)
+    )
 
 
 def _variants(
-    source: Source, column: Column, builder: Builder
-) -> tuple[dict[str, Column] | None, Faults]:
+    source: BatchColumn, column: TypedColumn, builder: Builder
+) -> tuple[dict[str, TypedColumn] | None, Faults]:
     """Columns for what does not fit `column`; None when the name of one is taken."""
-    variants: dict[str, Column] = {}
+    variants: dict[str, TypedColumn] = {}
     faults = dict(column.faults)
     kind = source.conflict
     # A declared type takes all later values; otherwise only those that fit nowhere else.
@@ -132,9 +140,9 @@ def _variants(
 
 
 def _grown(
-    source: Source,
+    source: BatchColumn,
     known: DataType,
-    column: Column,
+    column: TypedColumn,
     builder: Builder,
     policies: SchemaEvolution,
 ) -> Evolved:
@@ -156,7 +164,7 @@ def _grown(
         kept = builder(values, target, declared=True)
         misfits = {i: ("type_mismatch", error) for i, (_, error) in kept.faults.items()}
         # What did not fit before does not become right by being parsed now.
-        column = Column(kept.type, kept.array, {**misfits, **column.faults})
+        column = TypedColumn(kept.type, kept.array, {**misfits, **column.faults})
     return Evolved({source.name: column}, tuple(changes))
 
 

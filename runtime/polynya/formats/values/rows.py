@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeAlias
 
-from polynya.formats.values.columns import Builder, Column, Faults, build
-from polynya.formats.values.evolve import Evolved, Source, evolved
+from polynya.formats.values.columns import Builder, Faults, TypedColumn, build
+from polynya.formats.values.evolve import BatchColumn, Evolved, evolved
 from polynya.formats.values.names import (
     MAX_COLUMNS,
     TOO_MANY,
@@ -101,7 +101,7 @@ class TypedRecords:
     or the schemas really have.
     """
 
-    columns: dict[str, Column]
+    columns: dict[str, TypedColumn]
     faults: Faults
     changes: tuple[SchemaChange, ...] = ()
     declared: tuple[str, ...] | None = None
@@ -123,13 +123,15 @@ def typed_records(
     faults: Faults = {}
     met = dict.fromkeys(chain(types.observed, chain.from_iterable(records)))
     names = dict.fromkeys([*_column_names(records, met, types, faults), *needed])
-    columns: dict[str, Column] = {}
-    variants: dict[str, Column] = {}
+    columns: dict[str, TypedColumn] = {}
+    variants: dict[str, TypedColumn] = {}
     changes: list[SchemaChange] = []
     taken = _taken(records, types)
     for name in names:
         values = [record.get(name) for record in records]
-        found = _typed(Source(name, values, types.known.get(name)), types, builder, needed, taken)
+        found = _typed(
+            BatchColumn(name, values, types.known.get(name)), types, builder, needed, taken
+        )
         changes += found.changes
         for made, column in found.columns.items():
             (columns if made == name else variants)[made] = column
@@ -148,7 +150,10 @@ def typed_records(
 
 
 def _refuse_one_name_twice(
-    records: Sequence[Record], types: ColumnTypes, columns: Mapping[str, Column], faults: Faults
+    records: Sequence[Record],
+    types: ColumnTypes,
+    columns: Mapping[str, TypedColumn],
+    faults: Faults,
 ) -> list[str]:
     """Set records aside whose columns or fields have the name that others have in the table.
 
@@ -191,7 +196,7 @@ def _taken(records: Sequence[Record], types: ColumnTypes) -> frozenset[str]:
 
 
 def _typed(
-    source: Source,
+    source: BatchColumn,
     types: ColumnTypes,
     builder: Builder,
     keys: Sequence[str],
@@ -220,8 +225,8 @@ def _typed(
 
 
 def _as_numbers(
-    source: Source, column: Column, types: ColumnTypes, builder: Builder, kind: DataType
-) -> Column:
+    source: BatchColumn, column: TypedColumn, types: ColumnTypes, builder: Builder, kind: DataType
+) -> TypedColumn:
     """A new column with the type that the settings give to numbers, if it holds nothing else."""
     if source.name in types.unlike:
         return column
@@ -234,8 +239,8 @@ def _as_numbers(
 
 
 def _widened(
-    source: Source, column: Column, types: ColumnTypes, builder: Builder, kind: DataType
-) -> Column:
+    source: BatchColumn, column: TypedColumn, types: ColumnTypes, builder: Builder, kind: DataType
+) -> TypedColumn:
     """A column of whole numbers as one of a wider type, if that holds more of the values."""
     name = source.name
     if name in types.declared or name in types.unlike or name in types.evolving.excluded:
@@ -244,7 +249,7 @@ def _widened(
     return wider if wider.faults.keys() < column.faults.keys() else column
 
 
-def _with_ways_out(name: str, column: Column, types: ColumnTypes) -> Column:
+def _with_ways_out(name: str, column: TypedColumn, types: ColumnTypes) -> TypedColumn:
     """The column, with what can be done about numbers that do not fit one of whole numbers."""
     declared = types.declared.get(name)
     if column.type not in {BIGINT, INT} or not column.faults or declared == column.type:
@@ -311,7 +316,7 @@ def _column_names(
 
 
 @dataclass(slots=True)
-class Observed:
+class ObservedTypes:
     """Types that were declared so far.
 
     Attributes:

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from polynya.formats.batch import NO_ORDER
 from polynya.formats.values import times
-from polynya.formats.values.columns import Column, Faults
+from polynya.formats.values.columns import Faults, TypedColumn
 from polynya.formats.values.exact import shown
 from polynya.formats.values.times import DAY_MICROS, instants_of, stamp
 from polynya.model.types import (
@@ -162,7 +162,7 @@ def _text_place(data: bytes) -> Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RecordOrder:
     """One change identifier and tail a record; None where `faults` says why there is none."""
 
     identifiers: list[str | None]
@@ -171,8 +171,8 @@ class Order:
 
 
 def order_by(
-    columns: Mapping[str, Column], names: Sequence[str], first_load: Sequence[bool]
-) -> Order:
+    columns: Mapping[str, TypedColumn], names: Sequence[str], first_load: Sequence[bool]
+) -> RecordOrder:
     """Encode the sequence columns.
 
     Args:
@@ -183,19 +183,22 @@ def order_by(
     """
     count = len(first_load)
     if not names:
-        return Order([NO_ORDER] * count, [None] * count, {})
-    order = Order([NO_ORDER if first else None for first in first_load], [None] * count, {})
-    present = [columns.get(name) or Column(Void(), pa.nulls(count), {}) for name in names]
+        return RecordOrder([NO_ORDER] * count, [None] * count, {})
+    order = RecordOrder([NO_ORDER if first else None for first in first_load], [None] * count, {})
+    present = [columns.get(name) or TypedColumn(Void(), pa.nulls(count), {}) for name in names]
     for name, column in zip(names, present, strict=True):
         if not has_order(column.type) and not isinstance(column.type, Void):
             fault = ("bad_sequence", f"column {name} of type {column.type} has no order")
-            return Order(order.identifiers, order.tails, dict.fromkeys(range(count), fault))
+            return RecordOrder(order.identifiers, order.tails, dict.fromkeys(range(count), fault))
     _encode(names, present, first_load, order)
     return order
 
 
 def _encode(
-    names: Sequence[str], columns: Sequence[Column], first_load: Sequence[bool], order: Order
+    names: Sequence[str],
+    columns: Sequence[TypedColumn],
+    first_load: Sequence[bool],
+    order: RecordOrder,
 ) -> None:
     # A column of NULLs has no type yet; its records end before they would be encoded.
     types = [STRING if isinstance(column.type, Void) else column.type for column in columns]
@@ -214,7 +217,7 @@ def _encode(
 
 
 def times_of(
-    columns: Mapping[str, Column], timestamp: str | None, sequence: Sequence[str], count: int
+    columns: Mapping[str, TypedColumn], timestamp: str | None, sequence: Sequence[str], count: int
 ) -> tuple[list[int | None], Faults]:
     """Microseconds of each record's `__ts`, None where the copy time stands in."""
     if timestamp is not None:
@@ -225,7 +228,7 @@ def times_of(
     return [None] * count, {}
 
 
-def _parsed_times(column: Column) -> tuple[list[int | None], Faults]:
+def _parsed_times(column: TypedColumn) -> tuple[list[int | None], Faults]:
     if column.type == STRING:
         at_once = instants_of(column.array)
         if at_once is not None:
@@ -241,7 +244,7 @@ def _parsed_times(column: Column) -> tuple[list[int | None], Faults]:
     return times, faults
 
 
-def _time_values(column: Column) -> list[Any]:
+def _time_values(column: TypedColumn) -> list[Any]:
     values: list[Any] = column.array.to_pylist()
     return values
 
@@ -263,7 +266,7 @@ def time_micros(value: object) -> int:
             raise ValueError(f"{shown(value)} is not a time")
 
 
-def _sequence_times(column: Column, count: int) -> list[int | None]:
+def _sequence_times(column: TypedColumn, count: int) -> list[int | None]:
     if column.type in {TIMESTAMP, TIMESTAMP_NTZ, DATE}:
         values = plain_values(column.array, column.type)
         return [

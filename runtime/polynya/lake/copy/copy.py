@@ -23,8 +23,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.batch import NO_ORDER, AnyBatch, DatasetBatch, Facts, FileProgress
-from polynya.formats.files import ReadFiles, newest_only, still_told
+from polynya.formats.batch import NO_ORDER, AnyBatch, BatchFacts, DatasetBatch, FileProgress
+from polynya.formats.files import FilesProgress, newest_only, still_told
 from polynya.formats.landed import before_copy, is_landed_batch
 from polynya.lake.apply import retention
 from polynya.lake.apply.apply import Applier, ApplyResult
@@ -207,7 +207,7 @@ def state_after(
 
 
 def _columns(
-    before: SourceColumns, batch: AnyBatch, facts: Facts, keys: tuple[str, ...]
+    before: SourceColumns, batch: AnyBatch, facts: BatchFacts, keys: tuple[str, ...]
 ) -> SourceColumns:
     of_source = batch.of_source
     return replace(
@@ -243,7 +243,7 @@ def source_after(batch: AnyBatch) -> dict[str, str] | None:
 def _position(
     target: DatasetTable,
     batch: AnyBatch,
-    facts: Facts,
+    facts: BatchFacts,
     live_files: Iterable[str] | None,
     now: datetime,
 ) -> SourcePosition:
@@ -300,10 +300,10 @@ def remembered(
     live = live_files if live_files is None or isinstance(live_files, Set) else set(live_files)
     if rules.shares_files:
         return still_told(before, now, live, is_landed_batch)
-    return ReadFiles.of(before).after(now, live)
+    return FilesProgress.of(before).after(now, live)
 
 
-def _load_started(target: DatasetTable, facts: Facts, now: datetime) -> str | None:
+def _load_started(target: DatasetTable, facts: BatchFacts, now: datetime) -> str | None:
     """Start of the first full load: what the source says of it, else when we began to read it."""
     if target.state.copy.position.load_started is not None:
         return target.state.copy.position.load_started

@@ -17,13 +17,13 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from polynya.formats.batch import NO_ORDER, Facts, LoadedBatch
+from polynya.formats.batch import NO_ORDER, BatchFacts, LoadedBatch
 from polynya.formats.loads import (
     KeyRange,
-    LoadPlan,
-    Report,
     Split,
+    SplitPlan,
     SplitReader,
+    SplitReport,
     rejected_rows,
     task_schema,
 )
@@ -67,7 +67,7 @@ class SoFar:
 TellSoFar: TypeAlias = Callable[[SoFar], None]
 
 
-def so_far(plan: LoadPlan, reports: Mapping[int, Report]) -> SoFar:
+def so_far(plan: SplitPlan, reports: Mapping[int, SplitReport]) -> SoFar:
     """How far a plan has come, of whose splits these have their report."""
     left = [split for split in plan.splits if split.number not in reports]
     left_bytes = sum(split.size for split in left)
@@ -81,7 +81,7 @@ def so_far(plan: LoadPlan, reports: Mapping[int, Report]) -> SoFar:
 
 @contextmanager
 def watched(
-    plan: LoadPlan, reports: Callable[[], Mapping[int, Report]], tell: TellSoFar
+    plan: SplitPlan, reports: Callable[[], Mapping[int, SplitReport]], tell: TellSoFar
 ) -> Iterator[None]:
     """Tell how far a plan has come whenever tasks ended, until the end of the block."""
     over = threading.Event()
@@ -182,7 +182,7 @@ class TaskWork:
     tasks: Sequence[Sequence[Split]]
     rejected: pa.RecordBatch
     direct: Direct | None
-    reports: TaskReports[Report]
+    reports: TaskReports[SplitReport]
     written: TaskReports[list[LoadedFile]]
 
     def rows(self, number: int) -> Iterator[pa.RecordBatch]:
@@ -240,7 +240,7 @@ class StagedLoad:
     """
 
     files: Sequence[DataFile]
-    reports: Mapping[int, Report]
+    reports: Mapping[int, SplitReport]
     job: _Job
     shape: Shape
     keeping: Retention
@@ -251,11 +251,11 @@ class _Job:
     """Reads the splits of a plan, as often as its rows are asked for."""
 
     target: DatasetTable
-    plan: LoadPlan
+    plan: SplitPlan
     shape: Shape
     began: datetime
     now: datetime
-    reports: TaskReports[Report] = field(init=False)
+    reports: TaskReports[SplitReport] = field(init=False)
     written: TaskReports[list[LoadedFile]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -295,7 +295,7 @@ class _Job:
 
 @span("stage load")
 def stage_load(
-    target: DatasetTable, plan: LoadPlan, *, now: datetime, tell: TellSoFar = lambda _: None
+    target: DatasetTable, plan: SplitPlan, *, now: datetime, tell: TellSoFar = lambda _: None
 ) -> StagedLoad:
     """Let tasks read all splits of a plan and write their rows; nothing is committed.
 
@@ -339,7 +339,7 @@ def stage_load(
 
 
 def _direct(
-    target: DatasetTable, plan: LoadPlan, shape: Shape, keeping: Retention, began: datetime
+    target: DatasetTable, plan: SplitPlan, shape: Shape, keeping: Retention, began: datetime
 ) -> Direct | None:
     """How the tasks write rows by themselves, None when Spark writes all."""
     files, folder = target.table.reach().writes, data_folder(target.table)
@@ -377,7 +377,7 @@ def forget(target: DatasetTable, staged: StagedLoad) -> None:
 
 
 @span("check keys")
-def is_unique(target: DatasetTable, plan: LoadPlan, staged: StagedLoad) -> bool:
+def is_unique(target: DatasetTable, plan: SplitPlan, staged: StagedLoad) -> bool:
     """Whether no key stands twice in Current once the load is committed."""
     ranges = [staged.reports[split.number].keys for split in plan.splits]
     return keys_are_unique(target, staged.shape, staged.files, ranges)
@@ -385,7 +385,7 @@ def is_unique(target: DatasetTable, plan: LoadPlan, staged: StagedLoad) -> bool:
 
 def commit_load(
     target: DatasetTable,
-    plan: LoadPlan,
+    plan: SplitPlan,
     staged: StagedLoad,
     *,
     now: datetime,
@@ -417,7 +417,7 @@ def commit_load(
 
 
 def _batch(
-    target: DatasetTable, plan: LoadPlan, reports: Mapping[int, Report], *, rows_in: int
+    target: DatasetTable, plan: SplitPlan, reports: Mapping[int, SplitReport], *, rows_in: int
 ) -> LoadedBatch:
     newest = max(
         (report.newest for report in reports.values() if report.newest is not None), default=None
@@ -430,7 +430,7 @@ def _batch(
         keys=target.dataset.events.keys,
         rows_in=rows_in,
         files=plan.progress_after(reports) if reports or not plan.splits else plan.progress,
-        facts=Facts(
+        facts=BatchFacts(
             newest=None if newest is None else _EPOCH + timedelta(microseconds=newest),
             copied_to=max(copied, default=None),
             loads=bool(plan.splits),

@@ -23,7 +23,7 @@ from polynya.lake.iceberg.writing import new_location, put_file, write_position_
 from polynya.model.error_catalogue.lake import FOREIGN_DELETES
 from polynya.model.headers import Partition
 from polynya.observe.trace import span
-from polynya.store.data_files import ReadFiles
+from polynya.store.data_files import ReadableFiles
 
 #: A place is one number: that of its data file, times this, plus its position in the file.
 FILE_STEP = 1 << 40
@@ -79,7 +79,7 @@ def of_files(places: pa.Array, numbers: Iterable[int]) -> pa.Array:
     return pc.unique(places.filter(pc.is_in(pc.shift_right(places, _FILE_BITS), value_set=wanted)))
 
 
-def are_read_by(files: ReadFiles, deletes: Iterable[DeleteFile]) -> bool:
+def are_read_by(files: ReadableFiles, deletes: Iterable[DeleteFile]) -> bool:
     """Whether these delete files can be read."""
     return all(
         is_read_by(files, delete.path) if delete.blob is None else files.holds(delete.path)
@@ -89,7 +89,7 @@ def are_read_by(files: ReadFiles, deletes: Iterable[DeleteFile]) -> bool:
 
 @span("read deletes")
 def deleted_places(
-    files: ReadFiles,
+    files: ReadableFiles,
     paths: Sequence[str],
     deletes: Sequence[DeleteFile],
     *,
@@ -110,7 +110,7 @@ def deleted_places(
 
 
 def _read(
-    files: ReadFiles, deletes: DeleteFile, known_paths: pa.Array, *, keep: bool
+    files: ReadableFiles, deletes: DeleteFile, known_paths: pa.Array, *, keep: bool
 ) -> tuple[pa.Array, frozenset[str]]:
     """Places in data files that are known, and the names of all data files."""
     if deletes.blob is not None:
@@ -127,7 +127,7 @@ def _read(
     return pa.concat_arrays(parts), frozenset(names)
 
 
-def _rows(files: ReadFiles, location: str, *, keep: bool) -> pa.Table:
+def _rows(files: ReadableFiles, location: str, *, keep: bool) -> pa.Table:
     cached = KEPT.of(location, _COLUMNS) if keep else {}
     if cached:
         return pa.table(cached)
@@ -143,7 +143,7 @@ def _rows(files: ReadFiles, location: str, *, keep: bool) -> pa.Table:
 
 
 def _read_vector(
-    files: ReadFiles, location: str, blob: Blob, known_paths: pa.Array
+    files: ReadableFiles, location: str, blob: Blob, known_paths: pa.Array
 ) -> tuple[pa.Array, frozenset[str]]:
     number = pc.index(known_paths, blob.data_file).as_py()
     if number < 0:
@@ -228,7 +228,7 @@ def _deleted_before(
     wanted = set(files)
     deletes = [file for file in live if file.blob is None or file.blob.data_file in wanted]
     reach = table.reach().reads
-    store: ReadFiles = ThroughJava(table)
+    store: ReadableFiles = ThroughJava(table)
     if not isinstance(reach, str) and are_read_by(reach, deletes):
         store = reach
     deleted = deleted_places(store, files, deletes)

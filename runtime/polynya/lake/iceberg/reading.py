@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import arrow_type, field_id, holds, typed
 from polynya.store.aws.data_objects import S3Files
-from polynya.store.data_files import DataFiles, LocalFiles, ReadFiles
+from polynya.store.data_files import DataFiles, LocalFiles, ReadableFiles
 
 #: Bytes of decoded columns in this process.
 LIMIT: Final = 128 * 2**20
@@ -78,12 +78,12 @@ R = TypeVar("R")
 KNOWN_FOOTERS = 2000
 
 
-def is_read_by(files: ReadFiles, location: str) -> bool:
+def is_read_by(files: ReadableFiles, location: str) -> bool:
     """Whether a location is one of these files, and of Parquet."""
     return location.endswith(".parquet") and files.holds(location)
 
 
-def each_read(files: ReadFiles, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
+def each_read(files: ReadableFiles, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
     """`read` of each, as many at the same time as these files are best read. Raises its errors."""
     things = list(things)
     if len(things) < 2 or files.readers < 2:

@@ -28,7 +28,7 @@ from polynya.lake.iceberg.java_files import JavaFiles
 from polynya.lake.iceberg.reading import S3_FILE_IO, FileAccess, reach_of
 from polynya.lake.spark.api import Py4JJavaError, SparkSession
 from polynya.model.headers import PARTITION, Partition
-from polynya.store.data_files import ReadFiles
+from polynya.store.data_files import ReadableFiles
 
 
 class IcebergTable:
@@ -349,7 +349,7 @@ class IcebergTable:
             tasks.close()
 
 
-class ThroughJava(ReadFiles):
+class ThroughJava(ReadableFiles):
     """Files of a table as Iceberg's FileIO reads them: whole, one after the other."""
 
     def __init__(self, table: IcebergTable) -> None:

@@ -34,7 +34,7 @@ from polynya.model.config.dataset import Layout
 from polynya.model.headers import Partition
 from polynya.observe.events import counted
 from polynya.observe.trace import span
-from polynya.store.data_files import DataFiles, ReadFiles
+from polynya.store.data_files import DataFiles, ReadableFiles
 
 #: Partitions whose files are rewritten. Those of Changes go with the next apply. A stream with
 #: a bad record in most batches leaves a file of quarantine with each.
@@ -397,7 +397,7 @@ class SnapshotFiles:
     deleted: Deleted
 
 
-def reader_of(table: IcebergTable, deletes: Sequence[DeleteFile]) -> ReadFiles:
+def reader_of(table: IcebergTable, deletes: Sequence[DeleteFile]) -> ReadableFiles:
     """What reads these delete files of a table: Arrow, or else Java."""
     store = table.reach().reads
     reaches = not isinstance(store, str) and are_read_by(store, deletes)

@@ -39,7 +39,7 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.warehouse.readers import SKEW, RunningReader
 from polynya.model.error_catalogue.operation import CLEANUP_OF_USED_FILE
 from polynya.observe.trace import span
-from polynya.store.data_files import ReadFiles
+from polynya.store.data_files import ReadableFiles
 
 #: What was current within this time stays, however many snapshots there are: a query of ours
 #: registers after a quarter of an hour (`lake/warehouse/readers.py`), and Athena ends a query after
@@ -228,7 +228,7 @@ class ReachedFiles:
 def reached_by(table: IcebergTable, snapshots: Iterable[Mapping[str, Any]]) -> ReachedFiles:
     """What the snapshots reach, each given as the table's metadata has it. Raises OSError."""
     reads = table.reach().reads
-    files: ReadFiles = ThroughJava(table) if isinstance(reads, str) else reads
+    files: ReadableFiles = ThroughJava(table) if isinstance(reads, str) else reads
     lists = {
         str(snapshot["manifest-list"]) for snapshot in snapshots if snapshot.get("manifest-list")
     }
@@ -237,11 +237,11 @@ def reached_by(table: IcebergTable, snapshots: Iterable[Mapping[str, Any]]) -> R
     return ReachedFiles(frozenset(lists), frozenset(manifests), frozenset(content))
 
 
-def _manifests(files: ReadFiles, location: str) -> set[str]:
+def _manifests(files: ReadableFiles, location: str) -> set[str]:
     return {str(record["manifest_path"]) for record in _records(files, location)}
 
 
-def _content(files: ReadFiles, location: str) -> set[str]:
+def _content(files: ReadableFiles, location: str) -> set[str]:
     """Data or delete files of a manifest; those that it names as gone are not among them."""
     return {
         str(record["data_file"]["file_path"])
@@ -250,7 +250,7 @@ def _content(files: ReadFiles, location: str) -> set[str]:
     }
 
 
-def _records(files: ReadFiles, location: str) -> list[dict[str, Any]]:
+def _records(files: ReadableFiles, location: str) -> list[dict[str, Any]]:
     with files.open(location) as source:
         return [record for record in fastavro.reader(source) if isinstance(record, dict)]
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from polynya.formats.batch import FileProgress
 from polynya.formats.eras import Era
-from polynya.formats.files import ReadFiles, read, written
+from polynya.formats.files import FilesProgress, read, written
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.table import IcebergTable
@@ -332,10 +332,10 @@ class CopyState:
             values |= values.pop(part)
         if self.reloading is not None:
             values["reloading"]["files"] = written(self.reloading.files)
-            if begun := ReadFiles.of(self.reloading.files).begun():
+            if begun := FilesProgress.of(self.reloading.files).begun():
                 values["reloading"]["begun"] = begun
         del values["files"]
-        files = ReadFiles.of(self.position.files)
+        files = FilesProgress.of(self.position.files)
         if begun := files.begun():
             values["begun"] = begun
         text = json.dumps(values, ensure_ascii=False).removesuffix("}")
@@ -345,7 +345,7 @@ class CopyState:
     def from_json(cls, text: str) -> Self:
         """Read a state; fields of newer versions are ignored, missing ones get their default."""
         values = json.loads(text)
-        values["files"] = ReadFiles(read(values.get("files", {}), values.get("begun", {})))
+        values["files"] = FilesProgress(read(values.get("files", {}), values.get("begun", {})))
         values["eras"] = [
             _part(Era, {**era, "names": tuple(era["names"])}) for era in values.get("eras", ())
         ]

@@ -15,7 +15,15 @@ from polynya.model.config.engines import EmrServerlessEngine, GlueEngine
 from polynya.model.error_catalogue.cluster import GLUE_RUN_NOT_STOPPED
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained
 from polynya.store.clock import Clock, SystemClock
-from polynya.store.jobs import MOST_HOURS, JobRuns, Order, RunSeen, RunState, exit_code_in, label_in
+from polynya.store.jobs import (
+    MOST_HOURS,
+    JobOrder,
+    JobRuns,
+    RunSeen,
+    RunState,
+    exit_code_in,
+    label_in,
+)
 
 T = TypeVar("T")
 
@@ -49,7 +57,7 @@ class GlueRuns(JobRuns):
         self._glue: Any = glue or client("glue", access)
 
     @override
-    def submit(self, order: Order) -> str:
+    def submit(self, order: JobOrder) -> str:
         text = base64.b64encode(json.dumps(list(order.arguments)).encode()).decode()
         answer = self._asked(
             "start a run of the job",
@@ -168,7 +176,7 @@ class EmrServerlessRuns(JobRuns):
         self._emr: Any = emr or client("emr-serverless", access)
 
     @override
-    def submit(self, order: Order) -> str:
+    def submit(self, order: JobOrder) -> str:
         answer = self._asked(
             "start a job",
             "emr-serverless:StartJobRun on the application, and iam:PassRole on the role",

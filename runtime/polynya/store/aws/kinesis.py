@@ -12,7 +12,7 @@ from polynya.model.error_catalogue.stream_sources import SHARD_ITERATOR_EXPIRED,
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
 from polynya.store.clock import Retry
 from polynya.store.shards import Shard, ShardedStream, ShardPage, ShardRecord
-from polynya.store.streams import ITERATOR_LOST, THROTTLED, Page, Record
+from polynya.store.streams import ITERATOR_LOST, THROTTLED, Page, StreamRecord
 
 T = TypeVar("T")
 
@@ -102,7 +102,8 @@ class KinesisStream:
         )
         return Page(
             tuple(
-                Record(str(one["PartitionKey"]), bytes(one["Data"])) for one in answer["Records"]
+                StreamRecord(str(one["PartitionKey"]), bytes(one["Data"]))
+                for one in answer["Records"]
             ),
             answer.get("NextShardIterator") or None,
             answer.get("MillisBehindLatest", 0) / 1000,

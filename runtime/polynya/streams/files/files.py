@@ -42,7 +42,7 @@ class FoundFile:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFiles:
+class RememberedFiles:
     """Files that were read, by the moments of their dates."""
 
     marks: Mapping[datetime | None, Mapping[bytes, bytes]] = field(default_factory=dict)
@@ -60,28 +60,28 @@ class KnownFiles:
         name, version = _mark(file)
         return self.marks.get(file.date, {}).get(name, version) != version
 
-    def adding(self, files: Iterable[FoundFile]) -> KnownFiles:
+    def adding(self, files: Iterable[FoundFile]) -> RememberedFiles:
         """These files too; a version replaces another one."""
         marks = {date: dict(entries) for date, entries in self.marks.items()}
         for file in files:
             name, version = _mark(file)
             marks.setdefault(file.date, {})[name] = version
-        return KnownFiles(marks)
+        return RememberedFiles(marks)
 
-    def since(self, moment: datetime | None) -> KnownFiles:
+    def since(self, moment: datetime | None) -> RememberedFiles:
         """Without those whose date is before a moment."""
         kept = {
             date: entries
             for date, entries in self.marks.items()
             if date is None or moment is None or date >= moment
         }
-        return KnownFiles(kept)
+        return RememberedFiles(kept)
 
-    def among(self, files: Iterable[FoundFile]) -> KnownFiles:
+    def among(self, files: Iterable[FoundFile]) -> RememberedFiles:
         """Only those whose names are among these files, of files without a date."""
         names = {_mark(file)[0] for file in files}
         marks = self.marks.get(None, {})
-        return KnownFiles({None: {name: marks[name] for name in names if name in marks}})
+        return RememberedFiles({None: {name: marks[name] for name in names if name in marks}})
 
     def to_json(self) -> dict[str, str]:
         """The marks of each moment as Base64."""
@@ -94,7 +94,7 @@ class KnownFiles:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, str]) -> KnownFiles:
+    def from_json(cls, values: Mapping[str, str]) -> RememberedFiles:
         """What `to_json` wrote. Raises ValueError."""
         marks: dict[datetime | None, dict[bytes, bytes]] = {}
         for moment, text in values.items():

@@ -117,7 +117,7 @@ MOST_FILES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Listing:
     """What a listing has shown.
 
     Attributes:
@@ -144,7 +144,7 @@ def look_at(
     look_back: timedelta,
     without: FilePattern | None = None,
     most: int = MOST_FILES,
-) -> Look:
+) -> Listing:
     """Look for files that were not read.
 
     Args:
@@ -185,7 +185,7 @@ def look_at(
         files = heapq.nsmallest(most + 1, rest, key=lambda one: one.turn)
         over = len(files) <= most
         files = files[:most]
-    return Look(
+    return Listing(
         tuple(files),
         tuple(changed),
         over,
@@ -196,13 +196,13 @@ def look_at(
 
 def look_at_initial(
     store: SourceStore, pattern: FilePattern, position: FilesPosition, *, most: int = MOST_FILES
-) -> Look:
+) -> Listing:
     """Look for files of the initial load that were not read, in the order of their names."""
     listed = store.beginning(pattern.common, position.initial or "")
     cut = "" if position.cut is None else position.cut.file.name
     found = (one for one in _matching(listed, pattern.matches) if one.name != cut)
     files = list(islice(found, most + 1))
-    return Look(tuple(files[:most]), over=len(files) <= most)
+    return Listing(tuple(files[:most]), over=len(files) <= most)
 
 
 def _undated(store: SourceStore, pattern: FilePattern) -> Iterator[FoundFile]:

@@ -22,8 +22,8 @@ from pydantic import (
 )
 
 from polynya.model.documents.stored import Items, Moment, from_stored
-from polynya.streams.files.files import FoundFile, KnownFiles
-from polynya.streams.source import Described
+from polynya.streams.files.files import FoundFile, RememberedFiles
+from polynya.streams.source import PositionSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,9 @@ _Cut = Annotated[
     CutFile, BeforeValidator(lambda values: {**values, "file": values}), WrapSerializer(_flat)
 ]
 _Known = Annotated[
-    KnownFiles, PlainSerializer(KnownFiles.to_json), PlainValidator(KnownFiles.from_json)
+    RememberedFiles,
+    PlainSerializer(RememberedFiles.to_json),
+    PlainValidator(RememberedFiles.from_json),
 ]
 
 
@@ -101,7 +103,7 @@ class FilesPosition:
 _STORED: Final = TypeAdapter(FilesPosition)
 
 
-def described(position: Mapping[str, Any]) -> Described:
+def described(position: Mapping[str, Any]) -> PositionSummary:
     """What a position of a source of files says of itself."""
     found = FilesPosition.from_json(position)
     places = {}
@@ -115,7 +117,7 @@ def described(position: Mapping[str, Any]) -> Described:
         places[found.cut.file.name] = f"record {found.cut.record}"
     places["files since then"] = str(len(found.known))
     oldest = None if found.oldest is None else datetime.fromtimestamp(found.oldest, UTC)
-    return Described(places, found.left, oldest)
+    return PositionSummary(places, found.left, oldest)
 
 
 def after_initial(

@@ -41,7 +41,7 @@ WHOLE_BYTES: Final = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FileMessage:
     """A message.
 
     Attributes:
@@ -58,10 +58,10 @@ class Piece:
 
 
 #: (file, number of the first record that is wanted, size in bytes) → the messages
-Cutter: TypeAlias = Callable[[BinaryIO, int, int], Iterator[Piece]]
+Cutter: TypeAlias = Callable[[BinaryIO, int, int], Iterator[FileMessage]]
 
 
-def _parquet(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
+def _parquet(file: BinaryIO, record: int, size: int) -> Iterator[FileMessage]:
     reader = opened_parquet(file)
     rows = _rows(reader.metadata.num_rows, size)
     at = 0
@@ -74,7 +74,7 @@ def _parquet(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
         at = end
 
 
-def _orc(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
+def _orc(file: BinaryIO, record: int, size: int) -> Iterator[FileMessage]:
     reader = opened_orc(file)
     rows = _rows(reader.nrows, size)
     stripes = (reader.read_stripe(number) for number in range(reader.nstripes))
@@ -92,7 +92,7 @@ def _tables(
     record: int,
     write: Callable[[pa.Table, Any], None],
     at: int = 0,
-) -> Iterator[Piece]:
+) -> Iterator[FileMessage]:
     """The records of batches from one on; `at` is the number of the first one there."""
     for batch in batches:
         begin, at = at, at + batch.num_rows
@@ -100,10 +100,10 @@ def _tables(
             continue
         buffer = io.BytesIO()
         write(pa.Table.from_batches([batch.slice(max(0, record - begin))]), buffer)
-        yield Piece(max(begin, record), buffer.getvalue(), at)
+        yield FileMessage(max(begin, record), buffer.getvalue(), at)
 
 
-def _avro(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
+def _avro(file: BinaryIO, record: int, size: int) -> Iterator[FileMessage]:
     """The header again before some of the blocks; nothing is decoded."""
     del size
     opened_avro(file)
@@ -119,14 +119,14 @@ def _avro(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
             first = at + records
         at += records
         if sum(map(len, held)) >= WHOLE_BYTES:
-            yield Piece(first, header + b"".join(held), at)
+            yield FileMessage(first, header + b"".join(held), at)
             held, first = [], at
     if held:
-        yield Piece(first, header + b"".join(held), at)
+        yield FileMessage(first, header + b"".join(held), at)
 
 
 def _guarded(cut: Cutter) -> Cutter:
-    def pieces(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
+    def pieces(file: BinaryIO, record: int, size: int) -> Iterator[FileMessage]:
         try:
             yield from cut(file, record, size)
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -152,7 +152,9 @@ _STARTS: Final = {b"PAR1": "parquet", b"Obj\x01": "avro"}
 MOST_BYTES: Final = 512 * 2**20
 
 
-def pieces_of(file: BinaryIO, content: Content, record: int = 0, byte: int = 0) -> Iterator[Piece]:
+def pieces_of(
+    file: BinaryIO, content: Content, record: int = 0, byte: int = 0
+) -> Iterator[FileMessage]:
     """The messages of a file from a record on.
 
     Args:
@@ -204,7 +206,7 @@ def _is_one_document(file: BinaryIO) -> bool:
     return False
 
 
-def _lines(file: BinaryIO, record: int, byte: int) -> Iterator[Piece]:
+def _lines(file: BinaryIO, record: int, byte: int) -> Iterator[FileMessage]:
     found = placed_pieces(file, _LINES, begin=byte)
     written = ((begin, raw) for begin, raw in found if raw.strip(_BLANK))
     return _from(written, record, byte, b"")
@@ -212,7 +214,7 @@ def _lines(file: BinaryIO, record: int, byte: int) -> Iterator[Piece]:
 
 def _separated(
     file: BinaryIO, content: CsvContent | TsvContent, record: int, byte: int
-) -> Iterator[Piece]:
+) -> Iterator[FileMessage]:
     """The records, each below the line of names of the file if it has one."""
     dialect = Dialect(
         content.delimiter_character, "", content.quote_character, content.escape_character
@@ -229,14 +231,14 @@ def _separated(
 
 def _from(
     found: Iterator[tuple[int, bytes]], record: int, byte: int, before: bytes
-) -> Iterator[Piece]:
+) -> Iterator[FileMessage]:
     """The pieces from a record on, found by its byte or by counting."""
     for number, (begin, raw) in enumerate(found, record if byte else 0):
         if number >= record:
-            yield Piece(number, before + raw, number + 1, begin + len(raw))
+            yield FileMessage(number, before + raw, number + 1, begin + len(raw))
 
 
-def _whole(file: BinaryIO, record: int) -> Iterator[Piece]:
+def _whole(file: BinaryIO, record: int) -> Iterator[FileMessage]:
     if record:
         return
     value = file.read(MOST_BYTES + 1)
@@ -245,7 +247,7 @@ def _whole(file: BinaryIO, record: int) -> Iterator[Piece]:
             f"it is one message and larger than {MOST_BYTES // 2**20} MiB; have it written in parts"
         )
     if value:
-        yield Piece(0, value, 1)
+        yield FileMessage(0, value, 1)
 
 
 #: A file of at most this size is fetched by one request, which also tells its version.
@@ -258,7 +260,7 @@ class _GoneError(Exception):
 
 
 @dataclass(slots=True)
-class ReadFiles:
+class FilesBatch:
     """What was read of some files.
 
     Attributes:
@@ -292,7 +294,7 @@ class ReadFiles:
         arrays = [pa.array(one, kind.type) for one, kind in zip(columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def take(self, file: FoundFile, piece: Piece) -> None:
+    def take(self, file: FoundFile, piece: FileMessage) -> None:
         """Add a message."""
         self.names.append(file.name)
         self.sizes.append(file.size)
@@ -318,8 +320,8 @@ class FilesReader:
         self._store = store
         self._content = content
         self._at: CutFile | None = None
-        self._pieces: Generator[Piece] | None = None
-        self._held: Piece | None = None
+        self._pieces: Generator[FileMessage] | None = None
+        self._held: FileMessage | None = None
 
     def read(
         self,
@@ -329,7 +331,7 @@ class FilesReader:
         max_records: int,
         max_bytes: int,
         initial: bool = False,
-    ) -> ReadFiles:
+    ) -> FilesBatch:
         """Read until a limit is reached; one message is always taken.
 
         Args:
@@ -339,7 +341,7 @@ class FilesReader:
             max_bytes: most bytes of messages.
             initial: whether the files belong to the initial load.
         """
-        found = ReadFiles()
+        found = FilesBatch()
         todo = [CutFile(one, 0, 0, initial) for one in files]
         for one in [cut, *todo] if cut else todo:
             if found.is_full(max_records, max_bytes):
@@ -359,7 +361,7 @@ class FilesReader:
     def _read_or_say(
         self,
         one: CutFile,
-        found: ReadFiles,
+        found: FilesBatch,
         max_records: int,
         max_bytes: int,
         *,
@@ -386,7 +388,7 @@ class FilesReader:
         return left
 
     def _read_one(
-        self, one: CutFile, found: ReadFiles, max_records: int, max_bytes: int
+        self, one: CutFile, found: FilesBatch, max_records: int, max_bytes: int
     ) -> CutFile | None:
         """Read a file from a place on; where it was left, None at its end."""
         if self._at != one or self._pieces is None:
@@ -406,7 +408,7 @@ class FilesReader:
         self.close()
         return None
 
-    def _pieces_of(self, one: CutFile) -> Generator[Piece]:
+    def _pieces_of(self, one: CutFile) -> Generator[FileMessage]:
         """The messages of a file, open meanwhile. Raises as `pieces_of`, and _GoneError."""
         with ExitStack() as open_files:
             content = self._opened(one.file, open_files)
@@ -440,7 +442,7 @@ class FilesReader:
             raise _GoneError("changed before it was read to its end")
         return content.data
 
-    def _bad(self, one: CutFile, found: ReadFiles, why: str) -> None:
+    def _bad(self, one: CutFile, found: FilesBatch, why: str) -> None:
         """Take a file that cannot be read as it should be for done, and say so.
 
         One of which nothing was read lands as it is: what decodes it will put it into quarantine.
@@ -452,7 +454,7 @@ class FilesReader:
             except _GoneError as error:
                 why = str(error)
             else:
-                found.take(one.file, Piece(0, raw, 1))
+                found.take(one.file, FileMessage(0, raw, 1))
                 found.unread.append(one.file.name)
                 return
         found.lost.append(Lost(one.file.name, str(one.record), "", why))

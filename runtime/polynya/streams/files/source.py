@@ -23,21 +23,21 @@ from polynya.model.names import shown
 from polynya.model.patterns import file_pattern
 from polynya.store.clock import Clock
 from polynya.store.places import SourceStore
-from polynya.streams.files.files import FoundFile, KnownFiles
-from polynya.streams.files.listing import Look, begun, look_at, look_at_initial
+from polynya.streams.files.files import FoundFile, RememberedFiles
+from polynya.streams.files.listing import Listing, begun, look_at, look_at_initial
 from polynya.streams.files.position import FilesPosition, after_files, after_initial
-from polynya.streams.files.reading import FilesReader, ReadFiles
+from polynya.streams.files.reading import FilesBatch, FilesReader
 from polynya.streams.source import (
     Again,
-    Found,
+    AvailableStreams,
     InOrder,
-    Limits,
+    LandingLimits,
+    MessageSource,
     Next,
     Position,
+    ReadMessages,
     Ready,
-    Source,
     Stream,
-    Taken,
 )
 
 #: So many files without dates are remembered at most: 1.6 MB in each footer.
@@ -89,7 +89,7 @@ class FilesOfSource:
         load = settings.initial_load
         self._initial = None if load is None else file_pattern(load)
         self._reader = FilesReader(store, content)
-        self._look: Look | None = None
+        self._look: Listing | None = None
         self._queue: Sequence[FoundFile] = ()
         self._emptied: FilesPosition | None = None
         self._expected: FilesPosition | None = None
@@ -108,7 +108,7 @@ class FilesOfSource:
         if position is None:
             position = self.begin()
             if self._start_from == "now":
-                return FilesStep(ReadFiles().table(), position, more=True)
+                return FilesStep(FilesBatch().table(), position, more=True)
         self.settle(position)
         look, position = self._looked(position)
         read = self._reader.read(
@@ -129,18 +129,18 @@ class FilesOfSource:
         initial = None if self._initial is None else ""
         unit = self._pattern.unit
         if self._start_from == "earliest":
-            return FilesPosition(KnownFiles(), initial=initial)
+            return FilesPosition(RememberedFiles(), initial=initial)
         if isinstance(self._start_from, datetime):
             since = begun(self._start_from, unit) if unit else None
-            return FilesPosition(KnownFiles(), since, initial=initial)
+            return FilesPosition(RememberedFiles(), since, initial=initial)
         now = self._clock.now()
         since = begun(now - self._settings.look_back, unit) if unit else None
-        look = self._listed(FilesPosition(KnownFiles(), since), most=_NO_LIMIT)
-        known = KnownFiles().adding(look.files)
+        look = self._listed(FilesPosition(RememberedFiles(), since), most=_NO_LIMIT)
+        known = RememberedFiles().adding(look.files)
         _refuse_too_many(known, self._settings)
         return FilesPosition(known, since, initial=initial)
 
-    def _looked(self, position: FilesPosition) -> tuple[Look, FilesPosition]:
+    def _looked(self, position: FilesPosition) -> tuple[Listing, FilesPosition]:
         """What there is to read from a position on; the initial load may turn out to be over."""
         if self._look is not None and self._queue and position == self._expected:
             return self._look, position
@@ -154,7 +154,7 @@ class FilesOfSource:
         self._queue = self._look.files
         return self._look, position
 
-    def _listed(self, position: FilesPosition, most: int | None = None) -> Look:
+    def _listed(self, position: FilesPosition, most: int | None = None) -> Listing:
         limit = {} if most is None else {"most": most}
         return look_at(
             self._store,
@@ -166,7 +166,7 @@ class FilesOfSource:
             **limit,
         )
 
-    def _step(self, position: FilesPosition, look: Look, read: ReadFiles) -> FilesStep | None:
+    def _step(self, position: FilesPosition, look: Listing, read: FilesBatch) -> FilesStep | None:
         """The batch of what was read."""
         self._queue = self._queue[read.begun :]
         over = look.over and not self._queue and read.cut is None
@@ -194,7 +194,7 @@ class FilesOfSource:
         left = len(waiting) + unknown
         return FilesStep(read.table(), end, tuple(lost), read.bytes, left, more=bool(left))
 
-    def _known(self, known: KnownFiles, look: Look, *, over: bool) -> KnownFiles:
+    def _known(self, known: RememberedFiles, look: Listing, *, over: bool) -> RememberedFiles:
         known = known.adding(look.changed)
         if look.there is not None and over:
             known = known.among(look.there)
@@ -230,15 +230,15 @@ def _changed(file: FoundFile) -> Lost:
     return Lost(file.name, "0", "", "changed after it was read; it is not read again")
 
 
-def _refuse_too_many(known: KnownFiles, settings: FilesSource) -> None:
+def _refuse_too_many(known: RememberedFiles, settings: FilesSource) -> None:
     if settings.has_dates or len(known) <= MOST_KNOWN:
         return
     where = f"{settings.url}, pattern {settings.pattern}"
     raise TOO_MANY_UNDATED_FILES(where=where, count=len(known), limit=MOST_KNOWN)
 
 
-class Files(Source):
-    """See `Source`. All files are one stream, named like the task."""
+class Files(MessageSource):
+    """See `MessageSource`. All files are one stream, named like the task."""
 
     kind: StreamSource = "files"
 
@@ -248,8 +248,8 @@ class Files(Source):
         self._store, self._clock, self._task, self._source = store, clock, task, source
 
     @override
-    def find(self) -> Found:
-        return Found({self._task.into.table or self._task.name: (self._task.name,)})
+    def find(self) -> AvailableStreams:
+        return AvailableStreams({self._task.into.table or self._task.name: (self._task.name,)})
 
     @override
     def is_asked_for(self, stream: str) -> bool:
@@ -302,7 +302,12 @@ class FilesStream(Stream):
 
     @override
     def next(
-        self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
+        self,
+        streams: tuple[str, ...],
+        position: Position | None,
+        limits: LandingLimits,
+        *,
+        once: bool,
     ) -> Next:
         """With `once` it ends with the look that found no more files."""
         del streams
@@ -318,7 +323,7 @@ class FilesStream(Stream):
         if step is None:
             self._over_at = position
             return self._nothing(position)
-        taken = Taken(step.rows, step.end.to_json(), step.size_bytes, step.left)
+        taken = ReadMessages(step.rows, step.end.to_json(), step.size_bytes, step.left)
         # Whoever does not come back with that position has to read it again.
         self._over_at = None if step.more else taken.end
         following = Next(
@@ -335,11 +340,11 @@ class FilesStream(Stream):
         return following
 
     @override
-    def read(self, wanted: Next, limits: Limits) -> Taken:
+    def read(self, wanted: Next, limits: LandingLimits) -> ReadMessages:
         """What was read already."""
         del limits
         self._ready = None
-        found: Taken = wanted.reads
+        found: ReadMessages = wanted.reads
         return found
 
     def _nothing(self, position: Position | None) -> Next:

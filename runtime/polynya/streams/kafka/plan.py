@@ -62,7 +62,7 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class KafkaPlan:
     """What is read next.
 
     Attributes:
@@ -85,7 +85,7 @@ def plan(
     max_offsets: int,
     *,
     until: Mapping[Partition, int] | None = None,
-) -> Plan:
+) -> KafkaPlan:
     """Decide what is read next.
 
     Args:
@@ -112,7 +112,7 @@ def plan(
     taken = shares(wanted, max_offsets)
     reads = {place: Extent(begins[place], begins[place] + count) for place, count in taken.items()}
     end = _position(known, topics, {**begins, **{p: one.end for p, one in reads.items()}})
-    return Plan(
+    return KafkaPlan(
         reads=Reads(reads),
         end=end if before is None else replace(end, newest=before.newest),
         moves=bool(topics)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from polynya.model.documents.stored import Entries, Moment, from_stored
-from polynya.streams.source import Described, Position
+from polynya.streams.source import Position, PositionSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class KafkaPosition:
 _STORED: Final = TypeAdapter(KafkaPosition)
 
 
-def described(position: Position) -> Described:
+def described(position: Position) -> PositionSummary:
     """What a position of Kafka says of itself."""
     found = KafkaPosition.from_json(position)
     places = {
@@ -71,4 +71,4 @@ def described(position: Position) -> Described:
         for name, topic in sorted(found.topics.items())
         for at, offset in sorted(topic.partitions.items())
     }
-    return Described(places, found.behind, found.newest)
+    return PositionSummary(places, found.behind, found.newest)

@@ -43,14 +43,14 @@ from polynya.streams.kafka.position import KafkaPosition, TopicPosition
 from polynya.streams.kafka.reading import read_ranges, session_of_pieces
 from polynya.streams.source import (
     Again,
-    Found,
+    AvailableStreams,
     InOrder,
-    Limits,
+    LandingLimits,
+    MessageSource,
     Next,
     Position,
-    Source,
+    ReadMessages,
     Stream,
-    Taken,
     by_table,
     named,
     taken,
@@ -83,14 +83,14 @@ class Amounts:
     offset_bytes: float = FIRST_GUESS
     largest: float = 0.0
 
-    def offsets(self, limits: Limits) -> int:
+    def offsets(self, limits: LandingLimits) -> int:
         """How many offsets a read may have: about as many as the bytes allow."""
         fit = _ROOM * limits.max_bytes / max(1.0, self.offset_bytes)
         safe = _memory(limits) / (2 * self.largest) if self.largest else fit
         most = safe if fit / _WORTH <= safe < fit else fit
         return min(limits.max_records, max(1, int(most)))
 
-    def record_bytes(self, limits: Limits, offsets: int) -> int | None:
+    def record_bytes(self, limits: LandingLimits, offsets: int) -> int | None:
         """The most bytes of a record in a read of so many offsets, so that memory is bounded.
 
         None: there are larger ones, so bytes have to be counted while they are read. Mostly a power
@@ -111,7 +111,7 @@ class Amounts:
         return replace(found, offset_bytes=size_bytes / offsets) if offsets > 0 else found
 
 
-def _memory(limits: Limits) -> int:
+def _memory(limits: LandingLimits) -> int:
     return max(limits.max_bytes, min(_SPREAD * limits.max_bytes, _MOST))
 
 
@@ -155,8 +155,8 @@ def topics_gone(until: KafkaPosition, topics: Mapping[str, Topic]) -> Iterator[L
                 yield Lost(f"{name}/{at}", str(extent.end), str(offset), TRUNCATED)
 
 
-class Kafka(Source):
-    """See `Source`."""
+class Kafka(MessageSource):
+    """See `MessageSource`."""
 
     kind: StreamSource = "kafka"
 
@@ -172,13 +172,13 @@ class Kafka(Source):
         return self._task.into.table is None
 
     @override
-    def find(self) -> Found:
+    def find(self) -> AvailableStreams:
         there = self._cluster.topics()
         topics = taken(self._source.topics, there)
         tables, errors = by_table(self._task.into, topics, self.where)
         missing = [one for one in named(self._source.topics) if one not in there]
         errors += [TOPIC_MISSING(where=self.where, topic=shown(topic)) for topic in missing]
-        return Found(tables, ConfigErrors(errors) if errors else None)
+        return AvailableStreams(tables, ConfigErrors(errors) if errors else None)
 
     @override
     def is_asked_for(self, stream: str) -> bool:
@@ -230,7 +230,7 @@ class Kafka(Source):
             if name not in gone
         }
 
-    def rows(self, reads: Reads, limits: Limits, record_bytes: int | None) -> pa.Table:
+    def rows(self, reads: Reads, limits: LandingLimits, record_bytes: int | None) -> pa.Table:
         """The records of ranges of offsets, see `read_ranges`."""
         if self._session is None:
             self._session = session_of_pieces(self._spark)
@@ -254,7 +254,12 @@ class KafkaStream(Stream):
         self._until: dict[Partition, int] | None = None
 
     def next(
-        self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
+        self,
+        streams: tuple[str, ...],
+        position: Position | None,
+        limits: LandingLimits,
+        *,
+        once: bool,
     ) -> Next:
         """See `Stream`.
 
@@ -284,7 +289,7 @@ class KafkaStream(Stream):
         )
 
     @override
-    def read(self, wanted: Next, limits: Limits) -> Taken:
+    def read(self, wanted: Next, limits: LandingLimits) -> ReadMessages:
         reads, end = wanted.reads
         rows = self._rows(reads, limits)
         records, position = bounds.records(rows), reached(end, bounds.cuts(rows))
@@ -298,9 +303,9 @@ class KafkaStream(Stream):
             size_bytes=size,
             largest=bounds.largest(rows),
         )
-        return Taken(records, position.to_json(), size, position.behind)
+        return ReadMessages(records, position.to_json(), size, position.behind)
 
-    def _rows(self, reads: Reads, limits: Limits) -> pa.Table:
+    def _rows(self, reads: Reads, limits: LandingLimits) -> pa.Table:
         most = self._amounts.record_bytes(limits, reads.offsets)
         rows = self._source.rows(reads, limits, most)
         if most is None or not rows.num_rows or rows[bounds.CUT].null_count:
@@ -319,7 +324,7 @@ class KafkaStream(Stream):
 
 
 def read_again(source: Kafka, table: str, began: Position, until: Position) -> Again:
-    """See `Source.again`."""
+    """See `MessageSource.again`."""
     last = KafkaPosition.from_json(until)
     begin = begin_of(KafkaPosition.from_json(began), last)
     stream = KafkaStream(source, table, last)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from polynya.formats.landed import Lost
 from polynya.model.documents.stored import Entries, Moment, from_stored
 from polynya.store.shards import Shard, ShardedStream
-from polynya.streams.source import Described, Position
+from polynya.streams.source import Position, PositionSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ShardPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamPosition:
+class KinesisStreamPosition:
     """How far a stream was read. `created` tells it from another one of its name."""
 
     created: Moment
@@ -52,7 +52,7 @@ class KinesisPosition:
     where an older version wrote it.
     """
 
-    streams: Entries[str, StreamPosition]
+    streams: Entries[str, KinesisStreamPosition]
     behind: int | None = None
 
     def as_read(self) -> KinesisPosition:
@@ -87,7 +87,7 @@ class KinesisPosition:
 _STORED: Final = TypeAdapter(KinesisPosition)
 
 
-def described(position: Position) -> Described:
+def described(position: Position) -> PositionSummary:
     """What a position of Kinesis says of itself.
 
     How many records follow Kinesis does not tell: these are shards. Each knows up to which moment
@@ -103,7 +103,7 @@ def described(position: Position) -> Described:
         one for stream in found.streams.values() for one in stream.shards.values() if not one.ended
     )
     moments = [one.seen or one.since for one in open_shards]
-    return Described(places, found.behind, min((one for one in moments if one), default=None))
+    return PositionSummary(places, found.behind, min((one for one in moments if one), default=None))
 
 
 def _place(shard: ShardPosition) -> str:
@@ -134,7 +134,7 @@ class StreamPlan:
         lost: what is gone.
     """
 
-    position: StreamPosition
+    position: KinesisStreamPosition
     readable: tuple[str, ...]
     waiting: int
     moves: bool
@@ -142,7 +142,11 @@ class StreamPlan:
 
 
 def plan(
-    name: str, before: StreamPosition | None, stream: ShardedStream, start: Start, now: datetime
+    name: str,
+    before: KinesisStreamPosition | None,
+    stream: ShardedStream,
+    start: Start,
+    now: datetime,
 ) -> StreamPlan:
     """Decide which shards are read.
 
@@ -174,7 +178,7 @@ def plan(
             lost.append(Lost(f"{name}/{shard_id}", one.after or "", "", RETENTION))
             # All that was read arrived before it.
             shards[shard_id] = ShardPosition(since=horizon, seen=horizon)
-    position = StreamPosition(stream.created, shards)
+    position = KinesisStreamPosition(stream.created, shards)
     readable, waiting, position = _readable(position, there)
     return StreamPlan(
         position,
@@ -209,8 +213,8 @@ def _is_overtaken(shard: ShardPosition, horizon: datetime) -> bool:
 
 
 def _readable(
-    position: StreamPosition, there: Mapping[str, Shard]
-) -> tuple[tuple[str, ...], int, StreamPosition]:
+    position: KinesisStreamPosition, there: Mapping[str, Shard]
+) -> tuple[tuple[str, ...], int, KinesisStreamPosition]:
     """The shards to read; those that came and whose parents are done are in the position then."""
     shards = dict(position.shards)
     waiting = 0

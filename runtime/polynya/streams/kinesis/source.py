@@ -27,23 +27,23 @@ from polynya.store.clock import Clock
 from polynya.store.shards import Shard, ShardedStream, ShardPage, Shards
 from polynya.streams.kinesis.plan import (
     KinesisPosition,
+    KinesisStreamPosition,
     ShardPosition,
     StreamPlan,
-    StreamPosition,
     plan,
 )
 from polynya.streams.kinesis.reading import READERS, ReadShard, ShardsReader, WantedShard, rows_of
 from polynya.streams.source import (
     Again,
-    Found,
+    AvailableStreams,
     InOrder,
-    Limits,
+    LandingLimits,
+    MessageSource,
     Next,
     Position,
+    ReadMessages,
     Ready,
-    Source,
     Stream,
-    Taken,
     by_table,
     named,
     taken,
@@ -122,8 +122,8 @@ def _ancestors(shard: str, shards: Mapping[str, Shard]) -> Iterator[str]:
 _NOTES: Final = 4
 
 
-class Kinesis(Source):
-    """See `Source`."""
+class Kinesis(MessageSource):
+    """See `MessageSource`."""
 
     kind: StreamSource = "kinesis"
 
@@ -135,7 +135,7 @@ class Kinesis(Source):
         self._source = source
 
     @override
-    def find(self) -> Found:
+    def find(self) -> AvailableStreams:
         there = self.shards.streams()
         patterns = self._source.streams
         tables, errors = by_table(self.task.into, taken(patterns, there), self.where)
@@ -144,7 +144,7 @@ class Kinesis(Source):
             for stream in named(patterns)
             if stream not in there
         ]
-        return Found(tables, ConfigErrors(errors) if errors else None)
+        return AvailableStreams(tables, ConfigErrors(errors) if errors else None)
 
     @override
     def is_asked_for(self, stream: str) -> bool:
@@ -200,7 +200,12 @@ class KinesisStreams(Stream):
 
     @override
     def next(
-        self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
+        self,
+        streams: tuple[str, ...],
+        position: Position | None,
+        limits: LandingLimits,
+        *,
+        once: bool,
     ) -> Next:
         if self._ready is not None and self._ready.position == position:
             return self._ready.next
@@ -219,7 +224,7 @@ class KinesisStreams(Stream):
         if limits.max_records and not behind and _was_behind(position, self._source.where):
             # Otherwise the newest batch goes on saying that something waits.
             moves = True
-        taken = Taken(
+        taken = ReadMessages(
             rows_of(found) if found else SCHEMAS["kinesis"].empty_table(),
             end.to_json(),
             sum(one.bytes for one in found),
@@ -243,11 +248,11 @@ class KinesisStreams(Stream):
         return following
 
     @override
-    def read(self, wanted: Next, limits: Limits) -> Taken:
+    def read(self, wanted: Next, limits: LandingLimits) -> ReadMessages:
         """What was read already."""
         del limits
         self._ready = None
-        found: Taken = wanted.reads
+        found: ReadMessages = wanted.reads
         return found
 
     def _plans(self, streams: tuple[str, ...], position: Position | None) -> list[_Planned]:
@@ -265,7 +270,9 @@ class KinesisStreams(Stream):
             found.append(_Planned(name, stream, plan(name, known, stream, start, now)))
         return found
 
-    def _read(self, plans: Sequence[_Planned], limits: Limits, *, once: bool) -> list[ReadShard]:
+    def _read(
+        self, plans: Sequence[_Planned], limits: LandingLimits, *, once: bool
+    ) -> list[ReadShard]:
         wanted = [
             WantedShard(one.name, shard, one.plan.position.shards[shard], one.hashes.get(shard))
             for one in plans
@@ -323,5 +330,5 @@ def _after(
             **one.plan.position.shards,
             **{read.shard: read.position for read in found if read.stream == one.name},
         }
-        known[one.name] = StreamPosition(one.plan.position.created, shards)
+        known[one.name] = KinesisStreamPosition(one.plan.position.created, shards)
     return KinesisPosition(known)
