@@ -21,7 +21,7 @@ from polynya.formats.batch import (
     Rejected,
 )
 from polynya.formats.eras import Era
-from polynya.formats.files import Discovery, Folders
+from polynya.formats.files import NO_FOLDERS, Discovery, Folders
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.types import DataType
 from polynya.store.object_store import ObjectInfo, ObjectStore
@@ -131,8 +131,12 @@ class LandingFormat(Protocol):
     """The landing zone of one task, as its format reads it. It keeps no state between calls."""
 
     def tables(self, landed: Iterable[ObjectInfo]) -> Folders:
-        """Landed files by the table whose folder they are in; `NO_FOLDERS` without such folders."""
-        ...
+        """Landed files by the table whose folder they are in.
+
+        By default there are no such folders: the settings or the events name the tables.
+        """
+        del landed
+        return NO_FOLDERS
 
     def unread(
         self,
@@ -182,5 +186,6 @@ class LandingFormat(Protocol):
         ...
 
     def place_of_load(self, began: datetime, dataset: ResolvedDataset) -> str | None:
-        """How the change identifiers of that time begin; None where their order tells no time."""
-        ...
+        """How the change identifiers of that time begin; None (default): they tell no time."""
+        del began, dataset
+        return None

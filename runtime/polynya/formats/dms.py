@@ -24,7 +24,9 @@ from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
-from polynya.formats.base import ReadBatch, ReadRequest, RereadRequest
+from typing_extensions import override
+
+from polynya.formats.base import LandingFormat, ReadBatch, ReadRequest, RereadRequest
 from polynya.formats.batch import NO_ORDER, BatchLimits, DatasetBatch, FilePart, FileProgress
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.files import (
@@ -506,7 +508,7 @@ def reread_dms(request: RereadRequest) -> DatasetBatch:
     return to_batch(buffer, dataset, types, kind)
 
 
-class DmsFormat:
+class DmsFormat(LandingFormat):
     """Files of AWS DMS on S3."""
 
     def __init__(self, task: StorageTask) -> None:
@@ -514,10 +516,11 @@ class DmsFormat:
         self._table_of = table_of_dms(task.landing)
         self._included = partial(included, task)
 
+    @override
     def tables(self, landed: Iterable[ObjectInfo]) -> Folders:
-        """Landed files by the table whose folder they are in."""
         return sorted_out(landed, self._root, self._table_of, self._included)
 
+    @override
     def unread(
         self,
         landed: Iterable[ObjectInfo],
@@ -530,25 +533,28 @@ class DmsFormat:
         files = sorted(found.files, key=lambda part: reading_order(part.path))
         return replace(found, files=tuple(files))
 
+    @override
     def read(self, request: ReadRequest) -> ReadBatch:
-        """Read the next batch of one table."""
         return ReadBatch({request.table.source: read_dms(request)})
 
+    @override
     def reread_groups(self, files: Collection[str], dataset: ResolvedDataset) -> list[set[str]]:
         """CSV and Parquet apart."""
         del dataset
         return groups_of(files)
 
+    @override
     def reread(self, request: RereadRequest) -> ReadBatch:
-        """Read quarantined records again."""
         return ReadBatch({request.table.source: reread_dms(request)})
 
+    @override
     def full_load(
         self, landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str | None
     ) -> tuple[ObjectInfo, ...]:
         """The files that DMS calls LOAD and a number."""
         return full_load_of(landed, dataset, glob, table_of=self._table_of, is_load=is_load)
 
+    @override
     def place_of_load(self, began: datetime, dataset: ResolvedDataset) -> str | None:
         """Changes begin with their time, unless `sequence_by` orders them."""
         return place_of_load(began, dataset)

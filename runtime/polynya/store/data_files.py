@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+from typing_extensions import override
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,47 +70,51 @@ class DataFiles(ReadableFiles, Hashable, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LocalFiles:
+class LocalFiles(DataFiles):
     """The local file system."""
 
     @property
+    @override
     def readers(self) -> int:
         """One for each core."""
         return os.cpu_count() or 2
 
     @property
+    @override
     def far(self) -> bool:
-        """It is not."""
         return False
 
+    @override
     def holds(self, location: str) -> bool:
         """Whether a location is an absolute path or a `file:` URI."""
         return location.startswith(("/", "file:"))
 
+    @override
     def refusal(self, location: str) -> str | None:
-        """None: an error will say it."""
+        """None: opening it raises the reason."""
         del location
         return None
 
+    @override
     @contextmanager
     def open(self, location: str) -> Iterator[Any]:
-        """See `DataFiles`."""
         with pa.OSFile(str(_path(location))) as file:
             yield file
 
+    @override
     def put(self, location: str, data: bytes) -> None:
-        """See `DataFiles`."""
         with self.create(location) as file:
             file.write(data)
 
+    @override
     def create(self, location: str) -> Any:
-        """See `DataFiles`."""
         path = _path(location)
         path.parent.mkdir(parents=True, exist_ok=True)
         return pa.OSFile(str(path), "wb")
 
+    @override
     def list(self, folder: str) -> Iterator[ListedFile]:
-        """See `DataFiles`. Links are neither followed nor listed."""
+        """List files; links are neither followed nor listed."""
         top = folder.rstrip("/")
         for inside, _, names in os.walk(_path(top), followlinks=False):
             beyond = Path(inside).relative_to(_path(top)).as_posix()

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import fastavro
 from fastavro.schema import parse_schema
+from typing_extensions import override
 
 from polynya.formats import limits
 from polynya.formats.contents.decoded import Decoded, OneByOne
@@ -32,8 +33,8 @@ class ContainerDecoder(OneByOne):
 
     is_typed = True
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`."""
         file = io.BytesIO(message)
         try:
             reader = reader_of(file, Most(limits.MESSAGE_RECORDS, limits.MESSAGE_BYTES))
@@ -89,8 +90,8 @@ class DatumDecoder(OneByOne):
         except _DAMAGE as error:
             raise CONTENT_UNUSABLE(where="content.schema", part="schema", error=error) from error
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`."""
         return self._schema.decode(message)
 
 
@@ -103,8 +104,9 @@ class RegistryDecoder(OneByOne):
         self._registry = registry
         self._schemas: dict[int, _Schema | RecordError] = {}
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`. Raises DependencyError when the registry does not answer."""
+        """Decode it. Raises DependencyError when the registry does not answer."""
         number, datum = numbered_datum(message)
         if number not in self._schemas:
             self._schemas[number] = self._asked(number)

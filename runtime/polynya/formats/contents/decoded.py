@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
 
 from polynya.formats import limits
 from polynya.formats.errors import RecordError
@@ -38,50 +40,38 @@ class Decoded:
     is_spelled: bool = False
 
 
-class Decoder(Protocol):
-    """Decodes messages of one content."""
+class Decoder(ABC):
+    """Decodes messages of one content.
 
-    @property
-    def is_text(self) -> bool:
-        """Whether values are texts whose types are inferred from all of a column."""
-        ...
+    Attributes:
+        is_text: values are texts whose types are inferred from all of a column.
+        is_typed: messages declare the types of their values.
+    """
 
-    @property
-    def is_typed(self) -> bool:
-        """Whether messages say the types of their values."""
-        ...
+    is_text: bool = False
+    is_typed: bool = False
 
+    @abstractmethod
     def decode(self, messages: Sequence[bytes]) -> Iterable[Decoded | RecordError]:
         """What each message holds, or why it cannot be read.
 
         Raises:
-            DependencyError: something outside that is needed to read them did not answer.
+            DependencyError: a service that is needed to read them did not answer.
         """
-        ...
 
     def settle(self, records: Sequence[dict[str, Any]], known: Mapping[str, DataType]) -> None:
         """Give the records of a batch one shape, in place, as far as their types leave it open.
 
-        `known` has the types of the columns so far.
+        `known` has the types of the columns so far. By default records have one shape.
         """
-        ...
+        del records, known
 
 
-class UntypedDecoder:
-    """What most decoders have in common: values say what they are, and records have one shape."""
+class OneByOne(Decoder):
+    """A decoder that reads each message by itself."""
 
-    is_text = False
-    is_typed = False
-
-    def settle(self, records: Sequence[dict[str, Any]], known: Mapping[str, DataType]) -> None:
-        """Nothing: they have one shape."""
-
-
-class OneByOne(UntypedDecoder, ABC):
-    """A decoder to which messages have nothing to do with each other."""
-
+    @override
     def decode(self, messages: Sequence[bytes]) -> Iterable[Decoded | RecordError]:
-        """See `Decoder.decode`."""
         for message in messages:
             try:
                 yield self.one(message)

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 from pyarrow import orc, parquet
+from typing_extensions import override
 
 from polynya.formats import limits
 from polynya.formats.contents.avro import ContainerDecoder, DatumDecoder, RegistryDecoder
@@ -53,8 +54,8 @@ class ColumnarDecoder(OneByOne):
     ) -> None:
         self._rule, self._opened, self._check = rule, opened, check
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`."""
         raws: list[bytes] = []
         items: list[Item] = []
         try:
@@ -113,8 +114,8 @@ class AutoDecoder(OneByOne):
     def __init__(self) -> None:
         self._avro, self._parquet, self._json = ContainerDecoder(), parquet_decoder(), JsonDecoder()
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`."""
         if message.startswith(b"Obj\x01"):
             return self._avro.one(message)
         if message.startswith(b"PAR1"):

@@ -15,9 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import override
 
 from polynya.formats import limits
-from polynya.formats.contents.decoded import Decoded, Item, OneByOne, UntypedDecoder, too_many
+from polynya.formats.contents.decoded import Decoded, Decoder, Item, OneByOne, too_many
 from polynya.formats.errors import RecordError, TooLargeError
 from polynya.formats.records.csv import Dialect, fields, pieces
 from polynya.formats.records.json import first_twice, parse_object, parse_value
@@ -47,8 +48,8 @@ class SeparatedDecoder(OneByOne):
             bare_quotes=True,
         )
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`."""
         try:
             lines = list(
                 islice(pieces(io.BytesIO(message), self._dialect), limits.MESSAGE_RECORDS + 2)
@@ -121,8 +122,8 @@ _BLANK = b" \t\r\n"
 class JsonDecoder(OneByOne):
     """Strict JSON, as in landed files of JSON lines."""
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`."""
         text = message.removeprefix(_BOM)
         check_values(text)
         if text.lstrip(_BLANK)[:1] == b"[":
@@ -193,7 +194,7 @@ def written(value: Any) -> str:
 _LINE = "line"
 
 
-class RegexDecoder(UntypedDecoder):
+class RegexDecoder(Decoder):
     """The named groups of a pattern are the columns; a group that took no part is NULL."""
 
     def __init__(self, content: RegexContent) -> None:
@@ -203,8 +204,9 @@ class RegexDecoder(UntypedDecoder):
         self._pattern = f"(?s){pattern}" if content.multi_line else pattern
         _try(lambda: pc.extract_regex(pa.array([""]), pattern=self._pattern), content.pattern)
 
+    @override
     def decode(self, messages: Sequence[bytes]) -> Iterable[Decoded | RecordError]:
-        """See `Decoder.decode`: the pattern is made once for all messages."""
+        """Match the pattern once, against all messages."""
         texts = [_text(message) for message in messages]
         lines = [
             [] if isinstance(text, RecordError) else [text] if self._whole else _text_lines(text)
@@ -234,8 +236,8 @@ class SplitDecoder(OneByOne):
         self._pattern = content.pattern
         _try(lambda: self._cut(""), content.pattern)
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`."""
         text = _text(message)
         if isinstance(text, RecordError):
             raise text

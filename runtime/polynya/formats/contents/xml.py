@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from xml.parsers import expat
 
+from typing_extensions import override
+
 from polynya.formats import limits
 from polynya.formats.contents.decoded import Decoded, OneByOne, too_many
 from polynya.formats.errors import RecordError
@@ -93,8 +95,8 @@ class XmlDecoder(OneByOne):
     def __init__(self, content: XmlContent) -> None:
         self._content = content
 
+    @override
     def one(self, message: bytes) -> Decoded:
-        """See `OneByOne`."""
         reading = _Reading(self._content)
         try:
             reading.parser.Parse(message, True)  # noqa: FBT003 - expat takes it so
@@ -107,8 +109,8 @@ class XmlDecoder(OneByOne):
             return Decoded(records)
         return Decoded(records, part=lambda at: _spelled(records[at]), is_spelled=True)
 
+    @override
     def settle(self, records: Sequence[dict[str, Any]], known: Mapping[str, DataType]) -> None:
-        """See `Decoder.settle`."""
         shapes = Shapes.of(known)
         for record in records:
             shapes.learn(record)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cache, partial
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+from typing_extensions import override
 
-from polynya.formats.base import KnownTable, ReadBatch, ReadRequest, RereadRequest
+from polynya.formats.base import KnownTable, LandingFormat, ReadBatch, ReadRequest, RereadRequest
 from polynya.formats.batch import (
     WHOLE_FILE,
     BatchLimits,
@@ -46,9 +46,7 @@ from polynya.formats.debezium.types import Typed
 from polynya.formats.eras import LogEras
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.files import (
-    NO_FOLDERS,
     Discovery,
-    Folders,
     matching,
     not_passed,
     nothing_to_reload,
@@ -466,18 +464,14 @@ def _as_kept(raws: Mapping[tuple[str, int], bytes], file: str, raw: bytes, offse
     return raws[file, offset]
 
 
-class DebeziumFormat:
+class DebeziumFormat(LandingFormat):
     """Change events as lines of JSON, in Avro files, or as messages that a stream landed."""
 
     def __init__(self, task: StorageTask) -> None:
         self._root = task.landing.path
         self._scope = scope_of(task)
 
-    def tables(self, landed: Iterable[ObjectInfo]) -> Folders:
-        """None: each event names its table."""
-        del landed
-        return NO_FOLDERS
-
+    @override
     def unread(
         self,
         landed: Iterable[ObjectInfo],
@@ -489,19 +483,21 @@ class DebeziumFormat:
         files = not_passed(landed, done, is_landed_batch)
         return unread(matching(files, self._root, "**/*", done=done), done)
 
+    @override
     def read(self, request: ReadRequest) -> ReadBatch:
-        """Read the next batch of all tables."""
         return read_debezium(request, as_known(self._scope, request.tables))
 
+    @override
     def reread_groups(self, files: Collection[str], dataset: ResolvedDataset) -> list[set[str]]:
         """All together: their raw bytes are JSON."""
         del dataset
         return [set(files)]
 
+    @override
     def reread(self, request: RereadRequest) -> ReadBatch:
-        """Read quarantined lines again."""
         return reread_debezium(request, as_known(self._scope, request.tables))
 
+    @override
     def full_load(
         self, landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str | None
     ) -> tuple[ObjectInfo, ...]:
@@ -513,8 +509,3 @@ class DebeziumFormat:
             fix="take a new snapshot with the connector: its records are upserts; docs/reload.md "
             "says how to find those that are gone",
         )
-
-    def place_of_load(self, began: datetime, dataset: ResolvedDataset) -> str | None:
-        """None: positions in a log tell no time."""
-        del began, dataset
-        return None

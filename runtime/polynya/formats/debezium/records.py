@@ -19,10 +19,11 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final
 
 import fastavro
 from fastavro.schema import parse_schema
+from typing_extensions import override
 
 from polynya.formats.contents.avro import numbered_datum
 from polynya.formats.contents.compressed import expanded
@@ -41,204 +42,14 @@ from polynya.model.headers import StreamSource
 from polynya.store.schema_registry import RegisteredSchema, SchemaLookup
 
 _DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
-
-
-@dataclass(frozen=True, slots=True)
-class _Schema:
-    """A schema as values are read with it, and what makes Connect's JSON of them."""
-
-    parsed: Any
-    encode: Callable[[Any], Any]
-
-    @classmethod
-    def of(cls, found: RegisteredSchema) -> _Schema:
-        """Raises what parsing raises, also ValueError for one that Connect does not write."""
-        if found.kind.upper() != "AVRO":
-            raise ValueError(f"it is of type {found.kind}, not Avro")
-        if found.references:
-            raise ValueError("it refers to other schemas")
-        schema = parse_schema(json.loads(found.text))
-        check_schema(schema, {})
-        form = form_of(schema)
-        plain = copy.deepcopy(schema)
-        # Values stay as Connect wrote them: what no calendar holds spoils its record only.
-        without_logical_types(plain)
-        encode = wrapper(form) if form.schema["type"] == "struct" else form.encode
-        return cls(plain, encode)
-
-    def read(self, datum: bytes) -> Any:
-        """The value of a datum, with its schema. Raises RecordError."""
-        file = io.BytesIO(datum)
-        try:
-            value = fastavro.schemaless_reader(file, self.parsed, None)
-        except _DAMAGE as error:
-            what = f"{type(error).__name__} {error}"
-            raise RecordError("bad_avro", f"no datum of the schema: {what}") from error
-        left = len(datum) - file.tell()
-        if left:
-            raise RecordError("bad_avro", f"no datum of the schema: {left} bytes follow it")
-        return self.encode(value)
-
-
-class ConnectMessages:
-    """Reads Avro keys and values by the schemas of one registry."""
-
-    def __init__(self, registry: SchemaLookup) -> None:
-        self._registry = registry
-        self._schemas: dict[int, _Schema | RecordError] = {}
-
-    def of(self, message: bytes) -> Any:
-        """What a message holds, with its schema.
-
-        Raises:
-            RecordError: bad_avro, unknown_schema.
-            DependencyError: the registry does not answer.
-        """
-        number, datum = numbered_datum(message)
-        if number not in self._schemas:
-            self._schemas[number] = self._asked(number)
-        schema = self._schemas[number]
-        if isinstance(schema, RecordError):
-            raise RecordError(schema.rule, schema.error)
-        return schema.read(datum)
-
-    def _asked(self, number: int) -> _Schema | RecordError:
-        found = self._registry.by_number(number)
-        if found is None:
-            return RecordError("unknown_schema", f"the registry has no schema {number}")
-        try:
-            return _Schema.of(found)
-        except _DAMAGE as error:
-            return RecordError("unknown_schema", f"schema {number} cannot be used: {error}")
-
-
+_AVRO: Final = b"Obj\x01"
+_PARQUET: Final = b"PAR1"
 #: The columns with the name of the stream, and with the key of a message.
 _TOPIC: Final[dict[StreamSource, str]] = {
     "kafka": "hdr__kafka_topic",
     "kinesis": "hdr__kinesis_stream",
 }
 _KAFKA_KEY, _KINESIS_KEY, _HEADERS = "hdr__kafka_key", "hdr__kinesis_key", "hdr__kafka_headers"
-
-
-class _Values(Protocol):
-    """Reads the bytes of a key or a value."""
-
-    def of(self, message: bytes) -> Any:
-        """What they hold, perhaps with its schema. Raises RecordError."""
-        ...
-
-
-class _Json:
-    """Keys and values of a JSON converter."""
-
-    def of(self, message: bytes) -> Any:
-        """See `_Values`."""
-        return parse_value(message)
-
-
-class LandedRecords(Iterator[RawRecord]):
-    """The records of the messages from the `start`-th on.
-
-    Iterating raises DependencyError when a schema registry does not answer.
-    """
-
-    def __init__(
-        self, messages: Messages, start: int = 0, access: RegistrySettings | None = None
-    ) -> None:
-        self._messages = messages
-        content = messages.content
-        self._values: _Values = _Json()
-        if isinstance(content, RegistryAvroContent | LandedRegistryAvroContent):
-            self._values = ConnectMessages(registry_at(access, content))
-        self._records = self._from(start)
-
-    @classmethod
-    def opened(
-        cls, file: BinaryIO, path: str, start: int, access: RegistrySettings | None
-    ) -> LandedRecords:
-        """Those of a landed batch.
-
-        Raises:
-            UnreadableFileError: it is no landed batch, or damaged.
-            OperationError: POLYNYA-STR-020, a newer Polynya wrote it.
-        """
-        footer, reader = opened_batch(file, path)
-        return cls(Messages.of(path, footer, reader), start, access)
-
-    def __next__(self) -> RawRecord:
-        return next(self._records)
-
-    def whole(self, raw: bytes, offset: int) -> bytes:
-        """What the message at an offset can be read again by."""
-        del raw
-        return self._messages.raw(offset)
-
-    def _from(self, start: int) -> Iterator[RawRecord]:
-        messages = self._messages
-        headers = {name: column[start:].to_pylist() for name, column in messages.headers.items()}
-        is_expanded = messages.content.may_be_compressed
-        for at, value in enumerate(messages.values[start:].to_pylist()):
-            message = value
-            try:
-                if message is not None and is_expanded:
-                    message = expanded(message)
-                record = self._record(message, {name: one[at] for name, one in headers.items()})
-            except RecordError as error:
-                yield message or b"", error
-            else:
-                yield message or b"", record
-
-    def _record(self, message: bytes | None, headers: dict[str, Any]) -> dict[str, Any]:
-        source = self._messages.source
-        if source == "files":
-            # A line or a document, which may have a key and headers beside its value.
-            return parse_object(message or b"")
-        return {
-            "key": self._key(headers),
-            "value": None if message is None else self._values.of(message),
-            "headers": _pairs(headers.get(_HEADERS)),
-            "destination": headers[_TOPIC[source]],
-        }
-
-    def _key(self, headers: dict[str, Any]) -> Any:
-        """The key of a message; text that is none of its converter's stands for itself."""
-        text = headers.get(_KAFKA_KEY)
-        key = None if text is None else base64.b64decode(text)
-        if _KINESIS_KEY in headers:
-            # Debezium Server writes the key there; whatever stands there otherwise is none.
-            key = str(headers[_KINESIS_KEY]).encode()
-        if key is None:
-            return None
-        try:
-            return self._values.of(key)
-        except RecordError as error:
-            if error.rule not in {"bad_json", "bad_avro"}:
-                raise RecordError(error.rule, f"the key: {error.error}") from None
-            return key.decode("utf-8", "replace")
-
-
-def record_of_message(file: str, raw: bytes, access: RegistrySettings | None) -> RawRecord:
-    """The record of a message out of quarantine. Raises ValueError for other bytes."""
-    return next(LandedRecords(kept_message(file, raw).messages, 0, access))
-
-
-def is_kept_message(raw: bytes) -> bool:
-    """Whether these bytes are what was kept of a message: a line of JSON, and then the message."""
-    return b"\n" in raw
-
-
-def _pairs(text: str | None) -> list[list[Any]]:
-    """Names and values of the headers of a Kafka record."""
-    pairs = [] if text is None else json.loads(text)
-    return [[one["key"], _text(one["value"])] for one in pairs]
-
-
-def _text(value: str | None) -> str | None:
-    return None if value is None else base64.b64decode(value).decode("utf-8", "replace")
-
-
-_AVRO: Final = b"Obj\x01"
-_PARQUET: Final = b"PAR1"
 
 
 def records_of(
@@ -269,6 +80,16 @@ def record_of(file: str, raw: bytes, access: RegistrySettings | None = None) -> 
             return raw, RecordError("bad_record", f"not what was kept of a message: {error}")
     (record,) = open_json(io.BytesIO(raw), 0).records
     return record
+
+
+def record_of_message(file: str, raw: bytes, access: RegistrySettings | None) -> RawRecord:
+    """The record of a message out of quarantine. Raises ValueError for other bytes."""
+    return next(LandedRecords(kept_message(file, raw).messages, 0, access))
+
+
+def is_kept_message(raw: bytes) -> bool:
+    """Whether these bytes are what was kept of a message: a line of JSON, and then the message."""
+    return b"\n" in raw
 
 
 def _avro_lines(file: BinaryIO, start: int) -> Iterator[RawRecord]:
@@ -313,3 +134,165 @@ def _line_of(schema: Any) -> Callable[[Any], dict[str, Any]]:
         for name, part in form.fields.items()
     }
     return lambda record: {name: encode(record[name]) for name, encode in parts.items()}
+
+
+class LandedRecords(Iterator[RawRecord]):
+    """The records of the messages from the `start`-th on.
+
+    Iterating raises DependencyError when a schema registry does not answer.
+    """
+
+    def __init__(
+        self, messages: Messages, start: int = 0, access: RegistrySettings | None = None
+    ) -> None:
+        self._messages = messages
+        content = messages.content
+        #: Reads the bytes of a key or a value, perhaps with its schema.
+        self._value: Callable[[bytes], Any] = parse_value
+        if isinstance(content, RegistryAvroContent | LandedRegistryAvroContent):
+            self._value = ConnectMessages(registry_at(access, content)).of
+        self._records = self._from(start)
+
+    @classmethod
+    def opened(
+        cls, file: BinaryIO, path: str, start: int, access: RegistrySettings | None
+    ) -> LandedRecords:
+        """Those of a landed batch.
+
+        Raises:
+            UnreadableFileError: it is no landed batch, or damaged.
+            OperationError: POLYNYA-STR-020, a newer Polynya wrote it.
+        """
+        footer, reader = opened_batch(file, path)
+        return cls(Messages.of(path, footer, reader), start, access)
+
+    @override
+    def __next__(self) -> RawRecord:
+        return next(self._records)
+
+    def whole(self, raw: bytes, offset: int) -> bytes:
+        """What the message at an offset can be read again by."""
+        del raw
+        return self._messages.raw(offset)
+
+    def _from(self, start: int) -> Iterator[RawRecord]:
+        messages = self._messages
+        headers = {name: column[start:].to_pylist() for name, column in messages.headers.items()}
+        is_expanded = messages.content.may_be_compressed
+        for at, value in enumerate(messages.values[start:].to_pylist()):
+            message = value
+            try:
+                if message is not None and is_expanded:
+                    message = expanded(message)
+                record = self._record(message, {name: one[at] for name, one in headers.items()})
+            except RecordError as error:
+                yield message or b"", error
+            else:
+                yield message or b"", record
+
+    def _record(self, message: bytes | None, headers: dict[str, Any]) -> dict[str, Any]:
+        source = self._messages.source
+        if source == "files":
+            # A line or a document, which may have a key and headers beside its value.
+            return parse_object(message or b"")
+        return {
+            "key": self._key(headers),
+            "value": None if message is None else self._value(message),
+            "headers": _pairs(headers.get(_HEADERS)),
+            "destination": headers[_TOPIC[source]],
+        }
+
+    def _key(self, headers: dict[str, Any]) -> Any:
+        """The key of a message; text that is none of its converter's stands for itself."""
+        text = headers.get(_KAFKA_KEY)
+        key = None if text is None else base64.b64decode(text)
+        if _KINESIS_KEY in headers:
+            # Debezium Server writes the key there; whatever stands there otherwise is none.
+            key = str(headers[_KINESIS_KEY]).encode()
+        if key is None:
+            return None
+        try:
+            return self._value(key)
+        except RecordError as error:
+            if error.rule not in {"bad_json", "bad_avro"}:
+                raise RecordError(error.rule, f"the key: {error.error}") from None
+            return key.decode("utf-8", "replace")
+
+
+def _pairs(text: str | None) -> list[list[Any]]:
+    """Names and values of the headers of a Kafka record."""
+    pairs = [] if text is None else json.loads(text)
+    return [[one["key"], _text(one["value"])] for one in pairs]
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else base64.b64decode(value).decode("utf-8", "replace")
+
+
+class ConnectMessages:
+    """Reads Avro keys and values by the schemas of one registry."""
+
+    def __init__(self, registry: SchemaLookup) -> None:
+        self._registry = registry
+        self._schemas: dict[int, _Schema | RecordError] = {}
+
+    def of(self, message: bytes) -> Any:
+        """What a message holds, with its schema.
+
+        Raises:
+            RecordError: bad_avro, unknown_schema.
+            DependencyError: the registry does not answer.
+        """
+        number, datum = numbered_datum(message)
+        if number not in self._schemas:
+            self._schemas[number] = self._asked(number)
+        schema = self._schemas[number]
+        if isinstance(schema, RecordError):
+            raise RecordError(schema.rule, schema.error)
+        return schema.read(datum)
+
+    def _asked(self, number: int) -> _Schema | RecordError:
+        found = self._registry.by_number(number)
+        if found is None:
+            return RecordError("unknown_schema", f"the registry has no schema {number}")
+        try:
+            return _Schema.of(found)
+        except _DAMAGE as error:
+            return RecordError("unknown_schema", f"schema {number} cannot be used: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """A schema as values are read with it, and what makes Connect's JSON of them."""
+
+    parsed: Any
+    encode: Callable[[Any], Any]
+
+    @classmethod
+    def of(cls, found: RegisteredSchema) -> _Schema:
+        """Raises what parsing raises, also ValueError for one that Connect does not write."""
+        if found.kind.upper() != "AVRO":
+            raise ValueError(f"it is of type {found.kind}, not Avro")
+        if found.references:
+            raise ValueError("it refers to other schemas")
+        schema = parse_schema(json.loads(found.text))
+        check_schema(schema, {})
+        form = form_of(schema)
+        plain = copy.deepcopy(schema)
+        # Values stay as Connect wrote them: what no calendar holds spoils its record only.
+        without_logical_types(plain)
+        encode = wrapper(form) if form.schema["type"] == "struct" else form.encode
+        return cls(plain, encode)
+
+    def read(self, datum: bytes) -> Any:
+        """The value of a datum, with its schema. Raises RecordError."""
+        file = io.BytesIO(datum)
+        try:
+            value = fastavro.schemaless_reader(file, self.parsed, None)
+        except _DAMAGE as error:
+            what = f"{type(error).__name__} {error}"
+            raise RecordError("bad_avro", f"no datum of the schema: {what}") from error
+        left = len(datum) - file.tell()
+        if left:
+            raise RecordError("bad_avro", f"no datum of the schema: {left} bytes follow it")
+        return self.encode(value)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
-from polynya.formats.base import ReadBatch, ReadRequest, RereadRequest
+from typing_extensions import override
+
+from polynya.formats.base import LandingFormat, ReadBatch, ReadRequest, RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
 from polynya.formats.columnar import numbered, placed
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files import (
-    NO_FOLDERS,
     Discovery,
-    Folders,
     glob_pattern,
     matching,
     nothing_to_reload,
@@ -169,17 +168,13 @@ def reread_native(request: RereadRequest) -> DatasetBatch:
     return to_batch(buffer, dataset, types, builder_of(written), load=load)
 
 
-class NativeFormat:
+class NativeFormat(LandingFormat):
     """json, csv, parquet, avro and orc. Settings of the task reach it through its datasets."""
 
     def __init__(self, task: StorageTask) -> None:
         del task
 
-    def tables(self, landed: Iterable[ObjectInfo]) -> Folders:
-        """None: the settings name the tables."""
-        del landed
-        return NO_FOLDERS
-
+    @override
     def unread(
         self,
         landed: Iterable[ObjectInfo],
@@ -189,25 +184,22 @@ class NativeFormat:
         """The files of `initial_load`, then those of `path`."""
         return unread_of(landed, done, dataset)
 
+    @override
     def read(self, request: ReadRequest) -> ReadBatch:
-        """Read the next batch of one dataset."""
         return ReadBatch({request.table.source: read_native(request)})
 
+    @override
     def reread_groups(self, files: Collection[str], dataset: ResolvedDataset) -> list[set[str]]:
         """Full load and events apart."""
         return groups_of(files, dataset)
 
+    @override
     def reread(self, request: RereadRequest) -> ReadBatch:
-        """Read quarantined records again."""
         return ReadBatch({request.table.source: reread_native(request)})
 
+    @override
     def full_load(
         self, landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str | None
     ) -> tuple[ObjectInfo, ...]:
         """The files of `initial_load`."""
         return full_load(landed, dataset, glob)
-
-    def place_of_load(self, began: datetime, dataset: ResolvedDataset) -> str | None:
-        """None: the columns of `sequence_by` need not tell a time."""
-        del began, dataset
-        return None

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final
 import cramjam
 import fastavro
 from fastavro.schema import SchemaParseException
+from typing_extensions import override
 
 from polynya.formats import limits
 from polynya.formats.errors import TooLargeError, UnreadableFileError
@@ -44,6 +45,42 @@ from polynya.model.types import (
     Void,
 )
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MAX_DEPTH = 64
+#: What a damaged file makes the decoder and its codecs raise; it has no exception of its own.
+DAMAGE = (
+    EOFError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    OverflowError,
+    OSError,
+    RuntimeError,
+    UnicodeError,
+    zlib.error,
+    lzma.LZMAError,
+    cramjam.DecompressionError,
+    zstd.ZstdError,
+    SchemaParseException,
+)
+_MAGIC: Final = b"Obj\x01"
+_SYNC_BYTES: Final = 16
+_BUFFER_BYTES: Final = 1024 * 1024
+_CODECS: Final[Mapping[str, Callable[[], Any] | None]] = {
+    "null": None,
+    "snappy": None,
+    "deflate": lambda: zlib.decompressobj(-15),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+    "zstandard": zstd.ZstdDecompressor,
+}
+#: Two numbers of at most ten bytes stand before a block.
+_NUMBERS_BYTES = 20
 _PRIMITIVES: dict[str, DataType] = {
     "null": Void(),
     "boolean": BOOLEAN,
@@ -66,93 +103,102 @@ _LOGICAL: dict[str, DataType] = {
     "time-micros": STRING,
     "uuid": STRING,
 }
-MAX_DEPTH = 64
 
 
-def record_types(
-    schema: Any, others: Mapping[str, Any] = MappingProxyType({})
-) -> dict[str, DataType]:
-    """The column types of a record schema. Raises ValueError when it has no counterpart.
+@dataclass(frozen=True, slots=True)
+class Most:
+    """Most records and bytes of a container, decompressed; None: what its size lets expect."""
 
-    `others` are types of other schemas that it uses by name.
+    records: int | None = None
+    size: int | None = None
+
+
+OF_A_FILE: Final = Most()
+
+
+def open_avro(file: BinaryIO, start: int) -> OpenedFile:
+    """Read an Avro file."""
+    types, values = opened_avro(file)
+    return OpenedFile(records_of_values(islice(values, start, None)), types)
+
+
+def opened_avro(file: BinaryIO) -> tuple[Mapping[str, DataType], Iterator[Any]]:
+    """The types that an Avro file declares, and its records as the library decodes them.
+
+    Raises UnreadableFileError, as reading the records may.
     """
-    if not isinstance(schema, Mapping) or schema.get("type") != "record":
-        raise ValueError("the file does not hold records")
-    named = {**others, **named_types(schema)}
-    return {item["name"]: _type(item["type"], named, 0) for item in schema["fields"]}
+    try:
+        reader = reader_of(file)
+        types = record_types(reader.writer_schema)
+    except DAMAGE as error:
+        raise UnreadableFileError(f"not a whole Avro file: {error}") from error
+    return types, _decoded(reader)
 
 
-def named_types(schema: Any) -> dict[str, Any]:
-    """The types that a schema may use by name, also before their place comes in a walk."""
-    named: dict[str, Any] = {}
-    _collect(schema, named)
-    return named
+def reader_of(file: BinaryIO, most: Most = OF_A_FILE) -> Any:
+    """The library's reader of a container whose blocks are checked before they are decoded.
+
+    Raises what DAMAGE names, and TooLargeError; reading the records does, too.
+    """
+    reader = fastavro.reader(checked(file, read_header(file), most))
+    check_schema(reader.writer_schema, {})
+    return reader
 
 
-def _collect(schema: Any, named: dict[str, Any]) -> None:
-    if isinstance(schema, list):
-        for branch in schema:
-            _collect(branch, named)
-    elif isinstance(schema, Mapping):
-        if "name" in schema and schema.get("type") in {"record", "enum", "fixed", "error"}:
-            named[schema["name"]] = schema
-        for item in schema.get("fields", ()):
-            _collect(item["type"], named)
-        for inner in ("items", "values", "type"):
-            if isinstance(schema.get(inner), list | Mapping):
-                _collect(schema[inner], named)
+def _decoded(reader: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from reader
+    except DAMAGE as error:
+        raise _damaged(error) from error
 
 
-def _type(schema: Any, named: Mapping[str, Any], depth: int) -> DataType:
-    if depth > MAX_DEPTH:
-        raise ValueError("a recursive schema has no table form")
-    if isinstance(schema, list):
-        return _union(schema, named, depth)
-    if isinstance(schema, str):
-        return (
-            _PRIMITIVES[schema] if schema in _PRIMITIVES else _type(named[schema], named, depth + 1)
-        )
-    kind = schema["type"]
-    if schema.get("logicalType") == "decimal":
-        return Decimal(int(schema["precision"]), int(schema.get("scale", 0)))
-    if schema.get("logicalType") in _LOGICAL:
-        return _LOGICAL[schema["logicalType"]]
-    if kind == "record":
-        fields = (
-            (item["name"], _type(item["type"], named, depth + 1)) for item in schema["fields"]
-        )
-        return Struct(tuple(fields))
-    if kind == "array":
-        return Array(_type(schema["items"], named, depth + 1))
-    if kind == "map":
-        return MapType(STRING, _type(schema["values"], named, depth + 1))
-    return _type(kind, named, depth + 1)
+def records_of_values(values: Iterator[Any]) -> Iterator[RawRecord]:
+    """Decoded records with their JSON text. Raises UnreadableFileError."""
+    try:
+        for value in values:
+            record = as_text(value)
+            yield json_text(plain(record)).encode(), record
+    except DAMAGE as error:
+        raise _damaged(error) from error
 
 
-def _union(branches: list[Any], named: Mapping[str, Any], depth: int) -> DataType:
-    kinds = {_type(branch, named, depth + 1) for branch in branches if branch != "null"}
-    if len(kinds) > 1:
-        # A union of several types: the values decide, as in JSON.
-        return Void()
-    return kinds.pop() if kinds else Void()
+def _damaged(error: Exception) -> UnreadableFileError:
+    return UnreadableFileError(f"damaged: {type(error).__name__} {error}")
 
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+def header_of(file: BinaryIO) -> bytes:
+    """The header of a file, which ends with the mark that ends each block.
 
-_MAGIC: Final = b"Obj\x01"
-_SYNC_BYTES: Final = 16
-_BUFFER_BYTES: Final = 1024 * 1024
-_CODECS: Final[Mapping[str, Callable[[], Any] | None]] = {
-    "null": None,
-    "snappy": None,
-    "deflate": lambda: zlib.decompressobj(-15),
-    "bzip2": bz2.BZ2Decompressor,
-    "xz": lzma.LZMADecompressor,
-    "zstandard": zstd.ZstdDecompressor,
-}
+    Raises UnreadableFileError.
+    """
+    file.seek(0)
+    try:
+        return read_header(file).raw
+    except ValueError as error:
+        raise UnreadableFileError(f"not a whole Avro file: {error}") from error
+
+
+def blocks_of(file: BinaryIO, header: bytes, begin: int) -> Iterator[tuple[int, int, int]]:
+    """Where each block from one on begins, its records and its bytes; nothing is decoded.
+
+    From a block on that is damaged all that follows is one block: reading it says what is wrong.
+    """
+    mark = header[-_SYNC_BYTES:]
+    size = file.seek(0, io.SEEK_END)
+    while begin < size:
+        file.seek(begin)
+        numbers = io.BytesIO(file.read(_NUMBERS_BYTES))
+        try:
+            records, length = _number(numbers.read), _number(numbers.read)
+        except ValueError:
+            records = length = -1
+        end = begin + numbers.tell() + length + _SYNC_BYTES
+        file.seek(max(end - _SYNC_BYTES, begin))
+        if records < 0 or length < 0 or file.read(_SYNC_BYTES) != mark:
+            yield begin, 1, size - begin
+            return
+        yield begin, records, end - begin
+        begin = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,18 +276,7 @@ class _Reading:
 
     def number(self) -> int:
         """A zigzag number of variable length."""
-        return _guarded_number(self.take)
-
-
-@dataclass(frozen=True, slots=True)
-class Most:
-    """Most records and bytes of a container, decompressed; None: what its size lets expect."""
-
-    records: int | None = None
-    size: int | None = None
-
-
-OF_A_FILE: Final = Most()
+        return _number(self.take)
 
 
 def checked(file: BinaryIO, header: ContainerHeader, most: Most = OF_A_FILE) -> BinaryIO:
@@ -257,7 +292,7 @@ def _blocks(file: BinaryIO, header: ContainerHeader, most: Most) -> Iterator[byt
     largest = min(limits.RECORD_BYTES, limits.RECORD_BYTES if most.size is None else most.size)
     records = size = read = 0
     while first := file.read(1):
-        count, length = _guarded_number(file.read, first), _guarded_number(file.read)
+        count, length = _number(file.read, first), _number(file.read)
         if count < 0 or length < 0:
             raise ValueError("a block has a length below zero")
         if length > 2 * largest:
@@ -330,12 +365,12 @@ class _Pieces(io.RawIOBase):
         self._held = memoryview(first)
         self._pieces = pieces
 
+    @override
     def readable(self) -> bool:
-        """It is there to be read."""
         return True
 
+    @override
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Fill a buffer, from what is held first."""
         if not self._held:
             self._held = memoryview(next(self._pieces, b""))
         size = min(len(buffer), len(self._held))
@@ -344,7 +379,7 @@ class _Pieces(io.RawIOBase):
         return size
 
 
-def _guarded_number(read: Callable[[int], bytes], byte: bytes = b"") -> int:
+def _number(read: Callable[[int], bytes], byte: bytes = b"") -> int:
     """A zigzag number of variable length, of which the first byte may be there already."""
     found = 0
     for shift in range(0, 70, 7):
@@ -359,7 +394,7 @@ def _guarded_number(read: Callable[[int], bytes], byte: bytes = b"") -> int:
 
 
 def _number_bytes(value: int) -> bytes:
-    """A number above zero as `_guarded_number` reads it."""
+    """A number above zero as `_number` reads it."""
     value, found = value << 1, bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
@@ -447,119 +482,69 @@ class _Check:
         return kind not in {"array", "map", "enum"} and self._takes_no_bytes(kind, depth + 1)
 
 
-#: What a damaged file makes the decoder and its codecs raise; it has no exception of its own.
-DAMAGE = (
-    EOFError,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    OverflowError,
-    OSError,
-    RuntimeError,
-    UnicodeError,
-    zlib.error,
-    lzma.LZMAError,
-    cramjam.DecompressionError,
-    zstd.ZstdError,
-    SchemaParseException,
-)
+def record_types(
+    schema: Any, others: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, DataType]:
+    """The column types of a record schema. Raises ValueError when it has no counterpart.
 
-
-#: Two numbers of at most ten bytes stand before a block.
-_NUMBERS_BYTES = 20
-
-
-def open_avro(file: BinaryIO, start: int) -> OpenedFile:
-    """Read an Avro file."""
-    types, values = opened_avro(file)
-    return OpenedFile(records_of_values(islice(values, start, None)), types)
-
-
-def opened_avro(file: BinaryIO) -> tuple[Mapping[str, DataType], Iterator[Any]]:
-    """The types that an Avro file declares, and its records as the library decodes them.
-
-    Raises UnreadableFileError, as reading the records may.
+    `others` are types of other schemas that it uses by name.
     """
-    try:
-        reader = reader_of(file)
-        types = record_types(reader.writer_schema)
-    except DAMAGE as error:
-        raise UnreadableFileError(f"not a whole Avro file: {error}") from error
-    return types, _decoded(reader)
+    if not isinstance(schema, Mapping) or schema.get("type") != "record":
+        raise ValueError("the file does not hold records")
+    named = {**others, **named_types(schema)}
+    return {item["name"]: _type(item["type"], named, 0) for item in schema["fields"]}
 
 
-def reader_of(file: BinaryIO, most: Most = OF_A_FILE) -> Any:
-    """The library's reader of a container whose blocks are checked before they are decoded.
-
-    Raises what DAMAGE names, and TooLargeError; reading the records does, too.
-    """
-    reader = fastavro.reader(checked(file, read_header(file), most))
-    check_schema(reader.writer_schema, {})
-    return reader
+def named_types(schema: Any) -> dict[str, Any]:
+    """The types that a schema may use by name, also before their place comes in a walk."""
+    named: dict[str, Any] = {}
+    _collect(schema, named)
+    return named
 
 
-def _decoded(reader: Iterator[Any]) -> Iterator[Any]:
-    try:
-        yield from reader
-    except DAMAGE as error:
-        raise _damaged(error) from error
+def _collect(schema: Any, named: dict[str, Any]) -> None:
+    if isinstance(schema, list):
+        for branch in schema:
+            _collect(branch, named)
+    elif isinstance(schema, Mapping):
+        if "name" in schema and schema.get("type") in {"record", "enum", "fixed", "error"}:
+            named[schema["name"]] = schema
+        for item in schema.get("fields", ()):
+            _collect(item["type"], named)
+        for inner in ("items", "values", "type"):
+            if isinstance(schema.get(inner), list | Mapping):
+                _collect(schema[inner], named)
 
 
-def records_of_values(values: Iterator[Any]) -> Iterator[RawRecord]:
-    """Decoded records with their JSON text. Raises UnreadableFileError."""
-    try:
-        for value in values:
-            record = as_text(value)
-            yield json_text(plain(record)).encode(), record
-    except DAMAGE as error:
-        raise _damaged(error) from error
+def _type(schema: Any, named: Mapping[str, Any], depth: int) -> DataType:
+    if depth > MAX_DEPTH:
+        raise ValueError("a recursive schema has no table form")
+    if isinstance(schema, list):
+        return _union(schema, named, depth)
+    if isinstance(schema, str):
+        return (
+            _PRIMITIVES[schema] if schema in _PRIMITIVES else _type(named[schema], named, depth + 1)
+        )
+    kind = schema["type"]
+    if schema.get("logicalType") == "decimal":
+        return Decimal(int(schema["precision"]), int(schema.get("scale", 0)))
+    if schema.get("logicalType") in _LOGICAL:
+        return _LOGICAL[schema["logicalType"]]
+    if kind == "record":
+        fields = (
+            (item["name"], _type(item["type"], named, depth + 1)) for item in schema["fields"]
+        )
+        return Struct(tuple(fields))
+    if kind == "array":
+        return Array(_type(schema["items"], named, depth + 1))
+    if kind == "map":
+        return MapType(STRING, _type(schema["values"], named, depth + 1))
+    return _type(kind, named, depth + 1)
 
 
-def _damaged(error: Exception) -> UnreadableFileError:
-    return UnreadableFileError(f"damaged: {type(error).__name__} {error}")
-
-
-def header_of(file: BinaryIO) -> bytes:
-    """The header of a file, which ends with the mark that ends each block.
-
-    Raises UnreadableFileError.
-    """
-    file.seek(0)
-    try:
-        return read_header(file).raw
-    except ValueError as error:
-        raise UnreadableFileError(f"not a whole Avro file: {error}") from error
-
-
-def blocks_of(file: BinaryIO, header: bytes, begin: int) -> Iterator[tuple[int, int, int]]:
-    """Where each block from one on begins, its records and its bytes; nothing is decoded.
-
-    From a block on that is damaged all that follows is one block: reading it says what is wrong.
-    """
-    mark = header[-_SYNC_BYTES:]
-    size = file.seek(0, io.SEEK_END)
-    while begin < size:
-        file.seek(begin)
-        numbers = io.BytesIO(file.read(_NUMBERS_BYTES))
-        records, length = _number(numbers), _number(numbers)
-        end = begin + numbers.tell() + length + _SYNC_BYTES
-        file.seek(max(end - _SYNC_BYTES, begin))
-        if records < 0 or length < 0 or file.read(_SYNC_BYTES) != mark:
-            yield begin, 1, size - begin
-            return
-        yield begin, records, end - begin
-        begin = end
-
-
-def _number(stream: BinaryIO) -> int:
-    """A zigzag number of variable length; -1 when it is cut off."""
-    found = 0
-    for shift in range(0, 70, 7):
-        byte = stream.read(1)
-        if not byte:
-            return -1
-        found |= (byte[0] & 0x7F) << shift
-        if byte[0] < 0x80:
-            return (found >> 1) ^ -(found & 1)
-    return -1
+def _union(branches: list[Any], named: Mapping[str, Any], depth: int) -> DataType:
+    kinds = {_type(branch, named, depth + 1) for branch in branches if branch != "null"}
+    if len(kinds) > 1:
+        # A union of several types: the values decide, as in JSON.
+        return Void()
+    return kinds.pop() if kinds else Void()

@@ -15,7 +15,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from polynya.formats.base import ReadBatch, ReadRequest, RereadRequest
+from typing_extensions import override
+
+from polynya.formats.base import LandingFormat, ReadBatch, ReadRequest, RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, FileProgress, Rejected
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.files import Discovery, Folders, by_kind, full_load_of, sorted_out, unread
@@ -259,17 +261,19 @@ def _with_mask(values: dict[str, Any]) -> dict[str, Any]:
         raise RecordError("bad_header", f"{MASK}: {error}") from None
 
 
-class ReplicateFormat:
+class ReplicateFormat(LandingFormat):
     """Files of Qlik Replicate on S3, each with its `.dfm` file."""
 
     def __init__(self, task: StorageTask) -> None:
         self._root = task.landing.path
         self._included = partial(included, task)
 
+    @override
     def tables(self, landed: Iterable[ObjectInfo]) -> Folders:
         """Landed files by the table whose folder they are in; each waits for its `.dfm` file."""
         return sorted_out(landed, self._root, table_of_replicate, self._included, metadata_path)
 
+    @override
     def unread(
         self,
         landed: Iterable[ObjectInfo],
@@ -282,19 +286,21 @@ class ReplicateFormat:
         files = sorted(found.files, key=lambda part: not is_load(part.path, self._root))
         return replace(found, files=tuple(files))
 
+    @override
     def read(self, request: ReadRequest) -> ReadBatch:
-        """Read the next batch of one table."""
         return ReadBatch({request.table.source: read_replicate(request)})
 
+    @override
     def reread_groups(self, files: Collection[str], dataset: ResolvedDataset) -> list[set[str]]:
         """CSV, JSON and Parquet apart."""
         del dataset
         return groups_of(files)
 
+    @override
     def reread(self, request: RereadRequest) -> ReadBatch:
-        """Read quarantined records again."""
         return ReadBatch({request.table.source: reread_replicate(request)})
 
+    @override
     def full_load(
         self, landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str | None
     ) -> tuple[ObjectInfo, ...]:
@@ -307,6 +313,7 @@ class ReplicateFormat:
             is_load=lambda path: is_load(path, self._root),
         )
 
+    @override
     def place_of_load(self, began: datetime, dataset: ResolvedDataset) -> str | None:
         """Change sequences begin with their time."""
         del dataset

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
-from polynya.formats.base import ReadBatch, ReadRequest, RereadRequest
+from typing_extensions import override
+
+from polynya.formats.base import LandingFormat, ReadBatch, ReadRequest, RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FileProgress, Rejected
 from polynya.formats.contents.decoded import Decoded
 from polynya.formats.errors import RecordError
 from polynya.formats.files import (
-    NO_FOLDERS,
     Discovery,
-    Folders,
     matching,
     nothing_to_reload,
     start_of,
@@ -140,17 +139,13 @@ def _kept(record: Rejected) -> KeptMessage | RecordError:
         return RecordError("bad_record", f"not what was kept of a message: {error}")
 
 
-class StreamFormat:
+class StreamFormat(LandingFormat):
     """What tasks of kind `streaming_landing` land."""
 
     def __init__(self, task: StorageTask) -> None:
         del task
 
-    def tables(self, landed: Iterable[ObjectInfo]) -> Folders:
-        """None: the settings name the folders."""
-        del landed
-        return NO_FOLDERS
-
+    @override
     def unread(
         self,
         landed: Iterable[ObjectInfo],
@@ -160,26 +155,23 @@ class StreamFormat:
         """The landed batches after the newest one that was read."""
         return unread_of(landed, done, dataset)
 
+    @override
     def read(self, request: ReadRequest) -> ReadBatch:
-        """Read the next batch of one dataset; see `read_stream`."""
         return ReadBatch({request.table.source: read_stream(request)})
 
+    @override
     def reread_groups(self, files: Collection[str], dataset: ResolvedDataset) -> list[set[str]]:
         """All together: what was kept of each message says what it is."""
         del dataset
         return [set(files)]
 
+    @override
     def reread(self, request: RereadRequest) -> ReadBatch:
-        """Read quarantined messages again."""
         return ReadBatch({request.table.source: reread_stream(request)})
 
+    @override
     def full_load(
         self, landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str | None
     ) -> tuple[ObjectInfo, ...]:
         """All landed batches from the first one on."""
         return full_load(landed, dataset, glob)
-
-    def place_of_load(self, began: datetime, dataset: ResolvedDataset) -> str | None:
-        """None: numbers of landed batches tell no time."""
-        del began, dataset
-        return None

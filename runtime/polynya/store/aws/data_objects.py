@@ -17,8 +17,9 @@ from threading import Lock
 from typing import Any, Final
 
 import pyarrow as pa
+from typing_extensions import override
 
-from polynya.store.data_files import ListedFile
+from polynya.store.data_files import DataFiles, ListedFile
 
 #: Ranges of objects that are asked for at the same time: an answer takes some 30 ms to begin.
 _REQUESTS: Final = 16
@@ -36,8 +37,8 @@ _NOT_TRIED: Final = "nobody has asked yet"
 
 
 @dataclass(frozen=True, slots=True)
-class S3Files:
-    """Objects in S3 as `polynya.store.data_files.DataFiles`.
+class S3Files(DataFiles):
+    """Objects in S3.
 
     Attributes:
         region: of the buckets.
@@ -50,20 +51,22 @@ class S3Files:
     virtual_hosts: bool = False
 
     @property
+    @override
     def readers(self) -> int:
-        """As many as there are requests."""
         return _REQUESTS
 
     @property
+    @override
     def far(self) -> bool:
-        """It is."""
         return True
 
+    @override
     def holds(self, location: str) -> bool:
         """Whether a location names an object whose key Arrow leaves as it is."""
         scheme, _, path = location.partition("://")
         return scheme in {"s3", "s3a", "s3n"} and "//" not in path
 
+    @override
     def refusal(self, location: str) -> str | None:
         """Asks once for each bucket: Arrow looks for credentials in fewer places than Java does.
 
@@ -84,9 +87,10 @@ class S3Files:
             return f"Arrow does not reach s3://{path}: {error}"
         return None
 
+    @override
     @contextmanager
     def open(self, location: str) -> Iterator[Any]:
-        """See `DataFiles`. An object that was read or written before costs no request."""
+        """Open an object; one that was read or written before costs no request."""
         path = _object(location)
         kept = _kept.get((self, path))
         if kept is None:
@@ -97,19 +101,21 @@ class S3Files:
         # One handle serves many threads: it is read by position, and readers do not close it.
         yield pa.BufferReader(kept) if isinstance(kept, pa.Buffer) else kept
 
+    @override
     def put(self, location: str, data: bytes) -> None:
-        """See `DataFiles`. A small one is one request."""
+        """Write a small object in one request."""
         with self.create(location) as file:
             file.write(data)
         if len(data) <= _SMALL_BYTES:
             _kept.put((self, _object(location)), pa.py_buffer(data), len(data))
 
+    @override
     def create(self, location: str) -> Any:
-        """See `DataFiles`. Parts of a large object are sent while it is written."""
+        """Return a stream that sends parts of a large object while it is written."""
         return _filesystem(self).open_output_stream(_object(location), compression=None)
 
+    @override
     def list(self, folder: str) -> Iterator[ListedFile]:
-        """See `DataFiles`."""
         # Start-up time: the AWS SDK of Arrow.
         from pyarrow.fs import FileSelector, FileType
 
