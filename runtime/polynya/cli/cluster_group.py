@@ -140,7 +140,7 @@ def wait_for(
             break
         if command.state == "pending" and clock.now() - command.since > TAKEN_WITHIN:
             raise CLUSTER_COMMAND_NOT_TAKEN(
-                where=where, why=f"nobody took it within {TAKEN_WITHIN}"
+                where=where, why=f"no network agent took it within {TAKEN_WITHIN}"
             )
         progress = command.outcome or "no network agent has taken it yet"
         if progress != reported:
@@ -152,7 +152,7 @@ def wait_for(
             where=where,
             why=command.outcome,
             command=command.text(),
-            state=command.state,
+            outcome=command.state,
         )
     return command
 

@@ -317,7 +317,7 @@ CLUSTER_COMMAND_FAILED: Final = ErrorEntry(
     OperationError,
     "POLYNYA-AGT-061",
     title="a command for a cluster was refused or failed",
-    message="the command `{command}` was not executed: {state}",
+    message="the command `{command}` was not executed: {outcome}",
     state="the existing nodes continue",
     fix="resolve the reason, then repeat the command",
     page="`--wait` waited for the end of the command. `refused`: nothing was requested from the "
