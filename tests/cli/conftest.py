@@ -9,7 +9,7 @@ import pytest
 
 from polynya.capture.source import Access, Finding, Lag, SourceColumn, SourceTable
 from polynya.cli.main import main
-from polynya.engine.commands import capture_requests
+from polynya.engine.commands import captures
 from tests.projects import USERS, write_project
 
 CAPTURE = """\
@@ -79,7 +79,7 @@ def database(monkeypatch):
         fake.access = access
         return fake
 
-    monkeypatch.setattr(capture_requests, "open_database", opened)
+    monkeypatch.setattr(captures, "open_database", opened)
     monkeypatch.setenv("SHOP_PW", "hunter2")
     return fake
 

@@ -33,7 +33,7 @@ def preview(task: str, /, *, context: Context) -> int:
     project = context.load(tolerant=True)
     chosen = one_capture(project, task)
     # Start-up time: drivers of databases.
-    from polynya.engine.commands.capture_requests import captured_tables
+    from polynya.engine.commands.captures import captured_tables
 
     tables = captured_tables(chosen)
     for table in tables:
@@ -172,7 +172,7 @@ def drop(task: str, /, *, yes: bool = False, context: Context) -> int:
             f"changes of `{chosen.connection}` that have not landed are lost to `{task}`",
             "say `--yes` when that is meant",
         )
-    from polynya.engine.commands.capture_requests import database_of
+    from polynya.engine.commands.captures import database_of
 
     with database_of(chosen) as database:
         database.drop()
@@ -229,7 +229,7 @@ def test(name: str, /, *, context: Context) -> int:
             suggest(name, known) if known else "add a file to `connections/`",
         )
     # Start-up time: drivers of databases.
-    from polynya.engine.commands.capture_requests import capture_findings
+    from polynya.engine.commands.captures import capture_findings
 
     findings = capture_findings(project, name)
     for one in findings:

@@ -58,7 +58,7 @@ def compare(
     # Start-up time: PyIceberg, and the driver of the database.
     from polynya.capture.compare.compare import compared_database
     from polynya.engine.answers import Answers
-    from polynya.engine.commands.capture_requests import access_for, database_of
+    from polynya.engine.commands.captures import access_for, database_of
     from polynya.engine.commands.compare import NotCompared, compare_capture
     from polynya.lake.warehouse.readers import reading
     from polynya.store.clock import SystemClock

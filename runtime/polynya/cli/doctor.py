@@ -139,7 +139,7 @@ def _engine(project: LoadedProject) -> Check:
 
 def _connection(project: LoadedProject, name: str) -> Check:
     # Start-up time: drivers of databases.
-    from polynya.engine.commands.capture_requests import capture_findings
+    from polynya.engine.commands.captures import capture_findings
 
     found = capture_findings(project, name)
     wrong = [one for one in found if not one.ok]

@@ -23,7 +23,7 @@ from polynya.store.places import store_at
 
 if TYPE_CHECKING:
     from polynya.capture.source import Lag
-    from polynya.engine.commands.capture_requests import CaptureStatus
+    from polynya.engine.commands.captures import CaptureStatus
     from polynya.engine.inventory import ProjectTable
     from polynya.engine.maintenance_choice import ActionReview, ActionVerdict
     from polynya.engine.maintenance_status import MaintenanceStatus
@@ -171,7 +171,7 @@ def show_captures(
     if not tasks:
         return
     # Start-up time: PyArrow, and drivers of databases.
-    from polynya.engine.commands.capture_requests import capture_status
+    from polynya.engine.commands.captures import capture_status
 
     store = store_at(project.target.landing, project.target.aws)
     for task in tasks:

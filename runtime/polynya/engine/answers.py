@@ -29,12 +29,14 @@ from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote_path
-from polynya.model.types import DataType
 from polynya.query.embedded import Live, StatementLimits, answer_here, columns_of, stream_here
 from polynya.query.translate import NotEmbeddedError
 
 if TYPE_CHECKING:
     from polynya.lake.spark.api import SparkSession
+
+
+log = logging.getLogger(__name__)
 
 
 class QueryEngine(StrEnum):
@@ -43,6 +45,110 @@ class QueryEngine(StrEnum):
     AUTO = "auto"
     EMBEDDED = "embedded"
     SPARK = "spark"
+
+
+class Answers:
+    """Answers the statements of a process, each over the newest commits.
+
+    `start` gives the Spark session, once one is needed. `tell` receives the reason of each
+    statement that is left to Spark.
+    """
+
+    def __init__(
+        self,
+        project: LoadedProject,
+        start: Callable[[], SparkSession],
+        *,
+        engine: QueryEngine = QueryEngine.AUTO,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.project = project
+        self._start, self._engine, self._tell = start, engine, tell
+        self._spark: SparkSession | None = None
+
+    def check(self) -> None:
+        """Raise a PolynyaError where the warehouse cannot be used."""
+        refuse_unusable(self.project.target, CATALOG)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, started if it is not."""
+        if self._spark is None:
+            self._spark = self._start()
+            self._spark.conf.set("spark.sql.caseSensitive", "false")
+        return self._spark
+
+    def answer(self, statement: Statement, *, limit: int | None = None) -> Answer:
+        """Answer one statement; at most `limit` rows.
+
+        Raises:
+            OperationError: it does not only read, or Spark refuses it (POLYNYA-QRY-001), or only
+                Spark could answer it and may not (POLYNYA-QRY-002).
+            PolynyaError: the warehouse cannot be used, or Spark does not start.
+        """
+        refuse_writing(statement)
+        if self._engine is not QueryEngine.SPARK:
+            reason = self._reason_or_answer(statement, limit)
+            if isinstance(reason, Answer):
+                return reason
+            if self._engine is QueryEngine.EMBEDDED:
+                raise unanswered(
+                    statement,
+                    reason,
+                    entry=STATEMENT_NEEDS_SPARK,
+                )
+            self._tell(f"Spark answers: {reason}")
+        # Start-up time: pyspark.
+        from polynya.lake.read.query import answer
+
+        return answer(self.spark, statement, limit=limit)
+
+    def see_newest(self) -> None:
+        """Let what follows see the newest commits, as the embedded engine does by itself."""
+        if self._spark is not None:
+            # Start-up time: pyspark.
+            from polynya.lake.read.inspect import see_newest
+
+            see_newest(self._spark)
+
+    def cancel(self) -> None:
+        """End what Spark is at."""
+        if self._spark is not None:
+            self._spark.sparkContext.cancelAllJobs()
+
+    def views(self) -> list[str]:
+        """`schema.view` of every view that can be read, in order."""
+        names = published_views(self.project)
+        if names is not None:
+            return names
+        # Start-up time: pyspark.
+        from polynya.lake.read.query import view_names
+
+        return view_names(self.spark)
+
+    def columns(self, view: str) -> list[str]:
+        """Names of the columns of a view; none where only Spark knows, which does not run."""
+        if self._spark is not None:
+            return self._spark.table(view).columns
+        try:
+            return view_columns(self.project, view)
+        except NotEmbeddedError:
+            return []
+
+    def _reason_or_answer(self, statement: Statement, limit: int | None) -> Answer | str:
+        try:
+            schema, batches = answer_embedded(self.project, statement.text, limit=limit)
+        except NotEmbeddedError as error:
+            return str(error)
+        except PolynyaError:
+            raise
+        except Exception as error:
+            # A bug of ours, and a bug of the fast way must not cost an answer: it is reported.
+            failure = f"the embedded engine failed: {type(error).__name__}: {error}"
+            log.warning("%s", failure)
+            log.debug("where it failed", exc_info=error)
+            return failure
+        return Answer(schema, iter(batches))
 
 
 def answer_embedded(
@@ -73,15 +179,6 @@ def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.Recor
     """
     refuse_unusable(project.target, CATALOG)
     yield from stream_here(statement, _Views(project).find, limits=StatementLimits())
-
-
-def view_types(project: LoadedProject, name: str) -> dict[str, DataType] | None:
-    """Types of the columns of a view by name; None where there is none.
-
-    Raises NotEmbeddedError where only Spark can answer.
-    """
-    live = _Views(project).find(name)
-    return columns_of(live.dataset, live.shape, live.view)
 
 
 def published_views(project: LoadedProject) -> list[str] | None:
@@ -189,110 +286,3 @@ def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
     named = dataset.relations
     views = (named.view, named.changes_view, named.history_view, named.headers_view)
     return named.schema == schema and view in views
-
-
-log = logging.getLogger(__name__)
-
-
-class Answers:
-    """Answers the statements of a process, each over the newest commits.
-
-    `start` gives the Spark session, once one is needed. `tell` receives the reason of each
-    statement that is left to Spark.
-    """
-
-    def __init__(
-        self,
-        project: LoadedProject,
-        start: Callable[[], SparkSession],
-        *,
-        engine: QueryEngine = QueryEngine.AUTO,
-        tell: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.project = project
-        self._start, self._engine, self._tell = start, engine, tell
-        self._spark: SparkSession | None = None
-
-    def check(self) -> None:
-        """Raise a PolynyaError where the warehouse cannot be used."""
-        refuse_unusable(self.project.target, CATALOG)
-
-    @property
-    def spark(self) -> SparkSession:
-        """The Spark session, started if it is not."""
-        if self._spark is None:
-            self._spark = self._start()
-            self._spark.conf.set("spark.sql.caseSensitive", "false")
-        return self._spark
-
-    def answer(self, statement: Statement, *, limit: int | None = None) -> Answer:
-        """Answer one statement; at most `limit` rows.
-
-        Raises:
-            OperationError: it does not only read, or Spark refuses it (POLYNYA-QRY-001), or only
-                Spark could answer it and may not (POLYNYA-QRY-002).
-            PolynyaError: the warehouse cannot be used, or Spark does not start.
-        """
-        refuse_writing(statement)
-        if self._engine is not QueryEngine.SPARK:
-            reason = self._reason_or_answer(statement, limit)
-            if isinstance(reason, Answer):
-                return reason
-            if self._engine is QueryEngine.EMBEDDED:
-                raise unanswered(
-                    statement,
-                    reason,
-                    entry=STATEMENT_NEEDS_SPARK,
-                )
-            self._tell(f"Spark answers: {reason}")
-        # Start-up time: pyspark.
-        from polynya.lake.read.query import answer
-
-        return answer(self.spark, statement, limit=limit)
-
-    def see_newest(self) -> None:
-        """Let what follows see the newest commits, as the embedded engine does by itself."""
-        if self._spark is not None:
-            # Start-up time: pyspark.
-            from polynya.lake.read.inspect import see_newest
-
-            see_newest(self._spark)
-
-    def cancel(self) -> None:
-        """End what Spark is at."""
-        if self._spark is not None:
-            self._spark.sparkContext.cancelAllJobs()
-
-    def views(self) -> list[str]:
-        """`schema.view` of every view that can be read, in order."""
-        names = published_views(self.project)
-        if names is not None:
-            return names
-        # Start-up time: pyspark.
-        from polynya.lake.read.query import view_names
-
-        return view_names(self.spark)
-
-    def columns(self, view: str) -> list[str]:
-        """Names of the columns of a view; none where only Spark knows, which does not run."""
-        if self._spark is not None:
-            return self._spark.table(view).columns
-        try:
-            return view_columns(self.project, view)
-        except NotEmbeddedError:
-            return []
-
-    def _reason_or_answer(self, statement: Statement, limit: int | None) -> Answer | str:
-        try:
-            schema, batches = answer_embedded(self.project, statement.text, limit=limit)
-        except NotEmbeddedError as error:
-            return str(error)
-        except PolynyaError:
-            raise
-        except Exception as error:
-            # A bug of ours, and a bug of the fast way must not cost an answer: it is reported.
-            failure = f"the embedded engine failed: {type(error).__name__}: {error}"
-            log.warning("%s", failure)
-            log.debug("where it failed", exc_info=error)
-            return failure
-        return Answer(schema, iter(batches))

@@ -32,6 +32,7 @@ from polynya.model.config.task import StorageTask, resolved
 from polynya.model.formats import rules_of
 from polynya.model.project import Task
 
+log = logging.getLogger(__name__)
 #: Speed of a dataset that was not measured yet, in bytes per second.
 ASSUMED_BYTES_PER_SECOND: Final = 1_000_000.0
 #: Assumed size of a record before the first one of a stream has landed, in bytes.
@@ -41,6 +42,10 @@ _WEIGHT_OF_EARLIER: Final = 0.8
 #: What a node has to do in any case while a service works for it, in seconds. More than a group may
 #: have when its last node is ended, less than for two nodes, and far from what adds one.
 REMOTE_WORK_SECONDS: Final = 90.0
+#: The formats that read landed batches of streams.
+_READ_STREAMS: Final = frozenset({"stream", "debezium"})
+#: What a table has copied, None for one that does not exist yet.
+StateOf: TypeAlias = Callable[[ResolvedDataset], CopyState | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,53 +83,6 @@ class StreamTotals:
     records: int = 0
     size_bytes: int = 0
     behind_seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class _Subject:
-    """One dataset: its unread files with their size and since when, and what was measured."""
-
-    files: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    looked_at: float = 0.0
-    done_bytes: float = 0.0
-    busy_seconds: float = 0.0
-
-    def rate(self) -> float:
-        if self.done_bytes <= 0 or self.busy_seconds <= 0:
-            return ASSUMED_BYTES_PER_SECOND
-        return self.done_bytes / self.busy_seconds
-
-
-@dataclass(slots=True)
-class _Stream:
-    """One landed table: records beyond it and since when there are any, and what was measured.
-
-    `unread_since` is when the oldest of these came, if the source reports it.
-    """
-
-    records: int = 0
-    since: float = 0.0
-    unread_since: float | None = None
-    done_records: float = 0.0
-    done_bytes: float = 0.0
-    busy_seconds: float = 0.0
-    taken: StreamTotals = field(default_factory=StreamTotals)
-
-    def behind_seconds(self, now: float) -> float:
-        if not self.records:
-            return 0.0
-        since = self.since if self.unread_since is None else self.unread_since
-        return max(now - since, 0.0)
-
-    def waiting(self, now: float) -> BacklogSize:
-        if not self.records:
-            return BacklogSize()
-        is_known = self.done_records > 0 and self.done_bytes > 0
-        record = self.done_bytes / self.done_records if is_known else _ASSUMED_RECORD_BYTES
-        measured = self.done_bytes > 0 and self.busy_seconds > 0
-        rate = self.done_bytes / self.busy_seconds if measured else ASSUMED_BYTES_PER_SECOND
-        size = self.records * record
-        return BacklogSize(1, int(size), size / rate, max(now - self.since, 0.0))
 
 
 class Backlog:
@@ -225,13 +183,51 @@ class Backlog:
         )
 
 
-log = logging.getLogger(__name__)
+@dataclass(slots=True)
+class _Subject:
+    """One dataset: its unread files with their size and since when, and what was measured."""
 
-#: What a table has copied, None for one that does not exist yet.
-StateOf: TypeAlias = Callable[[ResolvedDataset], CopyState | None]
+    files: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    looked_at: float = 0.0
+    done_bytes: float = 0.0
+    busy_seconds: float = 0.0
 
-#: The formats that read landed batches of streams.
-_READ_STREAMS: Final = frozenset({"stream", "debezium"})
+    def rate(self) -> float:
+        if self.done_bytes <= 0 or self.busy_seconds <= 0:
+            return ASSUMED_BYTES_PER_SECOND
+        return self.done_bytes / self.busy_seconds
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One landed table: records beyond it and since when there are any, and what was measured.
+
+    `unread_since` is when the oldest of these came, if the source reports it.
+    """
+
+    records: int = 0
+    since: float = 0.0
+    unread_since: float | None = None
+    done_records: float = 0.0
+    done_bytes: float = 0.0
+    busy_seconds: float = 0.0
+    taken: StreamTotals = field(default_factory=StreamTotals)
+
+    def behind_seconds(self, now: float) -> float:
+        if not self.records:
+            return 0.0
+        since = self.since if self.unread_since is None else self.unread_since
+        return max(now - since, 0.0)
+
+    def waiting(self, now: float) -> BacklogSize:
+        if not self.records:
+            return BacklogSize()
+        is_known = self.done_records > 0 and self.done_bytes > 0
+        record = self.done_bytes / self.done_records if is_known else _ASSUMED_RECORD_BYTES
+        measured = self.done_bytes > 0 and self.busy_seconds > 0
+        rate = self.done_bytes / self.busy_seconds if measured else ASSUMED_BYTES_PER_SECOND
+        size = self.records * record
+        return BacklogSize(1, int(size), size / rate, max(now - self.since, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,17 +296,6 @@ class LandedReaders:
             return None
 
 
-def copy_state_reader(spark: SparkSession) -> StateOf:
-    """Reads the states of tables in the catalog of a session, without taking them over."""
-
-    def state_of(dataset: ResolvedDataset) -> CopyState | None:
-        if not spark.catalog.tableExists(internal_path(spark, dataset)):
-            return None
-        return DatasetTable.existing(spark, dataset).state.copy
-
-    return state_of
-
-
 def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedReader]:
     if task.landing.format not in _READ_STREAMS or isinstance(task, DirectTask):
         return
@@ -347,3 +332,14 @@ def _is_read(folder: str, root: str, glob: str) -> bool:
 def _reader(name: str, state: CopyState | None, folder: str) -> LandedReader:
     files = {} if state is None else state.position.files
     return LandedReader(name, next_unread(files, folder))
+
+
+def copy_state_reader(spark: SparkSession) -> StateOf:
+    """Reads the states of tables in the catalog of a session, without taking them over."""
+
+    def state_of(dataset: ResolvedDataset) -> CopyState | None:
+        if not spark.catalog.tableExists(internal_path(spark, dataset)):
+            return None
+        return DatasetTable.existing(spark, dataset).state.copy
+
+    return state_of

@@ -31,6 +31,24 @@ from polynya.observe.trace import span
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectInfo
 
+#: A list that is younger, in seconds, is taken by the next dataset too...
+_REUSED_SECONDS: Final = 1.0
+#: ...or this young, by one for which something has landed.
+_REUSED_SECONDS_AFTER_LANDING: Final = 0.1
+#: Longest time between two whole listings, in seconds. They find a file whose name is not at the
+#: end, and one that changed long after it was read.
+WHOLE_LISTING_SECONDS: Final = 60.0
+#: A whole listing that takes less time, in seconds, is made each time...
+_CHEAP_LISTING_SECONDS: Final = 0.02
+#: ...and so is one when listing the ends takes more than this part of its time. A single slow one
+#: may have waited for something else, so the fastest of `_END_LISTING_TRIES` counts.
+_WORTHWHILE_SHARE: Final = 0.5
+_END_LISTING_TRIES: Final = 3
+#: Files at the end that are listed again, because they may still grow.
+_RELISTED_FILES: Final = 20
+#: After a new file was found before the end, everything is listed each time, for these seconds.
+_DOUBT_SECONDS: Final = 3600.0
+
 
 class TaskLanding:
     """The files of a task, listed and read through its format."""
@@ -164,53 +182,6 @@ class TaskLanding:
             return self.format.read(request)
 
 
-#: A list that is younger, in seconds, is taken by the next dataset too...
-_REUSED_SECONDS: Final = 1.0
-#: ...or this young, by one for which something has landed.
-_REUSED_SECONDS_AFTER_LANDING: Final = 0.1
-#: Longest time between two whole listings, in seconds. They find a file whose name is not at the
-#: end, and one that changed long after it was read.
-WHOLE_LISTING_SECONDS: Final = 60.0
-#: A whole listing that takes less time, in seconds, is made each time...
-_CHEAP_LISTING_SECONDS: Final = 0.02
-#: ...and so is one when listing the ends takes more than this part of its time. A single slow one
-#: may have waited for something else, so the fastest of `_END_LISTING_TRIES` counts.
-_WORTHWHILE_SHARE: Final = 0.5
-_END_LISTING_TRIES: Final = 3
-#: Files at the end that are listed again, because they may still grow.
-_RELISTED_FILES: Final = 20
-#: After a new file was found before the end, everything is listed each time, for these seconds.
-_DOUBT_SECONDS: Final = 3600.0
-
-
-class LandingZone(Protocol):
-    """Where files land."""
-
-    def files(self) -> list[ObjectInfo]:
-        """All of them."""
-        ...
-
-    def beginning(self, start: str, after: str) -> list[ObjectInfo]:
-        """Those whose path begins with `start` and comes after another one."""
-        ...
-
-
-@dataclass(slots=True)
-class _ListingState:
-    """The newest list, when all was listed last, and what that showed of the names.
-
-    `judged_at` is when the time of the ends was forgotten, so that they get another chance;
-    `whole_seconds` is what the last whole list took, `ends_seconds` what those of ends took since.
-    """
-
-    files: LandedFiles = field(default_factory=LandedFiles)
-    whole_at: float | None = None
-    doubted_at: float | None = None
-    judged_at: float | None = None
-    whole_seconds: float = 0.0
-    ends_seconds: list[float] = field(default_factory=list)
-
-
 class SharedListing:
     """The newest list of files.
 
@@ -274,6 +245,34 @@ class SharedListing:
             (start, end, self._zone.beginning(start, end)) for start, end in ends.items()
         )
         self._known.ends_seconds.append(self._clock.monotonic() - now)
+
+
+class LandingZone(Protocol):
+    """Where files land."""
+
+    def files(self) -> list[ObjectInfo]:
+        """All of them."""
+        ...
+
+    def beginning(self, start: str, after: str) -> list[ObjectInfo]:
+        """Those whose path begins with `start` and comes after another one."""
+        ...
+
+
+@dataclass(slots=True)
+class _ListingState:
+    """The newest list, when all was listed last, and what that showed of the names.
+
+    `judged_at` is when the time of the ends was forgotten, so that they get another chance;
+    `whole_seconds` is what the last whole list took, `ends_seconds` what those of ends took since.
+    """
+
+    files: LandedFiles = field(default_factory=LandedFiles)
+    whole_at: float | None = None
+    doubted_at: float | None = None
+    judged_at: float | None = None
+    whole_seconds: float = 0.0
+    ends_seconds: list[float] = field(default_factory=list)
 
 
 def outermost(starts: Iterable[str]) -> tuple[str, ...]:

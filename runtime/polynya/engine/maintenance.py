@@ -46,134 +46,19 @@ from polynya.model.errors import ConflictError, FencedError
 from polynya.observe.maintenance import MaintenanceDone, MaintenanceFailed, TableHealth
 from polynya.observe.trace import span
 
-
-@dataclass(frozen=True, slots=True)
-class TakenAction:
-    """An action that was taken: why, what it did, and how that compares with what was expected."""
-
-    verdict: ActionVerdict
-    outcome: ActionOutcome
-    done: Done
-
-
-def table_facts_now(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
-    """The facts of a table now.
-
-    A table without a write since its layout changed gets the new layout first: only metadata.
-    """
-    target = table.table
-    if awaits_layout(target):
-        enter(target)
-    return look(
-        target,
-        now=table.context.clock.now(),
-        rule=rule_of(target.dataset),
-        committed_beside=committed_beside,
-    )
-
-
-def choose_for(
-    table: WorkingDataset, facts: TableFacts, left: BudgetLeft, settings: Maintenance | None = None
-) -> MaintenanceChoice:
-    """What to do about a table, by its own settings unless others are given."""
-    dataset = table.table.dataset
-    return choose(
-        facts,
-        settings or dataset.maintenance,
-        rule=rule_of(dataset),
-        left=left,
-        built=BUILT_NAMES,
-    )
-
-
-@span("maintain")
-def take_action(
-    table: WorkingDataset, verdict: ActionVerdict, facts: TableFacts, limits: ActionLimits
-) -> TakenAction:
-    """Take an action, write down what it did, and say so.
-
-    Raises what the action raises, and ConflictError when another process has the table.
-    """
-    enter(table.table)
-    outcome = BUILT[verdict.action](Call(table.table, limits, table.context.hooks.readers))
-    after = table_facts_now(table, committed_beside=outcome.commits > 0)
-    expected = verdict.worth
-    gain = 0 if expected is None else int(expected.gain)
-    done = Done.of(
-        outcome,
-        table.context.clock.now(),
-        gain=gain,
-        cost=0 if expected is None else int(expected.cost),
-        written=0 if expected is None else expected.written,
-        rows=facts.rows,
-        delete_files=after.delete_files,
-    )
-    # What is wasted from now on, at the same rate of reading.
-    same_rates = replace(after, reads=facts.reads, applies=facts.applies, commits=facts.commits)
-    wasted = _wasted(verdict.action, same_rates, table)
-    done = replace(done, gain=gain - int(wasted), cost=cost_of_seconds(outcome.seconds))
-    remember(table.table, after.record.with_done(verdict.action, done))
-    _report_action(table, verdict, done)
-    return TakenAction(verdict, outcome, done)
-
-
-def report_health(table: WorkingDataset, facts: TableFacts, choice: MaintenanceChoice) -> None:
-    """Say how good the shape of a table is, and what comes next."""
-    health, following = health_of(facts, rule_of(table.table.dataset)), choice.next
-    last = facts.record.newest
-    table.tell(
-        TableHealth(
-            subject=table.name,
-            health_percent=health.score,
-            files=health.files,
-            average_bytes=health.average_bytes,
-            delete_files=health.delete_files,
-            deleted_share=health.deleted_share,
-            manifests=health.manifests,
-            metadata_bytes=health.metadata_bytes,
-            snapshots=health.snapshots,
-            rows_not_optimised=health.rows_not_optimised,
-            removed_orphan_bytes=health.removed_orphan_bytes,
-            last_action=None if last is None else last[0],
-            last_action_at=None if last is None else last[1].at.isoformat(),
-            next_action=None if following is None else following.action,
-            reason=None if following is None else following.reason,
-        )
-    )
-
-
-def _wasted(action: ActionName, facts: TableFacts, table: WorkingDataset) -> float:
-    dataset = table.table.dataset
-    worths = worth(facts, dataset.maintenance, rule_of(dataset))
-    return next(
-        (action_worth.gain for action_worth in worths if action_worth.action == action), 0.0
-    )
-
-
-def _report_action(table: WorkingDataset, verdict: ActionVerdict, done: Done) -> None:
-    table.tell(
-        MaintenanceDone(
-            subject=table.name,
-            action=verdict.action,
-            reason=verdict.reason,
-            ended=done.why,
-            whole=done.whole,
-            expected_gain_bytes=done.expected_gain,
-            gain_bytes=done.gain,
-            expected_cost_bytes=done.expected_cost,
-            cost_bytes=done.cost,
-            read_bytes=done.read_bytes,
-            written_bytes=done.written_bytes,
-            freed_bytes=done.freed_bytes,
-            files_removed=done.files_removed,
-            files_added=done.files_added,
-            seconds=done.seconds,
-        )
-    )
-
-
 #: Actions of one call: each should leave less to do than there was.
 _MOST_ACTIONS: Final = 20
+#: How often a table that changes is examined, in seconds.
+EXAMINATION_INTERVAL_SECONDS: Final = 30.0
+#: Longest maintenance of one dataset in a run that a user waits for, in seconds.
+LONGEST_ACTION_SECONDS: Final = 5.0
+#: After it gave way once, in seconds; twice as long after each further time...
+FIRST_DELAY_SECONDS: Final = 1.0
+#: ...and never longer: what waits has the other threads meanwhile.
+LONGEST_DELAY_SECONDS: Final = 16.0
+#: Pause after a failure: the first, in seconds; later ones grow to an hour.
+_FIRST_PAUSE_SECONDS: Final = 60.0
+_LONGEST_PAUSE_SECONDS: Final = 3600.0
 
 
 def maintain(
@@ -203,8 +88,10 @@ def maintain(
         yield take_action(table, taken, facts, _limits(context))
 
 
-def _limits(context: EngineContext) -> ActionLimits:
-    return ActionLimits(context.clock.now(), give_way=context.stop.is_set)
+def _refuse_reload(table: WorkingDataset) -> None:
+    if table.reloading is None:
+        return
+    raise MAINTENANCE_DURING_RELOAD(where=table.table.table.name, table=table.name)
 
 
 def _requested(action: ActionName, facts: TableFacts, table: WorkingDataset) -> ActionVerdict:
@@ -216,42 +103,8 @@ def _requested(action: ActionName, facts: TableFacts, table: WorkingDataset) -> 
     return ActionVerdict(action, taken=True, reason="asked for", worth=action_worth)
 
 
-def _refuse_reload(table: WorkingDataset) -> None:
-    if table.reloading is None:
-        return
-    raise MAINTENANCE_DURING_RELOAD(where=table.table.table.name, table=table.name)
-
-
-#: After it gave way once, in seconds; twice as long after each further time...
-FIRST_DELAY_SECONDS: Final = 1.0
-#: ...and never longer: what waits has the other threads meanwhile.
-LONGEST_DELAY_SECONDS: Final = 16.0
-
-
-@dataclass(slots=True)
-class YieldDelay:
-    """How long maintenance of one table works although others wait; grows when it gives way.
-
-    On a machine that always has something to copy, an action that gives way at once would never
-    end: each try costs time and gains nothing, and the table gets slower for everyone.
-    """
-
-    seconds: float = 0.0
-
-    def action_ended(self, *, whole: bool) -> None:
-        """Take note of how an action ended: whole, or because others waited."""
-        self.seconds = (
-            0.0 if whole else min(LONGEST_DELAY_SECONDS, 2 * self.seconds or FIRST_DELAY_SECONDS)
-        )
-
-
-#: How often a table that changes is examined, in seconds.
-EXAMINATION_INTERVAL_SECONDS: Final = 30.0
-#: Longest maintenance of one dataset in a run that a user waits for, in seconds.
-LONGEST_ACTION_SECONDS: Final = 5.0
-#: Pause after a failure: the first, in seconds; later ones grow to an hour.
-_FIRST_PAUSE_SECONDS: Final = 60.0
-_LONGEST_PAUSE_SECONDS: Final = 3600.0
+def _limits(context: EngineContext) -> ActionLimits:
+    return ActionLimits(context.clock.now(), give_way=context.stop.is_set)
 
 
 class MaintenanceUnit:
@@ -388,3 +241,145 @@ def _reload_state(table: WorkingDataset) -> None:
             table.table.reload()
     except Exception:  # noqa: BLE001 - the next copy meets and reports it
         table.table.distrusted = True
+
+
+@dataclass(slots=True)
+class YieldDelay:
+    """How long maintenance of one table works although others wait; grows when it gives way.
+
+    On a machine that always has something to copy, an action that gives way at once would never
+    end: each try costs time and gains nothing, and the table gets slower for everyone.
+    """
+
+    seconds: float = 0.0
+
+    def action_ended(self, *, whole: bool) -> None:
+        """Take note of how an action ended: whole, or because others waited."""
+        self.seconds = (
+            0.0 if whole else min(LONGEST_DELAY_SECONDS, 2 * self.seconds or FIRST_DELAY_SECONDS)
+        )
+
+
+def table_facts_now(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
+    """The facts of a table now.
+
+    A table without a write since its layout changed gets the new layout first: only metadata.
+    """
+    target = table.table
+    if awaits_layout(target):
+        enter(target)
+    return look(
+        target,
+        now=table.context.clock.now(),
+        rule=rule_of(target.dataset),
+        committed_beside=committed_beside,
+    )
+
+
+def choose_for(
+    table: WorkingDataset, facts: TableFacts, left: BudgetLeft, settings: Maintenance | None = None
+) -> MaintenanceChoice:
+    """What to do about a table, by its own settings unless others are given."""
+    dataset = table.table.dataset
+    return choose(
+        facts,
+        settings or dataset.maintenance,
+        rule=rule_of(dataset),
+        left=left,
+        built=BUILT_NAMES,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TakenAction:
+    """An action that was taken: why, what it did, and how that compares with what was expected."""
+
+    verdict: ActionVerdict
+    outcome: ActionOutcome
+    done: Done
+
+
+@span("maintain")
+def take_action(
+    table: WorkingDataset, verdict: ActionVerdict, facts: TableFacts, limits: ActionLimits
+) -> TakenAction:
+    """Take an action, write down what it did, and say so.
+
+    Raises what the action raises, and ConflictError when another process has the table.
+    """
+    enter(table.table)
+    outcome = BUILT[verdict.action](Call(table.table, limits, table.context.hooks.readers))
+    after = table_facts_now(table, committed_beside=outcome.commits > 0)
+    expected = verdict.worth
+    gain = 0 if expected is None else int(expected.gain)
+    done = Done.of(
+        outcome,
+        table.context.clock.now(),
+        gain=gain,
+        cost=0 if expected is None else int(expected.cost),
+        written=0 if expected is None else expected.written,
+        rows=facts.rows,
+        delete_files=after.delete_files,
+    )
+    # What is wasted from now on, at the same rate of reading.
+    same_rates = replace(after, reads=facts.reads, applies=facts.applies, commits=facts.commits)
+    wasted = _wasted(verdict.action, same_rates, table)
+    done = replace(done, gain=gain - int(wasted), cost=cost_of_seconds(outcome.seconds))
+    remember(table.table, after.record.with_done(verdict.action, done))
+    _report_action(table, verdict, done)
+    return TakenAction(verdict, outcome, done)
+
+
+def _wasted(action: ActionName, facts: TableFacts, table: WorkingDataset) -> float:
+    dataset = table.table.dataset
+    worths = worth(facts, dataset.maintenance, rule_of(dataset))
+    return next(
+        (action_worth.gain for action_worth in worths if action_worth.action == action), 0.0
+    )
+
+
+def _report_action(table: WorkingDataset, verdict: ActionVerdict, done: Done) -> None:
+    table.tell(
+        MaintenanceDone(
+            subject=table.name,
+            action=verdict.action,
+            reason=verdict.reason,
+            ended=done.why,
+            whole=done.whole,
+            expected_gain_bytes=done.expected_gain,
+            gain_bytes=done.gain,
+            expected_cost_bytes=done.expected_cost,
+            cost_bytes=done.cost,
+            read_bytes=done.read_bytes,
+            written_bytes=done.written_bytes,
+            freed_bytes=done.freed_bytes,
+            files_removed=done.files_removed,
+            files_added=done.files_added,
+            seconds=done.seconds,
+        )
+    )
+
+
+def report_health(table: WorkingDataset, facts: TableFacts, choice: MaintenanceChoice) -> None:
+    """Say how good the shape of a table is, and what comes next."""
+    health, following = health_of(facts, rule_of(table.table.dataset)), choice.next
+    last = facts.record.newest
+    table.tell(
+        TableHealth(
+            subject=table.name,
+            health_percent=health.score,
+            files=health.files,
+            average_bytes=health.average_bytes,
+            delete_files=health.delete_files,
+            deleted_share=health.deleted_share,
+            manifests=health.manifests,
+            metadata_bytes=health.metadata_bytes,
+            snapshots=health.snapshots,
+            rows_not_optimised=health.rows_not_optimised,
+            removed_orphan_bytes=health.removed_orphan_bytes,
+            last_action=None if last is None else last[0],
+            last_action_at=None if last is None else last[1].at.isoformat(),
+            next_action=None if following is None else following.action,
+            reason=None if following is None else following.reason,
+        )
+    )

@@ -62,6 +62,21 @@ RETENTION_SHARE: Final = 1 / 30
 LEAST_RETENTION: Final = timedelta(hours=1)
 #: Delete files that are not worth the commit that makes one of them.
 USUAL_DELETES: Final = 10
+#: Nothing waits longer for the rule: a table that was left alone for a month is not urgent.
+LONGEST_WAIT: Final = timedelta(days=7)
+#: What a run that ends takes at most: what it costs, in bytes read.
+CHEAP_BYTES: Final = 256 * 2**20
+#: Pause after an action that did nothing: the rule was wrong about it...
+PAUSE_AFTER_NOTHING: Final = timedelta(minutes=15)
+#: ...or something was in its way.
+PAUSE_AFTER_OBSTACLE: Final = timedelta(minutes=1)
+#: Costs are bytes that could be read in the same time. So many can in a second: those of an action
+#: by itself (`worth.FIXED_BYTES`) take half of one. On a slower machine or store every action costs
+#: more by the same factor, so that actions can be compared with each other.
+READ_BYTES_PER_SECOND: Final = 128 * 2**20
+#: Those that write group by group.
+_IN_GROUPS: Final = frozenset[ActionName]({"rewrite_data_files", "rewrite_layout"})
+_HOUR_SECONDS: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +149,23 @@ def _rewriting(facts: TableFacts, rule: RewriteRule) -> ActionWorth | None:
     )
 
 
+def _possible_joins(part: FilesFacts, rule: RewriteRule) -> Iterator[tuple[int, int]]:
+    """Files that are saved and bytes that are written, for each number of smallest files joined.
+
+    As many as `plan` of a rewrite lets join. The best of them is the worth, so that a file more
+    that is as small as the smallest never lowers it.
+    """
+    for number, size in enumerate(accumulate(part.small), 1):
+        if number >= rule.least_files and size >= rule.growth * part.small[number - 1]:
+            left = max(1, round(size / rule.target_bytes))
+            if number > left:
+                yield number - left, size
+
+
+def _cost_of_reading(files: int, size: int) -> float:
+    return files * OPEN_BYTES / (FIXED_BYTES + (1 + WRITE_COST) * size)
+
+
 def _layout(facts: TableFacts) -> ActionWorth | None:
     """Files get the configured partitions and order.
 
@@ -153,23 +185,6 @@ def _layout(facts: TableFacts) -> ActionWorth | None:
         written=outdated.outdated_bytes,
         since=facts.record.began,
     )
-
-
-def _possible_joins(part: FilesFacts, rule: RewriteRule) -> Iterator[tuple[int, int]]:
-    """Files that are saved and bytes that are written, for each number of smallest files joined.
-
-    As many as `plan` of a rewrite lets join. The best of them is the worth, so that a file more
-    that is as small as the smallest never lowers it.
-    """
-    for number, size in enumerate(accumulate(part.small), 1):
-        if number >= rule.least_files and size >= rule.growth * part.small[number - 1]:
-            left = max(1, round(size / rule.target_bytes))
-            if number > left:
-                yield number - left, size
-
-
-def _cost_of_reading(files: int, size: int) -> float:
-    return files * OPEN_BYTES / (FIXED_BYTES + (1 + WRITE_COST) * size)
 
 
 def _delete_files(facts: TableFacts) -> ActionWorth | None:
@@ -295,18 +310,6 @@ def _statistics(facts: TableFacts) -> ActionWorth | None:
         cost=FIXED_BYTES + facts.size_bytes,
         since=facts.written_at,
     )
-
-
-#: Nothing waits longer for the rule: a table that was left alone for a month is not urgent.
-LONGEST_WAIT: Final = timedelta(days=7)
-#: What a run that ends takes at most: what it costs, in bytes read.
-CHEAP_BYTES: Final = 256 * 2**20
-#: Pause after an action that did nothing: the rule was wrong about it...
-PAUSE_AFTER_NOTHING: Final = timedelta(minutes=15)
-#: ...or something was in its way.
-PAUSE_AFTER_OBSTACLE: Final = timedelta(minutes=1)
-#: Those that write group by group.
-_IN_GROUPS: Final = frozenset[ActionName]({"rewrite_data_files", "rewrite_layout"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,9 +513,6 @@ def _reason_to_wait(at: datetime | None, now: datetime) -> str:
     return f"it pays in {minutes:,} minute{'' if minutes == 1 else 's'} if nothing changes"
 
 
-_HOUR_SECONDS: Final = 3600.0
-
-
 @dataclass(slots=True)
 class BudgetUsed:
     """What all actions of this process wrote and how long they took; safe for threads.
@@ -549,12 +549,6 @@ class BudgetUsed:
             seconds=budget.share * _HOUR_SECONDS - seconds,
             cheap_only=cheap_only,
         )
-
-
-#: Costs are bytes that could be read in the same time. So many can in a second: those of an action
-#: by itself (`worth.FIXED_BYTES`) take half of one. On a slower machine or store every action costs
-#: more by the same factor, so that actions can be compared with each other.
-READ_BYTES_PER_SECOND: Final = 128 * 2**20
 
 
 def cost_of_seconds(seconds: float) -> int:

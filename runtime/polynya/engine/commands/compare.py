@@ -32,6 +32,12 @@ from polynya.query.translate import NotEmbeddedError
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
 
+#: Seconds between two listings of landed batches at first...
+_POLL_SECONDS: Final = 0.5
+#: ...and later, after this many seconds.
+_LATER_POLL_SECONDS: Final = 2.0
+_FAST_POLLING_SECONDS: Final = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
@@ -41,6 +47,94 @@ class NotCompared:
     view: str | None
     why: str
     fails: bool = False
+
+
+def compare_capture(
+    project: LoadedProject,
+    capture: CaptureLanding,
+    answers: Answers,
+    *,
+    landing: ObjectStore,
+    database: Database,
+    compared: ComparedDatabase,
+    chosen: Callable[[str], bool],
+    clock: Clock,
+    patience: float,
+) -> Iterator[Verdict | NotCompared]:
+    """What comes of each table, one after the other, all as of one moment of the source.
+
+    Args:
+        project: with the tasks that read the landing.
+        capture: the landing.
+        answers: reads the views.
+        landing: the landing zone.
+        database: names the tables.
+        compared: the same database, for its rows.
+        chosen: whether a table is compared, by its name at the source.
+        clock: measures `patience`.
+        patience: seconds that the tables have each time to get what the source has.
+
+    Raises:
+        OperationError: POLYNYA-GTW-091, they did not get it; -092, nothing was captured yet, or no
+            task makes tables of it.
+        PolynyaError: what the database, the landing zone and the tables raise.
+    """
+    log = CaptureLog(landing, capture.place)
+    tasks = {task.name for task in readers_of(project, capture)}
+    newest = log.newest()
+    if newest is None or not tasks or not has_tables(project.target):
+        reason = "nothing has landed" if newest is None else "there are no tables"
+        raise NOTHING_TO_COMPARE(where=capture.name, reason=reason)
+    wait = CopyWaiter(
+        project, log, tasks, lambda: python_catalog(project.target), clock, patience=patience,
+        follows=capture.update_method == "cdc",
+    ).wait  # fmt: skip
+    include, exclude = capture.tables.include, capture.tables.exclude
+    with closing(compared.moment()) as moment:
+        wait(moment)
+        tables = [table for table in database.tables(include, exclude) if chosen(table.name)]
+        entries = _entries(project, tasks)
+        position = _position(log)
+        comparison = Comparison(compared, moment, wait)
+        for table in tables:
+            for entry in entries.get(table.name, ()):
+                subject = _subject(capture, table, entry, position)
+                if isinstance(subject, Subject):
+                    yield comparison.compare(subject, CurrentView(entry, answers))
+                else:
+                    yield subject
+        yield from without_view(tables, entries)
+
+
+def _entries(project: LoadedProject, tasks: set[str]) -> dict[str, list[ProjectTable]]:
+    """Datasets by the name of their table at the source."""
+    entries: dict[str, list[ProjectTable]] = {}
+    for entry in inventory(project, python_catalog(project.target)):
+        source = entry.dataset.landing.source
+        if entry.task.name in tasks and entry.table is not None and source is not None:
+            entries.setdefault(source, []).append(entry)
+    return entries
+
+
+def _position(log: CaptureLog) -> Position:
+    newest = log.newest()
+    assert newest is not None, "batches do not go away while they are the newest"
+    return Position.of(newest.position)
+
+
+def _subject(
+    capture: CaptureLanding, table: SourceTable, entry: ProjectTable, position: Position
+) -> Subject | NotCompared:
+    assert entry.table is not None, "datasets without a table were left out"
+    copied = inspect.states(entry.table)[0]
+    progress = position.tables.get(table.name)
+    return subject_of(
+        capture,
+        table,
+        entry.dataset,
+        state=None if progress is None else progress.state,
+        suspended=copied.decisions.suspended is not None or copied.position.behind,
+    )
 
 
 def subject_of(
@@ -143,11 +237,6 @@ class CurrentView:
             yield from rows
 
 
-#: Seconds between two listings of landed batches, at first and after a while.
-_POLL_SECONDS, _LATER_POLL_SECONDS = 0.5, 2.0
-_FAST_POLLING_SECONDS: Final = 10.0
-
-
 class CopyWaiter:
     """Looks how far a capture has landed, and how far its storage tasks have copied that."""
 
@@ -214,91 +303,3 @@ class CopyWaiter:
             if not all(path in files and files[path].complete for path in paths):
                 return False
         return True
-
-
-def compare_capture(
-    project: LoadedProject,
-    capture: CaptureLanding,
-    answers: Answers,
-    *,
-    landing: ObjectStore,
-    database: Database,
-    compared: ComparedDatabase,
-    chosen: Callable[[str], bool],
-    clock: Clock,
-    patience: float,
-) -> Iterator[Verdict | NotCompared]:
-    """What comes of each table, one after the other, all as of one moment of the source.
-
-    Args:
-        project: with the tasks that read the landing.
-        capture: the landing.
-        answers: reads the views.
-        landing: the landing zone.
-        database: names the tables.
-        compared: the same database, for its rows.
-        chosen: whether a table is compared, by its name at the source.
-        clock: measures `patience`.
-        patience: seconds that the tables have each time to get what the source has.
-
-    Raises:
-        OperationError: POLYNYA-GTW-091, they did not get it; -092, nothing was captured yet, or no
-            task makes tables of it.
-        PolynyaError: what the database, the landing zone and the tables raise.
-    """
-    log = CaptureLog(landing, capture.place)
-    tasks = {task.name for task in readers_of(project, capture)}
-    newest = log.newest()
-    if newest is None or not tasks or not has_tables(project.target):
-        reason = "nothing has landed" if newest is None else "there are no tables"
-        raise NOTHING_TO_COMPARE(where=capture.name, reason=reason)
-    wait = CopyWaiter(
-        project, log, tasks, lambda: python_catalog(project.target), clock, patience=patience,
-        follows=capture.update_method == "cdc",
-    ).wait  # fmt: skip
-    include, exclude = capture.tables.include, capture.tables.exclude
-    with closing(compared.moment()) as moment:
-        wait(moment)
-        tables = [table for table in database.tables(include, exclude) if chosen(table.name)]
-        entries = _entries(project, tasks)
-        position = _position(log)
-        comparison = Comparison(compared, moment, wait)
-        for table in tables:
-            for entry in entries.get(table.name, ()):
-                subject = _subject(capture, table, entry, position)
-                if isinstance(subject, Subject):
-                    yield comparison.compare(subject, CurrentView(entry, answers))
-                else:
-                    yield subject
-        yield from without_view(tables, entries)
-
-
-def _entries(project: LoadedProject, tasks: set[str]) -> dict[str, list[ProjectTable]]:
-    """Datasets by the name of their table at the source."""
-    entries: dict[str, list[ProjectTable]] = {}
-    for entry in inventory(project, python_catalog(project.target)):
-        source = entry.dataset.landing.source
-        if entry.task.name in tasks and entry.table is not None and source is not None:
-            entries.setdefault(source, []).append(entry)
-    return entries
-
-
-def _position(log: CaptureLog) -> Position:
-    newest = log.newest()
-    assert newest is not None, "batches do not go away while they are the newest"
-    return Position.of(newest.position)
-
-
-def _subject(
-    capture: CaptureLanding, table: SourceTable, entry: ProjectTable, position: Position
-) -> Subject | NotCompared:
-    assert entry.table is not None, "datasets without a table were left out"
-    copied = inspect.states(entry.table)[0]
-    progress = position.tables.get(table.name)
-    return subject_of(
-        capture,
-        table,
-        entry.dataset,
-        state=None if progress is None else progress.state,
-        suspended=copied.decisions.suspended is not None or copied.position.behind,
-    )

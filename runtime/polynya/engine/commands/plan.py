@@ -65,56 +65,6 @@ class PlannedChange:
     destructive: bool = False
 
 
-_LATER: Final = "existing files keep theirs until maintenance rewrites them"
-_LAYOUT_MEANS: Final = {
-    "partition_by": f"new files of Current and Prior are partitioned like this; {_LATER}, and "
-    "queries return the same rows",
-    "sort_by": f"full loads and files that maintenance rewrites are sorted like this; {_LATER}",
-    "target_file_size": f"new files get about this size; {_LATER}",
-}
-
-
-def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
-    """Changes of the layout."""
-    after = recorded(dataset, {}, has_rows=False)
-    for name in LAYOUT:
-        before, now = copy.settings.get(name) or None, after[name] or None
-        if before == now:
-            continue
-        what = f"{name}: {_layout_text(before)} → {_layout_text(now)}"
-        why = _refusal(dataset, copy, name)
-        if why is None:
-            yield PlannedChange("layout", what, _LAYOUT_MEANS[name], "apply")
-        else:
-            means = (
-                f"refused ({UNSUITABLE_LAYOUT_TYPE.code}): {why}; name another column or transform"
-            )
-            yield PlannedChange("layout", what, means, "decide")
-
-
-def _refusal(dataset: ResolvedDataset, copy: CopyState, name: str) -> str | None:
-    """Why a column of the table cannot be used like this."""
-    terms: dict[str, list[tuple[PartitionTerm | SortTerm, str]]] = {
-        "partition_by": [(term, term.column) for term in dataset.layout.partition_by],
-        "sort_by": [(term, column) for term in dataset.layout.sort_by for column in term.columns],
-    }
-    for term, column in terms.get(name, ()):
-        type_name = copy.columns.schema.get(column)
-        if (
-            type_name is not None
-            and type_name != "void"
-            and (why := term.refusal(parse_type(type_name)))
-        ):
-            return f"`{column}`: {why}"
-    return None
-
-
-def _layout_text(value: object) -> str:
-    if value is None:
-        return "not set"
-    return f"[{', '.join(value)}]" if isinstance(value, list) else f"{value:,} bytes"
-
-
 @dataclass(frozen=True, slots=True)
 class StoredSize:
     """The rows of a table in its files, with those that are deleted and not yet removed."""
@@ -122,58 +72,6 @@ class StoredSize:
     rows: int
     size_bytes: int
     files: int
-
-
-def columns_to_rewrite(dataset: ResolvedDataset, copy: CopyState) -> dict[str, DataType]:
-    """Columns that get their declared type only by a rewrite of every row."""
-    fixed = {*copy.columns.keys, *dataset.events.sequence_by, *dataset.events.except_columns}
-    return {
-        name: declared
-        for name, (stored, declared) in _declared(dataset, copy).items()
-        if name not in fixed and is_rewritable(stored, declared)
-    }
-
-
-def type_changes(
-    dataset: ResolvedDataset, copy: CopyState, stored: StoredSize | None
-) -> Iterator[PlannedChange]:
-    """Declared types that the columns of the table do not have, and cannot get in place."""
-    again = columns_to_rewrite(dataset, copy)
-    recorded: Mapping[str, str] = copy.settings.get("columns", {})
-    for name, (present, declared) in _declared(dataset, copy).items():
-        what = f"columns: {name} is {present}, {declared} is declared"
-        if name in again:
-            yield PlannedChange("type_rewritten", what, _rewrite(declared, stored), "apply")
-        elif widen(present, declared) is None and recorded.get(name) != str(declared):
-            yield PlannedChange(
-                "type_out_of_reach",
-                what,
-                f"a table cannot change {present} to {declared}: {name} stays {present}, and "
-                "values that do not fit go to quarantine. Undo the declaration, or give the "
-                "dataset a new `name`, which rereads everything with the declared types",
-                "decide",
-            )
-
-
-def _declared(dataset: ResolvedDataset, copy: CopyState) -> dict[str, tuple[DataType, DataType]]:
-    """Columns of the table with the type that they have and the one that is declared."""
-    return {
-        name: (parse_type(copy.columns.schema[name]), declared)
-        for name, declared in dataset.events.columns.items()
-        if name in copy.columns.schema
-    }
-
-
-def _rewrite(declared: DataType, stored: StoredSize | None) -> str:
-    much = "every row"
-    if stored is not None:
-        rows, files = counted(stored.rows, "row"), counted(stored.files, "file")
-        much = f"{rows} in {files} ({stored.size_bytes / 2**20:,.1f} MiB)"
-    return (
-        f"rewrites {much} with {declared}, in one commit; refused ({VALUES_DO_NOT_FIT.code}) if a "
-        "value would change; earlier snapshots keep the old column. Then `polynya quarantine "
-        "replay` rereads the values that did not fit"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +108,13 @@ class DatasetPlan:
     stale_views: tuple[str, ...] = ()
 
 
+_LATER: Final = "existing files keep theirs until maintenance rewrites them"
+_LAYOUT_MEANS: Final = {
+    "partition_by": f"new files of Current and Prior are partitioned like this; {_LATER}, and "
+    "queries return the same rows",
+    "sort_by": f"full loads and files that maintenance rewrites are sorted like this; {_LATER}",
+    "target_file_size": f"new files get about this size; {_LATER}",
+}
 _SETTING_MEANS: Final = {
     "landing_path": "files are searched there; what was copied stays",
     "path": "files that match are read if they were not read before; what was copied stays",
@@ -430,6 +335,99 @@ def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
     shape: Shape = shape_of(dataset, copy, types, keys)
     sql = definitions(dataset, shape, dataset.relations.internal_table)
     return {f"{dataset.relations.schema}.{name}": text for name, text in sql.items()}
+
+
+def type_changes(
+    dataset: ResolvedDataset, copy: CopyState, stored: StoredSize | None
+) -> Iterator[PlannedChange]:
+    """Declared types that the columns of the table do not have, and cannot get in place."""
+    again = columns_to_rewrite(dataset, copy)
+    recorded: Mapping[str, str] = copy.settings.get("columns", {})
+    for name, (present, declared) in _declared(dataset, copy).items():
+        what = f"columns: {name} is {present}, {declared} is declared"
+        if name in again:
+            yield PlannedChange("type_rewritten", what, _rewrite(declared, stored), "apply")
+        elif widen(present, declared) is None and recorded.get(name) != str(declared):
+            yield PlannedChange(
+                "type_out_of_reach",
+                what,
+                f"a table cannot change {present} to {declared}: {name} stays {present}, and "
+                "values that do not fit go to quarantine. Undo the declaration, or give the "
+                "dataset a new `name`, which rereads everything with the declared types",
+                "decide",
+            )
+
+
+def columns_to_rewrite(dataset: ResolvedDataset, copy: CopyState) -> dict[str, DataType]:
+    """Columns that get their declared type only by a rewrite of every row."""
+    fixed = {*copy.columns.keys, *dataset.events.sequence_by, *dataset.events.except_columns}
+    return {
+        name: declared
+        for name, (stored, declared) in _declared(dataset, copy).items()
+        if name not in fixed and is_rewritable(stored, declared)
+    }
+
+
+def _declared(dataset: ResolvedDataset, copy: CopyState) -> dict[str, tuple[DataType, DataType]]:
+    """Columns of the table with the type that they have and the one that is declared."""
+    return {
+        name: (parse_type(copy.columns.schema[name]), declared)
+        for name, declared in dataset.events.columns.items()
+        if name in copy.columns.schema
+    }
+
+
+def _rewrite(declared: DataType, stored: StoredSize | None) -> str:
+    much = "every row"
+    if stored is not None:
+        rows, files = counted(stored.rows, "row"), counted(stored.files, "file")
+        much = f"{rows} in {files} ({stored.size_bytes / 2**20:,.1f} MiB)"
+    return (
+        f"rewrites {much} with {declared}, in one commit; refused ({VALUES_DO_NOT_FIT.code}) if a "
+        "value would change; earlier snapshots keep the old column. Then `polynya quarantine "
+        "replay` rereads the values that did not fit"
+    )
+
+
+def layout_changes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
+    """Changes of the layout."""
+    after = recorded(dataset, {}, has_rows=False)
+    for name in LAYOUT:
+        before, now = copy.settings.get(name) or None, after[name] or None
+        if before == now:
+            continue
+        what = f"{name}: {_layout_text(before)} → {_layout_text(now)}"
+        why = _refusal(dataset, copy, name)
+        if why is None:
+            yield PlannedChange("layout", what, _LAYOUT_MEANS[name], "apply")
+        else:
+            means = (
+                f"refused ({UNSUITABLE_LAYOUT_TYPE.code}): {why}; name another column or transform"
+            )
+            yield PlannedChange("layout", what, means, "decide")
+
+
+def _refusal(dataset: ResolvedDataset, copy: CopyState, name: str) -> str | None:
+    """Why a column of the table cannot be used like this."""
+    terms: dict[str, list[tuple[PartitionTerm | SortTerm, str]]] = {
+        "partition_by": [(term, term.column) for term in dataset.layout.partition_by],
+        "sort_by": [(term, column) for term in dataset.layout.sort_by for column in term.columns],
+    }
+    for term, column in terms.get(name, ()):
+        type_name = copy.columns.schema.get(column)
+        if (
+            type_name is not None
+            and type_name != "void"
+            and (why := term.refusal(parse_type(type_name)))
+        ):
+            return f"`{column}`: {why}"
+    return None
+
+
+def _layout_text(value: object) -> str:
+    if value is None:
+        return "not set"
+    return f"[{', '.join(value)}]" if isinstance(value, list) else f"{value:,} bytes"
 
 
 def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from polynya.engine.commands.preview import preview_of
-from polynya.engine.commands.preview_direct import direct_records
 from polynya.engine.commands.preview_fold import DatasetPreview
-from polynya.engine.commands.preview_looks import IsWanted, PreviewReader
-from polynya.engine.commands.preview_messages import OpenSource, source_opener
+from polynya.engine.commands.preview_looks import IsWanted, NextRecords, PreviewReader, PreviewTable
+from polynya.engine.commands.preview_messages import (
+    OpenSource,
+    lost_in_words,
+    source_opener,
+    with_small_batches,
+)
 from polynya.engine.commands.preview_reads import FileConsumer, preview_file
 from polynya.formats.batch import BatchLimits
 from polynya.lake.copy.values import Session
@@ -25,6 +30,7 @@ from polynya.model.names import Location
 from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.store.places import store_at
+from polynya.streams.direct import DirectReader, streams_of
 
 #: Records read of a dataset to infer its types, unless more are shown.
 RECORDS_READ: Final = 10_000
@@ -87,6 +93,35 @@ def _direct(
             yield preview_of(look, session, limit)
         except PolynyaError as error:
             yield error
+
+
+def direct_records(
+    task: DirectTask, table: PreviewTable, opens: OpenSource, limit: int, now: datetime
+) -> NextRecords:
+    """Read what comes after the position of the table, or where it would begin.
+
+    `limit` is how many records shall be shown. Raises what sources and decoders raise, and
+    OperationError where a run would refuse the position.
+    """
+    if table.copy.reloading is not None:
+        note = "a reload is under way, and the stream is left to it"
+        return NextRecords(task, table, None, notes=(note,))
+    few = task.model_copy(update={"reads": with_small_batches(task.reads, limit)})
+    source = opens(few.reads)
+    reader = DirectReader(few, source)
+    position = table.copy.position.stream
+    reader.refuse_other(position)
+    streams = streams_of(few, source, position)
+    if not streams.taken and streams.refused is not None:
+        raise streams.refused
+    notes = [] if streams.refused is None else [str(streams.refused)]
+    wanted = reader.decide(streams.taken, position, once=True)
+    notes += lost_in_words(wanted.next.lost)
+    if not wanted.next.records:
+        return NextRecords(task, table, None, notes=tuple(notes))
+    read = reader.read(wanted, table.table, now)
+    behind = f"{read.behind:,} more messages are behind these" if read.behind else ""
+    return NextRecords(task, table, read.batch, 1, notes=(*notes, *filter(None, (behind,))))
 
 
 def _opening(project: LoadedProject, session: Session) -> OpenSource:

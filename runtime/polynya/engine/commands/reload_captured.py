@@ -12,7 +12,7 @@ from polynya.capture.landing.log import CaptureLog, change_identifier, chunk_as_
 from polynya.capture.landing.position import Position, in_epoch, source_in_epoch
 from polynya.capture.source import Chunk, Database, Key, Snapshot, SourceTable
 from polynya.capture.worker.masks import TableMasks
-from polynya.engine.commands.capture_requests import database_of, secrets_of
+from polynya.engine.commands.captures import database_of, secrets_of
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.tasks.capture_process import lob_limit, masks_of

@@ -47,72 +47,6 @@ from polynya.observe.engine import UnitFailed
 from polynya.observe.streams import StreamLost
 
 
-@dataclass(frozen=True, slots=True)
-class _RefusedTable:
-    """Why a table is refused, and until when; times in monotonic seconds."""
-
-    error: PolynyaError
-    again: float
-    pause: float
-
-
-class RefusedTables:
-    """The tables that this process met and could not copy, by source table."""
-
-    def __init__(self, context: EngineContext) -> None:
-        self._context = context
-        self._found: dict[str, _RefusedTable] = {}
-
-    def attempt(self, source: str, work: Callable[[], None]) -> bool:
-        """Do the work of one table, unless it was refused just now; returns whether it was done.
-
-        Raises what does not concern this table alone.
-        """
-        before = self._found.get(source)
-        now = self._context.clock.monotonic()
-        if before is not None and now < before.again:
-            return False
-        try:
-            work()
-        except Exception as error:
-            failure = as_polynya(error)
-            if (
-                failure.retryable
-                or isinstance(failure, TaskStoppedError)
-                or not self._context.hooks.is_alive()
-            ):
-                raise
-            pause = longer_pause(0.0 if before is None else before.pause)
-            self._found[source] = _RefusedTable(
-                self._context.explained(failure), now + pause, pause
-            )
-            return False
-        return True
-
-    def passed(self, sources: Collection[str]) -> None:
-        """Everything was done for these tables: forget their refusals."""
-        self._found = {
-            name: refusal for name, refusal in self._found.items() if name not in sources
-        }
-
-    def accepts(self, source: str) -> bool:
-        """Whether a table is not refused."""
-        return source not in self._found
-
-    @property
-    def errors(self) -> list[PolynyaError]:
-        """Why tables are refused, in the order of their names."""
-        return [self._found[source].error for source in sorted(self._found)]
-
-    def first_of(self, troubles: Iterable[PolynyaError], subject: str) -> PolynyaError | None:
-        """The first of several troubles, for the unit; the others are reported here, once."""
-        errors = list(troubles)
-        for number, error in enumerate(errors[1:], start=2):
-            if self._context.is_news(f"{subject} trouble {number}", str(error)):
-                self._context.sink(UnitFailed(subject=error.where or subject, error=error))
-        return errors[0] if errors else None
-
-
 class SharedFilesTask:
     """Brings all datasets of one task up to date with its landed files."""
 
@@ -400,3 +334,69 @@ def _is_unfed(table: WorkingDataset) -> bool:
 def _is_to_catch_up(table: WorkingDataset) -> bool:
     """Whether reading continued without a table that may be copied again."""
     return table.is_behind and not table.is_suspended
+
+
+@dataclass(frozen=True, slots=True)
+class _RefusedTable:
+    """Why a table is refused, and until when; times in monotonic seconds."""
+
+    error: PolynyaError
+    again: float
+    pause: float
+
+
+class RefusedTables:
+    """The tables that this process met and could not copy, by source table."""
+
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
+        self._found: dict[str, _RefusedTable] = {}
+
+    def attempt(self, source: str, work: Callable[[], None]) -> bool:
+        """Do the work of one table, unless it was refused just now; returns whether it was done.
+
+        Raises what does not concern this table alone.
+        """
+        before = self._found.get(source)
+        now = self._context.clock.monotonic()
+        if before is not None and now < before.again:
+            return False
+        try:
+            work()
+        except Exception as error:
+            failure = as_polynya(error)
+            if (
+                failure.retryable
+                or isinstance(failure, TaskStoppedError)
+                or not self._context.hooks.is_alive()
+            ):
+                raise
+            pause = longer_pause(0.0 if before is None else before.pause)
+            self._found[source] = _RefusedTable(
+                self._context.explained(failure), now + pause, pause
+            )
+            return False
+        return True
+
+    def passed(self, sources: Collection[str]) -> None:
+        """Everything was done for these tables: forget their refusals."""
+        self._found = {
+            name: refusal for name, refusal in self._found.items() if name not in sources
+        }
+
+    def accepts(self, source: str) -> bool:
+        """Whether a table is not refused."""
+        return source not in self._found
+
+    @property
+    def errors(self) -> list[PolynyaError]:
+        """Why tables are refused, in the order of their names."""
+        return [self._found[source].error for source in sorted(self._found)]
+
+    def first_of(self, troubles: Iterable[PolynyaError], subject: str) -> PolynyaError | None:
+        """The first of several troubles, for the unit; the others are reported here, once."""
+        errors = list(troubles)
+        for number, error in enumerate(errors[1:], start=2):
+            if self._context.is_news(f"{subject} trouble {number}", str(error)):
+                self._context.sink(UnitFailed(subject=error.where or subject, error=error))
+        return errors[0] if errors else None

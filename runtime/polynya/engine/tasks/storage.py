@@ -40,99 +40,44 @@ from polynya.model.errors import ConfigErrors
 from polynya.model.headers import Partition
 from polynya.observe.engine import ExtractApplied, ExtractRestarted, ExtractWaiting, FileWaiting
 
-
-@dataclass(frozen=True, slots=True)
-class NewSources:
-    """Source tables that appeared after the first run, and the policy for them."""
-
-    policy: Policy
-    names: frozenset[str]
-
-    @property
-    def ignored(self) -> frozenset[str]:
-        """Those that are left out."""
-        return self.names if self.policy == "ignore" else frozenset()
-
-    @property
-    def suspended(self) -> frozenset[str]:
-        """Those that wait for a decision."""
-        return self.names if self.policy == "suspend" else frozenset()
+_DATA_PARTITIONS = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
 
 
-def policy_for_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:
-    """What to do with source tables that were not there before.
+class DeclaredDataset:
+    """Brings one dataset up to date with its landed files."""
 
-    Tables of the first run and declared tables are not new.
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StorageTask,
+        dataset: ResolvedDataset,
+        look: SharedListing,
+    ) -> None:
+        self._dataset = dataset
+        self._look = look
+        self._landing = TaskLanding(context, task)
+        self._tables = OpenTables(context, task)
+        self._applies = ApplyUnit(task, dataset)
+        self._maintenance = MaintenanceUnit(dataset)
 
-    Raises:
-        TaskStoppedError: there is a new one, and the policy is `stop`.
-    """
-    policies = task.defaults.schema_evolution or SchemaEvolution()
-    policy = policies.policy("new_dataset")
-    new = sorted(
-        source for source in set(sources) - set(known) if known and not is_declared(task, source)
-    )
-    if new and policy == "stop":
-        raise TASK_STOPPED_BY_POLICY(
-            where=f"task {task.name}",
-            fix="declare the table, exclude it with `exclude`, or change "
-            "`defaults.schema_evolution.new_dataset`",
-            subject=task.name,
-            reason=f"there is a new source table {new[0]}",
-            policy="defaults.schema_evolution.new_dataset",
-        )
-    return NewSources(policy, frozenset(new))
+    def step(self, time_slice: TimeSlice) -> StepResult:
+        """Copy the next batch, first full load first; when all is copied apply if it is worth it.
 
-
-class ApplyUnit:
-    """The applies of one dataset of a task."""
-
-    def __init__(self, task: StorageTask, dataset: ResolvedDataset) -> None:
-        self.unit = Unit(f"{dataset.relations.current} (apply)", task.name, self._step)
-        self._policy = task.apply
-        self._table: WorkingDataset | None = None
-
-    def copied(
-        self, table: WorkingDataset, time_slice: TimeSlice, copy_next: Callable[[], StepResult]
-    ) -> StepResult:
-        """Copy what is next, or wait where an apply cannot follow.
-
-        `bring_up` reports the apply that copies wait for as ready. A run that ends when all is done
-        applies here and continues.
+        Copies continue during an apply: in a run that continues the apply is a unit of its own.
         """
-        if why_copies_wait(table.context, table.table, self._policy) is not None:
-            if not time_slice.at_once:
-                return AGAIN_SOON
-            if table.apply_if_worth_it(self._policy, time_slice) is TOO_LONG:
-                return TOO_LONG
-        return table.copied(copy_next)
-
-    def bring_up(
-        self, table: WorkingDataset, time_slice: TimeSlice, result: StepResult
-    ) -> StepResult:
-        """The result of a step that copied everything, with the apply ready if it is worth it.
-
-        A run that ends when all is done applies in the same step: nothing else is left to copy.
-        """
-        if time_slice.at_once:
-            return table.apply_after(result, self._policy, time_slice)
-        if result.more or table.context.stop.is_set() or table.table.is_applied:
-            return result
-        if not apply_decision(table.context, table.table, self._policy).apply:
-            return result
-        self._table = table
-        return result.with_ready_unit(self.unit)
-
-    def _step(self, time_slice: TimeSlice) -> StepResult:
-        table = self._table
-        if table is None or table.table.distrusted:
-            return OVER
-        try:
-            applied = table.apply_if_worth_it(self._policy, time_slice)
-        except BaseException:
-            table.table.distrusted = True
-            raise
-        return applied if applied.more else OVER
+        landing, look = self._landing, self._look
+        with self._tables.in_use():
+            table = self._tables.of(self._dataset)
+            result = self._applies.copied(
+                table,
+                time_slice,
+                lambda: landing.copy_next(
+                    table, time_slice, lambda: look.files(time_slice), look.paths
+                ),
+            )
+            if time_slice.more_comes:
+                return result
+            return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,46 +181,6 @@ class FolderTable:
         for file, companion in companions.items():
             if self._context.is_news(f"{table.name} file {file}", companion):
                 table.tell(FileWaiting(subject=table.name, file=file, waits_for=companion))
-
-
-class DeclaredDataset:
-    """Brings one dataset up to date with its landed files."""
-
-    def __init__(
-        self,
-        context: EngineContext,
-        task: StorageTask,
-        dataset: ResolvedDataset,
-        look: SharedListing,
-    ) -> None:
-        self._dataset = dataset
-        self._look = look
-        self._landing = TaskLanding(context, task)
-        self._tables = OpenTables(context, task)
-        self._applies = ApplyUnit(task, dataset)
-        self._maintenance = MaintenanceUnit(dataset)
-
-    def step(self, time_slice: TimeSlice) -> StepResult:
-        """Copy the next batch, first full load first; when all is copied apply if it is worth it.
-
-        Copies continue during an apply: in a run that continues the apply is a unit of its own.
-        """
-        landing, look = self._landing, self._look
-        with self._tables.in_use():
-            table = self._tables.of(self._dataset)
-            result = self._applies.copied(
-                table,
-                time_slice,
-                lambda: landing.copy_next(
-                    table, time_slice, lambda: look.files(time_slice), look.paths
-                ),
-            )
-            if time_slice.more_comes:
-                return result
-            return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
-
-
-_DATA_PARTITIONS = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
 
 
 class ExtractsDataset:
@@ -394,3 +299,97 @@ class ExtractsDataset:
         table.report_discovery(Discovery(tuple(due), tuple(landed.changed)))
         for folder in landed.waiting:
             self._wait(table, folder, f"its file {self._settings.marker} has not landed")
+
+
+class ApplyUnit:
+    """The applies of one dataset of a task."""
+
+    def __init__(self, task: StorageTask, dataset: ResolvedDataset) -> None:
+        self.unit = Unit(f"{dataset.relations.current} (apply)", task.name, self._step)
+        self._policy = task.apply
+        self._table: WorkingDataset | None = None
+
+    def copied(
+        self, table: WorkingDataset, time_slice: TimeSlice, copy_next: Callable[[], StepResult]
+    ) -> StepResult:
+        """Copy what is next, or wait where an apply cannot follow.
+
+        `bring_up` reports the apply that copies wait for as ready. A run that ends when all is done
+        applies here and continues.
+        """
+        if why_copies_wait(table.context, table.table, self._policy) is not None:
+            if not time_slice.at_once:
+                return AGAIN_SOON
+            if table.apply_if_worth_it(self._policy, time_slice) is TOO_LONG:
+                return TOO_LONG
+        return table.copied(copy_next)
+
+    def bring_up(
+        self, table: WorkingDataset, time_slice: TimeSlice, result: StepResult
+    ) -> StepResult:
+        """The result of a step that copied everything, with the apply ready if it is worth it.
+
+        A run that ends when all is done applies in the same step: nothing else is left to copy.
+        """
+        if time_slice.at_once:
+            return table.apply_after(result, self._policy, time_slice)
+        if result.more or table.context.stop.is_set() or table.table.is_applied:
+            return result
+        if not apply_decision(table.context, table.table, self._policy).apply:
+            return result
+        self._table = table
+        return result.with_ready_unit(self.unit)
+
+    def _step(self, time_slice: TimeSlice) -> StepResult:
+        table = self._table
+        if table is None or table.table.distrusted:
+            return OVER
+        try:
+            applied = table.apply_if_worth_it(self._policy, time_slice)
+        except BaseException:
+            table.table.distrusted = True
+            raise
+        return applied if applied.more else OVER
+
+
+@dataclass(frozen=True, slots=True)
+class NewSources:
+    """Source tables that appeared after the first run, and the policy for them."""
+
+    policy: Policy
+    names: frozenset[str]
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Those that are left out."""
+        return self.names if self.policy == "ignore" else frozenset()
+
+    @property
+    def suspended(self) -> frozenset[str]:
+        """Those that wait for a decision."""
+        return self.names if self.policy == "suspend" else frozenset()
+
+
+def policy_for_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:
+    """What to do with source tables that were not there before.
+
+    Tables of the first run and declared tables are not new.
+
+    Raises:
+        TaskStoppedError: there is a new one, and the policy is `stop`.
+    """
+    policies = task.defaults.schema_evolution or SchemaEvolution()
+    policy = policies.policy("new_dataset")
+    new = sorted(
+        source for source in set(sources) - set(known) if known and not is_declared(task, source)
+    )
+    if new and policy == "stop":
+        raise TASK_STOPPED_BY_POLICY(
+            where=f"task {task.name}",
+            fix="declare the table, exclude it with `exclude`, or change "
+            "`defaults.schema_evolution.new_dataset`",
+            subject=task.name,
+            reason=f"there is a new source table {new[0]}",
+            policy="defaults.schema_evolution.new_dataset",
+        )
+    return NewSources(policy, frozenset(new))

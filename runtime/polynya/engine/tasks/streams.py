@@ -47,188 +47,14 @@ from polynya.streams.source import BEHIND_UNITS, MessageSource, Position
 
 #: Seconds between two checks for landed batches that are too old.
 EXPIRY_CHECK_SECONDS: Final = 300.0
-#: The tables that read a folder of landed batches; None where they are unknown.
-Readers: TypeAlias = Callable[[], tuple[LandedReader, ...] | None]
-
-
-class LandedExpiry:
-    """Removes landed batches by `folder_retention` of the task, at intervals."""
-
-    def __init__(
-        self,
-        context: EngineContext,
-        task: StreamingLanding,
-        name: str,
-        log: LandedLog,
-        readers: Readers,
-    ) -> None:
-        self._context, self._task, self._name = context, task, name
-        self._readers = readers
-        keep, unread = task.folder_retention.keep, task.folder_retention.keep_unread
-        self._expiry = None if keep == "keep" else Expiry(log, keep, unread)
-        self._looked_at: float | None = None
-
-    def look(self, began: float) -> None:
-        """Remove what may go, if it is time; `began` in monotonic seconds."""
-        last = self._looked_at
-        if self._expiry is None or (last is not None and began < last + EXPIRY_CHECK_SECONDS):
-            return
-        self._looked_at = began
-        looked_up: list[tuple[LandedReader, ...] | None] = []
-
-        def first_unread() -> int | None:
-            looked_up.append(self._readers())
-            return first_unread_of(looked_up[0])
-
-        expired = self._expiry.expire(self._context.clock.now(), first_unread)
-        if expired.batches:
-            self._context.sink(
-                StreamExpired(
-                    subject=self._name,
-                    task=self._task.name,
-                    files=expired.batches,
-                    unread_files=expired.unread,
-                )
-            )
-        self._tell_kept(expired.kept, looked_up[0] if looked_up else ())
-
-    def _tell_kept(self, number: int | None, readers: tuple[LandedReader, ...] | None) -> None:
-        """Report once that batches stay because tables have not copied them."""
-        late = () if number is None else tables_without(readers, number)
-        report = "nothing" if number is None else f"kept {' '.join(late)}"
-        if self._context.is_news(f"{self._name} keeps", report) and number is not None:
-            event = StreamKept(subject=self._name, task=self._task.name, number=number, tables=late)
-            self._context.sink(event)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamBatch:
-    """A batch that was read: its records and bytes, the position after it, and what is beyond."""
-
-    records: int
-    size_bytes: int
-    end: Position
-    behind: int
-
-
-class StreamBacklog:
-    """Updated at each step of a landed table, or of a table that reads its stream directly.
-
-    Kafka counts its records. Other sources report only that there is more: at least a batch.
-    """
-
-    def __init__(self, context: EngineContext, landing: StreamingLanding, name: str) -> None:
-        self._backlog, self._name, self._clock = context.backlog, name, context.clock
-        self._kind: StreamSource = cast("StreamSource", landing.source.chosen[0])
-        self._counts = landing.source.kafka is not None
-        self._batch_records = 0
-
-    def decided(self, records: int, behind: int, now: float) -> None:
-        """So many records are read next, and `behind` are after them; `now` in seconds."""
-        self._beyond(records, behind, now, None)
-
-    def done(self, read: StreamBatch, began: float, now: float) -> None:
-        """A batch was read, in the time from `began` to `now`, both monotonic."""
-        self._batch_records = read.records
-        self._backlog.landed(self._name, read.records, read.size_bytes, now - began)
-        position = described(self._kind, read.end)
-        self._beyond(0, read.behind, now, behind_seconds(position, self._clock.now()))
-
-    def _beyond(self, records: int, behind: int, now: float, seconds: float | None) -> None:
-        more = behind if self._counts else (behind > 0) * self._batch_records
-        self._backlog.beyond(self._name, records + more, now, seconds)
-
-
 #: Seconds between two checks of what was copied while landing waits.
 UNCOPIED_CHECK_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class UncopiedBytes:
-    """Bytes of landed batches that some table has not copied, and the tables that lack the first.
-
-    Where the tables are unknown, or none reads the stream, nothing is uncopied, so there is nothing
-    to wait for.
-    """
-
-    size_bytes: int = 0
-    tables: tuple[str, ...] = ()
-
-
-def uncopied(
-    readers: tuple[LandedReader, ...] | None, batches: Iterable[ObjectInfo]
-) -> UncopiedBytes:
-    """What tables have not copied of the batches of a folder."""
-    first = None if readers is None else first_unread_of(readers)
-    if first is None:
-        return UncopiedBytes()
-    size = sum(batch.size for batch in batches if (batch_number(batch.path) or 0) >= first)
-    return UncopiedBytes(size, tables_without(readers, first))
-
-
-def why_landing_waits(lacking: UncopiedBytes, most: int) -> str | None:
-    """Why landing waits, None when it continues; sizes in bytes."""
-    if lacking.size_bytes < most:
-        return None
-    return f"{lacking.size_bytes:,} landed bytes that they lack reached {most:,}"
-
-
-class LandingBackpressure:
-    """Decides whether landing waits; reads the tables only when the limit may be reached."""
-
-    def __init__(
-        self,
-        context: EngineContext,
-        task: StreamingLanding,
-        name: str,
-        log: LandedLog,
-        readers: Readers,
-    ) -> None:
-        self._context, self._task, self._name = context, task, name
-        self._log, self._readers = log, readers
-        #: Upper bound of the uncopied bytes; unknown for batches that landed before this process.
-        self._at_most = math.inf
-        self._full = False
-        self._looked_at: float | None = None
-
-    def landed(self, size_bytes: int) -> None:
-        """A batch was put."""
-        self._at_most += size_bytes
-
-    def is_full(self, now: float) -> bool:
-        """Whether landing waits; `now` in monotonic seconds. The reason is reported once."""
-        most, last = self._task.max_uncopied, self._looked_at
-        if most == "any" or self._at_most < most:
-            return False
-        if self._full and last is not None and now < last + UNCOPIED_CHECK_SECONDS:
-            return True
-        self._looked_at = now
-        batches = list(self._log.batches())
-        self._at_most = sum(batch.size for batch in batches)
-        lacking = UncopiedBytes()
-        if self._at_most >= most:
-            # Otherwise no table can lack this much, and none is read.
-            lacking = uncopied(self._readers(), batches)
-            self._at_most = lacking.size_bytes
-        why = why_landing_waits(lacking, most)
-        self._full = why is not None
-        if self._context.is_news(f"{self._name} has room", "no" if why else "yes") and why:
-            self._context.sink(
-                StreamWaiting(
-                    subject=self._name,
-                    task=self._task.name,
-                    uncopied_bytes=lacking.size_bytes,
-                    reason=why,
-                    tables=lacking.tables,
-                )
-            )
-        return self._full
-
-
 #: Seconds between two listings of the streams.
 STREAM_LISTING_SECONDS: Final = 30.0
 #: A step that reads at least this many records counts as long.
 LONG_STEP_RECORDS: Final = 50_000
+#: The tables that read a folder of landed batches; None where they are unknown.
+Readers: TypeAlias = Callable[[], tuple[LandedReader, ...] | None]
 
 
 @dataclass(slots=True)
@@ -423,3 +249,173 @@ class LandedTable:
 
     def _send(self, event: Event) -> None:
         self._context.sink(event)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """A batch that was read: its records and bytes, the position after it, and what is beyond."""
+
+    records: int
+    size_bytes: int
+    end: Position
+    behind: int
+
+
+class StreamBacklog:
+    """Updated at each step of a landed table, or of a table that reads its stream directly.
+
+    Kafka counts its records. Other sources report only that there is more: at least a batch.
+    """
+
+    def __init__(self, context: EngineContext, landing: StreamingLanding, name: str) -> None:
+        self._backlog, self._name, self._clock = context.backlog, name, context.clock
+        self._kind: StreamSource = cast("StreamSource", landing.source.chosen[0])
+        self._counts = landing.source.kafka is not None
+        self._batch_records = 0
+
+    def decided(self, records: int, behind: int, now: float) -> None:
+        """So many records are read next, and `behind` are after them; `now` in seconds."""
+        self._beyond(records, behind, now, None)
+
+    def done(self, read: StreamBatch, began: float, now: float) -> None:
+        """A batch was read, in the time from `began` to `now`, both monotonic."""
+        self._batch_records = read.records
+        self._backlog.landed(self._name, read.records, read.size_bytes, now - began)
+        position = described(self._kind, read.end)
+        self._beyond(0, read.behind, now, behind_seconds(position, self._clock.now()))
+
+    def _beyond(self, records: int, behind: int, now: float, seconds: float | None) -> None:
+        more = behind if self._counts else (behind > 0) * self._batch_records
+        self._backlog.beyond(self._name, records + more, now, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class UncopiedBytes:
+    """Bytes of landed batches that some table has not copied, and the tables that lack the first.
+
+    Where the tables are unknown, or none reads the stream, nothing is uncopied, so there is nothing
+    to wait for.
+    """
+
+    size_bytes: int = 0
+    tables: tuple[str, ...] = ()
+
+
+def uncopied(
+    readers: tuple[LandedReader, ...] | None, batches: Iterable[ObjectInfo]
+) -> UncopiedBytes:
+    """What tables have not copied of the batches of a folder."""
+    first = None if readers is None else first_unread_of(readers)
+    if first is None:
+        return UncopiedBytes()
+    size = sum(batch.size for batch in batches if (batch_number(batch.path) or 0) >= first)
+    return UncopiedBytes(size, tables_without(readers, first))
+
+
+def why_landing_waits(lacking: UncopiedBytes, most: int) -> str | None:
+    """Why landing waits, None when it continues; sizes in bytes."""
+    if lacking.size_bytes < most:
+        return None
+    return f"{lacking.size_bytes:,} landed bytes that they lack reached {most:,}"
+
+
+class LandingBackpressure:
+    """Decides whether landing waits; reads the tables only when the limit may be reached."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StreamingLanding,
+        name: str,
+        log: LandedLog,
+        readers: Readers,
+    ) -> None:
+        self._context, self._task, self._name = context, task, name
+        self._log, self._readers = log, readers
+        #: Upper bound of the uncopied bytes; unknown for batches that landed before this process.
+        self._at_most = math.inf
+        self._full = False
+        self._looked_at: float | None = None
+
+    def landed(self, size_bytes: int) -> None:
+        """A batch was put."""
+        self._at_most += size_bytes
+
+    def is_full(self, now: float) -> bool:
+        """Whether landing waits; `now` in monotonic seconds. The reason is reported once."""
+        most, last = self._task.max_uncopied, self._looked_at
+        if most == "any" or self._at_most < most:
+            return False
+        if self._full and last is not None and now < last + UNCOPIED_CHECK_SECONDS:
+            return True
+        self._looked_at = now
+        batches = list(self._log.batches())
+        self._at_most = sum(batch.size for batch in batches)
+        lacking = UncopiedBytes()
+        if self._at_most >= most:
+            # Otherwise no table can lack this much, and none is read.
+            lacking = uncopied(self._readers(), batches)
+            self._at_most = lacking.size_bytes
+        why = why_landing_waits(lacking, most)
+        self._full = why is not None
+        if self._context.is_news(f"{self._name} has room", "no" if why else "yes") and why:
+            self._context.sink(
+                StreamWaiting(
+                    subject=self._name,
+                    task=self._task.name,
+                    uncopied_bytes=lacking.size_bytes,
+                    reason=why,
+                    tables=lacking.tables,
+                )
+            )
+        return self._full
+
+
+class LandedExpiry:
+    """Removes landed batches by `folder_retention` of the task, at intervals."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: StreamingLanding,
+        name: str,
+        log: LandedLog,
+        readers: Readers,
+    ) -> None:
+        self._context, self._task, self._name = context, task, name
+        self._readers = readers
+        keep, unread = task.folder_retention.keep, task.folder_retention.keep_unread
+        self._expiry = None if keep == "keep" else Expiry(log, keep, unread)
+        self._looked_at: float | None = None
+
+    def look(self, began: float) -> None:
+        """Remove what may go, if it is time; `began` in monotonic seconds."""
+        last = self._looked_at
+        if self._expiry is None or (last is not None and began < last + EXPIRY_CHECK_SECONDS):
+            return
+        self._looked_at = began
+        looked_up: list[tuple[LandedReader, ...] | None] = []
+
+        def first_unread() -> int | None:
+            looked_up.append(self._readers())
+            return first_unread_of(looked_up[0])
+
+        expired = self._expiry.expire(self._context.clock.now(), first_unread)
+        if expired.batches:
+            self._context.sink(
+                StreamExpired(
+                    subject=self._name,
+                    task=self._task.name,
+                    files=expired.batches,
+                    unread_files=expired.unread,
+                )
+            )
+        self._tell_kept(expired.kept, looked_up[0] if looked_up else ())
+
+    def _tell_kept(self, number: int | None, readers: tuple[LandedReader, ...] | None) -> None:
+        """Report once that batches stay because tables have not copied them."""
+        late = () if number is None else tables_without(readers, number)
+        report = "nothing" if number is None else f"kept {' '.join(late)}"
+        if self._context.is_news(f"{self._name} keeps", report) and number is not None:
+            event = StreamKept(subject=self._name, task=self._task.name, number=number, tables=late)
+            self._context.sink(event)
