@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from polynya.model.error_catalogue.configuration import PATH_LEAVES_FOLDER
 from polynya.model.error_catalogue.operation import WORK_FOLDER_NOT_WRITABLE
 from polynya.model.errors import ConfigError, ConfigErrors, PolynyaError
 from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
@@ -185,7 +186,7 @@ class Acceptance:
 def _unusable_names(paths: Iterable[str]) -> Iterator[tuple[str, ConfigError]]:
     for path in paths:
         if problem := relative_path_problem(path):
-            yield path, ConfigError("POLYNYA-CFG-011", problem, fix="give the file another name")
+            yield path, PATH_LEAVES_FOLDER(problem, fix="give the file another name")
 
 
 def _put_back(
