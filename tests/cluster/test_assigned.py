@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cluster.configuration import UNNAMED, Acceptance, ActiveConfiguration, ClusterTasks
+from polynya.cluster.configuration import (
+    UNNAMED_CLUSTER,
+    Acceptance,
+    ActiveConfiguration,
+    ClusterTasks,
+)
 from polynya.engine.commands.plan_project import MovedTask, moved_tasks
 from polynya.model.errors import ConfigErrors
 from polynya.model.loader import load_project
@@ -70,7 +75,7 @@ def test_where_clusters_share_a_project_a_task_of_which_nobody_says_whose_it_is_
     node = Node(tmp_path, ClusterTasks("main", only_named=True))
 
     assert node.takes(GOOD) == []
-    assert node.reads(GOOD).elsewhere == {"a": UNNAMED, "b": UNNAMED}
+    assert node.reads(GOOD).elsewhere == {"a": UNNAMED_CLUSTER, "b": UNNAMED_CLUSTER}
     assert node.takes(SHARED) == ["a"]
 
 

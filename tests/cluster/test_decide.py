@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.cluster.jobs import (
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
     Failure,
     JobAction,
     JobDecision,
@@ -96,12 +96,12 @@ def test_any_decision_fits_its_facts(facts: JobFacts, now: float, draining: bool
         assert not draining
     if got.action is JobAction.WAIT and not draining:
         assert got.until is not None
-        assert now < got.until <= now + LONGEST_PAUSE
+        assert now < got.until <= now + LONGEST_PAUSE_SECONDS
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
 def test_pauses_grow_up_to_a_limit_and_are_never_none(failures: int, draw: float) -> None:
     pause = pause_after(failures, draw)
 
-    assert FIRST_PAUSE / 2 <= pause <= LONGEST_PAUSE
+    assert FIRST_PAUSE_SECONDS / 2 <= pause <= LONGEST_PAUSE_SECONDS
     assert pause_after(failures + 1, draw) >= pause

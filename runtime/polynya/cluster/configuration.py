@@ -47,20 +47,20 @@ class ClusterTasks:
         """Why the agents of this cluster do not work on a task, None when they do."""
         cluster = project.cluster_of(task)
         if cluster is None:
-            return UNNAMED if self.only_named else None
+            return UNNAMED_CLUSTER if self.only_named else None
         own = self.name or project.cluster_name
         return None if cluster == own else f"cluster {cluster} has it"
 
 
-UNNAMED = (
+UNNAMED_CLUSTER = (
     "no cluster has it: several clusters share the project, and its polynya.yml names no cluster"
 )
 
 
-_IN_FORCE: Final = "in-force"
-_CANDIDATE: Final = "candidate"
+_ACTIVE_FOLDER: Final = "in-force"
+_CANDIDATE_FOLDER: Final = "candidate"
 #: Represents the project file, which may be missing, or be there twice.
-_PROJECT: Final = PROJECT_FILES[0]
+_PROJECT_FILE: Final = PROJECT_FILES[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Acceptance:
     def stored(self) -> ConfigurationSnapshot | None:
         """The files that were in force when this node ran last, if it ever ran."""
         try:
-            return FolderSource(self._work / _IN_FORCE).read()
+            return FolderSource(self._work / _ACTIVE_FOLDER).read()
         except ConfigError:
             return None
 
@@ -153,7 +153,7 @@ class Acceptance:
         if project is None:
             raise ConfigErrors(found)
         files = {path: content for path, content in files.items() if path not in wrong}
-        write_to(ConfigurationSnapshot(identity_of(files), files), self._work / _IN_FORCE)
+        write_to(ConfigurationSnapshot(identity_of(files), files), self._work / _ACTIVE_FOLDER)
         elsewhere = {
             task.name: why
             for task in project.works
@@ -171,7 +171,7 @@ class Acceptance:
     def _load(
         self, files: Mapping[str, bytes], before: Mapping[str, bytes]
     ) -> tuple[LoadedProject | None, tuple[ConfigError, ...]]:
-        folder = self._work / _CANDIDATE
+        folder = self._work / _CANDIDATE_FOLDER
         write_to(ConfigurationSnapshot(identity_of(files), files), folder)
         settled = {path for path, content in files.items() if before.get(path) == content}
         try:
@@ -198,7 +198,7 @@ def _put_back(
         for path, content in files.items()
     }
     good = {path: before[path] for path in PROJECT_FILES if path in before}
-    if _PROJECT in wrong and good:
+    if _PROJECT_FILE in wrong and good:
         return {path: after[path] for path in after if path not in PROJECT_FILES} | good
     return after
 
@@ -207,7 +207,7 @@ def _file_of(error: ConfigError, files: Mapping[str, bytes]) -> str:
     """The file that an error is in; what is in no task file is about the project file."""
     where = error.where or ""
     found = [path for path in files if where == path or where.startswith(f"{path}:")]
-    return found[0] if found and found[0] not in PROJECT_FILES else _PROJECT
+    return found[0] if found and found[0] not in PROJECT_FILES else _PROJECT_FILE
 
 
 def _wanted(task: Task, project: LoadedProject, files: Mapping[str, bytes]) -> WantedTask:

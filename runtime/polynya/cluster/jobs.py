@@ -118,9 +118,9 @@ class JobDecision:
 
 
 #: Pause after the first failure, in seconds; it doubles with each further one.
-FIRST_PAUSE: Final = 2.0
+FIRST_PAUSE_SECONDS: Final = 2.0
 #: Longest pause: as long as the one of `polynya run`.
-LONGEST_PAUSE: Final = 300.0
+LONGEST_PAUSE_SECONDS: Final = 300.0
 
 
 def pause_after(failures: int, draw: float) -> float:
@@ -129,7 +129,7 @@ def pause_after(failures: int, draw: float) -> float:
     `draw` in [0, 1) spreads it over the upper half of the limit ("equal jitter", AWS Architecture
     Blog, Exponential Backoff And Jitter, 2015): never at once, and not all at the same time.
     """
-    limit = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 32))
+    limit = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 32))
     return limit * (0.5 + draw / 2)
 
 
@@ -214,7 +214,7 @@ def _of_failed(failures: tuple[Failure, ...], now: float, rules: JobRules) -> Jo
 
 
 #: Events after which data is where it was not before.
-_MOVED: Final = (
+_PROGRESS_EVENTS: Final = (
     BatchCopied,
     DatasetApplied,
     ReloadLoaded,
@@ -385,7 +385,7 @@ class AgentJob:
 
     def observed(self, event: Event, at: datetime) -> None:
         """Something happened in it."""
-        if isinstance(event, _MOVED):
+        if isinstance(event, _PROGRESS_EVENTS):
             self.step = JobStep(event.type, event.subject, at)
             self.busy_seconds += getattr(event, "seconds", 0.0)
         if isinstance(event, BatchCopied | ReloadLoaded):
@@ -530,7 +530,7 @@ class JobSupervisor:
     def _tell_news(self, job: AgentJob, decision: JobDecision, now: float) -> None:
         before, job.decision = job.decision, decision
         waits = decision.action is JobAction.WAIT and decision.until is None
-        if decision == before or waits or decision.action in _NO_NEWS:
+        if decision == before or waits or decision.action in _UNREPORTED_ACTIONS:
             return
         self._tell(_event(job.key, decision, now))
 
@@ -543,12 +543,12 @@ def _event(key: JobKey, decision: JobDecision, now: float) -> Event:
             reason=decision.reason,
             in_seconds=round(decision.until - now, 1),
         )
-    return _DECIDED[decision.action](subject=key.name, task=key.task, reason=decision.reason)
+    return _EVENTS[decision.action](subject=key.name, task=key.task, reason=decision.reason)
 
 
 #: A job of another node is not reported here: its owner reports it.
-_NO_NEWS: Final = frozenset({JobAction.KEEP, JobAction.YIELD})
-_DECIDED: Final = {
+_UNREPORTED_ACTIONS: Final = frozenset({JobAction.KEEP, JobAction.YIELD})
+_EVENTS: Final = {
     JobAction.START: cluster.JobStarted,
     JobAction.STOP: cluster.JobStopped,
     JobAction.SUSPEND: cluster.JobSuspended,

@@ -239,9 +239,9 @@ def _is_urgent(before: NodeFacts, facts: NodeFacts) -> bool:
 T = TypeVar("T")
 
 #: The author of the drain of a node that AWS recommends to leave.
-BY_AWS: Final = "AWS"
+AWS_AUTHOR: Final = "AWS"
 #: Most requests of one turn at a time.
-_THREADS: Final = 16
+_REQUEST_THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ def join(
         member,
         lambda incarnation, wake: _gossip(settings, incarnation, access, clock, wake),
         WorkRequests(document_store, settings.node, clock),
-        Leaving(Requests(document_store, BY_AWS, clock.now), settings.node),
+        Leaving(Requests(document_store, AWS_AUTHOR, clock.now), settings.node),
         inbox,
         watcher=LeaderReportWriter(document_store, clock, stream=settings.stream is not None),
     )
@@ -316,7 +316,7 @@ class _InThreads(Together):
     """Several requests to the store at the same time, in threads."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="coordination")
+        self._pool = ThreadPoolExecutor(_REQUEST_THREADS, thread_name_prefix="coordination")
 
     @override
     def __call__(self, calls: Sequence[Callable[[], T]], /) -> list[T]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from polynya.cluster.configuration import UNNAMED, ActiveConfiguration
+from polynya.cluster.configuration import UNNAMED_CLUSTER, ActiveConfiguration
 from polynya.cluster.jobs import AgentJob
 from polynya.engine.backlog import REMOTE_WORK_SECONDS, BacklogSize, StreamTotals
 from polynya.engine.scheduler import THREADS
@@ -24,9 +24,16 @@ from polynya.observe.metrics import Figures, Metric, MetricsSink, Minute
 FORMAT_VERSION: Final = "1.0"
 
 #: The state of a task is the first of these that one of its jobs is in.
-_WORST_FIRST: Final = ("suspended", "waiting", "stopping", "running", "stopped", "elsewhere")
+_TASK_STATES_WORST_FIRST: Final = (
+    "suspended",
+    "waiting",
+    "stopping",
+    "running",
+    "stopped",
+    "elsewhere",
+)
 #: States of a job that need no action.
-_FINE: Final = ("running", "stopping", "stopped", "elsewhere")
+_HEALTHY_JOB_STATES: Final = ("running", "stopping", "stopped", "elsewhere")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,9 @@ def node_report(facts: AgentFacts) -> dict[str, Any]:
 def summary(report: Mapping[str, Any]) -> str:
     """A report in one line, such as `2 running, 1 suspended`."""
     states = [task["state"] for task in report["tasks"].values()]
-    counted = [f"{states.count(state)} {state}" for state in _WORST_FIRST if state in states]
+    counted = [
+        f"{states.count(state)} {state}" for state in _TASK_STATES_WORST_FIRST if state in states
+    ]
     broken = len(report["configuration"]["errors"])
     if broken:
         counted.append(f"{broken} broken file{'s' if broken > 1 else ''}")
@@ -92,8 +101,11 @@ def summary(report: Mapping[str, Any]) -> str:
 def is_healthy(report: Mapping[str, Any]) -> bool:
     """Whether nothing in a report needs anybody."""
     configuration = report["configuration"]
-    fine = all(task["state"] in _FINE and not task["held"] for task in report["tasks"].values())
-    nobodys = UNNAMED in configuration["elsewhere"].values()
+    fine = all(
+        task["state"] in _HEALTHY_JOB_STATES and not task["held"]
+        for task in report["tasks"].values()
+    )
+    nobodys = UNNAMED_CLUSTER in configuration["elsewhere"].values()
     return fine and not nobodys and not configuration["errors"] and configuration["unread"] is None
 
 
@@ -169,7 +181,7 @@ def _tasks(facts: AgentFacts) -> dict[str, Any]:
         }
     for task in found.values():
         states = {job["state"] for job in task["jobs"].values()}
-        task["state"] = next(state for state in _WORST_FIRST if state in states)
+        task["state"] = next(state for state in _TASK_STATES_WORST_FIRST if state in states)
     return found
 
 
@@ -185,7 +197,7 @@ def _rounded(waiting: BacklogSize) -> dict[str, Any]:
 
 
 #: One value a minute is what alarms and scaling policies evaluate.
-_MINUTE: Final = 60.0
+_METRICS_SECONDS: Final = 60.0
 
 
 class MetricsOutlet:
@@ -201,7 +213,7 @@ class MetricsOutlet:
     def put(self, report: Mapping[str, Any]) -> str | None:
         """Publish a report if it is the first of its minute; returns what was wrong."""
         at: datetime = report["at"]
-        minute = int(at.timestamp() // _MINUTE)
+        minute = int(at.timestamp() // _METRICS_SECONDS)
         # A node that ends before it has read its configuration belongs to no cluster.
         unknown = report["state"] == "starting" or report["cluster"] is None
         if unknown or minute == self._minute:

@@ -28,9 +28,9 @@ ADDRESS: Final = "http://169.254.169.254"
 
 _TOKEN_SECONDS: Final = 21_600
 _TIMEOUT_SECONDS: Final = 2.0
-_MOST_BYTES: Final = 65_536
+_MAX_ANSWER_BYTES: Final = 65_536
 #: Files of the firmware that name the maker of the machine.
-_MAKERS: Final = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/board_vendor")
+_VENDOR_FILES: Final = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/board_vendor")
 
 
 def imds_at(choice: str, *, root: Path = Path("/")) -> Imds | None:
@@ -104,7 +104,7 @@ class Imds:
             f"{self._address}{path}", headers=dict(headers), method=method
         )
         with self._opener.open(request, timeout=self._timeout_seconds) as answer:
-            data: bytes = answer.read(_MOST_BYTES)
+            data: bytes = answer.read(_MAX_ANSWER_BYTES)
         return data.decode("utf-8", "replace").strip()
 
 
@@ -115,7 +115,7 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 def _is_ec2(root: Path) -> bool:
-    for name in _MAKERS:
+    for name in _VENDOR_FILES:
         try:
             if (root / name).read_text("utf-8").startswith("Amazon EC2"):
                 return True

@@ -41,7 +41,7 @@ from polynya.store.streams import RecordStream
 
 _LOCK_FILE: Final = "lock"
 #: Seconds between two tries to fetch jars.
-_JARS_AGAIN: Final = 60.0
+_JARS_RETRY_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def fetch_in_background(
                 if str(problem) != reported:
                     reported = str(problem)
                     inbox.put(Noticed(JarsMissing(subject=node, error=problem)))
-                sleep(_JARS_AGAIN)
+                sleep(_JARS_RETRY_SECONDS)
             else:
                 inbox.put(JarsFetched())
                 return
@@ -221,8 +221,8 @@ def _lock(work: Path) -> None:
     except BlockingIOError:
         file.close()
         raise WORK_FOLDER_IN_USE(where=str(work)) from None
-    _HELD.append(file)
+    _HELD_LOCKS.append(file)
 
 
 #: Open files of the locks: a lock ends when its file is closed.
-_HELD: Final[list[TextIO]] = []
+_HELD_LOCKS: Final[list[TextIO]] = []

@@ -33,7 +33,7 @@ D = TypeVar("D", bound=Document)
 T = TypeVar("T")
 
 #: Objects that are read at a time.
-_THREADS: Final = 16
+_READ_THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def known_units(reading: ClusterReading) -> list[JobKey]:
     return sorted(planned | set(reading.units))
 
 
-_KINDS: Final[Mapping[str, type[Document]]] = {
+_DOCUMENT_TYPES: Final[Mapping[str, type[Document]]] = {
     paths.LEADER: LeaderLease,
     paths.FREEZE: Freeze,
     paths.NODES: NodeLease,
@@ -135,7 +135,7 @@ def _documents(
     """The documents by path, and errors. A document that is deleted meanwhile is no error."""
 
     def read(name: str) -> Document | str | None:
-        kind = _KINDS.get(name.partition("/")[0])
+        kind = _DOCUMENT_TYPES.get(name.partition("/")[0])
         if kind is None:
             return None
         try:
@@ -145,7 +145,7 @@ def _documents(
         except (PolynyaError, OSError) as error:
             return str(error)
 
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+    with ThreadPoolExecutor(max_workers=_READ_THREADS) as pool:
         answers = dict(zip(names, pool.map(read, names), strict=True))
     found = {name: one for name, one in answers.items() if isinstance(one, Document)}
     return found, [one for one in answers.values() if isinstance(one, str)]

@@ -37,7 +37,7 @@ from polynya.store.object_store import ObjectStore
 from polynya.store.places import store_at
 
 #: A concurrent write of the same request is rare: after this many tries something is wrong.
-_TRIES: Final = 5
+_WRITE_TRIES: Final = 5
 
 
 class Requests:
@@ -120,7 +120,7 @@ class Requests:
         """
         path = store.request_path(unit)
         own = request.model_copy(update={"by": self._by, "since": self._now()})
-        for _ in range(_TRIES):
+        for _ in range(_WRITE_TRIES):
             mine = self._document_store.write(path, own, None)
             found = self._document_store.read(UnitRequest, path)
             if mine and found is not None:
@@ -143,7 +143,7 @@ class Requests:
             OperationError: the previous one is damaged or of a newer version (POLYNYA-AGT-012).
             ConflictError: another process keeps changing it (POLYNYA-AGT-022).
         """
-        for _ in range(_TRIES):
+        for _ in range(_WRITE_TRIES):
             found = self._document_store.read(type(request), path)
             unknown = found.document.model_extra if found is not None else None
             version = found.version if found is not None else None
@@ -152,7 +152,7 @@ class Requests:
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
     def _withdraw(self, kind: type[Document], path: str) -> bool:
-        for _ in range(_TRIES):
+        for _ in range(_WRITE_TRIES):
             found = self._document_store.read(kind, path)
             if found is None:
                 return False

@@ -27,7 +27,7 @@ ShownNodeState: TypeAlias = Literal["ready", "draining", "gone", "silent"]
 ShownUnitState: TypeAlias = Literal["owned", "moving", "unowned", "stopped"]
 
 #: Units of a list in a reason; the rest is counted.
-_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 
 
 class ClusterState(StrEnum):
@@ -177,8 +177,8 @@ def _node_state(
         return ClusterState.UNDER_PROVISIONED, "no node is ready: all of them drain", newest
     unowned = [unit for unit in units if unit.state == "unowned"]
     if unowned:
-        named = ", ".join(unit.name for unit in unowned[:_NAMED])
-        more = f" and {len(unowned) - _NAMED} more" if len(unowned) > _NAMED else ""
+        named = ", ".join(unit.name for unit in unowned[:_MAX_NAMED])
+        more = f" and {len(unowned) - _MAX_NAMED} more" if len(unowned) > _MAX_NAMED else ""
         since = min((unit.since for unit in unowned if unit.since is not None), default=newest)
         return ClusterState.UNDER_PROVISIONED, f"no node has {named}{more}", since
     counted = f"{len(ready)} node{'' if len(ready) == 1 else 's'}, {len(units)} units"
@@ -358,7 +358,7 @@ def _waiting_units(units: Sequence[UnitStatus], report: LeaderReport | None) -> 
     waiting = [unit for unit in units if unit.work is not None]
     lines = [
         f"{unit.task}/{unit.name} is {unit.work} on {unit.node}: {unit.why}"
-        for unit in waiting[:_NAMED]
+        for unit in waiting[:_MAX_NAMED]
     ]
-    more = len(waiting) - _NAMED + (report.more if report is not None else 0)
+    more = len(waiting) - _MAX_NAMED + (report.more if report is not None else 0)
     return [*lines, f"{more} more units wait: `polynya cluster tasks`"] if more > 0 else lines

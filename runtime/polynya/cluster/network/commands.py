@@ -28,10 +28,10 @@ class GroupRequest(StrEnum):
     ROLL = "roll"
 
 
-_NONE: Final = Bounds(0, 0, 0)
+_NO_NODES: Final = Bounds(0, 0, 0)
 
 #: A command that was taken ends after so long in any case. A large group takes its time to roll.
-_THROUGH_WITHIN: Final = timedelta(hours=1)
+_DONE_WITHIN: Final = timedelta(hours=1)
 _ROLLED_WITHIN: Final = timedelta(hours=24)
 
 
@@ -49,7 +49,7 @@ class Ask:
 
     request: GroupRequest
     reason: str
-    bounds: Bounds = _NONE
+    bounds: Bounds = _NO_NODES
     desired: int = 0
 
     def send(self, groups: NodeGroups, group: str) -> None:
@@ -118,7 +118,7 @@ def _overtakes(newer: ClusterCommand, command: ClusterCommand) -> bool:
 
 
 def _within(command: ClusterCommand, step: Next, now: datetime) -> Next:
-    longest = _ROLLED_WITHIN if command.kind == "roll" else _THROUGH_WITHIN
+    longest = _ROLLED_WITHIN if command.kind == "roll" else _DONE_WITHIN
     began = command.taken_at or command.since
     if isinstance(step, End) or now - began < longest:
         return step
@@ -179,7 +179,7 @@ def _stop(_command: ClusterCommand, facts: GroupFacts) -> Next:
             return Ask(GroupRequest.REMEMBER, reason, bounds=now)
         if not facts.held:
             return Ask(GroupRequest.HOLD, "no schedule starts it")
-        return Ask(GroupRequest.BOUND, "it may have no nodes", bounds=_NONE)
+        return Ask(GroupRequest.BOUND, "it may have no nodes", bounds=_NO_NODES)
     left = facts.in_service + facts.starting + facts.ending
     if left:
         return Wait(f"{left} node{'s' * (left > 1)} hand their work over and end")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 #: So many turns in which all clusters were reached show that a version works.
-TURNS: Final = 3
+TRIAL_TURNS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class GoBack:
 
 Next: TypeAlias = Stay | Try | Accept | Reject | GoBack
 #: An agent that dies once may have met bad luck.
-_DEATHS: Final = 2
+_MAX_DEATHS: Final = 2
 
 
 def decide(facts: UpdateFacts, limits: UpdateLimits) -> Next:
@@ -100,7 +100,7 @@ def decide(facts: UpdateFacts, limits: UpdateLimits) -> Next:
     if facts.trial is not None:
         return _of_trial(facts.trial, facts.wanted, limits)
     if facts.doubted > 0:
-        if facts.deaths >= _DEATHS:
+        if facts.deaths >= _MAX_DEATHS:
             return GoBack(f"it died {facts.deaths} times since it serves")
         if facts.serving.quiet >= limits.heartbeat_seconds:
             return GoBack(f"no heartbeat for {facts.serving.quiet:.0f} s since it serves")
@@ -114,7 +114,7 @@ def _of_trial(trial: ObservedProcess, wanted: str | None, limits: UpdateLimits) 
         return Reject("another version is wanted by now", failed=False)
     if trial.ended is not None:
         return Reject(f"it ended with code {trial.ended} before it had served")
-    if trial.turns >= TURNS:
+    if trial.turns >= TRIAL_TURNS:
         return Accept()
     if trial.quiet >= limits.heartbeat_seconds:
         return Reject(f"no heartbeat within {limits.heartbeat_seconds:.0f} s")

@@ -9,7 +9,7 @@ from typing import Final
 from polynya.cluster.network.documents import Outage
 
 #: One failed request is not an outage.
-_PATIENCE: Final = timedelta(seconds=30)
+_OUTAGE_AFTER: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Link:
             outage = Outage(since=self.since, until=now, reason=self.reason)
             return Link(connected=True, since=now, outage=outage)
         failing = self.failing_since or now
-        if self.connected and now - failing >= _PATIENCE:
+        if self.connected and now - failing >= _OUTAGE_AFTER:
             return Link(
                 connected=False,
                 since=failing,

@@ -46,7 +46,7 @@ from polynya.store.jobs import GroupFacts, NodeGroups
 T = TypeVar("T")
 
 #: What became of a command can be looked up for so long.
-_KEPT: Final = timedelta(days=7)
+_COMMANDS_KEPT: Final = timedelta(days=7)
 
 
 def give(document_store: DocumentStore, command: ClusterCommand) -> str:
@@ -120,13 +120,13 @@ class CommandQueue:
         """Delete what ended long ago."""
         for path, found in list(self._cache.documents.items()):
             ended = found.document.ended_at
-            if ended is not None and now - ended > _KEPT:
+            if ended is not None and now - ended > _COMMANDS_KEPT:
                 self._document_store.delete(path, found.version)
                 self._cache.deleted(path)
 
 
 #: A command needs a few requests; more than these mean that something undoes them.
-_MOST_STEPS: Final = 12
+_MAX_STEPS: Final = 12
 
 
 class Relay:
@@ -210,7 +210,7 @@ class Relay:
 
     def _carry_on(self, name: str) -> None:
         """Take a command as far as it goes now."""
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             command = self._queue.get(name)
             if command is None or not command.is_open or not self._step(name, command):
                 return

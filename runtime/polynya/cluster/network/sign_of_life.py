@@ -21,7 +21,7 @@ SILENT_AFTER_SECONDS: Final = 120.0
 
 
 #: What AWS says of a launch may be long; a text of a document is 4096 at most.
-_MOST_CHARACTERS: Final = 2000
+_MAX_CHARACTERS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,6 @@ def seen_group(facts: GroupFacts | None, seen_at: datetime) -> GroupReport | Non
         stopped=facts.is_stopped,
         seen_at=seen_at,
         phase=phase,
-        reason=reason[:_MOST_CHARACTERS],
+        reason=reason[:_MAX_CHARACTERS],
         since=seen_at,
     )

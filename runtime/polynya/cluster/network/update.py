@@ -34,9 +34,9 @@ from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
 
-_FILE: Final = "versions.json"
+_RECORD_FILE: Final = "versions.json"
 #: Versions that failed are remembered, so that none is tried twice.
-_REMEMBERED: Final = 50
+_MAX_REMEMBERED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class UpdateRecord:
     def with_failed(self, version: str, pin: str, reason: str) -> dict[str, tuple[str, str]]:
         """The versions that failed, with one more."""
         found = {**self.failed, version: (pin, reason)}
-        return dict(list(found.items())[-_REMEMBERED:])
+        return dict(list(found.items())[-_MAX_REMEMBERED:])
 
 
 def read_book(folder: Path) -> UpdateRecord:
     """What was remembered; nothing when that cannot be read: then the installed version serves."""
     try:
-        found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        found = json.loads((folder / _RECORD_FILE).read_text(encoding="utf-8"))
         return UpdateRecord(
             serving=_version(found["serving"]),
             former=_version(found["former"]),
@@ -78,12 +78,12 @@ def read_book(folder: Path) -> UpdateRecord:
 
 def write_book(folder: Path, book: UpdateRecord) -> None:
     """Remember it; whole at every moment."""
-    partial = folder / f"{_FILE}.partial"
+    partial = folder / f"{_RECORD_FILE}.partial"
     with partial.open("w", encoding="utf-8") as file:
         json.dump(asdict(book), file)
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(folder / _FILE)
+    partial.replace(folder / _RECORD_FILE)
 
 
 def _version(value: object) -> str | None:
@@ -95,8 +95,8 @@ def _version(value: object) -> str | None:
 STEP_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 30.0
 _AGAIN_SECONDS: Final = 10.0
-_VERSIONS: Final = "versions"
-_PROCESSES: Final = "processes"
+_VERSIONS_FOLDER: Final = "versions"
+_PROCESSES_FOLDER: Final = "processes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ class Keeper:
     ) -> None:
         self._name, self._folder, self._ports, self._clock = name, folder, ports, clock
         self._limits = limits or UpdateLimits()
-        (folder / _VERSIONS).mkdir(parents=True, exist_ok=True)
-        forget(folder / _PROCESSES, set())
+        (folder / _VERSIONS_FOLDER).mkdir(parents=True, exist_ok=True)
+        forget(folder / _PROCESSES_FOLDER, set())
         self._book = read_book(folder)
         if not self._is_here(self._book.serving):
             # Its folder is gone: what is installed can be started in any case.
@@ -252,7 +252,7 @@ class Keeper:
         version = self._wanted
         try:
             if self._pin is not None:
-                fetch(self._ports.store, self._pin, self._folder / _VERSIONS)
+                fetch(self._ports.store, self._pin, self._folder / _VERSIONS_FOLDER)
         except FileNotFoundError:
             self._say("the pinned package is not there yet")
             self._pin_known = False
@@ -283,7 +283,7 @@ class Keeper:
         self._at = self._clock.monotonic()
         self._tell("serves", trial.version, "it has shown that it works")
         kept = {one for one in (trial.version, book.serving) if one is not None}
-        forget(self._folder / _VERSIONS, kept)
+        forget(self._folder / _VERSIONS_FOLDER, kept)
 
     def _reject(self, reason: str, *, failed: bool) -> None:
         trial, self._trial = self._trial, None
@@ -312,13 +312,13 @@ class Keeper:
 
     def _started(self, version: str | None) -> Child:
         self._number += 1
-        pulse = Pulse(self._folder / _PROCESSES / str(self._number))
-        code = None if version is None else self._folder / _VERSIONS / version
+        pulse = Pulse(self._folder / _PROCESSES_FOLDER / str(self._number))
+        code = None if version is None else self._folder / _VERSIONS_FOLDER / version
         pulse.say(self._trouble)
         return Child(version, code, pulse, self._ports.start)
 
     def _is_here(self, version: str | None) -> bool:
-        return version is None or (self._folder / _VERSIONS / version).is_dir()
+        return version is None or (self._folder / _VERSIONS_FOLDER / version).is_dir()
 
     def _note(self, book: UpdateRecord) -> None:
         self._book = book

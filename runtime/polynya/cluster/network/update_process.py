@@ -39,7 +39,7 @@ PIN: Final = "network-agent-version"
 #: Largest package, in bytes; the code has two million.
 MAX_PACKAGE_BYTES: Final = 64 * 2**20
 #: Somebody else pinning at the same moment is rare.
-_TRIES: Final = 5
+_PIN_TRIES: Final = 5
 
 
 class Pin(Document):
@@ -89,7 +89,7 @@ def put_pin(
     sha256 = hashlib.sha256(package).hexdigest()
     pin = Pin(nonce=token, sha256=sha256, size=len(package), by=by, reason=reason, since=now)
     store.put_if_absent(package_path(sha256), package)
-    for _ in range(_TRIES):
+    for _ in range(_PIN_TRIES):
         version, unknown = _before(store)
         data = pin.model_copy(update=unknown).encoded()
         if version is None:
@@ -108,7 +108,7 @@ def put_pin(
 
 def take_pin_back(store: ObjectStore) -> bool:
     """Let network agents run the version that is installed. False: they were to do so already."""
-    for _ in range(_TRIES):
+    for _ in range(_PIN_TRIES):
         version, _ = _before(store)
         if version is None:
             return False
@@ -127,9 +127,9 @@ def _before(store: ObjectStore) -> tuple[str | None, dict[str, object]]:
 
 
 #: What it may become on disk.
-_MOST_BYTES: Final = 512 * 2**20
-_MOST_FILES: Final = 20_000
-_ENTRY: Final = Path("polynya", "__main__.py")
+_MAX_UNPACKED_BYTES: Final = 512 * 2**20
+_MAX_FILES: Final = 20_000
+_ENTRY_POINT: Final = Path("polynya", "__main__.py")
 
 
 def fetch(store: ObjectStore, pin: Pin, versions: Path) -> Path:
@@ -170,18 +170,18 @@ def forget(versions: Path, keep: set[str]) -> None:
 def _unpack(data: bytes, folder: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         members = archive.getmembers()
-        if len(members) > _MOST_FILES or sum(one.size for one in members) > _MOST_BYTES:
+        if len(members) > _MAX_FILES or sum(one.size for one in members) > _MAX_UNPACKED_BYTES:
             raise ValueError("it is larger than a package")
         # Nothing outside of the folder, no devices, no links out of it.
         archive.extractall(folder, members, filter="data")
-    if not (folder / _ENTRY).is_file():
-        raise ValueError(f"it has no {_ENTRY}")
+    if not (folder / _ENTRY_POINT).is_file():
+        raise ValueError(f"it has no {_ENTRY_POINT}")
 
 
 FOLDER_VARIABLE: Final = "POLYNYA_NETWORK_AGENT_KEEPER"
-_HEARTBEAT: Final = "heartbeat"
-_SERVE: Final = "serve"
-_TROUBLE: Final = "trouble"
+_HEARTBEAT_FILE: Final = "heartbeat"
+_SERVE_FILE: Final = "serve"
+_TROUBLE_FILE: Final = "trouble"
 
 
 class UpdateHeartbeat:
@@ -200,7 +200,7 @@ class UpdateHeartbeat:
     @property
     def may_serve(self) -> bool:
         """Whether commands may be carried out."""
-        return self._folder is None or (self._folder / _SERVE).exists()
+        return self._folder is None or (self._folder / _SERVE_FILE).exists()
 
     @property
     def trouble(self) -> str:
@@ -208,7 +208,7 @@ class UpdateHeartbeat:
         if self._folder is None:
             return ""
         with suppress(OSError, UnicodeDecodeError):
-            return (self._folder / _TROUBLE).read_text(encoding="utf-8")[:2000]
+            return (self._folder / _TROUBLE_FILE).read_text(encoding="utf-8")[:2000]
         return ""
 
     def beat(self, *, connected: bool) -> None:
@@ -218,7 +218,7 @@ class UpdateHeartbeat:
         if self._folder is not None:
             state = {"turns": self._turns, "connected_turns": self._connected}
             with suppress(OSError):
-                _put(self._folder / _HEARTBEAT, json.dumps(state | {"connected": connected}))
+                _put(self._folder / _HEARTBEAT_FILE, json.dumps(state | {"connected": connected}))
 
 
 class Pulse:
@@ -227,7 +227,7 @@ class Pulse:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (_HEARTBEAT, _SERVE):
+        for name in (_HEARTBEAT_FILE, _SERVE_FILE):
             (folder / name).unlink(missing_ok=True)
 
     @property
@@ -237,17 +237,17 @@ class Pulse:
 
     def serve(self) -> None:
         """Let it carry out commands."""
-        (self._folder / _SERVE).touch()
+        (self._folder / _SERVE_FILE).touch()
 
     def say(self, trouble: str) -> None:
         """Let people know this by its sign of life."""
         with suppress(OSError):
-            _put(self._folder / _TROUBLE, trouble)
+            _put(self._folder / _TROUBLE_FILE, trouble)
 
     def read(self) -> tuple[int, int, bool]:
         """Its turns, those in which it was connected, and whether it is now."""
         try:
-            found = json.loads((self._folder / _HEARTBEAT).read_text(encoding="utf-8"))
+            found = json.loads((self._folder / _HEARTBEAT_FILE).read_text(encoding="utf-8"))
             return int(found["turns"]), int(found["connected_turns"]), bool(found["connected"])
         except (OSError, ValueError, LookupError, TypeError):
             return 0, 0, False

@@ -26,8 +26,8 @@ from polynya.store.clock import Clock
 from polynya.store.jobs import Label, RunSeen, RunState
 
 #: Time between two looks, in seconds, and how many times as long as a look took.
-_EVERY: Final = 60.0
-_REST: Final = 20.0
+_LOOK_SECONDS: Final = 60.0
+_REST_FACTOR: Final = 20.0
 
 
 class SeenBacklog:
@@ -50,9 +50,9 @@ class SeenBacklog:
         now = self._clock.monotonic()
         if self._submission.away and (active or now >= self._asked_due):
             self._backlog.elsewhere(wanted=active or more())
-            self._asked_due = now + _EVERY
+            self._asked_due = now + _LOOK_SECONDS
         if self._submission.unread is not None and now >= self._due:
-            self._due = now + _EVERY
+            self._due = now + _LOOK_SECONDS
             self._look(self._submission.unread, active=active)
 
     def _look(self, unread: Callable[[], UnreadFiles], *, active: bool) -> None:
@@ -70,7 +70,7 @@ class SeenBacklog:
         for subject, parts in found.items():
             self._backlog.listed(subject, parts, now)
         self._known |= found.keys()
-        self._due = now + max(_EVERY, _REST * (now - began))
+        self._due = now + max(_LOOK_SECONDS, _REST_FACTOR * (now - began))
 
     def ended(self) -> None:
         """A run has ended: what it left is looked at next."""
@@ -156,10 +156,10 @@ def _of_run(facts: RunFacts, run: RunSeen) -> RunDecision:
         return RunDecision(Act.END, "it has ended", run.id)
     if run.state is RunState.SUCCEEDED:
         return RunDecision(Act.NEXT, "it has succeeded", run.id)
-    return RunDecision(Act.FAIL, run.why or _NO_REASON[run.state], run.id)
+    return RunDecision(Act.FAIL, run.why or _DEFAULT_REASONS[run.state], run.id)
 
 
-_NO_REASON: Final = {
+_DEFAULT_REASONS: Final = {
     RunState.FAILED: "the service gave no reason",
     RunState.CANCELLED: "it was cancelled",
 }
@@ -190,13 +190,13 @@ def _of_next(facts: RunFacts) -> RunDecision:
 
 
 #: Exit code of a process that met a newer owner (docs/reference/cli.md).
-_CONFLICT: Final = 5
+_CONFLICT_EXIT_CODE: Final = 5
 #: Longest time between two attempts to reach a service, and between two to cancel, in seconds.
-_LONGEST_PAUSE: Final = 60.0
-_CANCEL_AGAIN: Final = 30.0
+_LONGEST_PAUSE_SECONDS: Final = 60.0
+_CANCEL_RETRY_SECONDS: Final = 30.0
 #: Others wait for the end of a run that is cancelled: looked for at least as often, in seconds.
-_STOPPING_LOOK: Final = 2.0
-_LAST: Final = frozenset({Act.END, Act.FAIL, Act.YIELD})
+_STOPPING_LOOK_SECONDS: Final = 2.0
+_FINAL_ACTS: Final = frozenset({Act.END, Act.FAIL, Act.YIELD})
 
 
 class SubmittedRun:
@@ -279,7 +279,7 @@ class SubmittedRun:
             found=self._found,
             due=due,
             landed=landed,
-            cancel_due=now - self._cancelled_at >= _CANCEL_AGAIN,
+            cancel_due=now - self._cancelled_at >= _CANCEL_RETRY_SECONDS,
         )
 
     def _look_for_files(self) -> str | None:
@@ -311,7 +311,7 @@ class SubmittedRun:
                 self._end(JOB_RUN_FENCED(reason=decision.reason).by(epoch=decision.epoch))
             case Act.FAIL:
                 self._end(self._failure(decision))
-        return None if decision.act in _LAST else 0.0
+        return None if decision.act in _FINAL_ACTS else 0.0
 
     def _find(self) -> None:
         label = self._submission.label(self._ordinal)
@@ -357,7 +357,7 @@ class SubmittedRun:
         self._inbox.put(RoundEnded(submission.job, self._run))
         if seen.state is RunState.ACTIVE:
             every = submission.look_seconds
-            return min(every, _STOPPING_LOOK) if stopping else every
+            return min(every, _STOPPING_LOOK_SECONDS) if stopping else every
         self._tell(
             JobRunEnded(
                 subject=submission.job.name,
@@ -402,11 +402,11 @@ class SubmittedRun:
             )
         self._inbox.put(RoundEnded(self._submission.job, self._run, f"{error.code}: {error}"))
         pause: float = self._submission.look_seconds * 2.0 ** min(self._failures - 1, 16)
-        return min(pause, _LONGEST_PAUSE)
+        return min(pause, _LONGEST_PAUSE_SECONDS)
 
     def _failure(self, decision: RunDecision) -> PolynyaError:
         seen, epoch = self._seen, self._submission.epoch
-        if seen is not None and seen.exit_code == _CONFLICT and epoch is not None:
+        if seen is not None and seen.exit_code == _CONFLICT_EXIT_CODE and epoch is not None:
             return JOB_RUN_FENCED(reason=decision.reason).by(epoch=epoch)
         # What a task, or a file, has to be changed for is not tried for ever.
         lasting = seen is not None and seen.exit_code in {1, 2}

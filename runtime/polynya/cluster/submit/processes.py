@@ -87,8 +87,8 @@ def _digest(*parts: str) -> str:
 
 
 #: The process that a run ends with, by its number.
-PARENT: Final = "POLYNYA_PARENT"
-_LOGS: Final = "jobs"
+PARENT_VARIABLE: Final = "POLYNYA_PARENT"
+_LOG_FOLDER: Final = "jobs"
 #: Bytes at the end of a log in which the error is looked for.
 _TAIL_BYTES: Final = 65_536
 
@@ -115,7 +115,7 @@ class ProcessRuns(JobRuns):
                 process = subprocess.Popen(
                     [*self._command, *order.arguments],
                     cwd=self._work,
-                    env={**os.environ, PARENT: str(os.getpid())},
+                    env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
                     stdin=subprocess.DEVNULL,
                     stdout=sink,
                     stderr=sink,
@@ -156,7 +156,7 @@ class ProcessRuns(JobRuns):
                 del self._processes[run]
 
     def _log(self, label: Label) -> Path:
-        return self._work / _LOGS / f"{label.scope}.log"
+        return self._work / _LOG_FOLDER / f"{label.scope}.log"
 
     def _error(self, label: Label, code: int) -> str:
         """The last error that a process reported, else how it ended."""

@@ -34,12 +34,12 @@ from polynya.store.node_folders import JOB_CODE
 from polynya.store.object_store import ObjectStore
 from polynya.store.places import store_at
 
-IN_FORCE: Final = "in-force"
+ACTIVE_FOLDER: Final = "in-force"
 #: How often a process and a job of AWS are looked at, and a process that ended is started again, in
 #: seconds.
-_LOOK_HERE: Final = 0.5
-_LOOK_AWS: Final = 15.0
-_AGAIN_HERE: Final = 2.0
+_PROCESS_LOOK_SECONDS: Final = 0.5
+_SERVICE_LOOK_SECONDS: Final = 15.0
+_PROCESS_RETRY_SECONDS: Final = 2.0
 
 #: Makes the runs of an engine of AWS.
 Services = Callable[[Submitted, AwsAccess], JobRuns]
@@ -145,8 +145,12 @@ class RoutedWorkers(Workers):
     ) -> Submission:
         target, place = self._target, self._place
         in_aws = isinstance(engine, Submitted)
-        every = engine.every.total_seconds() if isinstance(engine, Submitted) else _AGAIN_HERE
-        config = place.config if in_aws else str(place.work / IN_FORCE)
+        every = (
+            engine.every.total_seconds()
+            if isinstance(engine, Submitted)
+            else _PROCESS_RETRY_SECONDS
+        )
+        config = place.config if in_aws else str(place.work / ACTIVE_FOLDER)
         arguments = arguments_of(
             job, config=config, target=target.name, owner=place.owner, epoch=epoch
         )
@@ -168,7 +172,7 @@ class RoutedWorkers(Workers):
             epoch=epoch,
             number=run,
             every_seconds=every,
-            look_seconds=_LOOK_AWS if in_aws else _LOOK_HERE,
+            look_seconds=_SERVICE_LOOK_SECONDS if in_aws else _PROCESS_LOOK_SECONDS,
             landed=_digest_of(target, task) if in_aws else None,
             unread=_unread_of(target, task, job),
             away=in_aws,
