@@ -120,8 +120,8 @@ def applier(spark: SparkSession, name: str, *, history: bool) -> Callable[[int],
 def merger(spark: SparkSession, mode: str, *, folded: bool = False) -> Callable[[int], float]:
     """Prepare a peer's table; the result merges batch `version` and returns the seconds.
 
-    The statement is the one that people write by hand: the newest event of each key, applied where
-    it is newer than the row. `folded` leaves both to nobody: one event a key, taken as it comes.
+    The statement is the usual hand-written one: the newest event of each key, applied where
+    it is newer than the row. `folded` does neither: one event a key, taken as it comes.
     """
     name = f"bench.merge_{mode.replace('-', '_')}_{'folded' if folded else 'events'}"
     spark.sql(

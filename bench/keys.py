@@ -52,7 +52,7 @@ COLUMNS = {
     name: {"id": number, "name": name, "type": kind, "required": False}
     for number, (name, kind) in enumerate(TYPES.items(), 1)
 }
-#: Indexes are used wherever there is one, and built by nobody but the benchmark.
+#: Indexes are used wherever there is one, and only the benchmark builds them.
 ALWAYS = Costs(read_ns=10**6, build_ns=10**9)
 
 

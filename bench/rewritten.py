@@ -222,7 +222,7 @@ def measured() -> Iterator[Taken]:
 
 
 def _memory(pid: int) -> float:
-    """Memory of a process in MiB, that which it shares divided by those who do; 0 when it ended."""
+    """Memory of a process in MiB, with its part of shared memory; 0 when it has ended."""
     try:
         told = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:

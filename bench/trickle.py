@@ -37,7 +37,7 @@ _MEBIBYTE = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is asked for; `kind` is `json` (a folder each) or `debezium` (files of all tables)."""
+    """The options; `kind` is `json` (a folder each) or `debezium` (files of all tables)."""
 
     tables: int
     minutes: float
@@ -130,7 +130,7 @@ class Trickle:
         temporary.rename(file)
 
     def copied(self, table: str, rows: int) -> None:
-        """A table has its oldest records; what nobody waits for any more is taken away."""
+        """A table has its oldest records; those that are no longer awaited are removed."""
         now = time.monotonic()
         with self._lock:
             waiting = self._landed.get(table, deque())
@@ -141,7 +141,7 @@ class Trickle:
                 file.unlink(missing_ok=True)
 
     def ages(self) -> list[float]:
-        """Ages, in seconds, of the records that were copied since this was asked last."""
+        """Ages, in seconds, of the records that were copied since the last call."""
         with self._lock:
             ages, self._ages = self._ages, []
         return ages

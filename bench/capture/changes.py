@@ -23,7 +23,7 @@ END LOOP; END $$"""
 
 
 def measure(source: Source, changes: int, rounds: int, seconds: float) -> Iterator[Figure]:
-    """Let a capture rest, change rows, and let it go on, again and again. Raises GaveUpError."""
+    """Pause a capture, change rows, and continue it, repeatedly. Raises GaveUpError."""
     source.sql(
         "CREATE TABLE changing (id int PRIMARY KEY, version int, name text, amount numeric(12,2),"
         " at timestamptz DEFAULT now(), note text)",

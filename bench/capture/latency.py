@@ -119,7 +119,7 @@ def keep_up(source: Source, rate: int, seconds: float, most: float) -> Iterator[
 
 
 def _watched(source: Source, rate: int, seconds: float, most: float) -> View:
-    """Write, run and look for so many seconds after the warm-up."""
+    """Write, run and watch for this many seconds after the warm-up."""
     source.sql(
         "CREATE TABLE ticks (id bigint PRIMARY KEY, n int, name text, amount numeric(12,2),"
         " at timestamptz)",

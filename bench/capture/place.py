@@ -48,7 +48,7 @@ class GaveUpError(Exception):
 
 @dataclass
 class Run:
-    """A command of Polynya that goes on; its events go to a file."""
+    """A command of Polynya that keeps running; its events go to a file."""
 
     process: subprocess.Popen[bytes]
     output: Path

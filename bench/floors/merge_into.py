@@ -1,4 +1,4 @@
-"""The `MERGE INTO` that people write by hand, and the table properties that go with it."""
+"""The usual hand-written `MERGE INTO`, with its table properties."""
 
 from __future__ import annotations
 

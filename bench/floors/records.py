@@ -13,9 +13,9 @@ import duckdb
 Kind = Literal["parquet", "json"]
 Keys = Literal["uniform", "clustered"]
 
-#: Columns of a record but `op`, which tells what happened and is no column of a table.
+#: Columns of a record but `op`, which is the operation and not a column of a table.
 COLUMNS = ("id", "seq", "ts", "customer", "status", "amount", "note", "city", "qty")
-#: The same records for a reader that is told their types.
+#: The same records for a reader that knows their types.
 SPARK_SCHEMA = (
     "id BIGINT, seq BIGINT, ts TIMESTAMP, op STRING, customer BIGINT, status STRING, "
     "amount DOUBLE, note STRING, city STRING, qty BIGINT"
@@ -23,7 +23,7 @@ SPARK_SCHEMA = (
 
 
 def land_load(folder: Path, kind: Kind, *, rows: int, files: int) -> list[Path]:
-    """Land a first load of the records 0 to `rows`, in so many files of one size."""
+    """Land a first load of the records 0 to `rows`, in this many files of one size."""
     share = -(-rows // files)
     bounds = [(start, min(start + share, rows)) for start in range(0, rows, share)]
     return [

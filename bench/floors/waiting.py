@@ -24,7 +24,7 @@ from polynya.observe.engine import BatchCopied, UnitFailed
 from polynya.observe.events import Event
 
 LARGE, SMALL = "waiting_large", "waiting_small"
-#: A file that takes longer than so many seconds from landed to copied waited for something.
+#: A file that takes longer than this many seconds from landed to copied waited for something.
 LONGEST = 10.0
 _RECORDS = 100
 _GIVE_UP = 3600.0
@@ -64,7 +64,7 @@ def measure(lake: Lake, sizes: Sizes) -> Measured:
     seen = Seen(sizes.waiting_rows)
     context = lake.engine(seen.note)
     small_task = task(SMALL, "json", schema=lake.schema)
-    # What is measured is who waits for whom, not what a trickle saves.
+    # The measurement is how long files wait, not what a trickle saves.
     small_task["batch"] = {"freshness": "0s"}
     tasks = (task(LARGE, "parquet", schema=lake.schema), small_task)
     land_load(lake.landing / SMALL / "load", "json", rows=_RECORDS, files=1)

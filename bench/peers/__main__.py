@@ -29,7 +29,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count")
     parser.add_argument("--warm-up", type=int, default=2, help="rounds before them")
     parser.add_argument("--memory", default="2g", help="heap of every JVM; default 2g")
-    what = "so many contenders at a time, in turns, each with its JVM; all unless told"
+    what = "number of contenders at a time, in turns, each with its JVM; default: all"
     parser.add_argument("--together", type=int, default=len(CONTENDERS), help=what)
     return parser.parse_args(arguments)
 

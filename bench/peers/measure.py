@@ -69,7 +69,7 @@ def measure(
 
 
 class Side:
-    """One contender in a comparison. What fails is noted, and the others go on."""
+    """One contender in a comparison. A failure is recorded, and the others continue."""
 
     def __init__(self, result: Result, folder: Path, running: ExitStack, sizes: Sizes) -> None:
         self.result = result

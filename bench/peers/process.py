@@ -1,4 +1,4 @@
-"""A contender at work: the worker process, asked from here."""
+"""The worker process of a contender, and requests to it."""
 
 from __future__ import annotations
 

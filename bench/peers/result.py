@@ -35,7 +35,7 @@ class Result:
     failed: str = ""
 
     def row(self, events: int, polynya: float | None) -> str:
-        """The line of the table: a batch has so many events, and takes Polynya so many seconds."""
+        """The line of the table, given the events of a batch and Polynya's seconds for it."""
         if self.failed or not self.seconds:
             return f"| {self.contender.what} | not measured: {self.failed} |" + " |" * 8
         batch = statistics.median(self.seconds)

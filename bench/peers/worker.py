@@ -19,7 +19,7 @@ from bench.peers.tables.table import Table
 
 
 class Worker:
-    """Answers requests about tables, which it opens by their name; so many `reads` count.
+    """Answers requests about tables, which it opens by their name; it counts this many `reads`.
 
     Those before them do not: a JVM that has scanned nothing yet is slow, and some contenders apply
     changes without a scan.

@@ -36,7 +36,7 @@ class Node:
 
 @dataclass(slots=True)
 class Group:
-    """One group: what it is told to have, and what it has.
+    """One group: its desired and its actual nodes.
 
     `failures` are the minutes of failed launches; `replacing` is set while a node of a wanted
     kind boots beside the one that it is to replace.
@@ -102,7 +102,7 @@ class Group:
         return 0
 
     def _end_surplus(self) -> bool:
-        """End the oldest node of the kind of which there are too many; tells whether Spot."""
+        """End the oldest node of the type that has too many; returns whether that is Spot."""
         spot = self.alive(spot=True) > self._wanted(spot=True)
         if not spot and not self.alive(spot=False):
             spot = True

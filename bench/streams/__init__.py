@@ -1,1 +1,1 @@
-"""Messages of Kafka become an append-only table: by Polynya, and by Spark as people write it."""
+"""Messages of Kafka become an append-only table: by Polynya, and by hand-written Spark."""

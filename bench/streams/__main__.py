@@ -23,7 +23,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--latency", action="store_true", help="how old messages are when the live view shows them"
     )
-    parser.add_argument("--minutes", type=float, help="the same for so long, with the memory")
+    parser.add_argument("--minutes", type=float, help="the same for this long, with the memory")
     parser.add_argument("--seconds", type=float, default=60.0, help="of --latency; default 60")
     parser.add_argument("--rate", type=int, default=1000, help="messages a second; default 1000")
     parser.add_argument("--mode", choices=("append_only", "merge"), default="append_only")

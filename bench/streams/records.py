@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from polynya.lake.spark.api import SparkSession
 
-#: The same fields as Spark declares them, for who parses them by `from_json`.
+#: The same fields as Spark declares them, for `from_json`.
 DDL: Final = (
     "id BIGINT, type STRING, user_id BIGINT, session STRING, at STRING, url STRING, "
     "referrer STRING, agent STRING, country STRING, city STRING, language STRING, ip STRING, "

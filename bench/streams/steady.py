@@ -1,4 +1,4 @@
-"""Messages at a steady rate and a run that goes on: how old they are when the live view shows them.
+"""Messages at a steady rate in a continuous run: their age when the live view shows them.
 
 And whether the memory of the run stays level.
 """
@@ -30,14 +30,14 @@ from polynya.observe.events import Event
 MOST_SECONDS: Final = 5.0
 #: Messages of the first seconds do not count: the JVM has to learn its work...
 WARM_UP: Final = 30.0
-#: ...nor do those that came before the view had caught up once, to within so many seconds.
+#: ...nor do those that came before the view had caught up once, to within this many seconds.
 _CAUGHT_UP: Final = 5.0
 #: Seconds after which a run that does not catch up has failed.
 _GIVE_UP: Final = 180.0
 _TOPIC, _SCHEMA = "clicks", "live"
 #: Seconds between two looks at the memory.
 _EVERY: Final = 5.0
-#: No message becomes visible so many milliseconds after a younger one.
+#: No message becomes visible this many milliseconds after a younger one.
 _LATE_MS: Final = 60_000
 _MEBIBYTE: Final = 2**20
 
@@ -124,7 +124,7 @@ class Measured:
 
 
 def measure(place: Place, rate: int, seconds: float, mode: str) -> Measured:
-    """Send, land and copy for so many seconds after the warm-up, and watch the view."""
+    """Send, land and copy for this many seconds after the warm-up, and watch the view."""
     place.broker.create(_TOPIC, PARTITIONS)
     # The view is there from the first copy on.
     place.broker.send(_TOPIC, [message(-1).encode()])

@@ -170,7 +170,7 @@ def test_what_is_switched_off_is_not_even_looked_at(fed: Feed) -> None:
     assert review_actions(record(fed))[-1].cost == done.cost
     assert fed.current("id", "name") == ROWS
     (one,) = maintain(context, fed.dataset, ("remove_orphan_files",))
-    assert one.verdict.reason == "asked for"
+    assert one.verdict.reason == "requested"
     assert one.outcome.files_removed == 0
 
 

@@ -189,18 +189,18 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         engine.DatasetApplied(
             subject="shop.users",
-            reason="asked to apply always",
+            reason="this run always applies",
             seconds=1.5,
             rows={"events": 9, "current": 4, "prior": 3, "removed": 1},
         ),
         Level.NOTE,
         (
             "applied  shop.users: 9 changes, 7 rows written, 1 removed in 1.5 s "
-            "(asked to apply always)"
+            "(this run always applies)"
         ),
         {
             "subject": "shop.users",
-            "reason": "asked to apply always",
+            "reason": "this run always applies",
             "seconds": 1.5,
             "events": 9,
             "current": 4,

@@ -16,7 +16,7 @@ CORES = os.cpu_count() or 2
 def start(
     folder: Path, jars: list[str], memory: str, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start a session with jars and the settings that a format asks for."""
+    """Start a session with the jars and settings of a format."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     conf = {
         "spark.driver.extraClassPath": os.pathsep.join(jars),

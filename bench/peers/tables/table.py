@@ -1,4 +1,4 @@
-"""What a worker can do with a table, whatever its format."""
+"""What a worker can do with a table of any format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 
 class Table(Protocol):
-    """A table of a contender. `op` of an event says what happened and is no column of it."""
+    """A table of a contender. `op` of an event is the operation and not a column."""
 
     def load(self, folder: Path) -> None:
         """Make the table of the Parquet files of a folder."""

@@ -1,9 +1,9 @@
 """The landing zone of one task: the files of its tables, listed once and read.
 
 `SharedListing` lists one folder for all datasets of a task. If 500 datasets each listed the whole
-folder every two seconds, they would do nothing else. A folder that nobody empties also takes longer
-to list each day: one request to S3 per thousand files, one system call per file. So where a whole
-listing is slow, most listings cover only the end of each dataset's names.
+folder every two seconds, they would do nothing else. A folder that is never emptied also takes
+longer to list each day: one request to S3 per thousand files, one system call per file. So where a
+whole listing is slow, most listings cover only the end of each dataset's names.
 """
 
 from __future__ import annotations

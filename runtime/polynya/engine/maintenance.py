@@ -100,7 +100,7 @@ def _requested(action: ActionName, facts: TableFacts, table: WorkingDataset) -> 
     action_worth = next(
         (action_worth for action_worth in worths if action_worth.action == action), None
     )
-    return ActionVerdict(action, taken=True, reason="asked for", worth=action_worth)
+    return ActionVerdict(action, taken=True, reason="requested", worth=action_worth)
 
 
 def _limits(context: EngineContext) -> ActionLimits:

@@ -486,7 +486,9 @@ def _budget_refusal(action_worth: ActionWorth, terms: _Terms) -> str | None:
     """Why the budget does not allow an action; None where it does."""
     left = terms.left
     if left.cheap_only and action_worth.cost > CHEAP_BYTES:
-        return "it takes too long for a run that ends; a run that goes on or `maintain` does it"
+        return (
+            "it takes too long for a run that ends; a continuous run or `polynya maintain` does it"
+        )
     if left.seconds is not None and left.seconds <= 0:
         return "the share of time of this hour is used up"
     in_groups = action_worth.action in _IN_GROUPS

@@ -83,9 +83,9 @@ def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy")
     if facts.rows == 0:
         return ApplyDecision(apply=False, reason="nothing is pending")
     if mode == "always":
-        return ApplyDecision(apply=True, reason="asked to apply always")
+        return ApplyDecision(apply=True, reason="this run always applies")
     if mode == "never":
-        return ApplyDecision(apply=False, reason="asked to apply never")
+        return ApplyDecision(apply=False, reason="this run never applies")
     enough = _enough_rows(facts, policy)
     limits = [
         (facts.rows >= enough, f"{facts.rows} pending rows reached {enough}"),
@@ -197,7 +197,7 @@ class CopyPace:
     def decide(self, discovery: Discovery, time_slice: TimeSlice, now: float) -> CopyDecision:
         """Whether to copy now what was found."""
         if time_slice.at_once:
-            return CopyDecision(copy=True, reason="asked to copy all at once")
+            return CopyDecision(copy=True, reason="this run copies everything")
         since = None if self._copied_at is None else now - self._copied_at
         facts = WaitingFacts(discovery.size_bytes, self._left_over, since)
         return decide_copy(facts, self._batch)

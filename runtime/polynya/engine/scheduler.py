@@ -1,8 +1,9 @@
 """The scheduler: units of work on a bounded number of threads, in a queue, round after round.
 
-A load of hours takes many time slices, each up to minutes long. So that it stops nobody, a unit
-announces a long step before it starts, and one thread is kept for short steps. Maintenance has low
-priority: it gets a time slice when no other unit wants one, and one maintenance runs at a time.
+A load of hours takes many time slices, each up to minutes long. So that it does not block other
+units, a unit announces a long step before it starts, and one thread is kept for short steps.
+Maintenance has low priority: it gets a time slice when no other unit wants one, and one maintenance
+runs at a time.
 """
 
 from __future__ import annotations

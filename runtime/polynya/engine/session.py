@@ -32,10 +32,10 @@ from polynya.model.loader import LoadedProject
 def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSession:
     """The Spark session of a project's target, started if this process has none.
 
-    A `long_lived` one optimises its code as far as the JVM can, which a short one would pay for
-    and not live to enjoy. Raises DependencyError when Java or the jars are missing, the warehouse
-    cannot be made, or the cluster of the target does not answer, and ConfigError for a heap that is
-    none, or a cluster that this machine does not name.
+    A `long_lived` session optimises its code as far as the JVM can, which a short one would pay
+    for without a benefit. Raises DependencyError when Java or the jars are missing, the warehouse
+    cannot be made, or the cluster of the target does not answer, and ConfigError for an invalid
+    heap size or a cluster that this machine does not name.
     """
     target = project.target
     heap = _heap(long_lived=long_lived)
@@ -67,12 +67,12 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
 
 
 def fetch_jars(project: LoadedProject) -> None:
-    """Fetch what `start_spark` would need and is not there. Raises DependencyError."""
+    """Fetch the missing jars that `start_spark` needs. Raises DependencyError."""
     jars_of(project.target, project.stream_jars)
 
 
 def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:
-    """The project with all that it writes in another folder, and a catalog of its own there.
+    """The project with all its output in another folder, with its own catalog there.
 
     Spark runs in this process: no other machine has that folder.
     """

@@ -31,8 +31,8 @@ class _Shard:
 class MemoryRecordStream:
     """A record stream in lists.
 
-    `failure` is raised by everything while it is set, `throttled_reads` so many reads are refused,
-    `page_records` is the most that a read gives.
+    All methods raise `failure` while it is set, the next `throttled_reads` reads are refused, and
+    a read returns at most `page_records`.
     """
 
     def __init__(self, shards: int = 1, *, page_records: int = 1000) -> None:

@@ -119,7 +119,7 @@ def _matched(expected: Sequence[Row], actual: Sequence[Row]) -> dict[int, int]:
 def _hand_over(
     free: int, asked: Mapping[int, int], owners: dict[int, int], matched: dict[int, int]
 ) -> None:
-    """Give a free row to who asked for it, that one's old row to who asked for it, and so on."""
+    """Give a free row to its requester, the requester's old row to the next one, and so on."""
     index: int | None = free
     while index is not None:
         asker = asked[index]

@@ -31,7 +31,7 @@ from polynya.store.vault import vault
 CapturedTableState: TypeAlias = Literal[
     "queued", "loading", "caching changes", "applying cached changes", "running", "loaded", "error"
 ]
-#: As what a capture is that has tables in several: the first of these that one is in.
+#: The state of a capture is the first of these that one of its tables has.
 WORST_FIRST: Final[tuple[CapturedTableState, ...]] = (
     "error", "queued", "loading", "caching changes", "applying cached changes", "running", "loaded"
 )  # fmt: skip
@@ -191,8 +191,8 @@ def captured_table_state(
     Args:
         progress: how far it is loaded.
         capture: its task.
-        copied: number of the batch up to which all landed ones are in the tables; None: nobody
-            makes tables of them, or nobody knows.
+        copied: number of the batch up to which all landed ones are in the tables; None: there are
+            no tables of them, or it is unknown.
     """
     match progress.state:
         case "suspended":

@@ -1,7 +1,7 @@
 """The effects of a changed configuration on tables: settings, layout, types. Pure.
 
 `plan_dataset` turns facts into changes. Each change says what differs, what that means for the
-data, and who must act.
+data, and which actor must act.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PlannedChange:
         kind: a stable name.
         what: the difference.
         means: what it does to the data.
-        action: who acts.
+        action: the actor.
         destructive: something that can be queried now will be gone.
     """
 

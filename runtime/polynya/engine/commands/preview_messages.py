@@ -50,7 +50,7 @@ def source_opener(session: Session, access: AwsAccess, clock: Clock) -> OpenSour
 class Sources:
     """Previews landings from their sources.
 
-    `landing` is the landing zone, which is only read; `session` is asked for where a source is read
+    `landing` is the landing zone, which is only read; `session` is started where a source is read
     by Spark; `folder` is an empty one that the caller removes; `clock` says which dates are past;
     `limit` is how many records and refusals are shown.
     """

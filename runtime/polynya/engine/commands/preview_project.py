@@ -48,9 +48,9 @@ def previews(
 ) -> Iterator[DatasetPreview | PolynyaError]:
     """Preview the wanted datasets of all tasks, task by task; an error where one cannot be read.
 
-    `limit` is how many records, rows and refusals are shown; `session` is asked for where
+    `limit` is how many records, rows and refusals are shown; `session` is started where
     something takes SQL. With a `file` it is that one for the
-    dataset that reads it; `may_read` says which tasks that find their tables are asked. `opens`
+    dataset that reads it; `may_read` selects the tasks that discover their tables. `opens`
     opens the sources of tables that read their streams themselves, by default as settings say.
 
     Raises ConfigError when no task reads the file, and what the catalog raises.

@@ -68,13 +68,13 @@ class SharedFilesTask:
         ledger = self._tables.ledger
         routes, errors = self._routes(ledger.table.state.copy.membership)
         self._meet(routes)
-        self._begin_new_names(ledger)
-        self._begin_refused(ledger)
-        waiting = [table for table in self._tables.by_source.values() if _is_to_catch_up(table)]
+        self._catch_up_renamed(ledger)
+        self._readmit_refused(ledger)
+        waiting = [table for table in self._tables.by_source.values() if _must_catch_up(table)]
         if waiting and not time_slice.long:
             return TOO_LONG
         while waiting:
-            waiting += filter(_is_to_catch_up, self._catch_up(waiting.pop(0)))
+            waiting += filter(_must_catch_up, self._catch_up(waiting.pop(0)))
         result = self._copy_next(ledger, time_slice)
         if result.more:
             return result
@@ -83,18 +83,18 @@ class SharedFilesTask:
             return result
         tables = self._tables.by_source.values()
         applied = run_in_threads(lambda table: self._apply(table, time_slice), tables)
-        self._drop(
+        self._reopen_later(
             table for table in list(self._tables.by_source) if not self._refused.accepts(table)
         )
         if TOO_LONG in applied:
             return TOO_LONG
         self._refused.passed(self._tables.by_source)
-        troubles: list[PolynyaError] = [ConfigErrors(errors)] if errors else []
-        troubles += [
+        problems: list[PolynyaError] = [ConfigErrors(errors)] if errors else []
+        problems += [
             *self._refused.errors,
             *(result.refused for result in applied if result.refused),
         ]
-        refused = self._refused.first_of(troubles, self._task.name)
+        refused = self._refused.first_of(problems, self._task.name)
         return self._maintained(replace(result, refused=refused))
 
     def _routes(
@@ -104,15 +104,17 @@ class SharedFilesTask:
         task, before = self._task, {*membership.members, *membership.refused}
         named = named_datasets(task, membership.members)
         # A table that the settings exclude is no longer wanted.
-        asked = {source for source in before if included(task, source) or is_declared(task, source)}
-        return datasets_of_sources(task, {*named, *asked, *sources}, known=membership.members)
+        wanted = {
+            source for source in before if included(task, source) or is_declared(task, source)
+        }
+        return datasets_of_sources(task, {*named, *wanted, *sources}, known=membership.members)
 
     def _meet(
         self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()
     ) -> list[WorkingDataset]:
         return self._tables.meet(routes, suspended, self._refused.attempt)
 
-    def _drop(self, sources: Iterable[str]) -> None:
+    def _reopen_later(self, sources: Iterable[str]) -> None:
         """Open tables again before anything else is done with them."""
         for source in sources:
             self._tables.drop(source)
@@ -177,7 +179,7 @@ class SharedFilesTask:
 
         def copied(source: str) -> bool:
             def copy() -> None:
-                before = partial(self._before, source, parts)
+                before = partial(self._read_earlier, source, parts)
                 _copy_part(tables[source], batch.datasets[source], began, live, before)
 
             return self._refused.attempt(source, copy)
@@ -187,7 +189,7 @@ class SharedFilesTask:
         assert batch.unrouted is not None, "what has no table is accounted for"
         done = self._tables.ledger.progress
         self._tables.remember(tables, batch.unrouted, live, refused | failed)
-        self._drop(failed)
+        self._reopen_later(failed)
         self._tell_lost(gone_between(done, batch.unrouted.files))
         return batch.unrouted.files
 
@@ -208,7 +210,7 @@ class SharedFilesTask:
         self._refused.attempt(_source_of(table), apply)
         return result[0]
 
-    def _begin_new_names(self, ledger: WorkingDataset) -> None:
+    def _catch_up_renamed(self, ledger: WorkingDataset) -> None:
         """Let a dataset with a new name read what the files had for its source before.
 
         The ledger counts these files as read, since the dataset of the old name did so.
@@ -218,14 +220,14 @@ class SharedFilesTask:
             if table is not None and ledger.progress and _is_unfed(table):
                 _set_behind(table, "begins", behind=True)
 
-    def _begin_refused(self, ledger: WorkingDataset) -> None:
+    def _readmit_refused(self, ledger: WorkingDataset) -> None:
         """Let tables that were refused before read what the files had for them."""
         membership, tables = ledger.table.state.copy.membership, self._tables.by_source
         taken = [
             source
             for source in membership.refused
             if source in tables
-            and self._refused.attempt(source, partial(_begin_behind, tables[source]))
+            and self._refused.attempt(source, partial(_set_behind_ledger, tables[source]))
         ]
         if taken:
             self._remember_members("begins", set(membership.refused) - set(taken))
@@ -235,12 +237,12 @@ class SharedFilesTask:
 
         Returns tables that split off from it, which have to catch up, too.
         """
-        source, parted = _source_of(table), list[WorkingDataset]()
-        if not self._refused.attempt(source, lambda: self._follow(table, source, parted)):
+        source, split_off = _source_of(table), list[WorkingDataset]()
+        if not self._refused.attempt(source, lambda: self._follow(table, source, split_off)):
             self._tables.drop(source)
-        return parted
+        return split_off
 
-    def _follow(self, table: WorkingDataset, source: str, parted: list[WorkingDataset]) -> None:
+    def _follow(self, table: WorkingDataset, source: str, split_off: list[WorkingDataset]) -> None:
         while not self._context.stop.is_set():
             discovery = self._landing.unread(table, self._landing.files())
             if not discovery.files:
@@ -249,20 +251,22 @@ class SharedFilesTask:
             began = self._context.clock.monotonic()
             batch = self._read(discovery.files, only=source)
             live = self._landing.paths()
-            parted += self._part(batch.left)
+            split_off += self._split_off(batch.left)
             try:
-                before = partial(self._before, source, discovery.files)
+                before = partial(self._read_earlier, source, discovery.files)
                 part = batch.datasets[source]
                 table.copy(part, began=began, live_files=live, before=before)
             except SuspendedError:
                 break
 
-    def _before(self, source: str, parts: Sequence[FilePart], file: str) -> DatasetBatch | None:
+    def _read_earlier(
+        self, source: str, parts: Sequence[FilePart], file: str
+    ) -> DatasetBatch | None:
         """What the files before one hold for a table; None for nothing."""
         earlier = before_file(parts, file)
         return self._read(earlier, only=source).datasets[source] if earlier else None
 
-    def _part(self, sources: Collection[str]) -> list[WorkingDataset]:
+    def _split_off(self, sources: Collection[str]) -> list[WorkingDataset]:
         """Treat the new names of a renamed table as tables of their own, read from the start.
 
         They are recorded before the table that they split from is copied: after a crash in between
@@ -273,11 +277,11 @@ class SharedFilesTask:
         membership = self._tables.ledger.table.state.copy.membership
         self._meet(self._routes(membership, sources)[0])
         tables = self._tables.by_source
-        parted = [tables[source] for source in sources if source in tables]
-        for table in parted:
+        split_off = [tables[source] for source in sources if source in tables]
+        for table in split_off:
             _set_behind(table, "parted", behind=True)
         self._remember_members("parted", {*membership.refused, *(set(sources) - set(tables))})
-        return parted
+        return split_off
 
     def _remember_members(self, step: str, refused: Collection[str]) -> None:
         """Commit to the ledger which tables there are, and nothing that was read."""
@@ -312,7 +316,7 @@ def _source_of(table: WorkingDataset) -> str:
     return source
 
 
-def _begin_behind(table: WorkingDataset) -> None:
+def _set_behind_ledger(table: WorkingDataset) -> None:
     _set_behind(table, "begins", behind=True)
 
 
@@ -331,7 +335,7 @@ def _is_unfed(table: WorkingDataset) -> bool:
     return state.membership.task is None and not table.is_behind and not state.books.totals
 
 
-def _is_to_catch_up(table: WorkingDataset) -> bool:
+def _must_catch_up(table: WorkingDataset) -> bool:
     """Whether reading continued without a table that may be copied again."""
     return table.is_behind and not table.is_suspended
 
@@ -393,9 +397,9 @@ class RefusedTables:
         """Why tables are refused, in the order of their names."""
         return [self._found[source].error for source in sorted(self._found)]
 
-    def first_of(self, troubles: Iterable[PolynyaError], subject: str) -> PolynyaError | None:
-        """The first of several troubles, for the unit; the others are reported here, once."""
-        errors = list(troubles)
+    def first_of(self, problems: Iterable[PolynyaError], subject: str) -> PolynyaError | None:
+        """The first of several problems, for the unit; the others are reported here, once."""
+        errors = list(problems)
         for number, error in enumerate(errors[1:], start=2):
             if self._context.is_news(f"{subject} trouble {number}", str(error)):
                 self._context.sink(UnitFailed(subject=error.where or subject, error=error))
