@@ -31,7 +31,7 @@ def test_doctor_finds_a_heap_that_does_not_start(
     found = checks(write_project(tmp_path), capsys)["memory"]
 
     assert found["status"] == "fail"
-    assert "POLYNYA_DRIVER_MEMORY is no size" in found["detail"]
+    assert "POLYNYA_DRIVER_MEMORY is not a size" in found["detail"]
 
 
 def test_a_run_and_doctor_find_a_damaged_catalog_and_repair_mends_it(

@@ -16,8 +16,8 @@ from polynya.cli.context import Context, command_group, metrics_sink, voice
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import to_json
 from polynya.cli.held_signals import release, stopped_by_signals
-from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.operation import NO_AGENT_IN_FOLDER
 from polynya.store.clock import SystemClock
 
@@ -58,7 +58,7 @@ def status(*, config: str | None = None, work: Path | None = None, context: Cont
 def work_folder(config: str) -> Path:
     """The work folder of an agent that was not given one; a bucket has none."""
     if "://" in config:
-        raise usage_error("name the folder that the agent works in: `--work DIR`")
+        raise WRONG_USAGE("name the folder that the agent works in: `--work DIR`")
     return Path(config) / DEFAULT_WORK
 
 
@@ -198,7 +198,7 @@ def agent(
     from polynya.cluster.start import AgentSettings, make_agent
 
     if poll_seconds <= 0 or drain_seconds < 0:
-        raise usage_error("`--poll-seconds` is more than 0, `--drain-seconds` not less")
+        raise WRONG_USAGE("`--poll-seconds` is more than 0, `--drain-seconds` not less")
     environment = dict(os.environ)
     output = JsonOutput(context.options)
     place = config or str(context.options.project)

@@ -10,11 +10,11 @@ from polynya.cli.capture_choice import one_capture, preview_lines, some_captures
 from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
-from polynya.cli.options import usage_error
 from polynya.cli.status import show_captures
 from polynya.cli.stopping import EndedEarly, Stopping
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.store.clock import SystemClock
 from polynya.store.object_store import ObjectStore
 
@@ -168,9 +168,9 @@ def drop(task: str, /, *, yes: bool = False, context: Context) -> int:
     """
     chosen = one_capture(context.load(tolerant=True), task)
     if not yes:
-        raise usage_error(
+        raise WRONG_USAGE(
             f"changes of `{chosen.connection}` that have not landed are lost to `{task}`",
-            "say `--yes` when that is meant",
+            fix="say `--yes` when that is meant",
         )
     from polynya.engine.commands.captures import database_of
 
@@ -185,7 +185,7 @@ def _ask(context: CommandContext, task: str, tables: tuple[str, ...], *, reload:
     chosen = one_capture(project, task)
     for table in tables:
         if not chosen.tables.takes(table):
-            raise usage_error(f"`{task}` captures no table called `{table[:60]}`")
+            raise WRONG_USAGE(f"`{task}` captures no table called `{table[:60]}`")
     asking = _asking(chosen, store_of(project))
     was_held = asking.is_held()
     if not reload:
@@ -224,9 +224,9 @@ def test(name: str, /, *, context: Context) -> int:
             context.output.error(error)
     if name not in project.connections:
         known = sorted(project.connections)
-        raise usage_error(
+        raise WRONG_USAGE(
             f"no connection is called `{name[:60]}`",
-            suggest(name, known) if known else "add a file to `connections/`",
+            fix=suggest(name, known) if known else "add a file to `connections/`",
         )
     # Start-up time: drivers of databases.
     from polynya.engine.commands.captures import capture_findings

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from polynya.cli.format import size_in_words
-from polynya.cli.options import usage_error
 from polynya.model.config.capture import MaskSetting
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigError
 from polynya.model.loader import LoadedProject
 from polynya.store.object_store import ObjectStore
@@ -51,7 +51,7 @@ def some_captures(project: LoadedProject, patterns: Sequence[str]) -> list[Conne
         if not any(fnmatchcase(task.name, pattern) for task in project.captures):
             raise _unknown(project, pattern)
     if not project.captures:
-        raise usage_error("the project has no task of kind `landing`", "add one to `tasks/`")
+        raise WRONG_USAGE("the project has no task of kind `landing`", fix="add one to `tasks/`")
     return [
         task
         for task in project.captures
@@ -70,4 +70,4 @@ def _unknown(project: LoadedProject, name: str) -> ConfigError:
     fix = suggest(name, names) if names else "add a task of kind `landing` to `tasks/`"
     if broken is not None:
         fix = f"{fix or ''}; files with errors are left out: `polynya validate`"
-    return usage_error(f"no capture is called `{name[:60]}`", fix)
+    return WRONG_USAGE(f"no capture is called `{name[:60]}`", fix=fix)

@@ -19,9 +19,9 @@ from polynya.cli.cluster_location import (
 )
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
 from polynya.cli.output import Output
 from polynya.model.error_catalogue.cluster import CLUSTER_COMMAND_FAILED, CLUSTER_COMMAND_NOT_TAKEN
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def scale(
         nodes: how many.
     """
     if not 0 <= nodes <= 10_000:
-        raise usage_error(f"a cluster has no {nodes} nodes", "0 to 10000")
+        raise WRONG_USAGE(f"a cluster has no {nodes} nodes", fix="0 to 10000")
     return _queue(context, locate(context, where), "scale", reason, nodes, wait=wait)
 
 
@@ -228,9 +228,9 @@ def pin_agent(
         size = package.stat().st_size
         data = package.read_bytes() if 0 < size <= MAX_PACKAGE_BYTES else b""
     except OSError as error:
-        raise usage_error(f"{package}: {error.strerror}") from None
+        raise WRONG_USAGE(f"{package}: {error.strerror}") from None
     if not data:
-        raise usage_error(f"{package} has {size:,} bytes", f"1 to {MAX_PACKAGE_BYTES:,} bytes")
+        raise WRONG_USAGE(f"{package} has {size:,} bytes", fix=f"1 to {MAX_PACKAGE_BYTES:,} bytes")
     token = f"{random.SystemRandom().getrandbits(_TOKEN_BITS):032x}"
     by, now = operator(), SystemClock().now()
     pin = put_pin(store, data, by=by, reason=reason, now=now, token=token)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from cyclopts import Parameter
 
 from polynya.cli.context import CommandContext
-from polynya.cli.options import usage_error
 from polynya.model.config.aws import AwsAccess
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigError
 from polynya.model.loader import LoadedProject
 from polynya.store.clock import SystemClock
@@ -91,7 +91,9 @@ def locate(context: CommandContext, where: Where) -> ClusterLocation:
     if not cluster:
         project = _project(context)
         if project is None:
-            raise usage_error("no cluster is named", "add `--cluster NAME`, or set POLYNYA_CLUSTER")
+            raise WRONG_USAGE(
+                "no cluster is named", fix="add `--cluster NAME`, or set POLYNYA_CLUSTER"
+            )
         cluster = project.cluster_name
     return ClusterLocation(name, cluster, store)
 
@@ -105,9 +107,9 @@ def coordination_store(
 
     name = coordination or os.environ.get("POLYNYA_COORDINATION")
     if not name:
-        raise usage_error(
+        raise WRONG_USAGE(
             "no coordination place is named",
-            "add `--coordination PLACE` as the agents have it, or set POLYNYA_COORDINATION",
+            fix="add `--coordination PLACE` as the agents have it, or set POLYNYA_COORDINATION",
         )
     project = _project(context)
     access = project.target.aws if project is not None else AwsAccess()

@@ -23,7 +23,7 @@ from polynya.cli.cluster_location import (
 )
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -234,9 +234,9 @@ def _units(location: ClusterLocation, text: str) -> list[JobKey]:
 def no_such_unit(location: ClusterLocation, unit: str, units: Collection[JobKey]) -> ConfigError:
     """The error of a unit that a cluster does not know."""
     names = ", ".join(f"{key.task}/{key.name}" for key in list(units)[:20])
-    return usage_error(
+    return WRONG_USAGE(
         f"the cluster {location.cluster} has no unit `{unit}`",
-        f"one of {names}" if names else "start its agents first",
+        fix=f"one of {names}" if names else "start its agents first",
     )
 
 

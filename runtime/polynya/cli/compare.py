@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from polynya.cli.capture_choice import one_capture, store_of
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
 from polynya.cli.query import spark_for
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.observe.events import counted
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def compare(
             fails.
     """
     if wait < 0:
-        raise usage_error("`--wait` is 0 or more")
+        raise WRONG_USAGE("`--wait` is 0 or more")
     project = context.load(tolerant=True)
     capture = one_capture(project, task)
     # Start-up time: PyIceberg, and the driver of the database.

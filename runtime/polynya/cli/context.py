@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 from cyclopts import App, Parameter
 
 from polynya.cli.format import to_json
-from polynya.cli.options import GlobalOptions, usage_error
+from polynya.cli.options import GlobalOptions
 from polynya.cli.output import JsonOutput, Output
 from polynya.model.config.task import StorageTask
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.loader import LoadedProject, load_project
 from polynya.model.project import Task
 from polynya.observe.events import Event, Level, StepProgress
@@ -50,12 +51,12 @@ def metrics_sink(
     """What takes the figures of each minute, None where nobody wants them."""
     if form is None:
         if file is not None:
-            raise usage_error("`--metrics-file` needs `--metrics`")
+            raise WRONG_USAGE("`--metrics-file` needs `--metrics`")
         return None
     if form == "emf":
         return partial(_write_emf, file)
     if file is None:
-        raise usage_error("`--metrics prometheus` needs `--metrics-file`")
+        raise WRONG_USAGE("`--metrics prometheus` needs `--metrics-file`")
     return partial(_write_prometheus, file, PrometheusText())
 
 
@@ -97,7 +98,7 @@ def _chosen(tasks: Sequence[T], patterns: Sequence[str]) -> list[T]:
     names = [task.name for task in tasks]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise usage_error(f"no task is called `{pattern}`", suggest(pattern, names))
+            raise WRONG_USAGE(f"no task is called `{pattern}`", fix=suggest(pattern, names))
     return [
         task
         for task in tasks
@@ -122,9 +123,9 @@ def dataset_table(project: LoadedProject, name: str) -> tuple[ProjectTable, Tabl
     }
     entry = entries.get(name)
     if entry is None:
-        raise usage_error(f"no dataset is called `{name}`", suggest(name, list(entries)))
+        raise WRONG_USAGE(f"no dataset is called `{name}`", fix=suggest(name, list(entries)))
     if entry.table is None:
-        raise usage_error(f"nothing was copied to `{name}` yet", "`polynya run --once`")
+        raise WRONG_USAGE(f"nothing was copied to `{name}` yet", fix="`polynya run --once`")
     return entry, entry.table
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import global_flags, usage_error
+from polynya.cli.options import global_flags
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.codes import ERROR_PAGES
+from polynya.model.error_catalogue.configuration import PUBLISHED_FILES_OUTDATED, WRONG_USAGE
 from polynya.model.error_catalogue.entry import ErrorEntry
-from polynya.model.errors import OperationError
 from polynya.model.json_schema import SCHEMA_FILES, outdated_schemas, write_schemas
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def _chosen(name: str | None) -> list[Function]:
     wanted = name.strip().lower().removeprefix(f"{QUALIFIER}.")
     if wanted not in FUNCTIONS:
         hint = (suggest(wanted, list(FUNCTIONS)) or "").partition(" allowed here:")[0]
-        raise usage_error(
+        raise WRONG_USAGE(
             f"Polynya has no function `{name[:60]}`",
-            hint if hint.startswith("did") else "`polynya functions` lists all",
+            fix=hint if hint.startswith("did") else "`polynya functions` lists all",
         )
     return [FUNCTIONS[wanted]]
 
@@ -126,12 +126,8 @@ def export(folder: Path | None = None, *, check: bool = False, context: Context)
 def _check(folder: Path) -> None:
     outdated = outdated_schemas(folder)
     if outdated:
-        raise OperationError(
-            "POLYNYA-CLI-003",
-            f"out of date or missing: {', '.join(path.name for path in outdated)}",
-            where=str(folder),
-            fix="run `polynya schema export` without `--check`",
-        )
+        files = ", ".join(path.name for path in outdated)
+        raise PUBLISHED_FILES_OUTDATED(where=str(folder), files=files)
 
 
 def explain(code: str | None = None, *, context: Context) -> None:
@@ -162,8 +158,8 @@ def _entry(code: str) -> ErrorEntry[Any]:
         return ERROR_PAGES[full]
     hint = suggest(full, list(ERROR_PAGES)) or ""
     fix = hint.partition(" allowed here:")[0] if hint.startswith("did") else None
-    raise usage_error(
-        f"there is no error code `{wanted[:60]}`", fix or "`polynya explain` lists all"
+    raise WRONG_USAGE(
+        f"there is no error code `{wanted[:60]}`", fix=fix or "`polynya explain` lists all"
     )
 
 

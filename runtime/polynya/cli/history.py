@@ -10,7 +10,7 @@ from rich.table import Table
 
 from polynya.cli.context import Context, dataset_table
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.names import quote_path
 
 
@@ -43,7 +43,7 @@ def verify(dataset: str | None = None, /, *, context: Context) -> int:
         if entry.table is not None and dataset in (None, entry.name)
     ]
     if dataset is not None and not entries:
-        raise usage_error(f"there is no table of `{dataset}`", "`polynya status` lists them")
+        raise WRONG_USAGE(f"there is no table of `{dataset}`", fix="`polynya status` lists them")
     with context.starting(project):
         spark = start_spark(project)
     healthy = True
@@ -89,19 +89,21 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
 
     schema, _, name = dataset.partition(".")
     if not name:
-        raise usage_error(f"`{dataset}` is not `schema.name`")
+        raise WRONG_USAGE(f"`{dataset}` is not `schema.name`")
     pairs = dict(_pair(text) for text in key)
     if not pairs:
-        raise usage_error("name the record", "one `column=value` for each key column")
+        raise WRONG_USAGE("name the record", fix="one `column=value` for each key column")
     project = context.load(tolerant=True)
     suffixes = {f"{task.schema_}": task.views for task in project.tasks}.get(schema)
     if suffixes is None:
-        raise usage_error(f"no task writes to the schema `{schema}`")
+        raise WRONG_USAGE(f"no task writes to the schema `{schema}`")
     spark = start_reader(project, dataset)
     current = quote_path(schema, name)
     view = quote_path(schema, f"{name}{suffixes.history}")
     if not has_view(spark, current):
-        raise usage_error(f"there is no view `{dataset}`", "`polynya status` lists the datasets")
+        raise WRONG_USAGE(
+            f"there is no view `{dataset}`", fix="`polynya status` lists the datasets"
+        )
     source = view if has_view(spark, view) else current
     with reading(project):
         where = conditions(spark, source, pairs)
@@ -120,7 +122,7 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise usage_error(f"`{text}` is not `column=value`")
+        raise WRONG_USAGE(f"`{text}` is not `column=value`")
     return name, value
 
 

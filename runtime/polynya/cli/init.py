@@ -17,7 +17,11 @@ from cyclopts import Parameter
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
+from polynya.model.error_catalogue.configuration import (
+    FILES_IN_THE_WAY,
+    NO_SETTINGS_FROM_FILE,
+    WRONG_USAGE,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.json_schema import SCHEMA_FILES, schema_text
 from polynya.model.loader import PROJECT_FILES
@@ -346,15 +350,18 @@ def read_sample(file: Path) -> FileSample:
     """
     kind = _FORMATS.get(file.suffix.lower())
     if kind is None:
-        raise _bad(file, "its name does not end in .json, .jsonl, .ndjson, .csv or .parquet")
+        raise NO_SETTINGS_FROM_FILE(
+            where=str(file),
+            reason="its name does not end in .json, .jsonl, .ndjson, .csv or .parquet",
+        )
     try:
         records = {"json": _json, "csv": _csv, "parquet": _parquet}[kind](file)
     except OSError as error:
-        raise _bad(file, error.strerror or str(error)) from error
+        raise NO_SETTINGS_FROM_FILE(where=str(file), reason=error.strerror or str(error)) from error
     except (ValueError, csv.Error) as error:
-        raise _bad(file, str(error)) from error
+        raise NO_SETTINGS_FROM_FILE(where=str(file), reason=str(error)) from error
     if not records or not any(records):
-        raise _bad(file, "it holds no records")
+        raise NO_SETTINGS_FROM_FILE(where=str(file), reason="it holds no records")
     return FileSample(kind, records)
 
 
@@ -451,16 +458,6 @@ def _parquet(file: Path) -> list[dict[str, Any]]:
     return [] if batch is None else batch.to_pylist()
 
 
-def _bad(file: Path, why: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-CLI-005",
-        f"no settings can be proposed from this file: {why}",
-        where=str(file),
-        state="nothing was written",
-        fix="give a file of JSON lines, CSV with a header line, or Parquet, not compressed",
-    )
-
-
 def init(
     folder: Path | None = None,
     *,
@@ -488,7 +485,7 @@ def init(
     target = folder or context.options.project
     project = check_name(name, what="project name") if name else _name_of(target)
     if empty and from_file is not None:
-        raise usage_error("`--empty` and `--from` exclude each other")
+        raise WRONG_USAGE("`--empty` and `--from` exclude each other")
     files = project_files(project, example=not empty and from_file is None)
     copied: Path | None = None
     if from_file is not None:
@@ -534,7 +531,7 @@ def _copy(file: Path, to: Path) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, to)
     except OSError as error:
-        raise _not_written(to.parent, error) from error
+        raise _not_writable(to.parent, error) from error
 
 
 def _name_of(folder: Path) -> str:
@@ -547,13 +544,7 @@ def _refuse_overwriting(folder: Path, files: list[str]) -> None:
     present = [file for file in [*files, *PROJECT_FILES] if (folder / file).exists()]
     if present:
         shown = ", ".join(dict.fromkeys(present))
-        raise ConfigError(
-            "POLYNYA-CLI-002",
-            f"files are in the way: {shown}",
-            where=str(folder),
-            state="nothing was written",
-            fix="choose another folder, or remove them",
-        )
+        raise FILES_IN_THE_WAY(where=str(folder), files=shown)
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
@@ -565,12 +556,11 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             with file.open("x", encoding="utf-8") as stream:
                 stream.write(text)
     except OSError as error:
-        raise _not_written(folder, error) from error
+        raise _not_writable(folder, error) from error
 
 
-def _not_written(folder: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-CLI-002",
+def _not_writable(folder: Path, error: OSError) -> ConfigError:
+    return FILES_IN_THE_WAY(
         f"cannot write {error.filename}: {error.strerror}",
         where=str(folder),
         fix="choose a folder that you may write to",

@@ -15,7 +15,7 @@ from typing import Final
 
 from polynya.cli.options import GlobalOptions
 from polynya.cli.visible import visible
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.configuration import LOG_FILE_NOT_WRITABLE
 from polynya.store.node_folders import own
 
 #: What was said on standard error; never said there a second time.
@@ -85,12 +85,6 @@ def _file(path: Path) -> logging.Handler:
     try:
         handler = _OwnFile(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise ConfigError(
-            "POLYNYA-CLI-004",
-            f"the log file cannot be written: {error.strerror}",
-            where=str(path),
-            state="nothing was started, no data was touched",
-            fix="name a file in a folder that can be written",
-        ) from error
+        raise LOG_FILE_NOT_WRITABLE(where=str(path), reason=error.strerror) from error
     handler.setFormatter(_Visible(_WITH_TIME))
     return handler

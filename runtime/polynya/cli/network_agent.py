@@ -12,10 +12,10 @@ from polynya.cli.cluster_location import coordination_store
 from polynya.cli.context import Context, metrics_sink, voice
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
-from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
 from polynya.cli.stopping import Stopping
 from polynya.model.config.aws import AwsAccess
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.store.clock import SystemClock
 
 
@@ -61,9 +61,9 @@ def network_agent(
     from polynya.store.aws.auto_scaling import AutoScalingGroups
 
     if not cluster:
-        raise usage_error("no cluster is named", "add `--cluster NAME`, as often as need be")
+        raise WRONG_USAGE("no cluster is named", fix="add `--cluster NAME`, as often as need be")
     if poll_seconds <= 0 or deadline_seconds <= 0:
-        raise usage_error("`--poll-seconds` and `--deadline-seconds` are more than 0")
+        raise WRONG_USAGE("`--poll-seconds` and `--deadline-seconds` are more than 0")
     name = name or os.environ.get("POLYNYA_NODE_ID") or socket.gethostname()
     output, stop = JsonOutput(context.options), threading.Event()
     if updates is not None:

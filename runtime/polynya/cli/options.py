@@ -16,6 +16,7 @@ from typing import Annotated, Final, get_type_hints
 
 from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigError
 
 
@@ -117,7 +118,7 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
             empty = f"the value of `{before}`"
         else:
             empty = f"the value after `{before}`" if before else "the command"
-        raise usage_error(f"{empty} is empty", "give it one, or leave it out")
+        raise WRONG_USAGE(f"{empty} is empty", fix="give it one, or leave it out")
 
 
 def wrong_usage(error: CycloptsError) -> ConfigError:
@@ -130,7 +131,7 @@ def wrong_usage(error: CycloptsError) -> ConfigError:
     close = []
     if word.startswith("-") and "Did you mean" not in text:
         close = get_close_matches(word[:100], [name for flag in flags() for name in flag.names], 1)
-    return usage_error(text, f"did you mean `{close[0]}`?" if close else None)
+    return WRONG_USAGE(text, fix=f"did you mean `{close[0]}`?" if close else None)
 
 
 def as_typed(text: str) -> str:
@@ -143,10 +144,3 @@ def as_typed(text: str) -> str:
         return os.fsencode(text).decode("utf-8")
     except UnicodeError:
         return text
-
-
-def usage_error(message: str, fix: str | None = None) -> ConfigError:
-    """Make the error of a wrong command line."""
-    return ConfigError(
-        "POLYNYA-CLI-001", message, fix=fix or "`polynya --help` and `polynya COMMAND --help`"
-    )

@@ -10,8 +10,8 @@ from rich.tree import Tree
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
 from polynya.model.config.settings import DatasetSettings
+from polynya.model.error_catalogue.configuration import TEST_SUBJECT_UNKNOWN, WRONG_USAGE
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.task_tests import load_tests
@@ -54,7 +54,7 @@ def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
     tests, test_errors = load_tests(project)
     if project.errors:
         # A test of a task that cannot be read would only say so once more.
-        test_errors = [error for error in test_errors if error.code != "POLYNYA-TEST-001"]
+        test_errors = [error for error in test_errors if error.code != TEST_SUBJECT_UNKNOWN.code]
     return [*project.errors, *_expression_errors(project), *test_errors], len(tests)
 
 
@@ -228,6 +228,6 @@ def migrate(*, yes: bool = False, context: Context) -> int:
 
 def _agreed(context: CommandContext) -> bool:
     if not sys.stdin.isatty() or context.output.is_json:
-        raise usage_error("nobody is there to ask", "look at `polynya plan`, then use `--yes`")
+        raise WRONG_USAGE("nobody is there to ask", fix="look at `polynya plan`, then use `--yes`")
     context.output.note("Migrate? [y/N]")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -19,12 +19,12 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import grid, value_text
 from polynya.cli.init import proposed_project
-from polynya.cli.options import usage_error
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import policy_in_words
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
 from polynya.observe.events import counted
@@ -246,9 +246,9 @@ def preview(
         output: `table` (default), or `json` with all values whole.
     """
     if limit < 1:
-        raise usage_error("`--limit` is 1 or more")
+        raise WRONG_USAGE("`--limit` is 1 or more")
     if output == "table" and context.output.is_json:
-        raise usage_error("`--json` and `--output table` exclude each other")
+        raise WRONG_USAGE("`--json` and `--output table` exclude each other")
     # Start-up time: pyarrow, and the readers of all formats.
     from polynya.engine.commands.preview_project import previews
 
@@ -321,8 +321,8 @@ class _Choice:
     def refuse_unmatched(self) -> None:
         """Raise for a pattern that no dataset matched."""
         for pattern in self._unmatched:
-            raise usage_error(
-                f"no dataset is called `{pattern}`", suggest(pattern, sorted({*self._names}))
+            raise WRONG_USAGE(
+                f"no dataset is called `{pattern}`", fix=suggest(pattern, sorted({*self._names}))
             )
 
 
@@ -332,7 +332,7 @@ def _project(context: CommandContext, file: Path | None, folder: Path) -> Loaded
     if file is None or any((place / name).is_file() for name in PROJECT_FILES):
         return context.load()
     if not file.is_file():
-        raise usage_error(f"there is no file `{file}`")
+        raise WRONG_USAGE(f"there is no file `{file}`")
     proposed_project(file, folder)
     context.output.note("there is no project here: settings as `polynya init --from` proposes them")
     return load_project(folder)

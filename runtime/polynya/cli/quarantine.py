@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.operation import NO_SUCH_QUARANTINED_RECORD
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def identified(found: Sequence[Quarantine], prefix: str) -> tuple[str, dict[str,
         raise NO_SUCH_QUARANTINED_RECORD(id=prefix)
     if len({row["id"] for _, row in hits}) > 1:
         shown = ", ".join(row["id"] for _, row in hits[:3])
-        raise usage_error(f"{len(hits)} ids begin with `{prefix}`", f"write more of it: {shown}")
+        raise WRONG_USAGE(
+            f"{len(hits)} ids begin with `{prefix}`", fix=f"write more of it: {shown}"
+        )
     return hits[0]
 
 
@@ -143,7 +145,7 @@ def list_(
         limit: number of records to list; default 20, with `--json` all.
     """
     if limit is not None and limit < 0:
-        raise usage_error("`--limit` is not less than 0")
+        raise WRONG_USAGE("`--limit` is not less than 0")
     most = limit if limit is not None or context.output.is_json else _SHOWN
     found = [one.chosen(rule, file) for one in _quarantines(context, dataset)]
     total = sum(one.records.num_rows for one in found)
@@ -198,7 +200,7 @@ def replay(
         dataset: only records of this `schema.name`.
     """
     if bool(identifiers) == all_:
-        raise usage_error("name the records, or give `--all`")
+        raise WRONG_USAGE("name the records, or give `--all`")
     # Start-up time: pyspark.
     from polynya.engine.collaborators import start_engine
     from polynya.engine.commands.replay import replay as replay_entry
@@ -251,7 +253,7 @@ def _quarantines(context: CommandContext, dataset: str | None) -> list[Quarantin
     entries = list(inventory(project, catalog))
     if dataset is not None and not any(entry.name == dataset for entry in entries):
         names = [entry.name for entry in entries]
-        raise usage_error(f"no dataset is called `{dataset}`", suggest(dataset, names))
+        raise WRONG_USAGE(f"no dataset is called `{dataset}`", fix=suggest(dataset, names))
     return [
         Quarantine(entry.name, quarantine(entry.table))
         for entry in entries

@@ -15,8 +15,9 @@ from cyclopts import Parameter
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import RowFormat, as_table, write_csv, write_parquet
-from polynya.cli.options import as_typed, usage_error
+from polynya.cli.options import as_typed
 from polynya.engine.answers import QueryEngine
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import PolynyaError
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ def query(
     """
     written = output or (RowFormat.JSON if context.output.is_json else RowFormat.TABLE)
     if context.output.is_json and written is not RowFormat.JSON:
-        raise usage_error(f"`--json` and `--output {written}` exclude each other")
+        raise WRONG_USAGE(f"`--json` and `--output {written}` exclude each other")
     if limit is not None and limit < 0:
-        raise usage_error("`--limit` is 0 or more")
+        raise WRONG_USAGE("`--limit` is 0 or more")
     if (sql is None) == (file is None):
-        raise usage_error("give either one statement or `--file`")
+        raise WRONG_USAGE("give either one statement or `--file`")
     # Start-up time: pyarrow and PyIceberg are only loaded when there is something to ask.
     from polynya.engine.answers import Answers
     from polynya.lake.read.values import json_rows
@@ -134,21 +135,23 @@ def _statements(sql: str, file: Path | None) -> list[Statement]:
 
     if file is not None:
         if not file.is_file():
-            raise usage_error(f"there is no file `{file}`")
+            raise WRONG_USAGE(f"there is no file `{file}`")
         return split_statements(file.read_text(encoding="utf-8"), str(file))
     statements = split_statements(as_typed(sql))
     if len(statements) != 1:
-        raise usage_error(
-            f"expected one statement, found {len(statements)}", "use `--file` for several"
+        raise WRONG_USAGE(
+            f"expected one statement, found {len(statements)}", fix="use `--file` for several"
         )
     return statements
 
 
 def _check(context: CommandContext, written: RowFormat, statements: int) -> None:
     if written in {RowFormat.CSV, RowFormat.PARQUET} and statements != 1:
-        raise usage_error(f"`--output {written}` writes the rows of one statement")
+        raise WRONG_USAGE(f"`--output {written}` writes the rows of one statement")
     if written is RowFormat.PARQUET and context.output.is_screen:
-        raise usage_error("Parquet is not for a terminal", "write it to a file: `> rows.parquet`")
+        raise WRONG_USAGE(
+            "Parquet is not for a terminal", fix="write it to a file: `> rows.parquet`"
+        )
 
 
 KEYWORDS: Final = (

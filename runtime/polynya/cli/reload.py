@@ -12,12 +12,12 @@ from cyclopts import Parameter
 from polynya.cli.cluster_location import ANYWHERE, Where, locate, operator
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
 from polynya.cli.stopping import Stopping
 from polynya.cli.unit_requests import send_request
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ReloadMode, ResolvedDataset
 from polynya.model.config.task import StorageTask
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.loader import LoadedProject
 from polynya.store.clock import SystemClock
 
@@ -112,7 +112,7 @@ def reload(
     ]
     named = [entry.dataset for entry in entries]
     if not named:
-        raise usage_error(f"the task {task} has no dataset `{dataset}`")
+        raise WRONG_USAGE(f"the task {task} has no dataset `{dataset}`")
     began = None if abandon else began_at(format_of(chosen), named, as_of, SystemClock().now())
     with context.starting(project):
         engine = start_engine(project, sink=context.output.event)
@@ -166,14 +166,14 @@ def began_at(
     placed = [one for one in datasets if landing.place_of_load(now, one) is not None]
     if as_of is None:
         if placed:
-            raise usage_error(
+            raise WRONG_USAGE(
                 f"the load of {placed[0].relations.view} needs `--as-of`: changes that were copied "
                 "may be later than what the load read",
-                "say when the full load began, such as `--as-of 2026-11-21T10:00:00Z`",
+                fix="say when the full load began, such as `--as-of 2026-11-21T10:00:00Z`",
             )
         return None
     if len(placed) < len(datasets):
-        raise usage_error("`--as-of` needs changes that are ordered by time: `dms` or `replicate`")
+        raise WRONG_USAGE("`--as-of` needs changes that are ordered by time: `dms` or `replicate`")
     return _time_of(as_of, now)
 
 
@@ -181,8 +181,8 @@ def _time_of(as_of: str, now: datetime) -> datetime:
     try:
         began = datetime.fromisoformat(as_of)
     except ValueError:
-        raise usage_error(f"`{as_of}` is no time in ISO 8601") from None
+        raise WRONG_USAGE(f"`{as_of}` is no time in ISO 8601") from None
     began = began if began.tzinfo else began.replace(tzinfo=UTC)
     if began > now:
-        raise usage_error(f"`{as_of}` has not come yet")
+        raise WRONG_USAGE(f"`{as_of}` has not come yet")
     return began.astimezone(UTC)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import age_in_words, moment_in_words, size_in_words
-from polynya.cli.options import usage_error
 from polynya.engine.policy import PendingFacts, wait_for_apply
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.loader import LoadedProject
 from polynya.observe.events import counted, one_line
 from polynya.store.clock import Clock, SystemClock
@@ -96,9 +96,9 @@ def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator
     entries = list(inventory(project, catalog))
     for pattern in patterns:
         if not any(_is_called(entry, pattern) for entry in entries):
-            raise usage_error(
+            raise WRONG_USAGE(
                 f"no dataset is called `{pattern}`",
-                suggest(pattern, [entry.name for entry in entries]),
+                fix=suggest(pattern, [entry.name for entry in entries]),
             )
     for entry in entries:
         if not patterns or any(_is_called(entry, pattern) for pattern in patterns):
@@ -281,7 +281,7 @@ def status(
     """
     clock: Clock = SystemClock()
     if every_seconds <= 0:
-        raise usage_error("`--every-seconds` is more than 0")
+        raise WRONG_USAGE("`--every-seconds` is more than 0")
     try:
         while True:
             _show(context, datasets, clock.now())

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from polynya.cli.context import CommandContext, Context, command_group, select_storage
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
 from polynya.cli.status import came_true_line, chosen_entries, verdict_line
 from polynya.model.config.evolution import policy_in_words
 from polynya.model.config.maintenance import ActionName
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.operation import UNKNOWN_MAINTENANCE_ACTION
 from polynya.model.errors import PolynyaError
 from polynya.store.clock import SystemClock
@@ -55,9 +55,9 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
     suspension = target.state.copy.decisions.suspended
     policy = "apply" if accept == "propagate" else accept
     if policy == "apply" and suspension is not None and suspension.cause == "change_key":
-        raise usage_error(
+        raise WRONG_USAGE(
             "no table can follow a change of its keys: `--accept ignore` keeps them",
-            "another `name` with the new `keys` builds a new table",
+            fix="another `name` with the new `keys` builds a new table",
         )
     accepted = {suspension.cause: policy} if suspension is not None and policy else {}
     ended = resume_table(target, accepted)
@@ -118,7 +118,7 @@ def _entry(context: CommandContext, task: str, dataset: str) -> ProjectTable:
         if entry.dataset.name == dataset:
             return entry
     names = ", ".join(entry.dataset.name for entry in entries)
-    raise usage_error(f"the task {task} has no table of a dataset `{dataset}`", names or None)
+    raise WRONG_USAGE(f"the task {task} has no table of a dataset `{dataset}`", fix=names or None)
 
 
 def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> int:
@@ -154,9 +154,9 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
         and dataset in (None, entry.dataset.name)
     ]
     if not entries:
-        raise usage_error(
+        raise WRONG_USAGE(
             f"the task {task} has no table {f'of `{dataset}`' if dataset else 'yet'}",
-            "`polynya status` lists them",
+            fix="`polynya status` lists them",
         )
     # Without any that keeps events the first one says why nothing can be done.
     keeping = [entry for entry in entries if entry.dataset.kept.changes_retention] or entries[:1]

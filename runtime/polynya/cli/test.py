@@ -14,9 +14,9 @@ from cyclopts import Parameter
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.options import usage_error
 from polynya.cli.output import Output
 from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigErrors
 from polynya.model.task_tests import LoadedTest, load_tests
 from polynya.testing.rows import Row, RowDifference
@@ -181,7 +181,7 @@ def _chosen(
     tasks = sorted({one.task.name for one in tests})
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in tasks):
-            raise usage_error(f"no test is about a task `{pattern}`", suggest(pattern, tasks))
+            raise WRONG_USAGE(f"no test is about a task `{pattern}`", fix=suggest(pattern, tasks))
     found = [
         one
         for one in tests
@@ -189,5 +189,5 @@ def _chosen(
         and (text is None or text.casefold() in one.test.name.casefold())
     ]
     if text is not None and not found:
-        raise usage_error(f"no test has a name with `{text}` in it")
+        raise WRONG_USAGE(f"no test has a name with `{text}` in it")
     return found

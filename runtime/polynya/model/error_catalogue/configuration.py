@@ -11,8 +11,8 @@ WRONG_USAGE: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-CLI-001",
     title="wrong usage",
-    fix="see `polynya --help` and `polynya VERB --help`",
-    page="The verb, an option or an argument is unknown, or an option has no value. Nothing was "
+    fix="see `polynya --help` and `polynya COMMAND --help`",
+    page="The command, an option or an argument is unknown, or an option has no value. Nothing was "
     "done.",
 )
 FILES_IN_THE_WAY: Final = ErrorEntry(
