@@ -6,7 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from polynya.model.errors import ConfigErrors, DependencyError
+from polynya.model.error_catalogue.machine import PACKAGE_NOT_BUILT
+from polynya.model.errors import ConfigErrors
 from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.dependencies import BuildError, build_dependencies
 from polynya_constructs.packaging.package import Archive, write_code
@@ -34,11 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(errors.render(), file=sys.stderr)
         return errors.exit_code
     except (BuildError, OSError) as problem:
-        error = DependencyError(
-            "POLYNYA-DEP-007",
+        error = PACKAGE_NOT_BUILT(
             f"the runtime package cannot be built: {problem}",
             where=str(PACKAGES),
-            state="nothing was deployed; a package that was there is still there",
+            state="nothing was deployed; the package of the previous build is kept",
             fix="fix what the message names, and run `make package` again",
         )
         print(error.render(), file=sys.stderr)

@@ -74,7 +74,7 @@ def test_a_listing_goes_on_over_its_pages_and_loses_no_key(
     assert len(list(store.list("n"))) == 8
     assert store.get("h é") == b"1"
     for key in ("b//c", "d/../e", "f\\g"):
-        with pytest.raises(OperationError, match="leaves the folder"):
+        with pytest.raises(OperationError, match="leaves its folder"):
             store.open(key)
 
 

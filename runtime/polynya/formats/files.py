@@ -23,6 +23,7 @@ from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FilePart, FileProgre
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.values.arrow import no_rows
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.error_catalogue.lake import NOTHING_TO_RELOAD
 from polynya.model.errors import OperationError
 from polynya.model.patterns import glob_expression
 from polynya.store.object_store import ObjectInfo
@@ -467,18 +468,11 @@ def _json(files: Mapping[str, FileProgress]) -> str:
 
 
 def nothing_to_reload(
-    dataset: ResolvedDataset,
-    why: str,
-    *,
-    fix: str = "land the new full load where `initial_load` says, or name its files with `--files`",
+    dataset: ResolvedDataset, reason: str, *, fix: str | None = None
 ) -> OperationError:
     """The error of a reload that has no files."""
-    return OperationError(
-        "POLYNYA-LAKE-014",
-        f"there is nothing to reload {dataset.relations.current} from: {why}",
-        where=f"task {dataset.task}",
-        state="nothing was changed",
-        fix=fix,
+    return NOTHING_TO_RELOAD(
+        where=f"task {dataset.task}", fix=fix, relation=dataset.relations.current, reason=reason
     )
 
 

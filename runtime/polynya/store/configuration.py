@@ -38,6 +38,12 @@ from polynya.model.error_catalogue.cluster import (
     CONFIGURATION_OBJECT_REFUSED,
     CONFIGURATION_PUSH_OVERTAKEN,
 )
+from polynya.model.error_catalogue.configuration import (
+    CONFIGURATION_FILE_UNREADABLE,
+    NO_PROJECT,
+    PATH_LEAVES_FOLDER,
+)
+from polynya.model.error_catalogue.machine import AWS_REFUSED, PATH_ESCAPES
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.names import relative_path_problem, shown
@@ -102,9 +108,8 @@ class FolderSource:
                 (POLYNYA-CFG-002): better none than a part.
         """
         if not self.path.is_dir():
-            raise ConfigError(
-                "POLYNYA-CFG-001",
-                "the configuration folder is not there",
+            raise NO_PROJECT(
+                "the configuration folder does not exist",
                 where=str(self.path),
                 fix="name the folder that holds polynya.yml",
             )
@@ -162,10 +167,9 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _refused_folder(problem: str) -> ConfigError:
-    return ConfigError(
-        "POLYNYA-CFG-011",
+    return PATH_LEAVES_FOLDER(
         problem,
-        state="nothing of this configuration was written; the one from before is there",
+        state="nothing of this configuration was written; the previous one is kept",
         fix="remove the file where the configuration is kept",
     )
 
@@ -179,12 +183,11 @@ def _content(path: Path, shown_as: str) -> bytes:
         with path.open("rb") as file:
             return file.read(_READ_BYTES)
     except OSError as error:
-        raise ConfigError(
-            "POLYNYA-CFG-002",
-            f"the file cannot be read: {error.strerror}",
+        raise CONFIGURATION_FILE_UNREADABLE(
             where=shown_as,
-            state="the configuration from before stays in force",
+            state="the previous configuration stays in force",
             fix="fix its permissions",
+            reason=error.strerror,
         ) from None
 
 
@@ -368,7 +371,7 @@ class BucketReader:
         except PolynyaError as error:
             # One object may be encrypted with a key of its own. That all of AWS does not answer
             # says nothing about this one.
-            if error.code not in {"POLYNYA-AWS-002", "POLYNYA-STO-001"}:
+            if error.code not in {AWS_REFUSED.code, PATH_ESCAPES.code}:
                 raise
             refused.append(error)
             return Plain(version, None)

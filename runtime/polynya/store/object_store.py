@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Protocol
 
 from typing_extensions import override
 
+from polynya.model.error_catalogue.machine import FILE_UNREADABLE_NOW, PATH_ESCAPES
 from polynya.model.errors import DependencyError, OperationError
 
 _TEMPORARY_PREFIX = ".polynya-tmp-"
@@ -172,25 +173,13 @@ def _unlisted(error: OSError) -> None:
 
 def not_now(where: str, error: BaseException) -> DependencyError:
     """The error of a file that cannot be read for a moment."""
-    said = getattr(error, "strerror", None) or str(error) or "the memory does not suffice"
-    return DependencyError(
-        "POLYNYA-STO-003",
-        f"a file cannot be read now: {said}",
-        where=where,
-        state="it was not set aside; it is read again by itself",
-        fix="give the user of this process the right to read it, or see what the machine lacks",
-    )
+    reason = getattr(error, "strerror", None) or str(error) or "there is not enough memory"
+    return FILE_UNREADABLE_NOW(where=where, reason=reason)
 
 
 def _escape(path: str) -> OperationError:
-    name = ": it has a backslash, or a name that is not UTF-8" if "\\" in path else ""
-    return OperationError(
-        "POLYNYA-STO-001",
-        f"path {path!r} leaves the folder it belongs to{name}",
-        where=path,
-        state="nothing was read or written",
-        fix="use a relative path without '..', and no symbolic link that points outside",
-    )
+    detail = ": it has a backslash, or a name that is not UTF-8" if "\\" in path else ""
+    return PATH_ESCAPES(where=path, path=path, detail=detail)
 
 
 class LocalObjectStore:

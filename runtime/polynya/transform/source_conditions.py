@@ -17,7 +17,7 @@ from typing import Final
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
-from polynya.model.errors import ConfigError
+from polynya.model.error_catalogue.capture import SOURCE_CONDITION_REFUSED
 from polynya.model.names import shown
 
 
@@ -80,15 +80,10 @@ def checked_condition(text: str, database: str, where: str | None = None) -> str
         ConfigError: POLYNYA-GTW-093, it is not one condition that only reads.
     """
     quotes = _OF_TYPE.get(database)
-    why = "this type of database takes none" if quotes is None else _why_refused(text, quotes)
-    if why is not None:
-        raise ConfigError(
-            "POLYNYA-GTW-093",
-            f"{shown(text[:200])} is not one condition that only reads: {why}",
-            where=where,
-            fix="write one condition in the SQL of the database, such as "
-            "`created >= '2026-01-01'`, with texts in single quotes; for more make a view there",
-        )
+    reason = "this type of database takes none" if quotes is None else _why_refused(text, quotes)
+    if reason is not None:
+        condition = shown(text[:200])
+        raise SOURCE_CONDITION_REFUSED(where=where, condition=condition, reason=reason)
     return f"({text})"
 
 

@@ -29,6 +29,7 @@ from polynya.formats.records.columnar import RawRecord
 from polynya.formats.records.json import parse_object, parsed
 from polynya.formats.values.exact import json_text
 from polynya.model.documents.stored import Entries, Moment, from_stored
+from polynya.model.error_catalogue.capture import CAPTURED_BATCH_TOO_NEW
 from polynya.model.errors import OperationError
 
 #: From 2 on a batch says which one is before it.
@@ -185,13 +186,7 @@ def _header(says: Mapping[str, Any], path: str) -> CaptureHeader:
 
 
 def _newer(path: str, version: int) -> OperationError:
-    return OperationError(
-        "POLYNYA-GTW-002",
-        f"a batch of a capture has version {version}, this Polynya knows {VERSION}",
-        where=path,
-        state="nothing of it was copied; it is read again later",
-        fix="upgrade the nodes that copy and those that capture to the version that wrote it",
-    )
+    return CAPTURED_BATCH_TOO_NEW(where=path, version=version, readable=VERSION)
 
 
 class CapturedLines:

@@ -25,6 +25,12 @@ from botocore.exceptions import (
 from urllib3.exceptions import HTTPError
 
 from polynya.model.config.aws import AwsAccess
+from polynya.model.error_catalogue.machine import (
+    AWS_NO_ANSWER,
+    AWS_REFUSED,
+    NO_AWS_IDENTITY,
+    NO_SUCH_BUCKET,
+)
 from polynya.model.errors import DependencyError
 
 #: Everything that a call of a client may raise when AWS, or the way there, fails.
@@ -87,7 +93,7 @@ def client(service: str, access: AwsAccess) -> Any:
         session = boto3.session.Session(region_name=access.region)
         return session.client(service, endpoint_url=access.endpoint, config=settings)
     except _NO_IDENTITY as error:
-        raise no_identity(str(error)) from error
+        raise NO_AWS_IDENTITY(reason=error) from error
 
 
 def region_of(access: AwsAccess) -> str:
@@ -99,9 +105,9 @@ def region_of(access: AwsAccess) -> str:
     try:
         region = access.region or boto3.session.Session().region_name
     except _NO_IDENTITY as error:
-        raise no_identity(str(error)) from error
+        raise NO_AWS_IDENTITY(reason=error) from error
     if region is None:
-        raise no_identity("no region is set")
+        raise NO_AWS_IDENTITY(reason="no region is set")
     return str(region)
 
 
@@ -133,7 +139,7 @@ def is_denied(error: Exception) -> bool:
 
 
 def explained(error: Exception, *, action: str, resource: str, grant: str) -> DependencyError:
-    """The error that people see.
+    """The error for the user.
 
     Args:
         error: one of AWS_ERRORS.
@@ -143,64 +149,21 @@ def explained(error: Exception, *, action: str, resource: str, grant: str) -> De
     """
     code = code_of(error)
     if isinstance(error, _NO_IDENTITY) or code in _IDENTITY:
-        return no_identity(str(error))
+        return NO_AWS_IDENTITY(reason=error)
     if is_denied(error):
-        return _refused(f"AWS refuses to {action}: {code}", str(error), grant, resource)
+        message = f"AWS refuses to {action}: {code}"
+        return AWS_REFUSED(message, where=resource, why=str(error), grant=grant)
     if code in {"NoSuchBucket", "PermanentRedirect", "IllegalLocationConstraintException"}:
-        return _no_bucket(str(error), resource)
-    return _failed(f"AWS did not {action}: {code}", str(error), resource)
+        return NO_SUCH_BUCKET(where=resource, why=str(error))
+    return AWS_NO_ANSWER(f"AWS did not {action}: {code}", where=resource, why=str(error))
 
 
 def explained_text(text: str) -> DependencyError:
     """The same from the message alone, as a library of another language hands it on."""
     if "credentials" in text or any(code in text for code in _IDENTITY):
-        return no_identity(text)
+        return NO_AWS_IDENTITY(reason=text)
     if any(sign in text for sign in ("AccessDenied", "ACCESS_DENIED", "Status Code: 403")):
-        return _refused("AWS refuses", text, "the action that AWS names")
+        return AWS_REFUSED(why=text, grant="the action that AWS names")
     if "bucket does not exist" in text or "NoSuchBucket" in text:
-        return _no_bucket(text)
-    return _failed("AWS did not answer as it should", text)
-
-
-def _refused(message: str, said: str, grant: str, resource: str | None = None) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-AWS-002",
-        message,
-        where=resource,
-        why=said,
-        state="of this step nothing was written; what was not read is read by the next run",
-        fix=f"allow {grant}; of a KMS key, if there is one, kms:Decrypt and kms:GenerateDataKey",
-    )
-
-
-def _no_bucket(said: str, resource: str | None = None) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-AWS-004",
-        "there is no such bucket in this region",
-        where=resource,
-        why=said,
-        state="nothing was read or written",
-        fix="check the name of the bucket, and `aws.region` of the target",
-    )
-
-
-def _failed(message: str, said: str, resource: str | None = None) -> DependencyError:
-    return DependencyError(
-        "POLYNYA-AWS-003",
-        message,
-        where=resource,
-        why=said,
-        state="of this step nothing was written; what was not read is read by the next run",
-        fix="check the network, the region and the endpoint, then run again",
-    )
-
-
-def no_identity(reason: str) -> DependencyError:
-    """The error of a process without usable credentials or region."""
-    return DependencyError(
-        "POLYNYA-AWS-001",
-        f"no usable AWS credentials or region: {reason}",
-        state="nothing was read or written",
-        fix="set AWS_PROFILE, or AWS_ACCESS_KEY_ID and its companions, or give the machine a role; "
-        "and set `aws.region` or AWS_DEFAULT_REGION",
-    )
+        return NO_SUCH_BUCKET(why=text)
+    return AWS_NO_ANSWER("AWS gave an unexpected answer", why=text)

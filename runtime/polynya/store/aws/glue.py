@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.errors import ConflictError, OperationError
+from polynya.model.error_catalogue.operation import VIEW_CHANGED_REPEATEDLY, VIEW_NAME_TAKEN
+from polynya.model.errors import OperationError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
 from polynya.store.clock import Retry
 
@@ -69,13 +70,8 @@ class GlueViews:
                 return False
             if self._write(database, table_input, stored):
                 return True
-        raise ConflictError(
-            "POLYNYA-VIEW-002",
-            f"the view {database}.{name} was changed again and again while it was published",
-            where=f"{database}.{name}",
-            state="the tables are right; other engines may see an older form of the view",
-            fix="run the tasks of a project in one process only",
-        )
+        view = f"{database}.{name}"
+        raise VIEW_CHANGED_REPEATEDLY(where=view, view=view)
 
     def _write(
         self, database: str, table_input: Mapping[str, Any], stored: StoredView | None
@@ -126,10 +122,5 @@ class GlueViews:
 
 
 def _not_ours(database: str, name: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-VIEW-001",
-        f"{database}.{name} in the Glue catalog was not made by Polynya",
-        where=f"{database}.{name}",
-        state="it stays as it is; the tables are right, and other engines have no view of them",
-        fix="give the task a `prefix` or another `schema`, or drop what is there",
-    )
+    view = f"{database}.{name}"
+    return VIEW_NAME_TAKEN(where=view, view=view)

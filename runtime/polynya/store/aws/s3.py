@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Final, TypeAlias, TypeVar, cast
 from botocore.exceptions import ClientError
 
 from polynya.model.config.aws import AwsAccess
+from polynya.model.error_catalogue.machine import OBJECT_REPLACED
 from polynya.model.errors import DependencyError
 from polynya.model.names import S3Location
 from polynya.store.aws.clients import (
@@ -317,13 +318,7 @@ class S3ObjectStore:
         return explained(error, action=action, resource=where, grant=grant)
 
     def _replaced(self, path: str) -> DependencyError:
-        return DependencyError(
-            "POLYNYA-STO-002",
-            "an object was replaced or deleted while it was read",
-            where=self._where(path),
-            state="nothing of it was copied; the next run reads the new one",
-            fix="run again when its writer is done",
-        )
+        return OBJECT_REPLACED(where=self._where(path))
 
     def _where(self, path: str) -> str:
         return f"s3://{self.location.bucket}/{self.location.key(path)}"
