@@ -231,6 +231,7 @@ deploy: dev node_modules/.package-lock.json ## Deploy STAGE with your AWS creden
 	@$(stage-is-named)
 	@$(BIN)/python -m stacks.package --stage $(STAGE)
 	@$(BIN)/python -m stacks.publish --stage $(STAGE)
+	@$(BIN)/python -m stacks.failed --stage $(STAGE)
 	@$(CDK) deploy '$(STAGE)/*' --require-approval broadening -c polynya:deployed=$(STAGE) $(ARGS)
 
 # Without YES=1 it only says what it would do. STAND_IN=1 tries it on this machine, without AWS.

@@ -20,6 +20,7 @@ from polynya_constructs.cluster.scaling import ONE_MINUTE, Scaling
 from polynya_constructs.cluster.spot_fallback import SpotFallback
 from polynya_constructs.cluster.strategies import STRATEGIES
 from polynya_constructs.cluster.wake import Wake
+from polynya_constructs.launches import LaunchedNodes
 from polynya_constructs.nodes.access import grant_configuration, grant_hearing, grant_tables
 from polynya_constructs.nodes.machine_image import PinnedImage
 from polynya_constructs.nodes.streams import (
@@ -38,7 +39,7 @@ from polynya_constructs.nodes.streams import (
 from polynya_constructs.nodes.submitting import EmrApplication, grant_submitting
 from polynya_constructs.notifications import Notifications
 from stacks.boot import cluster_boot
-from stacks.handover import read_lakehouse, read_vpc
+from stacks.handover import publish_launches, read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.cluster_checks import idle_nodes, unread_streams
 from stacks.settings.stage import StageConfig
@@ -106,6 +107,7 @@ class ClusterStack(cdk.Stack):
             machine_image=PinnedImage(image) if image else None,
             root_volume_gib=settings.root_volume_gib,
             session_manager=stage.network.session_manager,
+            detailed_monitoring=settings.predictive is not None,
             code=boot.package.code.sha256 if boot.package is not None else None,
         )
         # Nodes agree in a folder that is called as their group: its name is in their metadata.
@@ -127,6 +129,10 @@ class ClusterStack(cdk.Stack):
             self._reads_sources(settings.sources, lakehouse.landing)
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
+        if stage.network_agent:
+            template_id = self.cluster.launch_template.launch_template_id or ""
+            nodes = LaunchedNodes(template_id, self.cluster.role.role_arn)
+            publish_launches(self, stage.name, settings.name, nodes)
         wake = None
         if strategy.starts_from_zero:
             wake = Wake(
@@ -167,7 +173,6 @@ class ClusterStack(cdk.Stack):
                 self,
                 "Notifications",
                 email_addresses=settings.notify,
-                removal_policy=removal_policy,
             ).topic
         self.observability = ClusterObservability(
             self,

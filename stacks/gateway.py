@@ -14,7 +14,7 @@ from polynya_constructs.network_agent import NetworkAgent
 from polynya_constructs.nodes.machine_image import PinnedImage
 from polynya_constructs.notifications import Notifications
 from stacks.boot import network_agent_boot
-from stacks.handover import read_lakehouse, read_vpc
+from stacks.handover import read_lakehouse, read_launches, read_vpc
 from stacks.settings.cluster import NetworkAgentSettings
 from stacks.settings.stage import StageConfig
 
@@ -65,7 +65,12 @@ class GatewayStack(cdk.Stack):
             machine_image=PinnedImage(image) if image else None,
             session_manager=stage.network.session_manager,
         )
-        agent.grant_commands(configuration, configuration.encryption_key or lakehouse.key, clusters)
+        agent.grant_commands(
+            configuration,
+            configuration.encryption_key or lakehouse.key,
+            clusters,
+            [read_launches(self, stage.name, each.name) for each in stage.clusters],
+        )
         log_group.grant_write(agent.role)
         boot.grant(agent.role)
         topic = None
@@ -74,7 +79,6 @@ class GatewayStack(cdk.Stack):
                 self,
                 "Notifications",
                 email_addresses=settings.notify,
-                removal_policy=removal_policy,
             ).topic
         # A script of the user's may run something else, which says nothing of clusters.
         for cluster in clusters if settings.boot is None else ():

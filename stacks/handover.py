@@ -19,6 +19,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from polynya_constructs.launches import LaunchedNodes
 from polynya_constructs.nodes.access import Lakehouse
 from stacks.settings.stage import BucketSettings, StageConfig
 
@@ -28,6 +29,8 @@ NOTHING: Final = "none"
 VPC, SUBNETS = "vpc-id", "private-subnet-ids"
 LANDING, CONFIGURATION, WAREHOUSE = "landing-bucket", "configuration-bucket", "warehouse-bucket"
 STREAM, KEY = "workload-stream-arn", "data-key-arn"
+CLUSTER: Final = "cluster"
+"""Begins what clusters write for the network agent."""
 
 
 def publish(
@@ -98,6 +101,22 @@ def read_lakehouse(scope: Construct, settings: StageConfig) -> Lakehouse:
         else None,
         key=key,
         databases=settings.catalog.all_databases,
+    )
+
+
+def publish_launches(scope: Construct, stage: str, cluster: str, nodes: LaunchedNodes) -> None:
+    """Write what a cluster launches. Its stack stays when the stage file no longer names it."""
+    values = {"launch-template-id": nodes.template_id, "node-role-arn": nodes.role_arn}
+    publish(
+        scope, stage, {f"{CLUSTER}/{cluster}/{key}": value for key, value in values.items()}, {}
+    )
+
+
+def read_launches(scope: Construct, stage: str, cluster: str) -> LaunchedNodes:
+    """Return what a cluster launches."""
+    return LaunchedNodes(
+        _read(scope, stage, f"{CLUSTER}/{cluster}/launch-template-id"),
+        _read(scope, stage, f"{CLUSTER}/{cluster}/node-role-arn"),
     )
 
 

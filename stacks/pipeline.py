@@ -166,7 +166,11 @@ def _synth(source: Source, publishing_roles: list[str]) -> pipelines.CodeBuildSt
     return pipelines.CodeBuildStep(
         "Synth",
         input=pipelines.CodePipelineSource.connection(
-            source.repository, source.branch, connection_arn=source.connection_arn
+            source.repository,
+            source.branch,
+            connection_arn=source.connection_arn,
+            # A clone, and not a zip: with the history, and the modes of files.
+            code_build_clone_output=True,
         ),
         partial_build_spec=codebuild.BuildSpec.from_object(_TOOLS),
         commands=[

@@ -60,6 +60,11 @@ class PolynyaStage(cdk.Stage):
                 # What it reads of the two is there before it.
                 stack.add_dependency(self.network)
                 stack.add_dependency(self.storage)
+            if isinstance(stack, GatewayStack):
+                # It may launch what the groups launch that it changes.
+                for other in self.node.children:
+                    if isinstance(other, ClusterStack):
+                        stack.add_dependency(other)
         tag_application(self)
         cdk.Tags.of(self).add("polynya:stage", settings.name)
 

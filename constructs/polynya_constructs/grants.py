@@ -32,7 +32,7 @@ def allow(
     actions: Sequence[str],
     resources: Sequence[str],
     wildcard: str | None = None,
-    conditions: Mapping[str, Mapping[str, str]] | None = None,
+    conditions: Mapping[str, Mapping[str, str | list[str]]] | None = None,
 ) -> None:
     """Add a statement to a role or a policy, or several with so many resources.
 

@@ -24,6 +24,7 @@ from polynya_constructs.cluster.instance_types import (
 from polynya_constructs.cluster.scaling import NAMESPACE, ONE_MINUTE
 from polynya_constructs.coordination import COORDINATION_PREFIX
 from polynya_constructs.grants import allow, allow_objects
+from polynya_constructs.launches import LaunchedNodes, allow_launches
 from polynya_constructs.nodes.template import NodeTemplate, acknowledge_group_findings
 
 _ON_GROUPS: Final = (
@@ -114,7 +115,11 @@ class NetworkAgent(Construct):
         cdk.Tags.of(node.template).add(CLUSTER_TAG, name)
 
     def grant_commands(
-        self, configuration: s3.IBucket, key: kms.IKey, clusters: Sequence[str]
+        self,
+        configuration: s3.IBucket,
+        key: kms.IKey,
+        clusters: Sequence[str],
+        launches: Sequence[LaunchedNodes] = (),
     ) -> None:
         """Let it take commands for clusters, change their groups, and see how these are.
 
@@ -122,6 +127,8 @@ class NetworkAgent(Construct):
             configuration: the bucket in which commands lie, below the coordination prefix.
             key: encrypts it.
             clusters: by the names of their groups.
+            launches: what these groups launch; Auto Scaling asks for the right to launch it of
+                whoever changes their bounds.
         """
         stack = cdk.Stack.of(self)
         bucket = configuration.bucket_arn
@@ -152,6 +159,8 @@ class NetworkAgent(Construct):
                 ],
                 wildcard=GROUP_ARN_WILDCARD,
             )
+        if launches:
+            allow_launches(self.role, launches)
         allow(
             self.role,
             "ReadWhatCannotBeScoped",

@@ -11,7 +11,6 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from polynya_constructs.grants import for_this_account
-from polynya_constructs.removal import KEPT
 
 
 class Notifications(Construct):
@@ -31,7 +30,6 @@ class Notifications(Construct):
         id_: str,
         *,
         email_addresses: Sequence[str] = (),
-        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the topic.
 
@@ -39,7 +37,6 @@ class Notifications(Construct):
             scope: the parent.
             id_: unique below the parent.
             email_addresses: each has to confirm by a mail that AWS sends; default: none.
-            removal_policy: what becomes of the key with its stack; default: it is kept.
         """
         super().__init__(scope, id_)
         key = kms.Key(
@@ -47,7 +44,8 @@ class Notifications(Construct):
             "Key",
             description="Encrypts the notifications of Polynya",
             enable_key_rotation=True,
-            removal_policy=removal_policy,
+            # It encrypts messages on their way, of which nothing is left when the topic goes.
+            removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         alarms = for_this_account(self, "cloudwatch.amazonaws.com")
         key.grant(alarms, "kms:Decrypt", "kms:GenerateDataKey*")

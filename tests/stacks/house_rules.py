@@ -132,7 +132,11 @@ def kept(template: Template) -> Iterator[tuple[str, str]]:
         right = [("RetainExceptOnCreate", "Retain")]
         if resource["Type"] == "AWS::Logs::LogGroup":
             right.append(("Retain", "Retain"))  # the CDK's own
-        if resource["Type"] in STATEFUL and policies not in right:
+        if resource["Type"] in STATEFUL - {"AWS::KMS::Key"} and policies not in right:
+            yield name, "is not kept"
+        # That of notifications encrypts nothing that is left when its topic goes.
+        messages = name.startswith("NotificationsKey")
+        if resource["Type"] == "AWS::KMS::Key" and policies not in right and not messages:
             yield name, "is not kept"
 
 

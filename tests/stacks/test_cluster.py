@@ -201,6 +201,23 @@ def test_an_empty_group_is_woken_by_what_lands(
     assert "MetricsConfigurations" not in json.dumps(assembly.templates["clustered/Storage"])
 
 
+def test_nodes_have_paid_metrics_only_for_a_forecast(templates: dict[str, Template]) -> None:
+    def monitored(stack: str) -> bool:
+        data = templates[stack].one("EC2::LaunchTemplate")["LaunchTemplateData"]
+        return bool(data["Monitoring"]["Enabled"])
+
+    assert monitored("Cluster-steady")
+    assert not monitored("Cluster-cheap")
+    assert not monitored("Gateway")
+
+
+def test_nodes_wait_for_slow_credentials(cluster: Template) -> None:
+    data = cluster.one("EC2::LaunchTemplate")["LaunchTemplateData"]
+    script = json.dumps(data["UserData"])
+    assert "AWS_METADATA_SERVICE_TIMEOUT=2" in script
+    assert "AWS_METADATA_SERVICE_NUM_ATTEMPTS=5" in script
+
+
 def test_late_figures_wake_an_empty_group_as_a_second_way(low_cost: Template) -> None:
     (alarm,) = [
         alarm for alarm in low_cost.all("CloudWatch::Alarm")

@@ -78,6 +78,7 @@ class Cluster(Construct):
         root_volume_gib: int = 50,
         drain: cdk.Duration | None = None,
         session_manager: bool = False,
+        detailed_monitoring: bool = False,
         code: str | None = None,
     ) -> None:
         """Create the cluster.
@@ -94,6 +95,7 @@ class Cluster(Construct):
             root_volume_gib: of each node; default 50.
             drain: how long a node that scaling ends may take; default 10 minutes.
             session_manager: whether people come to a node by Session Manager; default: nobody does.
+            detailed_monitoring: whether EC2 publishes metrics of nodes each minute, for a forecast.
             code: SHA-256 of the code that `user_data` fetches. A deploy whose new nodes run it and
                 fail after they were ready goes back then; default: only one whose new nodes do not
                 get ready.
@@ -114,6 +116,7 @@ class Cluster(Construct):
             machine_image=machine_image,
             root_volume_gib=root_volume_gib,
             session_manager=session_manager,
+            detailed_monitoring=detailed_monitoring,
         )
         cdk.Tags.of(node.template).add(CLUSTER_TAG, name)
         self.role, self.security_group = node.role, node.security_group

@@ -12,6 +12,7 @@ from constructs import Construct
 from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
 from polynya_constructs.cluster.group_function import group_function, group_role
 from polynya_constructs.grants import allow
+from polynya_constructs.launches import LaunchedNodes, allow_launches
 from polynya_constructs.removal import KEPT
 
 
@@ -97,49 +98,6 @@ class SpotFallback(Construct):
             resources=["*"],
             wildcard="EC2 and Auto Scaling let nobody scope their Describe actions",
         )
-        _allow_launches(role, cluster)
+        own = LaunchedNodes(cluster.launch_template.launch_template_id or "", cluster.role.role_arn)
+        allow_launches(role, [own])
         return role
-
-
-def _allow_launches(role: iam.Role, cluster: Cluster) -> None:
-    """What Auto Scaling checks of whoever updates a group that has a launch template.
-
-    To update a group that uses a launch template asks for `ec2:RunInstances` whatever is updated
-    (EC2 Auto Scaling User Guide, "Required permissions for the API"), for `iam:PassRole` when the
-    template names an instance profile, and for `ec2:CreateTags` when it has tags ("Launch template
-    support"). It would ask for `ssm:GetParameters`, too, if the template named its image by a
-    parameter; ours has the id of the image. All three hold for this template and this role only.
-    """
-    stack = cdk.Stack.of(role)
-    template = stack.format_arn(
-        service="ec2",
-        resource="launch-template",
-        resource_name=cluster.launch_template.launch_template_id,
-    )
-    allow(
-        role,
-        "LaunchFromOwnTemplate",
-        actions=["ec2:RunInstances"],
-        resources=["*"],
-        wildcard="subnets, images and volumes of a launch; its template is named by a condition",
-        # Nothing that the template says may be replaced in the call, such as role or user data.
-        conditions={
-            "ArnLike": {"ec2:LaunchTemplate": template},
-            "Bool": {"ec2:IsLaunchTemplateResource": "true"},
-        },
-    )
-    allow(
-        role,
-        "TagWhatIsLaunched",
-        actions=["ec2:CreateTags"],
-        resources=[stack.format_arn(service="ec2", resource="*", resource_name="*")],
-        wildcard="instances and volumes that a launch makes, named by a condition",
-        conditions={"StringEquals": {"ec2:CreateAction": "RunInstances"}},
-    )
-    allow(
-        role,
-        "PassNodeRole",
-        actions=["iam:PassRole"],
-        resources=[cluster.role.role_arn],
-        conditions={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
-    )

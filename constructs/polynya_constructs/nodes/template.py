@@ -49,6 +49,7 @@ class NodeTemplate(Construct):
         machine_image: ec2.IMachineImage | None = None,
         root_volume_gib: int = 50,
         session_manager: bool = False,
+        detailed_monitoring: bool = False,
     ) -> None:
         """Create the template.
 
@@ -64,6 +65,7 @@ class NodeTemplate(Construct):
                 a deploy may replace nodes. Pin one where that is not wanted.
             root_volume_gib: of the gp3 root volume; Spark's shuffle files lie on it. Default 50.
             session_manager: whether people come in by Session Manager; default: nobody does.
+            detailed_monitoring: whether EC2 publishes its metrics each minute, which is paid.
 
         Raises:
             ValueError: when the volume is too small for the image.
@@ -99,7 +101,8 @@ class NodeTemplate(Construct):
             # A node that gives up switches itself off; a stopped one would go on costing its disk.
             instance_initiated_shutdown_behavior=ec2.InstanceInitiatedShutdownBehavior.TERMINATE,
             instance_metadata_tags=True,  # the agent reads stage and cluster without an API call
-            detailed_monitoring=True,
+            # Seven metrics of each node at $0.30, which only a forecast of their load needs.
+            detailed_monitoring=detailed_monitoring,
             block_devices=[
                 ec2.BlockDevice(
                     device_name="/dev/xvda",

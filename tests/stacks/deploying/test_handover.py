@@ -49,8 +49,10 @@ def used(stage: dict[str, Template]) -> set[str]:
     found = set(re.findall(r'"Fn::ImportValue": "([^"]+)"', json.dumps(stage)))
     for template in stage.values():
         for parameter in template.get("Parameters", {}).values():
-            if str(parameter.get("Default")).startswith("/polynya/"):
-                found.add(parameter["Default"])
+            # What a cluster launches stays as long as its stack, which no edit of the file ends.
+            name = str(parameter.get("Default"))
+            if name.startswith("/polynya/") and "/cluster/" not in name:
+                found.add(name)
     return found
 
 
