@@ -404,7 +404,7 @@ class AgentJob:
 
         The backlog of a suspended job is not work for anybody, but it gets older.
         """
-        waiting = self.backlog.waiting(now)
+        waiting = self.backlog.size(now)
         suspended = self.state == "suspended"
         return replace(waiting, seconds=0.0, keeps_node=False) if suspended else waiting
 

@@ -50,12 +50,17 @@ StateOf: TypeAlias = Callable[[ResolvedDataset], CopyState | None]
 
 @dataclass(frozen=True, slots=True)
 class BacklogSize:
-    """What waits. `seconds` is the work in it, `oldest_seconds` how long the oldest file waits.
+    """The size of a backlog.
 
-    A file waits from the moment at which it was first seen. It counts whole until it is read whole.
-    What a stream has beyond its landed batches counts as a file, which waits since the stream was
-    landed to its end. `elsewhere`: a service does it, which more nodes make no faster; and while a
-    run of that is under way, or wanted, it `keeps_node`.
+    Attributes:
+        files: unread files. A file counts whole until it is read whole. Records of a stream beyond
+            its landed batches count as one file.
+        size_bytes: their size.
+        seconds: the work in them.
+        oldest_seconds: how long the oldest file waits, since it was first seen; for a stream since
+            it was landed to its end.
+        elsewhere: a service does the work, and more nodes make it no faster.
+        keeps_node: a run of that service is under way, or wanted.
     """
 
     files: int = 0
@@ -160,13 +165,13 @@ class Backlog:
                 return None
             return sum(size for size, _ in dataset.files.values()) / dataset.rate()
 
-    def waiting(self, now: float) -> BacklogSize:
-        """What waits in all datasets and streams together."""
+    def size(self, now: float) -> BacklogSize:
+        """The backlog of all datasets and streams together."""
         with self._lock:
             datasets = [
                 (subject.files.values(), subject.rate()) for subject in self._subjects.values()
             ]
-            streams = [stream.waiting(now) for stream in self._streams.values()]
+            streams = [stream.size(now) for stream in self._streams.values()]
         sizes = [sum(size for size, _ in files) for files, _ in datasets]
         since = [moment for files, _ in datasets for _, moment in files]
         ages = [max(now - min(since), 0.0)] if since else []
@@ -219,7 +224,7 @@ class _Stream:
         since = self.since if self.unread_since is None else self.unread_since
         return max(now - since, 0.0)
 
-    def waiting(self, now: float) -> BacklogSize:
+    def size(self, now: float) -> BacklogSize:
         if not self.records:
             return BacklogSize()
         is_known = self.done_records > 0 and self.done_bytes > 0

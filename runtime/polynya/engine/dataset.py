@@ -80,7 +80,7 @@ class WorkingDataset:
         table = DatasetTable.existing(context.spark, dataset, context.owner, granted=context.epoch)
         return cls(context, table)
 
-    def bring_up(
+    def copy_and_apply(
         self, policy: ApplyPolicy, time_slice: TimeSlice, copy_next: Callable[[], StepResult]
     ) -> StepResult:
         """Take one step: copy what has landed or, when all is copied, apply what is worth it.
@@ -88,9 +88,9 @@ class WorkingDataset:
         A dataset that is suspended, or that `copy_next` suspends, is still applied as far as it was
         copied; its SuspendedError is what is refused.
         """
-        return self.apply_after(self.copied(copy_next), policy, time_slice)
+        return self.apply_when_copied(self.copy_if_allowed(copy_next), policy, time_slice)
 
-    def copied(self, copy_next: Callable[[], StepResult]) -> StepResult:
+    def copy_if_allowed(self, copy_next: Callable[[], StepResult]) -> StepResult:
         """How a copy of landed files ended; a suspension, or a running apply, may prevent it."""
         if self.table.is_awaited:
             return AGAIN_SOON
@@ -140,7 +140,7 @@ class WorkingDataset:
     ) -> CopyResult:
         clock = self.context.clock
         started = clock.monotonic() if began is None else began
-        batch = self.mapped(batch)
+        batch = self.map_columns(batch)
         if replayed is None:
             # Before the table gets any column of files that must wait.
             refuse_later_file(self.table, batch, clock.now())
@@ -169,7 +169,7 @@ class WorkingDataset:
             self.tell_applied(result.applied)
         return result
 
-    def mapped(self, batch: DatasetBatch) -> DatasetBatch:
+    def map_columns(self, batch: DatasetBatch) -> DatasetBatch:
         """A batch as it was read with the columns of the table; see `mapped_batch`."""
         if not self.table.dataset.mapping.is_set:
             return batch
@@ -228,7 +228,7 @@ class WorkingDataset:
         change = SchemaChange("new_dataset", source, "suspend")
         suspend(self.table, suspension(change, source, self.context.clock.now()))
 
-    def apply_after(
+    def apply_when_copied(
         self, result: StepResult, policy: ApplyPolicy, time_slice: TimeSlice
     ) -> StepResult:
         """Apply if it is worth it when all is copied; `ended` is how copying ended."""
@@ -429,7 +429,7 @@ class OpenTables:
         self._context = context
         self._task = task
         self._open: dict[str, WorkingDataset] = {}
-        self._doubted: frozenset[str] = frozenset()
+        self._untrusted: frozenset[str] = frozenset()
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -440,19 +440,19 @@ class OpenTables:
         """
         try:
             for name, table in self._open.items():
-                if name in self._doubted and table.table.is_applied:
+                if name in self._untrusted and table.table.is_applied:
                     # To open it again would take it from the apply that is at work.
                     with table.table.changing:
                         table.table.reload()
-                elif name in self._doubted or _must_be_reopened(table):
+                elif name in self._untrusted or _must_be_reopened(table):
                     self._open[name] = self._opened(table.table.dataset)
-            self._doubted = frozenset()
+            self._untrusted = frozenset()
             yield
         except BaseException:
             self._open = {
                 name: table for name, table in self._open.items() if table.table.is_applied
             }
-            self._doubted = frozenset(self._open)
+            self._untrusted = frozenset(self._open)
             raise
 
     def of(self, dataset: ResolvedDataset) -> WorkingDataset:
@@ -476,7 +476,7 @@ class OpenTables:
         tables = ((table.table.dataset.landing.source, table) for table in self._open.values())
         return {source: table for source, table in tables if source is not None}
 
-    def meet(
+    def open_new(
         self,
         routes: Mapping[str, ResolvedDataset],
         suspended: Collection[str] = (),
@@ -489,14 +489,16 @@ class OpenTables:
         """
 
         def opened(source: str) -> None:
-            attempt(source, lambda: self._met(routes[source], suspends=source in suspended))
+            attempt(
+                source, lambda: self._open_and_suspend(routes[source], suspends=source in suspended)
+            )
 
         new = sorted(set(routes) - set(self.by_source))
         run_in_threads(opened, new)
         tables = self.by_source
         return [tables[source] for source in new if source in tables]
 
-    def _met(self, dataset: ResolvedDataset, *, suspends: bool) -> None:
+    def _open_and_suspend(self, dataset: ResolvedDataset, *, suspends: bool) -> None:
         table = self.of(dataset)
         source = table.table.dataset.landing.source
         if suspends and source is not None:

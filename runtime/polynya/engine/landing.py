@@ -145,7 +145,7 @@ class TaskLanding:
             # Reading one by one shows which of them ends a process.
             return False
         request = self._request(table, discovery.files, load=True)
-        return self._loading.copied(table, discovery, live, request)
+        return self._loading.copy_next(table, discovery, live, request)
 
     @span("read")
     def read(

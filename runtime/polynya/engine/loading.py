@@ -81,7 +81,7 @@ class LargeLoads:
         #: By dataset, where the next load of its files continues.
         self._places: dict[str, Mapping[str, SplitBoundary]] = {}
 
-    def copied(
+    def copy_next(
         self,
         table: WorkingDataset,
         discovery: Discovery,
@@ -118,7 +118,7 @@ class LargeLoads:
             tell = _progress_reporter(table, discovery, plan)
             with _noting_files(table.context.begun, plan):
                 staged = stage_load(table.table, plan, now=now, tell=tell)
-            following = self._judged(plan, staged, request, damaged, places)
+            following = self._corrected_plan(plan, staged, request, damaged, places)
             if following is None:
                 break
             forget(table.table, staged)
@@ -164,11 +164,11 @@ class LargeLoads:
         earlier = before_file(discovery.files, bad.file)
         if earlier:
             less, first = replace(discovery, files=earlier), replace(request, files=earlier)
-            if not self.copied(table, less, live, first):
+            if not self.copy_next(table, less, live, first):
                 return False
         raise held_at(table.table, bad)
 
-    def _judged(
+    def _corrected_plan(
         self,
         plan: SplitPlan,
         staged: StagedLoad,

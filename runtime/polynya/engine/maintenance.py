@@ -121,7 +121,7 @@ class MaintenanceUnit:
         self._pause = 0.0
         self._yield_delay = YieldDelay()
 
-    def after(self, table: WorkingDataset, result: StepResult) -> StepResult:
+    def request_if_due(self, table: WorkingDataset, result: StepResult) -> StepResult:
         """The result of a step of the copying unit, with maintenance ready if there may be any.
 
         A table that did not change and has nothing to expire costs no look.

@@ -220,16 +220,16 @@ def test_what_waits_for_a_service_is_seen_and_keeps_a_node_until_it_is_read() ->
 
     job.turns()
 
-    waiting = job.backlog.waiting(job.clock.at)
+    waiting = job.backlog.size(job.clock.at)
     assert (waiting.files, waiting.size_bytes, waiting.keeps_node) == (1, 1000, True)
     files.clear()
     job.clock.at += 100.0
     job.turns()
     # All is read, and the run has still to apply it.
-    assert job.backlog.waiting(job.clock.at) == BacklogSize(elsewhere=True, keeps_node=True)
+    assert job.backlog.size(job.clock.at) == BacklogSize(elsewhere=True, keeps_node=True)
     runs.ends("r1", RunState.SUCCEEDED)
     job.turns()
-    assert job.backlog.waiting(job.clock.at) == BacklogSize(elsewhere=True)
+    assert job.backlog.size(job.clock.at) == BacklogSize(elsewhere=True)
 
 
 def test_what_lands_between_two_runs_waits_for_the_next_one() -> None:
@@ -244,7 +244,7 @@ def test_what_lands_between_two_runs_waits_for_the_next_one() -> None:
         job.clock.at += 61.0
         job.turns()
 
-    waiting = job.backlog.waiting(job.clock.at)
+    waiting = job.backlog.size(job.clock.at)
     assert (waiting.files, waiting.keeps_node) == (1, True)
     # Nobody worked meanwhile, so nothing is slow.
     assert waiting.seconds == 1.0
@@ -257,7 +257,7 @@ def test_a_service_that_is_down_does_not_hide_what_waits() -> None:
 
     job.turns()
 
-    assert job.backlog.waiting(job.clock.at).keeps_node
+    assert job.backlog.size(job.clock.at).keeps_node
 
 
 def test_what_a_run_left_unread_keeps_no_node_before_more_lands() -> None:
@@ -271,14 +271,14 @@ def test_what_a_run_left_unread_keeps_no_node_before_more_lands() -> None:
     landed.append("b")
     runs.ends("r1", RunState.SUCCEEDED)
     job.turns()
-    assert job.backlog.waiting(job.clock.at).keeps_node
+    assert job.backlog.size(job.clock.at).keeps_node
     job.clock.at += 900.0
     job.turns()
     runs.ends("r2", RunState.SUCCEEDED)
 
     job.turns()
 
-    waiting = job.backlog.waiting(job.clock.at)
+    waiting = job.backlog.size(job.clock.at)
     assert (waiting.files, waiting.keeps_node, waiting.node_seconds) == (1, False, 0.0)
 
 
@@ -287,7 +287,7 @@ def test_a_process_beside_the_agent_does_work_of_this_node() -> None:
 
     job.turns()
 
-    assert job.backlog.waiting(job.clock.at) == BacklogSize(1, 2_000_000, 2.0, 0.0)
+    assert job.backlog.size(job.clock.at) == BacklogSize(1, 2_000_000, 2.0, 0.0)
 
 
 def test_what_cannot_be_looked_at_ends_nothing() -> None:
@@ -297,16 +297,16 @@ def test_what_cannot_be_looked_at_ends_nothing() -> None:
     job = Following(FakeRuns(), unread=broken)
 
     assert job.turns() == 15.0
-    assert job.backlog.waiting(job.clock.at) == BacklogSize(elsewhere=True, keeps_node=True)
+    assert job.backlog.size(job.clock.at) == BacklogSize(elsewhere=True, keeps_node=True)
 
 
 def test_a_job_that_ends_works_nowhere() -> None:
     runs = FakeRuns()
     job = Following(runs)
     job.turns()
-    assert job.backlog.waiting(job.clock.at).keeps_node
+    assert job.backlog.size(job.clock.at).keeps_node
 
     runs.ends("r1", RunState.FAILED, "no capacity")
     job.turns()
 
-    assert not job.backlog.waiting(job.clock.at).keeps_node
+    assert not job.backlog.size(job.clock.at).keeps_node

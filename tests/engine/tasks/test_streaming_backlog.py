@@ -24,7 +24,7 @@ def test_records_beyond_the_landed_batches_are_in_the_backlog():
     for _ in range(3):
         unit.step(GOES_ON)
         zone.clock.advance(timedelta(seconds=1))
-        seen.append(context.backlog.waiting(zone.clock.monotonic()))
+        seen.append(context.backlog.size(zone.clock.monotonic()))
 
     assert [(one.files, one.size_bytes, one.oldest_seconds) for one in seen] == [
         (1, 5, 1.0),
@@ -57,13 +57,13 @@ def test_a_topic_that_is_gone_leaves_no_backlog():
     context, task = zone.process()
     [unit] = task.step(GOES_ON).ready_units
     unit.step(GOES_ON)
-    assert context.backlog.waiting(0.0).files == 1
+    assert context.backlog.size(0.0).files == 1
 
     del source.topics["clicks"]
     zone.clock.advance(timedelta(seconds=30))
     task.step(GOES_ON)
 
-    assert context.backlog.waiting(0.0).files == 0
+    assert context.backlog.size(0.0).files == 0
 
 
 def test_a_table_that_reads_its_stream_has_that_backlog_too(lab: Lab) -> None:
@@ -74,6 +74,6 @@ def test_a_table_that_reads_its_stream_has_that_backlog_too(lab: Lab) -> None:
     seen = []
 
     while whole.step(TimeSlice(at_once=True)).more:
-        seen.append(context.backlog.waiting(lab.clock.monotonic()))
+        seen.append(context.backlog.size(lab.clock.monotonic()))
 
     assert [(one.files, one.size_bytes > 0) for one in seen] == [(1, True), (1, True), (0, False)]

@@ -141,7 +141,7 @@ class CapturedLoad:
         complete = False
         while not complete:
             batch, part, complete = self._read(store, part)
-            batch = self._working.apply_schema_changes(self._working.mapped(batch))
+            batch = self._working.apply_schema_changes(self._working.map_columns(batch))
             with self._working.views_following():
                 result = lake.load(self._working.table, batch, now=now)
             self._working.tell(

@@ -29,7 +29,7 @@ from polynya.streams.direct import DirectBatch, DirectReader, FoundStreams, Next
 from polynya.streams.registry import source_of
 from polynya.streams.source import MessageSource
 
-_NOTHING_FOUND: Final = FoundStreams(())
+_NO_STREAMS: Final = FoundStreams(())
 
 
 class DirectUnit:
@@ -53,7 +53,7 @@ class DirectUnit:
         self._maintenance = MaintenanceUnit(dataset)
         name = f"{task.reads.name}/{task.reads_table}"
         self._backlog = StreamBacklog(context, task.reads, name)
-        self._found = _NOTHING_FOUND
+        self._streams = _NO_STREAMS
         self._looked_at: float | None = None
         self._due: float | None = None
         self._interval = max(task.reads.interval, task.batch.freshness).total_seconds()
@@ -62,29 +62,31 @@ class DirectUnit:
         """Copy the next batch; when all is copied apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            result = self._applies.copied(
+            result = self._applies.copy_or_wait(
                 table, time_slice, lambda: self._copy_next(table, time_slice)
             )
-            return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
+            return self._maintenance.request_if_due(
+                table, self._applies.apply_or_request(table, time_slice, result)
+            )
 
     def _copy_next(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         began = self._context.clock.monotonic()
         if not time_slice.at_once and self._due is not None and began < self._due:
-            return StepResult(wait_seconds=self._due - began, refused=self._found.refused)
+            return StepResult(wait_seconds=self._due - began, refused=self._streams.refused)
         refuse_landed(table.table)
         if table.reloading is not None:
-            return self._left_to_reload(table)
+            return self._wait_for_reload(table)
         with table.table.changing:
             # From here on no other process moves the position.
             enter(table.table)
         position = table.table.state.copy.position.stream
         self._reader.refuse_other(position)
         self._look(table, began)
-        if not self._found.taken:
+        if not self._streams.taken:
             # Nobody reads it now, so its backlog is not work.
             self._backlog.decided(0, 0, began)
             return self._wait(began, time_slice)
-        wanted = self._reader.decide(self._found.taken, position, once=time_slice.at_once)
+        wanted = self._reader.decide(self._streams.taken, position, once=time_slice.at_once)
         self._backlog.decided(wanted.next.records, wanted.next.behind, began)
         if wanted.is_nothing:
             return self._wait(began, time_slice)
@@ -116,9 +118,9 @@ class DirectUnit:
         if self._looked_at is not None and now < self._looked_at + STREAM_LISTING_SECONDS:
             return
         position = table.table.state.copy.position.stream
-        self._found = streams_of(self._task, self._source, position)
+        self._streams = streams_of(self._task, self._source, position)
         self._looked_at = now
-        for stream in self._found.ignored:
+        for stream in self._streams.ignored:
             if self._context.is_news(f"left out {table.name} {stream}", "ignored"):
                 event = StreamIgnored(subject=table.name, task=self._task.name, stream=stream)
                 table.tell(event)
@@ -126,12 +128,12 @@ class DirectUnit:
     def _wait(self, began: float, time_slice: TimeSlice) -> StepResult:
         """Nothing is left for now: the next batch is due an interval after this one began."""
         if time_slice.at_once:
-            return StepResult(refused=self._found.refused)
+            return StepResult(refused=self._streams.refused)
         self._due = began + self._interval
         left = max(0.0, self._due - self._context.clock.monotonic())
-        return StepResult(wait_seconds=left, refused=self._found.refused)
+        return StepResult(wait_seconds=left, refused=self._streams.refused)
 
-    def _left_to_reload(self, table: WorkingDataset) -> StepResult:
+    def _wait_for_reload(self, table: WorkingDataset) -> StepResult:
         """Only the reload reads on, which takes the position with it."""
         if self._context.is_news(f"{table.name} leaves a load", "direct"):
             table.tell(events.ReloadWaiting(subject=table.name, files=0))

@@ -78,7 +78,7 @@ def gather_from_stream(
 
 def _add(dataset: WorkingDataset, batch: DatasetBatch, *, files_left: int) -> None:
     """Add a batch to the gathered rows, and report it."""
-    mapped = dataset.apply_schema_changes(dataset.mapped(batch))
+    mapped = dataset.apply_schema_changes(dataset.map_columns(batch))
     with dataset.views_following():
         result = lake.load(dataset.table, mapped, now=dataset.context.clock.now())
     dataset.tell(

@@ -88,7 +88,7 @@ class SharedFilesTask:
         )
         if TOO_LONG in applied:
             return TOO_LONG
-        self._refused.passed(self._tables.by_source)
+        self._refused.forget(self._tables.by_source)
         problems: list[PolynyaError] = [ConfigErrors(errors)] if errors else []
         problems += [
             *self._refused.errors,
@@ -112,7 +112,7 @@ class SharedFilesTask:
     def _meet(
         self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()
     ) -> list[WorkingDataset]:
-        return self._tables.meet(routes, suspended, self._refused.attempt)
+        return self._tables.open_new(routes, suspended, self._refused.attempt)
 
     def _reopen_later(self, sources: Iterable[str]) -> None:
         """Open tables again before anything else is done with them."""
@@ -126,7 +126,7 @@ class SharedFilesTask:
             beside = units.get(source) or units.setdefault(
                 source, MaintenanceUnit(table.table.dataset)
             )
-            result = beside.after(table, result)
+            result = beside.request_if_due(table, result)
         return result
 
     def _copy_next(self, ledger: WorkingDataset, time_slice: TimeSlice) -> StepResult:
@@ -205,7 +205,7 @@ class SharedFilesTask:
         result = [IDLE]
 
         def apply() -> None:
-            result[0] = table.bring_up(self._task.apply, time_slice, lambda: IDLE)
+            result[0] = table.copy_and_apply(self._task.apply, time_slice, lambda: IDLE)
 
         self._refused.attempt(_source_of(table), apply)
         return result[0]
@@ -354,14 +354,14 @@ class RefusedTables:
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
-        self._found: dict[str, _RefusedTable] = {}
+        self._refusals: dict[str, _RefusedTable] = {}
 
     def attempt(self, source: str, work: Callable[[], None]) -> bool:
         """Do the work of one table, unless it was refused just now; returns whether it was done.
 
         Raises what does not concern this table alone.
         """
-        before = self._found.get(source)
+        before = self._refusals.get(source)
         now = self._context.clock.monotonic()
         if before is not None and now < before.again:
             return False
@@ -376,26 +376,26 @@ class RefusedTables:
             ):
                 raise
             pause = longer_pause(0.0 if before is None else before.pause)
-            self._found[source] = _RefusedTable(
+            self._refusals[source] = _RefusedTable(
                 self._context.explained(failure), now + pause, pause
             )
             return False
         return True
 
-    def passed(self, sources: Collection[str]) -> None:
+    def forget(self, sources: Collection[str]) -> None:
         """Everything was done for these tables: forget their refusals."""
-        self._found = {
-            name: refusal for name, refusal in self._found.items() if name not in sources
+        self._refusals = {
+            name: refusal for name, refusal in self._refusals.items() if name not in sources
         }
 
     def accepts(self, source: str) -> bool:
         """Whether a table is not refused."""
-        return source not in self._found
+        return source not in self._refusals
 
     @property
     def errors(self) -> list[PolynyaError]:
         """Why tables are refused, in the order of their names."""
-        return [self._found[source].error for source in sorted(self._found)]
+        return [self._refusals[source].error for source in sorted(self._refusals)]
 
     def first_of(self, problems: Iterable[PolynyaError], subject: str) -> PolynyaError | None:
         """The first of several problems, for the unit; the others are reported here, once."""

@@ -68,7 +68,7 @@ class DeclaredDataset:
         landing, look = self._landing, self._look
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            result = self._applies.copied(
+            result = self._applies.copy_or_wait(
                 table,
                 time_slice,
                 lambda: landing.copy_next(
@@ -77,7 +77,9 @@ class DeclaredDataset:
             )
             if time_slice.more_comes:
                 return result
-            return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
+            return self._maintenance.request_if_due(
+                table, self._applies.apply_or_request(table, time_slice, result)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +169,16 @@ class FolderTable:
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             self._tell_waiting(table, look.folders.waiting.get(self._source, {}))
-            result = self._applies.copied(
+            result = self._applies.copy_or_wait(
                 table,
                 time_slice,
                 lambda: self._landing.copy_next(
                     table, time_slice, lambda: ready, lambda: look.live
                 ),
             )
-            return self._maintenance.after(table, self._applies.bring_up(table, time_slice, result))
+            return self._maintenance.request_if_due(
+                table, self._applies.apply_or_request(table, time_slice, result)
+            )
 
     def _tell_waiting(self, table: WorkingDataset, companions: Mapping[str, str]) -> None:
         """Report files that cannot be read before another one has landed."""
@@ -205,10 +209,10 @@ class ExtractsDataset:
         """Load one complete extract; when there is no other one, apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            result = table.bring_up(
+            result = table.copy_and_apply(
                 self._task.apply, time_slice, lambda: self._next(table, time_slice)
             )
-            return self._maintenance.after(table, result)
+            return self._maintenance.request_if_due(table, result)
 
     def _next(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         due = self._landed(table).due
@@ -309,22 +313,22 @@ class ApplyUnit:
         self._policy = task.apply
         self._table: WorkingDataset | None = None
 
-    def copied(
+    def copy_or_wait(
         self, table: WorkingDataset, time_slice: TimeSlice, copy_next: Callable[[], StepResult]
     ) -> StepResult:
         """Copy what is next, or wait where an apply cannot follow.
 
-        `bring_up` reports the apply that copies wait for as ready. A run that ends when all is done
-        applies here and continues.
+        `apply_or_request` reports the apply that copies wait for as ready. A run that ends when all
+        is done applies here and continues.
         """
         if why_copies_wait(table.context, table.table, self._policy) is not None:
             if not time_slice.at_once:
                 return AGAIN_SOON
             if table.apply_if_worth_it(self._policy, time_slice) is TOO_LONG:
                 return TOO_LONG
-        return table.copied(copy_next)
+        return table.copy_if_allowed(copy_next)
 
-    def bring_up(
+    def apply_or_request(
         self, table: WorkingDataset, time_slice: TimeSlice, result: StepResult
     ) -> StepResult:
         """The result of a step that copied everything, with the apply ready if it is worth it.
@@ -332,7 +336,7 @@ class ApplyUnit:
         A run that ends when all is done applies in the same step: nothing else is left to copy.
         """
         if time_slice.at_once:
-            return table.apply_after(result, self._policy, time_slice)
+            return table.apply_when_copied(result, self._policy, time_slice)
         if result.more or table.context.stop.is_set() or table.table.is_applied:
             return result
         if not apply_decision(table.context, table.table, self._policy).apply:
