@@ -44,7 +44,7 @@ from polynya.model.errors import (
 )
 
 #: Longest text of a library that is shown.
-_MOST_SHOWN: Final = 300
+_SHOWN_CHARACTERS: Final = 300
 _OF_LIBRARIES: Final = (
     OSError,
     sqlite3.Error,
@@ -54,8 +54,6 @@ _OF_LIBRARIES: Final = (
 _PATH: Final = re.compile(r"(?:file:)?(/[^\s'\",;()]+)")
 #: Names of classes of the JVM, in front of what they say.
 _CLASSES: Final = re.compile(r"\b(?:[a-z]\w*\.)*[A-Z]\w*(?:Exception|Error): ")
-
-
 #: Texts by which a fault is recognised in an error message.
 _SIGNS: Final[tuple[tuple[re.Pattern[str], ErrorEntry[Any]], ...]] = (
     (re.compile(r"No space left on device|Disk quota exceeded|SQLITE_FULL"), DISK_FULL),
@@ -99,6 +97,9 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], ErrorEntry[Any]], ...]] = (
         TABLE_FILE_MISSING,
     ),
 )
+_JAVA_SDK: Final = "software.amazon.awssdk."
+_INVALID: Final = "ValidationException"
+_OVERTAKEN: Final = "CommitFailedException"
 
 
 def machine_error(error: BaseException) -> PolynyaError | None:
@@ -131,7 +132,7 @@ def _file(error: OSError) -> str | None:
 
 def _plain(text: str) -> str:
     """The message of a library, in one line without the names of its classes."""
-    return _CLASSES.sub("", " ".join(text.split()))[:_MOST_SHOWN]
+    return _CLASSES.sub("", " ".join(text.split()))[:_SHOWN_CHARACTERS]
 
 
 def _path(text: str) -> str | None:
@@ -158,9 +159,6 @@ def _java_causes(java: Any) -> Iterator[str]:
     while java is not None:
         yield f"{java.getClass().getSimpleName()}: {java.getMessage()}"
         java = java.getCause()
-
-
-_JAVA_SDK: Final = "software.amazon.awssdk."
 
 
 def aws_error(error: BaseException) -> DependencyError | None:
@@ -194,10 +192,6 @@ def _java_text(error: BaseException) -> str | None:
             return str(java.getMessage())
         java = java.getCause()
     return None
-
-
-_INVALID: Final = "ValidationException"
-_OVERTAKEN: Final = "CommitFailedException"
 
 
 def is_refusal(error: Py4JJavaError) -> bool:

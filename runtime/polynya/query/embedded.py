@@ -58,80 +58,164 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 #: Rows of an answer; a longer one is streamed by Spark.
 MAX_ROWS: Final = 1_000_000
 _BATCH: Final = 100_000
-
-
-class EmbeddedDatabase:
-    """A database in memory; `close` ends it. All raise NotEmbeddedError for what DuckDB refuses."""
-
-    def __init__(self) -> None:
-        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
-        self._run("SET TimeZone = 'UTC'")
-        self._run("SET lock_configuration = true")
-
-    def close(self) -> None:
-        """Forget everything."""
-        self._connection.close()
-
-    def load(self, table: str, rows: pa.Table) -> None:
-        """Make a table of rows. `table` is a plain name of ours, here and below."""
-        # Copied: over Arrow's memory, Arrow would do the filters, with its own rules for NaN.
-        try:
-            self._connection.register("incoming", rows)
-        except duckdb.Error as error:
-            raise _refused(error) from error
-        self._run(f"CREATE TABLE {table} AS FROM incoming")
-        self._connection.unregister("incoming")
-
-    def view(self, name: str, sql: str) -> None:
-        """Make a view."""
-        self._run(f"CREATE VIEW {name} AS {sql}")
-
-    def has_rows(self, sql: str) -> bool:
-        """Whether a query has any row."""
-        try:
-            return self._connection.execute(f"SELECT 1 FROM ({sql}) LIMIT 1").fetchone() is not None
-        except duckdb.Error as error:
-            raise _refused(error) from error
-
-    def answer(self, sql: str, schema: pa.Schema, limit: int | None) -> list[pa.RecordBatch]:
-        """The rows of a query with the names and types of a schema; at most `limit` of them."""
-        batches: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in self.batches(sql, schema):
-            batches.append(batch)
-            rows += batch.num_rows
-            if limit is not None and rows >= limit:
-                batches[-1] = batches[-1].slice(0, batch.num_rows - (rows - limit))
-                break
-            if rows > MAX_ROWS:
-                raise NotEmbeddedError(f"an answer of more than {MAX_ROWS:,} rows")
-        return batches
-
-    def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a query as they come, with the names and types of a schema."""
-        try:
-            for batch in self._connection.execute(sql).fetch_record_batch(_BATCH):
-                columns = [
-                    column.cast(field.type)
-                    for column, field in zip(batch.columns, schema, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        except (duckdb.Error, pa.ArrowException) as error:
-            raise _refused(error) from error
-
-    def _run(self, sql: str) -> None:
-        try:
-            self._connection.execute(sql)
-        except duckdb.Error as error:
-            raise _refused(error) from error
-
-
-def _refused(error: BaseException) -> NotEmbeddedError:
-    text = str(error).splitlines()
-    return NotEmbeddedError(f"DuckDB: {text[0] if text else type(error).__name__}")
-
-
 _SCHEMA = "polynya"
+_CHANGES = frozenset({Partition.CHANGES, Partition.RETAINED})
+_ALL = frozenset({Partition.CURRENT, Partition.PRIOR, Partition.CHANGES})
+#: What PyIceberg raises for a table that it cannot read, or whose files are gone.
+_UNREADABLE: Final = (
+    OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class StatementLimits:
+    """What one statement may read: rows, bytes of files, and bytes in memory, of all its tables."""
+
+    rows: int = 5_000_000
+    file_bytes: int = 256 * 1024 * 1024
+    memory_bytes: int = 1024 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A view of a dataset, as its table has it in the commit that `table` was loaded with."""
+
+    view: str
+    dataset: ResolvedDataset
+    shape: Shape
+    table: Table
+
+    @property
+    def name(self) -> str:
+        """`schema.view`."""
+        return f"{self.dataset.relations.schema}.{self.view}"
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A view that a statement names, and what it asks of it."""
+
+    live: Live
+    place: str
+    used: set[str] = field(default_factory=set)
+
+
+def answer_here(
+    statement: str, find: Callable[[str], Live], *, limit: int | None, limits: StatementLimits
+) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    """The rows of a statement; `find` gives the view of a name `schema.view`.
+
+    Raises:
+        NotEmbeddedError: Spark has to answer it. `find` may raise it too.
+    """
+    query, asked = _asked(statement, find)
+    with closing(EmbeddedDatabase()) as database:
+        _load(database, asked, limits)
+        schema = _schema(query)
+        return schema, database.answer(query.sql, schema, limit)
+
+
+def stream_here(
+    statement: str, find: Callable[[str], Live], *, limits: StatementLimits
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a statement as they come, however many they are; see `answer_here`."""
+    query, asked = _asked(statement, find)
+    with closing(EmbeddedDatabase()) as database:
+        _load(database, asked, limits)
+        yield from database.batches(query.sql, _schema(query))
+
+
+def _asked(statement: str, find: Callable[[str], Live]) -> tuple[Query, list[_Asked]]:
+    """The query of a statement, and the views that it reads."""
+    asked: dict[str, _Asked] = {}
+
+    def relation(name: str) -> Relation:
+        if name not in asked:
+            asked[name] = _Asked(find(name), f"v{len(asked)}")
+        return _relation(asked[name])
+
+    return translate(parsed(statement), relation), list(asked.values())
+
+
+def _relation(asked: _Asked) -> Relation:
+    live = asked.live
+    columns = columns_of(live.dataset, live.shape, live.view)
+    if columns is None:
+        raise NotEmbeddedError(f"the view {live.name}, which is not there yet")
+    if not distinct_names([field.name for field in live.table.schema().fields]):
+        raise NotEmbeddedError(f"{live.name} has columns that differ in capitals only")
+    return Relation(
+        asked.place,
+        tuple(RelationColumn(name, kind, quoted(name)) for name, kind in columns.items()),
+        asked.used.add,
+    )
+
+
+def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
+    """Names and types of the columns of a view in their order; None for an unknown view."""
+    sql = definitions(dataset, shape, "t").get(view)
+    if sql is None or not shape.columns:
+        return None
+    return {name: storage_type(kind) for name, kind in shown_columns(sql, shape).items()}
+
+
+def _load(database: EmbeddedDatabase, views: list[_Asked], limits: StatementLimits) -> None:
+    """Load what the views read, each table once, and make the views."""
+    tables: dict[str, list[_Asked]] = {}
+    for view in views:
+        tables.setdefault(view.live.dataset.relations.internal, []).append(view)
+    rows, size = 0, 0
+    for number, asked in enumerate(tables.values()):
+        stored = _load_table(database, asked, f"s{number}", limits)
+        rows, size = rows + stored.num_rows, size + stored.nbytes
+        refuse_large(rows, 0, limits)
+        if size > limits.memory_bytes:
+            raise NotEmbeddedError(f"more than {limits.memory_bytes:,} bytes in memory")
+
+
+def _load_table(
+    database: EmbeddedDatabase, asked: list[_Asked], place: str, limits: StatementLimits
+) -> pa.Table:
+    first = asked[0].live
+    source = TableRows(first.table)
+    made = [
+        live_view(view.live.dataset, view.live.shape, view.live.view, used=view.used, stored=place)
+        for view in asked
+    ]
+    pending = any(view.folds for view in made) and source.pending() > 0
+    if pending:
+        for one, view in zip(asked, made, strict=True):
+            if view.folds:
+                check_fold(one.live.dataset, one.live.shape, one.live.view)
+    columns: set[str] = set().union(*(view.columns for view in made))
+    wanted = columns if pending else set().union(*(view.quiet for view in made))
+    stored = source.read(
+        sorted(wanted), _partitions(asked, made, pending=pending), limits, blank=columns - wanted
+    )
+    database.load(place, stored)
+    if pending and database.has_rows(ties(first.shape, place)):
+        raise NotEmbeddedError(f"pending changes of {first.name} that claim the same place")
+    for one, view in zip(asked, made, strict=True):
+        database.view(one.place, view.sql)
+    return stored
+
+
+def _partitions(
+    asked: list[_Asked], made: list[LiveView], *, pending: bool
+) -> frozenset[Partition]:
+    """Prior only where history is shown, or where pending events may be older than a delete."""
+    wanted: set[Partition] = set()
+    for one, view in zip(asked, made, strict=True):
+        is_history = one.live.view == one.live.dataset.relations.history_view
+        if not view.folds or is_history or pending:
+            wanted |= view.partitions
+        else:
+            wanted |= {Partition.CURRENT}
+    return frozenset(wanted)
+
+
+def _schema(query: Query) -> pa.Schema:
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in query.columns])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +230,6 @@ class LiveView:
     quiet: frozenset[str]
     partitions: frozenset[Partition]
     folds: bool
-
-
-def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
-    """Names and types of the columns of a view in their order; None for an unknown view."""
-    sql = definitions(dataset, shape, "t").get(view)
-    if sql is None or not shape.columns:
-        return None
-    return {name: storage_type(kind) for name, kind in shown_columns(sql, shape).items()}
 
 
 def live_view(
@@ -216,10 +292,6 @@ def ties(shape: Shape, stored: str) -> str:
     )
 
 
-_CHANGES = frozenset({Partition.CHANGES, Partition.RETAINED})
-_ALL = frozenset({Partition.CURRENT, Partition.PRIOR, Partition.CHANGES})
-
-
 def _narrowed(shape: Shape, used: Collection[str]) -> Shape:
     """The shape without columns that nobody asked for and on which no other one depends."""
     needed = {*shape.keys, *shape.partial, *used}
@@ -245,21 +317,6 @@ def _check_runs(shape: Shape) -> None:
 
 def _has_same_hash(key: DataType) -> bool:
     return key == BINARY or (has_same_text(key) and not isinstance(key, Decimal))
-
-
-#: What PyIceberg raises for a table that it cannot read, or whose files are gone.
-_UNREADABLE: Final = (
-    OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class StatementLimits:
-    """What one statement may read: rows, bytes of files, and bytes in memory, of all its tables."""
-
-    rows: int = 5_000_000
-    file_bytes: int = 256 * 1024 * 1024
-    memory_bytes: int = 1024 * 1024 * 1024
 
 
 class TableRows:
@@ -365,135 +422,72 @@ def _unreadable(error: BaseException) -> NotEmbeddedError:
     return NotEmbeddedError(f"PyIceberg: {text[0] if text else type(error).__name__}")
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A view of a dataset, as its table has it in the commit that `table` was loaded with."""
+class EmbeddedDatabase:
+    """A database in memory; `close` ends it. All raise NotEmbeddedError for what DuckDB refuses."""
 
-    view: str
-    dataset: ResolvedDataset
-    shape: Shape
-    table: Table
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
+        self._run("SET TimeZone = 'UTC'")
+        self._run("SET lock_configuration = true")
 
-    @property
-    def name(self) -> str:
-        """`schema.view`."""
-        return f"{self.dataset.relations.schema}.{self.view}"
+    def close(self) -> None:
+        """Forget everything."""
+        self._connection.close()
 
+    def load(self, table: str, rows: pa.Table) -> None:
+        """Make a table of rows. `table` is a plain name of ours, here and below."""
+        # Copied: over Arrow's memory, Arrow would do the filters, with its own rules for NaN.
+        try:
+            self._connection.register("incoming", rows)
+        except duckdb.Error as error:
+            raise _refused(error) from error
+        self._run(f"CREATE TABLE {table} AS FROM incoming")
+        self._connection.unregister("incoming")
 
-@dataclass(slots=True)
-class _Asked:
-    """A view that a statement names, and what it asks of it."""
+    def view(self, name: str, sql: str) -> None:
+        """Make a view."""
+        self._run(f"CREATE VIEW {name} AS {sql}")
 
-    live: Live
-    place: str
-    used: set[str] = field(default_factory=set)
+    def has_rows(self, sql: str) -> bool:
+        """Whether a query has any row."""
+        try:
+            return self._connection.execute(f"SELECT 1 FROM ({sql}) LIMIT 1").fetchone() is not None
+        except duckdb.Error as error:
+            raise _refused(error) from error
 
+    def answer(self, sql: str, schema: pa.Schema, limit: int | None) -> list[pa.RecordBatch]:
+        """The rows of a query with the names and types of a schema; at most `limit` of them."""
+        batches: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self.batches(sql, schema):
+            batches.append(batch)
+            rows += batch.num_rows
+            if limit is not None and rows >= limit:
+                batches[-1] = batches[-1].slice(0, batch.num_rows - (rows - limit))
+                break
+            if rows > MAX_ROWS:
+                raise NotEmbeddedError(f"an answer of more than {MAX_ROWS:,} rows")
+        return batches
 
-def answer_here(
-    statement: str, find: Callable[[str], Live], *, limit: int | None, limits: StatementLimits
-) -> tuple[pa.Schema, list[pa.RecordBatch]]:
-    """The rows of a statement; `find` gives the view of a name `schema.view`.
+    def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a query as they come, with the names and types of a schema."""
+        try:
+            for batch in self._connection.execute(sql).fetch_record_batch(_BATCH):
+                columns = [
+                    column.cast(field.type)
+                    for column, field in zip(batch.columns, schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise _refused(error) from error
 
-    Raises:
-        NotEmbeddedError: Spark has to answer it. `find` may raise it too.
-    """
-    query, asked = _asked(statement, find)
-    with closing(EmbeddedDatabase()) as database:
-        _load(database, asked, limits)
-        schema = _schema(query)
-        return schema, database.answer(query.sql, schema, limit)
-
-
-def stream_here(
-    statement: str, find: Callable[[str], Live], *, limits: StatementLimits
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a statement as they come, however many they are; see `answer_here`."""
-    query, asked = _asked(statement, find)
-    with closing(EmbeddedDatabase()) as database:
-        _load(database, asked, limits)
-        yield from database.batches(query.sql, _schema(query))
-
-
-def _asked(statement: str, find: Callable[[str], Live]) -> tuple[Query, list[_Asked]]:
-    """The query of a statement, and the views that it reads."""
-    asked: dict[str, _Asked] = {}
-
-    def relation(name: str) -> Relation:
-        if name not in asked:
-            asked[name] = _Asked(find(name), f"v{len(asked)}")
-        return _relation(asked[name])
-
-    return translate(parsed(statement), relation), list(asked.values())
-
-
-def _relation(asked: _Asked) -> Relation:
-    live = asked.live
-    columns = columns_of(live.dataset, live.shape, live.view)
-    if columns is None:
-        raise NotEmbeddedError(f"the view {live.name}, which is not there yet")
-    if not distinct_names([field.name for field in live.table.schema().fields]):
-        raise NotEmbeddedError(f"{live.name} has columns that differ in capitals only")
-    return Relation(
-        asked.place,
-        tuple(RelationColumn(name, kind, quoted(name)) for name, kind in columns.items()),
-        asked.used.add,
-    )
+    def _run(self, sql: str) -> None:
+        try:
+            self._connection.execute(sql)
+        except duckdb.Error as error:
+            raise _refused(error) from error
 
 
-def _load(database: EmbeddedDatabase, views: list[_Asked], limits: StatementLimits) -> None:
-    """Load what the views read, each table once, and make the views."""
-    tables: dict[str, list[_Asked]] = {}
-    for view in views:
-        tables.setdefault(view.live.dataset.relations.internal, []).append(view)
-    rows, size = 0, 0
-    for number, asked in enumerate(tables.values()):
-        stored = _load_table(database, asked, f"s{number}", limits)
-        rows, size = rows + stored.num_rows, size + stored.nbytes
-        refuse_large(rows, 0, limits)
-        if size > limits.memory_bytes:
-            raise NotEmbeddedError(f"more than {limits.memory_bytes:,} bytes in memory")
-
-
-def _load_table(
-    database: EmbeddedDatabase, asked: list[_Asked], place: str, limits: StatementLimits
-) -> pa.Table:
-    first = asked[0].live
-    source = TableRows(first.table)
-    made = [
-        live_view(view.live.dataset, view.live.shape, view.live.view, used=view.used, stored=place)
-        for view in asked
-    ]
-    pending = any(view.folds for view in made) and source.pending() > 0
-    if pending:
-        for one, view in zip(asked, made, strict=True):
-            if view.folds:
-                check_fold(one.live.dataset, one.live.shape, one.live.view)
-    columns: set[str] = set().union(*(view.columns for view in made))
-    wanted = columns if pending else set().union(*(view.quiet for view in made))
-    stored = source.read(
-        sorted(wanted), _partitions(asked, made, pending=pending), limits, blank=columns - wanted
-    )
-    database.load(place, stored)
-    if pending and database.has_rows(ties(first.shape, place)):
-        raise NotEmbeddedError(f"pending changes of {first.name} that claim the same place")
-    for one, view in zip(asked, made, strict=True):
-        database.view(one.place, view.sql)
-    return stored
-
-
-def _partitions(
-    asked: list[_Asked], made: list[LiveView], *, pending: bool
-) -> frozenset[Partition]:
-    """Prior only where history is shown, or where pending events may be older than a delete."""
-    wanted: set[Partition] = set()
-    for one, view in zip(asked, made, strict=True):
-        is_history = one.live.view == one.live.dataset.relations.history_view
-        if not view.folds or is_history or pending:
-            wanted |= view.partitions
-        else:
-            wanted |= {Partition.CURRENT}
-    return frozenset(wanted)
-
-
-def _schema(query: Query) -> pa.Schema:
-    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in query.columns])
+def _refused(error: BaseException) -> NotEmbeddedError:
+    text = str(error).splitlines()
+    return NotEmbeddedError(f"DuckDB: {text[0] if text else type(error).__name__}")

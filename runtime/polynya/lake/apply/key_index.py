@@ -45,6 +45,25 @@ from polynya.lake.spark.cache import cache_root
 from polynya.model.config.fields import parse_size
 from polynya.model.error_catalogue.configuration import WRONG_VALUE
 
+log = logging.getLogger(__name__)
+VARIABLE: Final = "POLYNYA_KEY_INDEX"
+#: Some 200 million keys of 64 bits.
+DEFAULT: Final = "4GB"
+#: What may wait: a process that ends finishes what it has begun, and that first.
+MOST_NS: Final = 5_000_000_000
+_NICER: Final = 10
+#: An index that was used in these seconds is not given up for another one.
+IN_USE_SECONDS: Final = 15 * 60
+#: What a process that died has left.
+ABANDONED_SECONDS: Final = 60 * 60
+#: Of the disk, the share that stays free.
+FREE_SHARE: Final = 0.1
+#: Number of data files to remember: with an open index, or with what an index would have saved.
+_KNOWN: Final = 5000
+#: How often the last use of an index is noted for all processes.
+_NOTED_SECONDS: Final = 60
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
@@ -139,13 +158,6 @@ def decide(facts: IndexFacts, costs: Costs = COSTS) -> IndexDecision:
     return IndexDecision(IndexAction.BUILD, "an index would have saved what it costs", saved)
 
 
-log = logging.getLogger(__name__)
-
-#: What may wait: a process that ends finishes what it has begun, and that first.
-MOST_NS: Final = 5_000_000_000
-_NICER: Final = 10
-
-
 class Builds:
     """Jobs with a name, one after the other."""
 
@@ -194,14 +206,6 @@ def _yield_to_others() -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICER)
-
-
-#: An index that was used in these seconds is not given up for another one.
-IN_USE_SECONDS: Final = 15 * 60
-#: What a process that died has left.
-ABANDONED_SECONDS: Final = 60 * 60
-#: Of the disk, the share that stays free.
-FREE_SHARE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,12 +296,22 @@ class Folder:
         return entries
 
 
-T = TypeVar("T")
+def key_indexes(setting: str | None, folder: Path | None = None) -> KeyIndexes | None:
+    """The indexes of this machine, None when they are switched off.
 
-#: Number of data files to remember: with an open index, or with what an index would have saved.
-_KNOWN: Final = 5000
-#: How often the last use of an index is noted for all processes.
-_NOTED_SECONDS: Final = 60
+    `setting` is the size that all may take, `0` for none; None or nothing stands for `DEFAULT`.
+    They are in the cache unless a `folder` is named. Raises ConfigError for an invalid size.
+    """
+    try:
+        limit = parse_size(setting or DEFAULT)
+    except ValueError as error:
+        raise WRONG_VALUE(
+            f"{VARIABLE}: {error}",
+            where="the environment",
+            state="nothing was started; no data was touched",
+            fix=f"set {VARIABLE} to a size such as {DEFAULT}, to 0 for no indexes, or unset it",
+        ) from error
+    return KeyIndexes(Folder(folder or cache_root() / "keys", limit)) if limit else None
 
 
 class KeyIndexes:
@@ -415,26 +429,3 @@ def _put(cache: OrderedDict[str, T], name: str, value: T) -> None:
     cache.move_to_end(name)
     while len(cache) > _KNOWN:
         cache.popitem(last=False)
-
-
-VARIABLE: Final = "POLYNYA_KEY_INDEX"
-#: Some 200 million keys of 64 bits.
-DEFAULT: Final = "4GB"
-
-
-def key_indexes(setting: str | None, folder: Path | None = None) -> KeyIndexes | None:
-    """The indexes of this machine, None when they are switched off.
-
-    `setting` is the size that all may take, `0` for none; None or nothing stands for `DEFAULT`.
-    They are in the cache unless a `folder` is named. Raises ConfigError for an invalid size.
-    """
-    try:
-        limit = parse_size(setting or DEFAULT)
-    except ValueError as error:
-        raise WRONG_VALUE(
-            f"{VARIABLE}: {error}",
-            where="the environment",
-            state="nothing was started; no data was touched",
-            fix=f"set {VARIABLE} to a size such as {DEFAULT}, to 0 for no indexes, or unset it",
-        ) from error
-    return KeyIndexes(Folder(folder or cache_root() / "keys", limit)) if limit else None

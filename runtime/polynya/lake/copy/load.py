@@ -50,7 +50,19 @@ from polynya.model.promotion import widen
 from polynya.model.types import BIGINT, INT, DataType
 from polynya.observe.trace import span
 
+log = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 1.0
+#: Jobs of other datasets wait for a core as long as a task takes: two seconds or so. Each task
+#: makes data files of its own, which should not be too small either.
+_LEAST_BYTES = 16 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
+#: Tasks for each core of a load that is not small.
+_EACH_CORE = 4
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Columns of a landed batch that are the same for all rows of a load.
+_SAME = {"__op": "'L'", "__position": "CAST(NULL AS STRING)", "__ts": "CAST(NULL AS TIMESTAMP)",
+         "__unsent": "CAST(NULL AS ARRAY<STRING>)"}  # fmt: skip
+_GOES_TO_CURRENT = f"(__decided = 'L' AND {h.PARTITION} = '{Partition.CHANGES}')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,104 +77,6 @@ class SoFar:
 
 #: Receives the progress of a load.
 TellSoFar: TypeAlias = Callable[[SoFar], None]
-
-
-def so_far(plan: SplitPlan, reports: Mapping[int, SplitReport]) -> SoFar:
-    """How far a plan has come, of whose splits these have their report."""
-    left = [split for split in plan.splits if split.number not in reports]
-    left_bytes = sum(split.size for split in left)
-    return SoFar(
-        rows=sum(report.records for report in reports.values()),
-        read_bytes=sum(split.size for split in plan.splits) - left_bytes,
-        left_bytes=left_bytes,
-        left_files=len({split.file for split in left}),
-    )
-
-
-@contextmanager
-def watched(
-    plan: SplitPlan, reports: Callable[[], Mapping[int, SplitReport]], tell: TellSoFar
-) -> Iterator[None]:
-    """Tell how far a plan has come whenever tasks ended, until the end of the block."""
-    over = threading.Event()
-
-    def watch() -> None:
-        count = 0
-        while not over.wait(_LOOK_SECONDS):
-            reported = dict(reports())
-            if len(reported) > count:
-                count = len(reported)
-                tell(so_far(plan, reported))
-
-    thread = threading.Thread(target=watch, name="load", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def keys_are_unique(
-    target: DatasetTable,
-    shape: Shape,
-    staged: Sequence[DataFile],
-    ranges: Sequence[KeyRange | None],
-) -> bool:
-    """Whether no key of the staged rows for Current stands twice, or in Current already.
-
-    `ranges` are what each split of the load says of its keys. Without a proof in them the keys are
-    read back.
-    """
-    new = [file for file in staged if file.partition == Partition.CURRENT]
-    if not new or _is_proven(target, shape, ranges):
-        return True
-    keys = [quote(key) for key in shape.keys]
-    listed = ", ".join(keys)
-    with staged_rows(target.table, new) as staged_keys:
-        rows = staged_keys.selectExpr(*keys)
-        snapshot = target.state.snapshot
-        if snapshot is not None and target.table.files(Partition.CURRENT, snapshot):
-            counts = target.spark.sql(
-                f"SELECT {listed} FROM {target.table.at(snapshot)} "
-                f"WHERE {within(Partition.CURRENT)}"
-            )
-            rows = rows.unionAll(counts)
-        return rows.groupBy(*keys).count().where("count > 1").isEmpty()
-
-
-def _is_proven(target: DatasetTable, shape: Shape, ranges: Sequence[KeyRange | None]) -> bool:
-    bounded = [bounds for bounds in ranges if bounds is not None]
-    if len(bounded) < len(ranges):
-        return False
-    lows = [bounds.low for bounds in bounded]
-    if not (all(type(low) is int for low in lows) or all(type(low) is str for low in lows)):
-        return False
-    bounded.sort(key=lambda bounds: bounds.low)
-    if any(before.high >= after.low for before, after in pairwise(bounded)):  # type: ignore[operator]
-        return False
-    return _is_apart_from_current(target, shape, bounded)
-
-
-def _is_apart_from_current(target: DatasetTable, shape: Shape, bounded: Sequence[KeyRange]) -> bool:
-    snapshot, (key,) = target.state.snapshot, shape.keys
-    if snapshot is None or not target.table.files(Partition.CURRENT, snapshot):
-        return True
-    if shape.columns[key] not in {INT, BIGINT}:
-        return False
-    current_bounds = target.table.bounds(Partition.CURRENT, snapshot, key)
-    if current_bounds is None:
-        return False
-    low, high = current_bounds
-    return all(bounds.high < low or high < bounds.low for bounds in bounded)  # type: ignore[operator]
-
-
-#: Jobs of other datasets wait for a core as long as a task takes: two seconds or so. Each task
-#: makes data files of its own, which should not be too small either.
-_LEAST_BYTES = 16 * 1024 * 1024
-_MOST_BYTES = 64 * 1024 * 1024
-#: Tasks for each core of a load that is not small.
-_EACH_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,34 +111,6 @@ class TaskWork:
                     yield left
         if writer is not None:
             self.written.say(number, writer.close())
-
-
-def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
-    """Splits that one task reads after another: neighbours, about as many bytes each.
-
-    As many tasks for each core, so that all cores are done at about the same time.
-    """
-    of_core = sum(split.size for split in splits) // max(cores, 1)
-    count = max(min(of_core // _LEAST_BYTES, _EACH_CORE), -(-of_core // _MOST_BYTES), 1)
-    task_bytes = max(of_core // count, 1)
-    tasks: list[list[Split]] = [[]]
-    size = 0
-    for split in splits:
-        if tasks[-1] and size + split.size // 2 >= task_bytes:
-            tasks.append([])
-            size = 0
-        tasks[-1].append(split)
-        size += split.size
-    return tasks
-
-
-log = logging.getLogger(__name__)
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Columns of a landed batch that are the same for all rows of a load.
-_SAME = {"__op": "'L'", "__position": "CAST(NULL AS STRING)", "__ts": "CAST(NULL AS TIMESTAMP)",
-         "__unsent": "CAST(NULL AS ARRAY<STRING>)"}  # fmt: skip
-_GOES_TO_CURRENT = f"(__decided = 'L' AND {h.PARTITION} = '{Partition.CHANGES}')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,11 +262,120 @@ def forget(target: DatasetTable, staged: StagedLoad) -> None:
     target.table.drop_files(file.path for file in staged.files)
 
 
+def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
+    """Splits that one task reads after another: neighbours, about as many bytes each.
+
+    As many tasks for each core, so that all cores are done at about the same time.
+    """
+    of_core = sum(split.size for split in splits) // max(cores, 1)
+    count = max(min(of_core // _LEAST_BYTES, _EACH_CORE), -(-of_core // _MOST_BYTES), 1)
+    task_bytes = max(of_core // count, 1)
+    tasks: list[list[Split]] = [[]]
+    size = 0
+    for split in splits:
+        if tasks[-1] and size + split.size // 2 >= task_bytes:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(split)
+        size += split.size
+    return tasks
+
+
+@contextmanager
+def watched(
+    plan: SplitPlan, reports: Callable[[], Mapping[int, SplitReport]], tell: TellSoFar
+) -> Iterator[None]:
+    """Tell how far a plan has come whenever tasks ended, until the end of the block."""
+    over = threading.Event()
+
+    def watch() -> None:
+        count = 0
+        while not over.wait(_LOOK_SECONDS):
+            reported = dict(reports())
+            if len(reported) > count:
+                count = len(reported)
+                tell(so_far(plan, reported))
+
+    thread = threading.Thread(target=watch, name="load", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def so_far(plan: SplitPlan, reports: Mapping[int, SplitReport]) -> SoFar:
+    """How far a plan has come, of whose splits these have their report."""
+    left = [split for split in plan.splits if split.number not in reports]
+    left_bytes = sum(split.size for split in left)
+    return SoFar(
+        rows=sum(report.records for report in reports.values()),
+        read_bytes=sum(split.size for split in plan.splits) - left_bytes,
+        left_bytes=left_bytes,
+        left_files=len({split.file for split in left}),
+    )
+
+
 @span("check keys")
 def is_unique(target: DatasetTable, plan: SplitPlan, staged: StagedLoad) -> bool:
     """Whether no key stands twice in Current once the load is committed."""
     ranges = [staged.reports[split.number].keys for split in plan.splits]
     return keys_are_unique(target, staged.shape, staged.files, ranges)
+
+
+def keys_are_unique(
+    target: DatasetTable,
+    shape: Shape,
+    staged: Sequence[DataFile],
+    ranges: Sequence[KeyRange | None],
+) -> bool:
+    """Whether no key of the staged rows for Current stands twice, or in Current already.
+
+    `ranges` are what each split of the load says of its keys. Without a proof in them the keys are
+    read back.
+    """
+    new = [file for file in staged if file.partition == Partition.CURRENT]
+    if not new or _is_proven(target, shape, ranges):
+        return True
+    keys = [quote(key) for key in shape.keys]
+    listed = ", ".join(keys)
+    with staged_rows(target.table, new) as staged_keys:
+        rows = staged_keys.selectExpr(*keys)
+        snapshot = target.state.snapshot
+        if snapshot is not None and target.table.files(Partition.CURRENT, snapshot):
+            counts = target.spark.sql(
+                f"SELECT {listed} FROM {target.table.at(snapshot)} "
+                f"WHERE {within(Partition.CURRENT)}"
+            )
+            rows = rows.unionAll(counts)
+        return rows.groupBy(*keys).count().where("count > 1").isEmpty()
+
+
+def _is_proven(target: DatasetTable, shape: Shape, ranges: Sequence[KeyRange | None]) -> bool:
+    bounded = [bounds for bounds in ranges if bounds is not None]
+    if len(bounded) < len(ranges):
+        return False
+    lows = [bounds.low for bounds in bounded]
+    if not (all(type(low) is int for low in lows) or all(type(low) is str for low in lows)):
+        return False
+    bounded.sort(key=lambda bounds: bounds.low)
+    if any(before.high >= after.low for before, after in pairwise(bounded)):  # type: ignore[operator]
+        return False
+    return _is_apart_from_current(target, shape, bounded)
+
+
+def _is_apart_from_current(target: DatasetTable, shape: Shape, bounded: Sequence[KeyRange]) -> bool:
+    snapshot, (key,) = target.state.snapshot, shape.keys
+    if snapshot is None or not target.table.files(Partition.CURRENT, snapshot):
+        return True
+    if shape.columns[key] not in {INT, BIGINT}:
+        return False
+    current_bounds = target.table.bounds(Partition.CURRENT, snapshot, key)
+    if current_bounds is None:
+        return False
+    low, high = current_bounds
+    return all(bounds.high < low or high < bounds.low for bounds in bounded)  # type: ignore[operator]
 
 
 def commit_load(

@@ -32,227 +32,6 @@ from polynya.observe.trace import span
 from polynya.transform.expressions import expression_columns, path_of
 from polynya.transform.mapping import Mapped, columns_read, mapped
 
-
-def keys_of(batch: DatasetBatch, dataset: ResolvedDataset) -> tuple[str, ...]:
-    """The key columns of the table: those of the settings, else what the source's are called there.
-
-    Raises ConfigError POLYNYA-MAP-007 when a key of the source is not in the table.
-    """
-    if dataset.events.keys:
-        return dataset.events.keys
-    keys = []
-    for source in batch.keys:
-        name = dataset.mapping.of_table(source)
-        if name is None or name in dataset.events.except_columns:
-            raise SOURCE_KEY_NOT_MAPPED(where=dataset.relations.current, column=shown(source))
-        keys.append(name)
-    return tuple(keys)
-
-
-def former_keys(
-    batch: DatasetBatch,
-    dataset: ResolvedDataset,
-    elements: Elements,
-    keys: Sequence[str],
-    schema: Mapping[str, DataType],
-) -> pa.Array:
-    """The column `__old` in the names and types of the table."""
-    column = one_array(batch.rows.column(OLD_KEY_FIELD))
-    sources = dataset.mapping.of_source(keys)
-    nothing = no_old_keys(keys, schema, len(elements.of(column))).array
-    if column.null_count == len(column) or len(sources) != len(keys):
-        return nothing
-    fields = [
-        pc.struct_field(column, [column.type.get_field_index(source)]).cast(arrow_type(schema[key]))
-        for key, source in zip(keys, sources, strict=True)
-    ]
-    mask = pc.is_null(column)
-    made = pa.StructArray.from_arrays(fields, fields=list(nothing.type), mask=mask)
-    return elements.of(made)
-
-
-def unsent_columns(
-    unsent: pa.Array, reads: Mapping[str, frozenset[str]], *, also: frozenset[str]
-) -> tuple[pa.Array, dict[int, frozenset[str]]]:
-    """The column `__unsent` in the names of the table, and columns of the source not sent, by row.
-
-    `reads` has the columns of the source that each column of the table is made of: it was not sent
-    when one of them was not. Where a source says what it sent, so does the result. `also` are other
-    columns of the source that somebody asks for.
-    """
-    if unsent.null_count == len(unsent):
-        return unsent, {}
-    names_known = also.union(*reads.values())
-    made: dict[tuple[str, ...], list[str]] = {}
-    missing: dict[int, frozenset[str]] = {}
-    lists: list[list[str] | None] = []
-    for row, names in enumerate(unsent.to_pylist()):
-        if not names:
-            lists.append(names)
-            continue
-        lacking = _lacking(names, names_known)
-        missing[row] = lacking
-        if tuple(names) not in made:
-            made[tuple(names)] = _said(names, lacking, reads)
-        lists.append(made[tuple(names)] or None)
-    return pa.array(lists, unsent.type), missing
-
-
-def _lacking(names: Collection[str], sent: frozenset[str]) -> frozenset[str]:
-    return sent - set(names) if ALL_BUT in names else frozenset(names)
-
-
-def _said(
-    names: Collection[str], lacking: frozenset[str], reads: Mapping[str, frozenset[str]]
-) -> list[str]:
-    sent = [name for name, sources in reads.items() if not sources & lacking]
-    if ALL_BUT in names:
-        return [ALL_BUT, *sent]
-    mark = [READ] if READ in names else []
-    return [*mark, *(name for name in reads if name not in sent)]
-
-
-def rows_of(
-    batch: DatasetBatch,
-    elements: Elements,
-    columns: Mapping[str, Typed],
-    computed: Mapping[str, pa.Array],
-) -> pa.Table:
-    """Service columns of a batch for each row, but for those of `computed`, then these columns.
-
-    Raw bytes are left out where a record is several rows: `raw_of` has them.
-    """
-    schema = {name: column.kind for name, column in columns.items()}
-    plain = batch.rows
-    if elements.records is not None:
-        place = plain.column_names.index("__raw")
-        plain = plain.set_column(place, "__raw", pa.nulls(plain.num_rows, pa.binary()))
-    service = {field.name: elements.of(plain.column(field.name)) for field in SERVICE_FIELDS}
-    service["__tail"] = _tails(service["__tail"], elements.numbers)
-    service |= {name: computed[name] for name in service if name in computed}
-    old = computed[OLD_KEY_FIELD]
-    fields = [
-        *SERVICE_FIELDS,
-        pa.field(OLD_KEY_FIELD, old.type),
-        *(pa.field(name, arrow_type(kind)) for name, kind in schema.items()),
-    ]
-    values = [*service.values(), old, *(column.array for column in columns.values())]
-    return pa.Table.from_arrays(values, schema=pa.schema(fields))
-
-
-def kept_rows(rows: pa.Table, stays: pa.Array) -> pa.Table:
-    """The rows that stay."""
-    kept = rows.filter(stays)
-    # A filter that keeps nothing leaves columns without a chunk, which Spark does not take.
-    return kept if kept.num_rows else kept.schema.empty_table()
-
-
-def raw_of(batch: DatasetBatch) -> Callable[[str, int], bytes]:
-    """Gives the raw bytes of a record of a batch, by its file and offset."""
-    if batch.raw_of is not None:
-        return batch.raw_of
-
-    @cache
-    def places() -> dict[tuple[str, int], int]:
-        files, offsets = (batch.rows.column(n).to_pylist() for n in ("__file", "__offset"))
-        return {place: index for index, place in enumerate(zip(files, offsets, strict=True))}
-
-    def found(file: str, offset: int) -> bytes:
-        return batch.rows.column("__raw")[places()[file, offset]].as_py() or b""
-
-    return found
-
-
-def _tails(tails: pa.Array, numbers: pa.Array | None) -> pa.Array:
-    """Rows of one record stand one after the other, and before the next record.
-
-    `!` sorts before everything that a source's tail has.
-    """
-    if numbers is None:
-        return tails
-    digits = pc.utf8_lpad(numbers.cast(pa.string()), 10, "0")
-    later = pc.binary_join_element_wise(pc.fill_null(tails, ""), digits, "!")
-    return pc.if_else(pc.equal(numbers, 0), tails, later)
-
-
-def with_refused(
-    batch: DatasetBatch, refused: Mapping[int, tuple[str, str]]
-) -> tuple[Rejected, ...]:
-    """The rejected records of a batch with more of its records, by index with rule and error."""
-    if not refused:
-        return batch.rejected
-    wanted = pa.array([index in refused for index in range(batch.rows.num_rows)])
-    rows = batch.with_raw(wanted).select(["__file", "__offset", "__raw"]).filter(wanted)
-    added = [
-        Rejected(row["__file"], row["__offset"], *refused[index], row["__raw"] or b"")
-        for index, row in zip(sorted(refused), rows.to_pylist(), strict=True)
-    ]
-    order = {path: index for index, path in enumerate(batch.files)}
-    both = [*batch.rejected, *added]
-    return tuple(sorted(both, key=lambda record: (order.get(record.file, -1), record.offset)))
-
-
-@dataclass(frozen=True, slots=True)
-class SourcedColumn:
-    """A column, and the one of the source that it is, or that its field is of."""
-
-    column: Typed
-    source: str
-
-
-def kept_columns(
-    rows: pa.Table, schema: Mapping[str, DataType], mapped: Mapped, dataset: ResolvedDataset
-) -> dict[str, SourcedColumn]:
-    """What is kept of the columns of records, by the name that it has in the table.
-
-    Not those that are excepted, header columns, an array whose elements are rows, and what a mapped
-    column only gives another name. Raises ConfigError POLYNYA-MAP-006 for two of one name.
-    """
-    renamed = _renamed(mapped)
-    taken = {folded(name) for name in mapped.columns}
-    excepted = set(dataset.events.except_columns)
-    kept: dict[str, SourcedColumn] = {}
-    for name, kind in schema.items():
-        if name in excepted or folded(name).startswith(RESERVED_PREFIX):
-            continue
-        column = Typed(one_array(rows.column(name)), kind)
-        if dataset.mapping.nested == "expand":
-            _expand((name,), column, renamed, taken, kept)
-        elif (name,) not in renamed and folded(name) not in taken:
-            kept[name] = SourcedColumn(column, name)
-    return kept
-
-
-def _renamed(mapped: Mapped) -> set[tuple[str, ...]]:
-    """Paths of columns and fields that are in the table under another name, or as rows."""
-    plain = (path_of(flat.text) for flat in mapped.columns.values() if not flat.paths)
-    paths = {path for path in plain if path is not None}
-    return paths if mapped.array is None else {*paths, mapped.array.steps[0]}
-
-
-def _expand(
-    path: tuple[str, ...],
-    column: Typed,
-    renamed: Collection[tuple[str, ...]],
-    taken: Collection[str],
-    kept: dict[str, SourcedColumn],
-) -> None:
-    """Take a column, or all fields of a struct; of a type that nobody has met nothing yet."""
-    if path in renamed or isinstance(column.kind, Void):
-        return
-    if isinstance(column.kind, Struct):
-        for index, (field, kind) in enumerate(column.kind.fields):
-            inner = Typed(pc.struct_field(column.array, [index]), kind)
-            _expand((*path, field), inner, renamed, taken, kept)
-        return
-    name = "_".join(path)
-    if folded(name) in taken:
-        return
-    if folded(name) in set(map(folded, kept)):
-        raise MAPPED_NAME_TAKEN(where=".".join(path), column=shown(name))
-    kept[name] = SourcedColumn(column, path[0])
-
-
 #: Rule of a record with a value that its column cannot hold.
 RULE: Final = "mapping"
 #: Reason under which the books count what `where` leaves out.
@@ -537,3 +316,223 @@ class _Mapping:
 def _odd(name: str) -> str:
     """How a kept column is called while it gets another type: as no column of a record is."""
     return f"|kept {name}"
+
+
+def keys_of(batch: DatasetBatch, dataset: ResolvedDataset) -> tuple[str, ...]:
+    """The key columns of the table: those of the settings, else what the source's are called there.
+
+    Raises ConfigError POLYNYA-MAP-007 when a key of the source is not in the table.
+    """
+    if dataset.events.keys:
+        return dataset.events.keys
+    keys = []
+    for source in batch.keys:
+        name = dataset.mapping.of_table(source)
+        if name is None or name in dataset.events.except_columns:
+            raise SOURCE_KEY_NOT_MAPPED(where=dataset.relations.current, column=shown(source))
+        keys.append(name)
+    return tuple(keys)
+
+
+def former_keys(
+    batch: DatasetBatch,
+    dataset: ResolvedDataset,
+    elements: Elements,
+    keys: Sequence[str],
+    schema: Mapping[str, DataType],
+) -> pa.Array:
+    """The column `__old` in the names and types of the table."""
+    column = one_array(batch.rows.column(OLD_KEY_FIELD))
+    sources = dataset.mapping.of_source(keys)
+    nothing = no_old_keys(keys, schema, len(elements.of(column))).array
+    if column.null_count == len(column) or len(sources) != len(keys):
+        return nothing
+    fields = [
+        pc.struct_field(column, [column.type.get_field_index(source)]).cast(arrow_type(schema[key]))
+        for key, source in zip(keys, sources, strict=True)
+    ]
+    mask = pc.is_null(column)
+    made = pa.StructArray.from_arrays(fields, fields=list(nothing.type), mask=mask)
+    return elements.of(made)
+
+
+def unsent_columns(
+    unsent: pa.Array, reads: Mapping[str, frozenset[str]], *, also: frozenset[str]
+) -> tuple[pa.Array, dict[int, frozenset[str]]]:
+    """The column `__unsent` in the names of the table, and columns of the source not sent, by row.
+
+    `reads` has the columns of the source that each column of the table is made of: it was not sent
+    when one of them was not. Where a source says what it sent, so does the result. `also` are other
+    columns of the source that somebody asks for.
+    """
+    if unsent.null_count == len(unsent):
+        return unsent, {}
+    names_known = also.union(*reads.values())
+    made: dict[tuple[str, ...], list[str]] = {}
+    missing: dict[int, frozenset[str]] = {}
+    lists: list[list[str] | None] = []
+    for row, names in enumerate(unsent.to_pylist()):
+        if not names:
+            lists.append(names)
+            continue
+        lacking = _lacking(names, names_known)
+        missing[row] = lacking
+        if tuple(names) not in made:
+            made[tuple(names)] = _said(names, lacking, reads)
+        lists.append(made[tuple(names)] or None)
+    return pa.array(lists, unsent.type), missing
+
+
+def _lacking(names: Collection[str], sent: frozenset[str]) -> frozenset[str]:
+    return sent - set(names) if ALL_BUT in names else frozenset(names)
+
+
+def _said(
+    names: Collection[str], lacking: frozenset[str], reads: Mapping[str, frozenset[str]]
+) -> list[str]:
+    sent = [name for name, sources in reads.items() if not sources & lacking]
+    if ALL_BUT in names:
+        return [ALL_BUT, *sent]
+    mark = [READ] if READ in names else []
+    return [*mark, *(name for name in reads if name not in sent)]
+
+
+def rows_of(
+    batch: DatasetBatch,
+    elements: Elements,
+    columns: Mapping[str, Typed],
+    computed: Mapping[str, pa.Array],
+) -> pa.Table:
+    """Service columns of a batch for each row, but for those of `computed`, then these columns.
+
+    Raw bytes are left out where a record is several rows: `raw_of` has them.
+    """
+    schema = {name: column.kind for name, column in columns.items()}
+    plain = batch.rows
+    if elements.records is not None:
+        place = plain.column_names.index("__raw")
+        plain = plain.set_column(place, "__raw", pa.nulls(plain.num_rows, pa.binary()))
+    service = {field.name: elements.of(plain.column(field.name)) for field in SERVICE_FIELDS}
+    service["__tail"] = _tails(service["__tail"], elements.numbers)
+    service |= {name: computed[name] for name in service if name in computed}
+    old = computed[OLD_KEY_FIELD]
+    fields = [
+        *SERVICE_FIELDS,
+        pa.field(OLD_KEY_FIELD, old.type),
+        *(pa.field(name, arrow_type(kind)) for name, kind in schema.items()),
+    ]
+    values = [*service.values(), old, *(column.array for column in columns.values())]
+    return pa.Table.from_arrays(values, schema=pa.schema(fields))
+
+
+def kept_rows(rows: pa.Table, stays: pa.Array) -> pa.Table:
+    """The rows that stay."""
+    kept = rows.filter(stays)
+    # A filter that keeps nothing leaves columns without a chunk, which Spark does not take.
+    return kept if kept.num_rows else kept.schema.empty_table()
+
+
+def raw_of(batch: DatasetBatch) -> Callable[[str, int], bytes]:
+    """Gives the raw bytes of a record of a batch, by its file and offset."""
+    if batch.raw_of is not None:
+        return batch.raw_of
+
+    @cache
+    def places() -> dict[tuple[str, int], int]:
+        files, offsets = (batch.rows.column(n).to_pylist() for n in ("__file", "__offset"))
+        return {place: index for index, place in enumerate(zip(files, offsets, strict=True))}
+
+    def found(file: str, offset: int) -> bytes:
+        return batch.rows.column("__raw")[places()[file, offset]].as_py() or b""
+
+    return found
+
+
+def _tails(tails: pa.Array, numbers: pa.Array | None) -> pa.Array:
+    """Rows of one record stand one after the other, and before the next record.
+
+    `!` sorts before everything that a source's tail has.
+    """
+    if numbers is None:
+        return tails
+    digits = pc.utf8_lpad(numbers.cast(pa.string()), 10, "0")
+    later = pc.binary_join_element_wise(pc.fill_null(tails, ""), digits, "!")
+    return pc.if_else(pc.equal(numbers, 0), tails, later)
+
+
+def with_refused(
+    batch: DatasetBatch, refused: Mapping[int, tuple[str, str]]
+) -> tuple[Rejected, ...]:
+    """The rejected records of a batch with more of its records, by index with rule and error."""
+    if not refused:
+        return batch.rejected
+    wanted = pa.array([index in refused for index in range(batch.rows.num_rows)])
+    rows = batch.with_raw(wanted).select(["__file", "__offset", "__raw"]).filter(wanted)
+    added = [
+        Rejected(row["__file"], row["__offset"], *refused[index], row["__raw"] or b"")
+        for index, row in zip(sorted(refused), rows.to_pylist(), strict=True)
+    ]
+    order = {path: index for index, path in enumerate(batch.files)}
+    both = [*batch.rejected, *added]
+    return tuple(sorted(both, key=lambda record: (order.get(record.file, -1), record.offset)))
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedColumn:
+    """A column, and the one of the source that it is, or that its field is of."""
+
+    column: Typed
+    source: str
+
+
+def kept_columns(
+    rows: pa.Table, schema: Mapping[str, DataType], mapped: Mapped, dataset: ResolvedDataset
+) -> dict[str, SourcedColumn]:
+    """What is kept of the columns of records, by the name that it has in the table.
+
+    Not those that are excepted, header columns, an array whose elements are rows, and what a mapped
+    column only gives another name. Raises ConfigError POLYNYA-MAP-006 for two of one name.
+    """
+    renamed = _renamed(mapped)
+    taken = {folded(name) for name in mapped.columns}
+    excepted = set(dataset.events.except_columns)
+    kept: dict[str, SourcedColumn] = {}
+    for name, kind in schema.items():
+        if name in excepted or folded(name).startswith(RESERVED_PREFIX):
+            continue
+        column = Typed(one_array(rows.column(name)), kind)
+        if dataset.mapping.nested == "expand":
+            _expand((name,), column, renamed, taken, kept)
+        elif (name,) not in renamed and folded(name) not in taken:
+            kept[name] = SourcedColumn(column, name)
+    return kept
+
+
+def _renamed(mapped: Mapped) -> set[tuple[str, ...]]:
+    """Paths of columns and fields that are in the table under another name, or as rows."""
+    plain = (path_of(flat.text) for flat in mapped.columns.values() if not flat.paths)
+    paths = {path for path in plain if path is not None}
+    return paths if mapped.array is None else {*paths, mapped.array.steps[0]}
+
+
+def _expand(
+    path: tuple[str, ...],
+    column: Typed,
+    renamed: Collection[tuple[str, ...]],
+    taken: Collection[str],
+    kept: dict[str, SourcedColumn],
+) -> None:
+    """Take a column, or all fields of a struct; of a type that nobody has met nothing yet."""
+    if path in renamed or isinstance(column.kind, Void):
+        return
+    if isinstance(column.kind, Struct):
+        for index, (field, kind) in enumerate(column.kind.fields):
+            inner = Typed(pc.struct_field(column.array, [index]), kind)
+            _expand((*path, field), inner, renamed, taken, kept)
+        return
+    name = "_".join(path)
+    if folded(name) in taken:
+        return
+    if folded(name) in set(map(folded, kept)):
+        raise MAPPED_NAME_TAKEN(where=".".join(path), column=shown(name))
+    kept[name] = SourcedColumn(column, path[0])

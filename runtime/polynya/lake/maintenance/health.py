@@ -50,6 +50,28 @@ BUILT_NAMES: Final[frozenset[ActionName]] = frozenset(
     }
 )
 _RULE: Final = RewriteRule()
+#: The first format whose position deletes are vectors.
+_VECTORS_SINCE: Final = 3
+#: How often a table is taken to be read in an hour, by queries that nobody tells us of...
+READS_PER_HOUR: Final = 4.0
+#: ...as long as something was written to it within this time. After that nobody is expected.
+QUIET: Final = timedelta(days=1)
+#: The time over which commits and applies are counted.
+_WINDOW: Final = timedelta(hours=1)
+#: Manifests that commits leave by themselves (`commit.manifest.min-count-to-merge`), of the
+#: partitions of a table.
+USUAL_MANIFESTS: Final = 24
+#: In less time too few come to tell a rate by.
+_LEAST_WINDOW: Final = timedelta(minutes=1)
+#: Calls into the JVM of a look: the operations, their metadata, and its text.
+CALLS: Final = 3
+#: The fixed cost of a query, in bytes that it would read in the same time.
+QUERY_BYTES: Final = 64 * 2**20
+#: Manifests of a table in good shape.
+_FEW_MANIFESTS: Final = 8
+_MANIFEST_BYTES: Final = 64 * 2**10
+#: The property of the table.
+PROPERTY: Final = "polynya.maintenance"
 
 
 def rule_of(dataset: ResolvedDataset) -> RewriteRule:
@@ -73,10 +95,6 @@ def oldest_event(state: ApplyState) -> datetime | None:
     """When the oldest of the applied events that are kept was applied, None where none are."""
     oldest = None if state.retaining is None else state.retaining.oldest
     return None if oldest is None else datetime.fromisoformat(oldest)
-
-
-#: The property of the table.
-PROPERTY: Final = "polynya.maintenance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,21 +211,6 @@ def _moment(text: str) -> datetime:
     return moment
 
 
-#: The first format whose position deletes are vectors.
-_VECTORS_SINCE: Final = 3
-#: How often a table is taken to be read in an hour, by queries that nobody tells us of...
-READS_PER_HOUR: Final = 4.0
-#: ...as long as something was written to it within this time. After that nobody is expected.
-QUIET: Final = timedelta(days=1)
-#: The time over which commits and applies are counted.
-_WINDOW: Final = timedelta(hours=1)
-#: Manifests that commits leave by themselves (`commit.manifest.min-count-to-merge`), of the
-#: partitions of a table.
-USUAL_MANIFESTS: Final = 24
-#: In less time too few come to tell a rate by.
-_LEAST_WINDOW: Final = timedelta(minutes=1)
-
-
 @dataclass(frozen=True, slots=True)
 class FilesFacts:
     """The data files of one partition.
@@ -311,158 +314,6 @@ class TableFacts:
         )
 
 
-def may_be_outdated(metadata: Mapping[str, Any], wanted: TargetLayout) -> bool:
-    """Whether files may have another layout: the table had another spec, or should be sorted."""
-    return len(metadata["partition-specs"]) > 1 or wanted.order is not None
-
-
-def may_be_rewritten(facts: TableFacts, rule: RewriteRule) -> bool:
-    """Whether there are more files than rewriting them would leave, or many rows are deleted.
-
-    Otherwise no single file has to be asked for.
-    """
-    fewest = facts.size_bytes // rule.target_bytes + 1
-    crowded = facts.data_files >= fewest + rule.least_files
-    return crowded or facts.deleted_rows >= rule.dead_share * max(1, facts.rows)
-
-
-def may_be_joined(facts: TableFacts) -> bool:
-    """Whether there are many manifests. Which of them are of data files has to be asked for."""
-    return facts.manifests > USUAL_MANIFESTS
-
-
-def files_facts(
-    partition: str, files: Sequence[FileSize], rule: RewriteRule, wanted: TargetLayout
-) -> FilesFacts:
-    """Facts of one partition, by its data files."""
-    small = [file for file in files if not is_large(file.size_bytes, rule)]
-    outdated = [
-        file.size_bytes
-        for file in files
-        if not wanted.is_parted(partition, file.spec)
-        or (not wanted.is_sorted(partition, file.order) and is_large(file.size_bytes, rule))
-    ]
-    return FilesFacts(
-        files=len(files),
-        rows=sum(file.rows for file in files),
-        size_bytes=sum(file.size_bytes for file in files),
-        small=tuple(sorted(file.size_bytes for file in small)),
-        small_rows=sum(file.rows for file in small),
-        outdated=len(outdated),
-        outdated_bytes=sum(outdated),
-    )
-
-
-def table_facts(
-    metadata: Mapping[str, Any],
-    *,
-    now: datetime,
-    expiry: SnapshotExpiry,
-    metadata_bytes: int = 0,
-    retention: timedelta | None = None,
-) -> TableFacts:
-    """Facts from the metadata of a table, as Iceberg's specification writes it in JSON."""
-    snapshots = sorted(metadata.get("snapshots", ()), key=_made)
-    current = next(
-        (
-            snapshot
-            for snapshot in snapshots
-            if snapshot["snapshot-id"] == metadata.get("current-snapshot-id")
-        ),
-        None,
-    )
-    record = MaintenanceRecord.of(metadata.get("properties", {}))
-    if current is None:
-        return TableFacts(at=now, metadata_bytes=metadata_bytes, record=record)
-    written_at = _made(current)
-    gone, since, freed = _expirable(metadata, snapshots, now, expiry)
-    window = _window(snapshots, now, expiry)
-    lately = [snapshot for snapshot in snapshots if _made(snapshot) > now - window]
-    per_hour = timedelta(hours=1) / window
-    return TableFacts(
-        at=now,
-        snapshot=int(current["snapshot-id"]),
-        written_at=written_at,
-        data_files=_count(current, "total-data-files"),
-        rows=_count(current, "total-records"),
-        size_bytes=_count(current, "total-files-size"),
-        delete_files=_count(current, "total-delete-files"),
-        deleted_rows=_count(current, "total-position-deletes"),
-        has_vectors=int(metadata.get("format-version") or 0) >= _VECTORS_SINCE,
-        manifests=_count(current, "manifests-created") + _count(current, "manifests-kept"),
-        snapshots=len(snapshots),
-        oldest=_made(snapshots[0]),
-        expirable=gone,
-        expirable_since=since,
-        expirable_bytes=freed,
-        metadata_bytes=metadata_bytes,
-        has_statistics=any(
-            statistic["snapshot-id"] == current["snapshot-id"]
-            for statistic in metadata.get("statistics", ())
-        ),
-        retention=retention,
-        commits=per_hour * len(lately),
-        applies=per_hour * sum(_step(snapshot) == "apply" for snapshot in lately),
-        reads=READS_PER_HOUR if now - written_at < QUIET else 0.0,
-        record=record,
-    )
-
-
-def _expirable(
-    metadata: Mapping[str, Any],
-    snapshots: Sequence[Mapping[str, Any]],
-    now: datetime,
-    expiry: SnapshotExpiry,
-) -> tuple[int, datetime | None, int]:
-    """Snapshots that may go, since when the first may, and the size of files that only they have.
-
-    A snapshot is in use until another one follows it: its age counts from then. A file that a
-    commit removed goes with the last snapshot before that commit.
-    """
-    keep = Keep(expiry.age, expiry.keep, expiry.at_most)
-    choice = choose(metadata, keep, now=now)
-    followers = [
-        snapshot
-        for snapshot in snapshots[1:]
-        if int(snapshot["timestamp-ms"]) <= choice.older_than_ms
-    ]
-    if not choice.expired or not followers:
-        return 0, None, 0
-    freed = sum(_count(snapshot, "removed-files-size") for snapshot in followers)
-    followed = _made(followers[0])
-    since = followed + keep.age
-    if len(snapshots) > keep.at_most:
-        since = min(since, max(followed + keep.least_age, _made(snapshots[keep.at_most])))
-    return choice.expired, since, freed
-
-
-def _window(
-    snapshots: Sequence[Mapping[str, Any]], now: datetime, expiry: SnapshotExpiry
-) -> timedelta:
-    """The time over which commits are counted: snapshots that are older may have expired."""
-    window = expiry.age
-    if len(snapshots) >= expiry.at_most:
-        window = min(window, now - _made(snapshots[0]))
-    return min(_WINDOW, max(window, _LEAST_WINDOW))
-
-
-def _count(snapshot: Mapping[str, Any], name: str) -> int:
-    """A figure in the summary of a snapshot, 0 where it is not there."""
-    return int((snapshot.get("summary") or {}).get(name) or 0)
-
-
-def _made(snapshot: Mapping[str, Any]) -> datetime:
-    return datetime.fromtimestamp(int(snapshot["timestamp-ms"]) / 1000, UTC)
-
-
-def _step(snapshot: Mapping[str, Any]) -> str:
-    return str((snapshot.get("summary") or {}).get("polynya.step", ""))
-
-
-#: Calls into the JVM of a look: the operations, their metadata, and its text.
-CALLS: Final = 3
-
-
 @span("look at table", table=attrgetter("table.name"))
 def look(
     target: DatasetTable, *, now: datetime, rule: RewriteRule, committed_beside: bool = False
@@ -520,29 +371,152 @@ def _files(
         yield partition, files_facts(partition, files, rule, wanted)
 
 
-def remember(target: DatasetTable, record: MaintenanceRecord) -> None:
-    """Write down what was done. It is a change of metadata alone, which no step conflicts with.
+def table_facts(
+    metadata: Mapping[str, Any],
+    *,
+    now: datetime,
+    expiry: SnapshotExpiry,
+    metadata_bytes: int = 0,
+    retention: timedelta | None = None,
+) -> TableFacts:
+    """Facts from the metadata of a table, as Iceberg's specification writes it in JSON."""
+    snapshots = sorted(metadata.get("snapshots", ()), key=_made)
+    current = next(
+        (
+            snapshot
+            for snapshot in snapshots
+            if snapshot["snapshot-id"] == metadata.get("current-snapshot-id")
+        ),
+        None,
+    )
+    record = MaintenanceRecord.of(metadata.get("properties", {}))
+    if current is None:
+        return TableFacts(at=now, metadata_bytes=metadata_bytes, record=record)
+    written_at = _made(current)
+    gone, since, freed = _expirable(metadata, snapshots, now, expiry)
+    window = _window(snapshots, now, expiry)
+    lately = [snapshot for snapshot in snapshots if _made(snapshot) > now - window]
+    per_hour = timedelta(hours=1) / window
+    return TableFacts(
+        at=now,
+        snapshot=int(current["snapshot-id"]),
+        written_at=written_at,
+        data_files=_count(current, "total-data-files"),
+        rows=_count(current, "total-records"),
+        size_bytes=_count(current, "total-files-size"),
+        delete_files=_count(current, "total-delete-files"),
+        deleted_rows=_count(current, "total-position-deletes"),
+        has_vectors=int(metadata.get("format-version") or 0) >= _VECTORS_SINCE,
+        manifests=_count(current, "manifests-created") + _count(current, "manifests-kept"),
+        snapshots=len(snapshots),
+        oldest=_made(snapshots[0]),
+        expirable=gone,
+        expirable_since=since,
+        expirable_bytes=freed,
+        metadata_bytes=metadata_bytes,
+        has_statistics=any(
+            statistic["snapshot-id"] == current["snapshot-id"]
+            for statistic in metadata.get("statistics", ())
+        ),
+        retention=retention,
+        commits=per_hour * len(lately),
+        applies=per_hour * sum(_step(snapshot) == "apply" for snapshot in lately),
+        reads=READS_PER_HOUR if now - written_at < QUIET else 0.0,
+        record=record,
+    )
 
-    Raises ConflictError when another owner has taken the table over.
+
+def may_be_outdated(metadata: Mapping[str, Any], wanted: TargetLayout) -> bool:
+    """Whether files may have another layout: the table had another spec, or should be sorted."""
+    return len(metadata["partition-specs"]) > 1 or wanted.order is not None
+
+
+def may_be_rewritten(facts: TableFacts, rule: RewriteRule) -> bool:
+    """Whether there are more files than rewriting them would leave, or many rows are deleted.
+
+    Otherwise no single file has to be asked for.
     """
-
-    def write(transaction: Any) -> None:
-        transaction.updateProperties().set(PROPERTY, record.to_json()).commit()
-
-    with target.changing:
-        commit_fenced(target, target.table, write)
+    fewest = facts.size_bytes // rule.target_bytes + 1
+    crowded = facts.data_files >= fewest + rule.least_files
+    return crowded or facts.deleted_rows >= rule.dead_share * max(1, facts.rows)
 
 
-def _metadata(table: IcebergTable) -> str:
-    parser: Any = table.iceberg.TableMetadataParser
-    return str(parser.toJson(table.java.operations().current()))
+def may_be_joined(facts: TableFacts) -> bool:
+    """Whether there are many manifests. Which of them are of data files has to be asked for."""
+    return facts.manifests > USUAL_MANIFESTS
 
 
-#: The fixed cost of a query, in bytes that it would read in the same time.
-QUERY_BYTES: Final = 64 * 2**20
-#: Manifests of a table in good shape.
-_FEW_MANIFESTS: Final = 8
-_MANIFEST_BYTES: Final = 64 * 2**10
+def files_facts(
+    partition: str, files: Sequence[FileSize], rule: RewriteRule, wanted: TargetLayout
+) -> FilesFacts:
+    """Facts of one partition, by its data files."""
+    small = [file for file in files if not is_large(file.size_bytes, rule)]
+    outdated = [
+        file.size_bytes
+        for file in files
+        if not wanted.is_parted(partition, file.spec)
+        or (not wanted.is_sorted(partition, file.order) and is_large(file.size_bytes, rule))
+    ]
+    return FilesFacts(
+        files=len(files),
+        rows=sum(file.rows for file in files),
+        size_bytes=sum(file.size_bytes for file in files),
+        small=tuple(sorted(file.size_bytes for file in small)),
+        small_rows=sum(file.rows for file in small),
+        outdated=len(outdated),
+        outdated_bytes=sum(outdated),
+    )
+
+
+def _expirable(
+    metadata: Mapping[str, Any],
+    snapshots: Sequence[Mapping[str, Any]],
+    now: datetime,
+    expiry: SnapshotExpiry,
+) -> tuple[int, datetime | None, int]:
+    """Snapshots that may go, since when the first may, and the size of files that only they have.
+
+    A snapshot is in use until another one follows it: its age counts from then. A file that a
+    commit removed goes with the last snapshot before that commit.
+    """
+    keep = Keep(expiry.age, expiry.keep, expiry.at_most)
+    choice = choose(metadata, keep, now=now)
+    followers = [
+        snapshot
+        for snapshot in snapshots[1:]
+        if int(snapshot["timestamp-ms"]) <= choice.older_than_ms
+    ]
+    if not choice.expired or not followers:
+        return 0, None, 0
+    freed = sum(_count(snapshot, "removed-files-size") for snapshot in followers)
+    followed = _made(followers[0])
+    since = followed + keep.age
+    if len(snapshots) > keep.at_most:
+        since = min(since, max(followed + keep.least_age, _made(snapshots[keep.at_most])))
+    return choice.expired, since, freed
+
+
+def _window(
+    snapshots: Sequence[Mapping[str, Any]], now: datetime, expiry: SnapshotExpiry
+) -> timedelta:
+    """The time over which commits are counted: snapshots that are older may have expired."""
+    window = expiry.age
+    if len(snapshots) >= expiry.at_most:
+        window = min(window, now - _made(snapshots[0]))
+    return min(_WINDOW, max(window, _LEAST_WINDOW))
+
+
+def _count(snapshot: Mapping[str, Any], name: str) -> int:
+    """A figure in the summary of a snapshot, 0 where it is not there."""
+    return int((snapshot.get("summary") or {}).get(name) or 0)
+
+
+def _made(snapshot: Mapping[str, Any]) -> datetime:
+    return datetime.fromtimestamp(int(snapshot["timestamp-ms"]) / 1000, UTC)
+
+
+def _step(snapshot: Mapping[str, Any]) -> str:
+    return str((snapshot.get("summary") or {}).get("polynya.step", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -609,3 +583,21 @@ def _score(facts: TableFacts, rule: RewriteRule, dead: float) -> int:
     manifests = max(0, facts.manifests - _FEW_MANIFESTS) * _MANIFEST_BYTES
     cost = facts.size_bytes + opened + manifests + facts.metadata_bytes
     return round(100 * min(1.0, (QUERY_BYTES + best) / (QUERY_BYTES + cost)))
+
+
+def remember(target: DatasetTable, record: MaintenanceRecord) -> None:
+    """Write down what was done. It is a change of metadata alone, which no step conflicts with.
+
+    Raises ConflictError when another owner has taken the table over.
+    """
+
+    def write(transaction: Any) -> None:
+        transaction.updateProperties().set(PROPERTY, record.to_json()).commit()
+
+    with target.changing:
+        commit_fenced(target, target.table, write)
+
+
+def _metadata(table: IcebergTable) -> str:
+    parser: Any = table.iceberg.TableMetadataParser
+    return str(parser.toJson(table.java.operations().current()))

@@ -54,123 +54,10 @@ from polynya.model.config.maintenance import ActionName
 from polynya.model.errors import ConflictError
 from polynya.observe.trace import span
 
-
-@dataclass(frozen=True, slots=True)
-class CommittedGroups:
-    """Which groups were committed, and which were dropped: with what was in their way."""
-
-    made: tuple[StagedGroup, ...]
-    dropped: tuple[tuple[StagedGroup, str], ...]
-    dropped_deletes: int = 0
-
-
-@span("land rewrite")
-def land(
-    target: DatasetTable, seen: SnapshotFiles, groups: Sequence[StagedGroup]
-) -> CommittedGroups:
-    """Commit what still holds. No apply is at work, and nobody else commits (`between_applies`).
-
-    The staged files of groups that do not hold are removed. Raises what a commit raises, and
-    OSError.
-    """
-    table, snapshot = target.table, target.state.snapshot
-    assert snapshot is not None, "files were read from a snapshot"
-    live = {file.path for partition in REWRITTEN for file in table.files(partition, snapshot)}
-    deleted = _deleted_now(table, seen, snapshot, live)
-    made: list[StagedGroup] = []
-    dropped: list[tuple[StagedGroup, str]] = []
-    places: list[pa.Table] = []
-    for group in groups:
-        moved = _moved(group, seen, deleted, live)
-        if isinstance(moved, str):
-            dropped.append((group, moved))
-        else:
-            made.append(group)
-            places.append(moved)
-    table.drop_files(path for group, _ in dropped for path in group.paths)
-    if not made:
-        return CommittedGroups((), tuple(dropped))
-    assert not isinstance(deleted, str)
-    gone = [file.file for staged in made for file in staged.group.files]
-    drop = deleted.only_named_by((file.path for file in gone), live)
-    removed = pa.concat_tables(places)
-    target.commit(
-        apply=target.state.apply,
-        add=[file.file for staged in made for file in staged.files],
-        remove=gone,
-        removed=removed if removed.num_rows else None,
-        drop=drop,
-        summary={
-            "polynya.step": "rewrite-data-files",
-            "polynya.reason": made[0].group.reason,
-            "polynya.rewritten-files": str(len(gone)),
-        },
-    )
-    return CommittedGroups(tuple(made), tuple(dropped), len(drop))
-
-
-def _deleted_now(
-    table: IcebergTable, seen: SnapshotFiles, snapshot: int, live: Set[str]
-) -> Deleted | str:
-    """Rows that are now deleted, with the numbers of `seen`; or why that is unknown.
-
-    A delete file never changes: only new ones are read, unless one of before is gone that named a
-    live file, because a vector or a rewrite took its place.
-    """
-    if snapshot == seen.snapshot:
-        return seen.deleted
-    deletes = table.position_deletes(snapshot)
-    if deletes is None:
-        return "another engine wrote equality deletes, or position deletes that are not Parquet"
-    here = {delete.place for delete in deletes}
-    lost = any(file.place not in here and names & live for file, names in seen.deleted.named)
-    names_by_place = {} if lost else {file.place: names for file, names in seen.deleted.named}
-    new = [delete for delete in deletes if delete.place not in names_by_place]
-    read = deleted_places(reader_of(table, new), seen.deleted.paths, new)
-    if read is None:
-        return "delete files are in another place than the table"
-    if lost:
-        return read
-    still = [(file, names) for file, names in seen.deleted.named if file.place in here]
-    places = pa.concat_arrays([seen.deleted.places, read.places])
-    return Deleted(seen.deleted.paths, places, (*still, *read.named))
-
-
-def _moved(
-    staged: StagedGroup, seen: SnapshotFiles, deleted: Deleted | str, live: Set[str]
-) -> pa.Table | str:
-    """Places in the new files of rows that were deleted meanwhile; or why no new file is usable."""
-    if isinstance(deleted, str):
-        return deleted
-    if any(file.file.path not in live for file in staged.group.files):
-        return "another step has removed or rewritten some of its files"
-    parts = [PLACES.empty_table()]
-    if deleted is seen.deleted:
-        return parts[0]
-    numbers = [file.number for file in staged.group.files]
-    before, now = (of_files(deletes.places, numbers) for deletes in (seen.deleted, deleted))
-    if len(before.filter(pc.is_in(before, value_set=now))) < len(before):
-        return "rows that were deleted are there again: the table was rolled back"
-    new = now.filter(pc.invert(pc.is_in(now, value_set=before)))
-    for file in staged.files:
-        at = pc.index_in(new, value_set=file.places()).drop_null()
-        count = len(at)
-        parts.append(
-            pa.table(
-                [
-                    pa.repeat(pa.scalar(file.file.partition, pa.string()), count),
-                    pa.repeat(pa.scalar(file.file.path, pa.string()), count),
-                    at.cast(pa.int64()),
-                ],
-                schema=PLACES,
-            )
-        )
-    positions = pa.concat_tables(parts)
-    if positions.num_rows != len(new):
-        return "rows were deleted that were not read"
-    return positions
-
-
+log = logging.getLogger(__name__)
+RULE: Final = RewriteRule()
+#: How long what was written waits for the end of an apply before it is given up.
+PATIENCE_SECONDS: Final = 60.0
 #: How often a task is tried, as `spark.task.maxFailures` has it.
 _ATTEMPTS: Final = 4
 _NEW_FILES: Final = pa.schema(
@@ -187,83 +74,6 @@ _NEW_FILES: Final = pa.schema(
         ("packed", pa.binary()),
     ]
 )
-
-
-@span("write rows again", by="tasks")
-def stage_by_tasks(
-    table: IcebergTable,
-    work: Sequence[tuple[RewriteGroup, RewriteJob]],
-    give_way: Callable[[], bool],
-) -> list[StagedGroup]:
-    """Write groups at the same time, each in a task.
-
-    Raises GaveWayError when it is to give way, and OSError; what was written is removed then.
-    """
-    jobs = [job for _, job in work]
-    try:
-        with cancelled_when(table.spark, give_way) as cancelled:
-            rows = rows_of_tasks(table.spark, len(jobs), _writing(jobs), _NEW_FILES).toArrow()
-    except BaseException as error:
-        table.drop_files(path for job in jobs for path in job.left(_ATTEMPTS))
-        if cancelled.is_set():
-            raise GaveWayError from error
-        if isinstance(error, (PySparkException, Py4JJavaError)):
-            raise OSError(_said(error)) from error
-        raise
-    made: list[list[RewrittenFile]] = [[] for _ in jobs]
-    for row in rows.to_pylist():
-        made[row["job"]].append(_written(row))
-        if row["attempt"]:
-            table.drop_files(jobs[row["job"]].left(row["attempt"]))
-    return [staged(table, *item, some) for item, some in zip(work, made, strict=True)]
-
-
-def _writing(jobs: Sequence[RewriteJob]) -> Callable[[int], Iterator[pa.RecordBatch]]:
-    """What a task does; it is sent with the jobs."""
-
-    def work(number: int) -> Iterator[pa.RecordBatch]:
-        attempt = attempt_of_task()
-        for file in write(jobs[number], lambda: None, attempt):
-            yield pa.RecordBatch.from_pylist([_row(number, attempt, file)], schema=_NEW_FILES)
-        # The process waits for the next task of anybody.
-        pa.default_memory_pool().release_unused()
-
-    return work
-
-
-def _row(number: int, attempt: int, one: RewrittenFile) -> dict[str, Any]:
-    file = one.file
-    return {
-        "job": number,
-        "attempt": attempt,
-        "path": file.path,
-        "partition": file.slot.partition,
-        "spec": file.slot.spec,
-        "slot_values": file.slot.values,
-        "rows": file.rows,
-        "size_bytes": file.size_bytes,
-        "footer": file.footer,
-        "packed": one.packed,
-    }
-
-
-def _written(row: dict[str, Any]) -> RewrittenFile:
-    slot = FilePartition(row["partition"], row["spec"], row["slot_values"])
-    file = NewFile(row["path"], slot, row["rows"], row["size_bytes"], row["footer"])
-    return RewrittenFile(file, row["packed"])
-
-
-def _said(error: Exception) -> str:
-    """The line that says what was wrong, without the stacks of Java and Python."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return next((line for line in reversed(lines) if "Error: " in line), lines[0] if lines else "")
-
-
-log = logging.getLogger(__name__)
-
-RULE: Final = RewriteRule()
-#: How long what was written waits for the end of an apply before it is given up.
-PATIENCE_SECONDS: Final = 60.0
 _EMPTY: Final = "the table is empty"
 _GAVE_WAY: Final = "it gave way"
 
@@ -469,3 +279,189 @@ class _Work:
         did = f"{removed:,} files became {added:,}, without {dead:,} deleted rows"
         why = dict.fromkeys([*self.nothing, *self.left])
         return "; ".join([did, *why] if removed else why or [self.aim.nothing])
+
+
+@span("write rows again", by="tasks")
+def stage_by_tasks(
+    table: IcebergTable,
+    work: Sequence[tuple[RewriteGroup, RewriteJob]],
+    give_way: Callable[[], bool],
+) -> list[StagedGroup]:
+    """Write groups at the same time, each in a task.
+
+    Raises GaveWayError when it is to give way, and OSError; what was written is removed then.
+    """
+    jobs = [job for _, job in work]
+    try:
+        with cancelled_when(table.spark, give_way) as cancelled:
+            rows = rows_of_tasks(table.spark, len(jobs), _writing(jobs), _NEW_FILES).toArrow()
+    except BaseException as error:
+        table.drop_files(path for job in jobs for path in job.left(_ATTEMPTS))
+        if cancelled.is_set():
+            raise GaveWayError from error
+        if isinstance(error, (PySparkException, Py4JJavaError)):
+            raise OSError(_said(error)) from error
+        raise
+    made: list[list[RewrittenFile]] = [[] for _ in jobs]
+    for row in rows.to_pylist():
+        made[row["job"]].append(_written(row))
+        if row["attempt"]:
+            table.drop_files(jobs[row["job"]].left(row["attempt"]))
+    return [staged(table, *item, some) for item, some in zip(work, made, strict=True)]
+
+
+def _writing(jobs: Sequence[RewriteJob]) -> Callable[[int], Iterator[pa.RecordBatch]]:
+    """What a task does; it is sent with the jobs."""
+
+    def work(number: int) -> Iterator[pa.RecordBatch]:
+        attempt = attempt_of_task()
+        for file in write(jobs[number], lambda: None, attempt):
+            yield pa.RecordBatch.from_pylist([_row(number, attempt, file)], schema=_NEW_FILES)
+        # The process waits for the next task of anybody.
+        pa.default_memory_pool().release_unused()
+
+    return work
+
+
+def _row(number: int, attempt: int, one: RewrittenFile) -> dict[str, Any]:
+    file = one.file
+    return {
+        "job": number,
+        "attempt": attempt,
+        "path": file.path,
+        "partition": file.slot.partition,
+        "spec": file.slot.spec,
+        "slot_values": file.slot.values,
+        "rows": file.rows,
+        "size_bytes": file.size_bytes,
+        "footer": file.footer,
+        "packed": one.packed,
+    }
+
+
+def _written(row: dict[str, Any]) -> RewrittenFile:
+    slot = FilePartition(row["partition"], row["spec"], row["slot_values"])
+    file = NewFile(row["path"], slot, row["rows"], row["size_bytes"], row["footer"])
+    return RewrittenFile(file, row["packed"])
+
+
+def _said(error: Exception) -> str:
+    """The line that says what was wrong, without the stacks of Java and Python."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if "Error: " in line), lines[0] if lines else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedGroups:
+    """Which groups were committed, and which were dropped: with what was in their way."""
+
+    made: tuple[StagedGroup, ...]
+    dropped: tuple[tuple[StagedGroup, str], ...]
+    dropped_deletes: int = 0
+
+
+@span("land rewrite")
+def land(
+    target: DatasetTable, seen: SnapshotFiles, groups: Sequence[StagedGroup]
+) -> CommittedGroups:
+    """Commit what still holds. No apply is at work, and nobody else commits (`between_applies`).
+
+    The staged files of groups that do not hold are removed. Raises what a commit raises, and
+    OSError.
+    """
+    table, snapshot = target.table, target.state.snapshot
+    assert snapshot is not None, "files were read from a snapshot"
+    live = {file.path for partition in REWRITTEN for file in table.files(partition, snapshot)}
+    deleted = _deleted_now(table, seen, snapshot, live)
+    made: list[StagedGroup] = []
+    dropped: list[tuple[StagedGroup, str]] = []
+    places: list[pa.Table] = []
+    for group in groups:
+        moved = _moved(group, seen, deleted, live)
+        if isinstance(moved, str):
+            dropped.append((group, moved))
+        else:
+            made.append(group)
+            places.append(moved)
+    table.drop_files(path for group, _ in dropped for path in group.paths)
+    if not made:
+        return CommittedGroups((), tuple(dropped))
+    assert not isinstance(deleted, str)
+    gone = [file.file for staged in made for file in staged.group.files]
+    drop = deleted.only_named_by((file.path for file in gone), live)
+    removed = pa.concat_tables(places)
+    target.commit(
+        apply=target.state.apply,
+        add=[file.file for staged in made for file in staged.files],
+        remove=gone,
+        removed=removed if removed.num_rows else None,
+        drop=drop,
+        summary={
+            "polynya.step": "rewrite-data-files",
+            "polynya.reason": made[0].group.reason,
+            "polynya.rewritten-files": str(len(gone)),
+        },
+    )
+    return CommittedGroups(tuple(made), tuple(dropped), len(drop))
+
+
+def _deleted_now(
+    table: IcebergTable, seen: SnapshotFiles, snapshot: int, live: Set[str]
+) -> Deleted | str:
+    """Rows that are now deleted, with the numbers of `seen`; or why that is unknown.
+
+    A delete file never changes: only new ones are read, unless one of before is gone that named a
+    live file, because a vector or a rewrite took its place.
+    """
+    if snapshot == seen.snapshot:
+        return seen.deleted
+    deletes = table.position_deletes(snapshot)
+    if deletes is None:
+        return "another engine wrote equality deletes, or position deletes that are not Parquet"
+    here = {delete.place for delete in deletes}
+    lost = any(file.place not in here and names & live for file, names in seen.deleted.named)
+    names_by_place = {} if lost else {file.place: names for file, names in seen.deleted.named}
+    new = [delete for delete in deletes if delete.place not in names_by_place]
+    read = deleted_places(reader_of(table, new), seen.deleted.paths, new)
+    if read is None:
+        return "delete files are in another place than the table"
+    if lost:
+        return read
+    still = [(file, names) for file, names in seen.deleted.named if file.place in here]
+    places = pa.concat_arrays([seen.deleted.places, read.places])
+    return Deleted(seen.deleted.paths, places, (*still, *read.named))
+
+
+def _moved(
+    staged: StagedGroup, seen: SnapshotFiles, deleted: Deleted | str, live: Set[str]
+) -> pa.Table | str:
+    """Places in the new files of rows that were deleted meanwhile; or why no new file is usable."""
+    if isinstance(deleted, str):
+        return deleted
+    if any(file.file.path not in live for file in staged.group.files):
+        return "another step has removed or rewritten some of its files"
+    parts = [PLACES.empty_table()]
+    if deleted is seen.deleted:
+        return parts[0]
+    numbers = [file.number for file in staged.group.files]
+    before, now = (of_files(deletes.places, numbers) for deletes in (seen.deleted, deleted))
+    if len(before.filter(pc.is_in(before, value_set=now))) < len(before):
+        return "rows that were deleted are there again: the table was rolled back"
+    new = now.filter(pc.invert(pc.is_in(now, value_set=before)))
+    for file in staged.files:
+        at = pc.index_in(new, value_set=file.places()).drop_null()
+        count = len(at)
+        parts.append(
+            pa.table(
+                [
+                    pa.repeat(pa.scalar(file.file.partition, pa.string()), count),
+                    pa.repeat(pa.scalar(file.file.path, pa.string()), count),
+                    at.cast(pa.int64()),
+                ],
+                schema=PLACES,
+            )
+        )
+    positions = pa.concat_tables(parts)
+    if positions.num_rows != len(new):
+        return "rows were deleted that were not read"
+    return positions

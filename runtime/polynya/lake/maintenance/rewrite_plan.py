@@ -49,8 +49,21 @@ WINDOWS: Final = 20
 MEBIBYTE: Final = 2**20
 #: What a reader does to open one more file, in bytes that it would read in the same time.
 OPEN_BYTES: Final = MEBIBYTE // 4
-
 Kind: TypeAlias = Literal["join", "fold", "split", "part", "sort"]
+#: Groups of fewer bytes are written before a task would have begun.
+LARGE_BYTES: Final = 32 * MEBIBYTE
+#: Tasks at a time on this machine: fewer are no faster than the driver...
+LEAST_HERE: Final = 2
+#: ...and each takes memory of its own.
+MOST_HERE: Final = 4
+#: Tasks at a time on a cluster: what they have written is committed together.
+MOST_THERE: Final = 16
+#: What files are joined by where their rows are not ordered by key. Rejected records have neither.
+_AGES: Final = {
+    Partition.CURRENT: h.CHANGE_IDENTIFIER,
+    Partition.PRIOR: h.CHANGE_IDENTIFIER,
+    Partition.RETAINED: h.WAS_CURRENT_FROM,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,16 +332,6 @@ def _place(candidate: RewriteCandidate) -> tuple[bool, Any, str]:
     return candidate.low is None, 0 if candidate.low is None else candidate.low, candidate.file.path
 
 
-#: Groups of fewer bytes are written before a task would have begun.
-LARGE_BYTES: Final = 32 * MEBIBYTE
-#: Tasks at a time on this machine: fewer are no faster than the driver...
-LEAST_HERE: Final = 2
-#: ...and each takes memory of its own.
-MOST_HERE: Final = 4
-#: Tasks at a time on a cluster: what they have written is committed together.
-MOST_THERE: Final = 16
-
-
 @dataclass(frozen=True, slots=True)
 class TaskCapacity:
     """What runs the tasks of a session: cores of executors or of this machine."""
@@ -457,14 +460,6 @@ def _lows(
         return _low(store, file, columns[name]) if name in columns else None
 
     return each_read(store, low, files)
-
-
-#: What files are joined by where their rows are not ordered by key. Rejected records have neither.
-_AGES: Final = {
-    Partition.CURRENT: h.CHANGE_IDENTIFIER,
-    Partition.PRIOR: h.CHANGE_IDENTIFIER,
-    Partition.RETAINED: h.WAS_CURRENT_FROM,
-}
 
 
 def _low(store: DataFiles, file: DataFile, column: Mapping[str, Any]) -> Any:

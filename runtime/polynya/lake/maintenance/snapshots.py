@@ -41,6 +41,7 @@ from polynya.model.error_catalogue.operation import CLEANUP_OF_USED_FILE
 from polynya.observe.trace import span
 from polynya.store.data_files import ReadableFiles
 
+log = logging.getLogger(__name__)
 #: What was current within this time stays, however many snapshots there are: a query of ours
 #: registers after a quarter of an hour (`lake/warehouse/readers.py`), and Athena ends a query after
 #: half an hour.
@@ -48,6 +49,9 @@ LEAST_AGE: Final = timedelta(minutes=30)
 _MAIN: Final = "main"
 #: Settings by which a branch keeps its own number of snapshots; Iceberg puts them above ours.
 _OWN_RULES: Final = ("min-snapshots-to-keep", "max-snapshot-age-ms")
+_DELETED_ENTRY: Final = 2
+#: Names that S3 accepts in one request.
+_NAMES_PER_REQUEST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +85,56 @@ class ExpiryChoice:
     newest: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """One snapshot. Times in epoch milliseconds; `left_ms` None for the current one.
+@span("expire snapshots")
+def expire_snapshots(
+    target: DatasetTable,
+    *,
+    limits: ActionLimits,
+    keep: Keep = Keep(),
+    readers: Callable[[], Iterable[RunningReader]],
+) -> ActionOutcome:
+    """Expire the snapshots of a table that `keep` does not keep, and delete their files.
 
-    `place` counts back from the current snapshot; None off the main branch.
+    `readers` is asked for the readers at work (`Readers.at_work`). Snapshots that this process
+    works on stay, and those of tags and branches. Raises ConflictError when another owner has taken
+    the table over, and InternalError when the clean-up would have deleted a file that is in use.
     """
+    started = time.monotonic()
+    beside, choice = _chosen(target, limits, keep, readers)
+    if not choice.expired or limits.give_way():
+        why = choice.why if not choice.expired else "a step of the table waits"
+        seconds = round(time.monotonic() - started, 3)
+        return ActionOutcome("expire_snapshots", why, whole=not choice.expired, seconds=seconds)
+    paths = _expired(beside, choice)
+    _refuse_files_in_use(beside, paths)
+    freed = delete(beside, paths) if paths else Freed()
+    return ActionOutcome(
+        "expire_snapshots",
+        choice.why,
+        commits=1,
+        files_removed=freed.files,
+        freed_bytes=freed.size_bytes,
+        seconds=round(time.monotonic() - started, 3),
+    )
 
-    number: int
-    made_ms: int
-    left_ms: int | None
-    place: int | None
 
-    def is_among(self, newest: int, *, off_main: bool = False) -> bool:
-        """Whether it is one of the newest of the main branch; off it `off_main`."""
-        return off_main if self.place is None else self.place < newest
+def _chosen(
+    target: DatasetTable,
+    limits: ActionLimits,
+    keep: Keep,
+    readers: Callable[[], Iterable[RunningReader]],
+) -> tuple[IcebergTable, ExpiryChoice]:
+    """What expires, by metadata whose owner is this process; and the table as it is there."""
+    with target.changing:
+        beside = target.table.opened_again()
+        metadata = beside.metadata()
+        current = metadata.get("current-snapshot-id")
+        if target.state.snapshot is not None and current != target.state.snapshot:
+            # Raises when it is no longer ours.
+            target.reload()
+        held = target.table.kept_snapshots()
+        choice = choose(metadata, keep, now=limits.now, held=held, readers=readers())
+    return beside, choice
 
 
 def choose(
@@ -178,6 +217,23 @@ def _ms(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """One snapshot. Times in epoch milliseconds; `left_ms` None for the current one.
+
+    `place` counts back from the current snapshot; None off the main branch.
+    """
+
+    number: int
+    made_ms: int
+    left_ms: int | None
+    place: int | None
+
+    def is_among(self, newest: int, *, off_main: bool = False) -> bool:
+        """Whether it is one of the newest of the main branch; off it `off_main`."""
+        return off_main if self.place is None else self.place < newest
+
+
 def _snapshots(metadata: Mapping[str, Any]) -> list[_Snapshot]:
     """Every snapshot, with the time at which it stopped being the current one."""
     made = {
@@ -206,146 +262,6 @@ def _snapshots(metadata: Mapping[str, Any]) -> list[_Snapshot]:
         _Snapshot(number, time, left.get(number, time), places.get(number))
         for number, time in made.items()
     ]
-
-
-_GONE: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ReachedFiles:
-    """Locations as the metadata spells them."""
-
-    lists: frozenset[str] = frozenset()
-    manifests: frozenset[str] = frozenset()
-    content: frozenset[str] = frozenset()
-
-    @property
-    def paths(self) -> frozenset[str]:
-        """All of them."""
-        return self.lists | self.manifests | self.content
-
-
-def reached_by(table: IcebergTable, snapshots: Iterable[Mapping[str, Any]]) -> ReachedFiles:
-    """What the snapshots reach, each given as the table's metadata has it. Raises OSError."""
-    reads = table.reach().reads
-    files: ReadableFiles = ThroughJava(table) if isinstance(reads, str) else reads
-    lists = {
-        str(snapshot["manifest-list"]) for snapshot in snapshots if snapshot.get("manifest-list")
-    }
-    manifests = set().union(*each_read(files, lambda path: _manifests(files, path), sorted(lists)))
-    content = set().union(*each_read(files, lambda path: _content(files, path), sorted(manifests)))
-    return ReachedFiles(frozenset(lists), frozenset(manifests), frozenset(content))
-
-
-def _manifests(files: ReadableFiles, location: str) -> set[str]:
-    return {str(record["manifest_path"]) for record in _records(files, location)}
-
-
-def _content(files: ReadableFiles, location: str) -> set[str]:
-    """Data or delete files of a manifest; those that it names as gone are not among them."""
-    return {
-        str(record["data_file"]["file_path"])
-        for record in _records(files, location)
-        if record["status"] != _GONE
-    }
-
-
-def _records(files: ReadableFiles, location: str) -> list[dict[str, Any]]:
-    with files.open(location) as source:
-        return [record for record in fastavro.reader(source) if isinstance(record, dict)]
-
-
-#: Names that S3 accepts in one request.
-_TOGETHER: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Freed:
-    """What was deleted. `size_bytes` counts files whose size is known."""
-
-    files: int = 0
-    size_bytes: int = 0
-
-
-def sizes(table: IcebergTable) -> dict[str, int]:
-    """Size in bytes of each file in the table's folder; empty where it cannot be listed."""
-    reads = table.reach().reads
-    if isinstance(reads, str):
-        return {}
-    return {file.location: file.size for file in reads.list(str(table.java.location()))}
-
-
-def delete(
-    table: IcebergTable, paths: Sequence[str], known_sizes: Mapping[str, int] | None = None
-) -> Freed:
-    """Delete files by Iceberg's FileIO; a missing file raises nothing.
-
-    `known_sizes` are the sizes of the table's files, None to list them.
-    """
-    known_sizes = sizes(table) if known_sizes is None else known_sizes
-    jvm: Any = table.spark._jvm
-    mapper = table.iceberg.util.JsonUtil.mapper()
-    texts = mapper.getTypeFactory().constructFromCanonical("java.util.ArrayList<java.lang.String>")
-    iterator, beside = iter(paths), True
-    while some := list(islice(iterator, _TOGETHER)):
-        names = mapper.readValue(json.dumps(some), texts)
-        jvm.org.apache.iceberg.CatalogUtil.deleteFiles(table.java.io(), names, "unused", beside)
-    return Freed(len(paths), sum(known_sizes.get(path, 0) for path in paths))
-
-
-log = logging.getLogger(__name__)
-
-
-@span("expire snapshots")
-def expire_snapshots(
-    target: DatasetTable,
-    *,
-    limits: ActionLimits,
-    keep: Keep = Keep(),
-    readers: Callable[[], Iterable[RunningReader]],
-) -> ActionOutcome:
-    """Expire the snapshots of a table that `keep` does not keep, and delete their files.
-
-    `readers` is asked for the readers at work (`Readers.at_work`). Snapshots that this process
-    works on stay, and those of tags and branches. Raises ConflictError when another owner has taken
-    the table over, and InternalError when the clean-up would have deleted a file that is in use.
-    """
-    started = time.monotonic()
-    beside, choice = _chosen(target, limits, keep, readers)
-    if not choice.expired or limits.give_way():
-        why = choice.why if not choice.expired else "a step of the table waits"
-        seconds = round(time.monotonic() - started, 3)
-        return ActionOutcome("expire_snapshots", why, whole=not choice.expired, seconds=seconds)
-    paths = _expired(beside, choice)
-    _refuse_files_in_use(beside, paths)
-    freed = delete(beside, paths) if paths else Freed()
-    return ActionOutcome(
-        "expire_snapshots",
-        choice.why,
-        commits=1,
-        files_removed=freed.files,
-        freed_bytes=freed.size_bytes,
-        seconds=round(time.monotonic() - started, 3),
-    )
-
-
-def _chosen(
-    target: DatasetTable,
-    limits: ActionLimits,
-    keep: Keep,
-    readers: Callable[[], Iterable[RunningReader]],
-) -> tuple[IcebergTable, ExpiryChoice]:
-    """What expires, by metadata whose owner is this process; and the table as it is there."""
-    with target.changing:
-        beside = target.table.opened_again()
-        metadata = beside.metadata()
-        current = metadata.get("current-snapshot-id")
-        if target.state.snapshot is not None and current != target.state.snapshot:
-            # Raises when it is no longer ours.
-            target.reload()
-        held = target.table.kept_snapshots()
-        choice = choose(metadata, keep, now=limits.now, held=held, readers=readers())
-    return beside, choice
 
 
 def _expired(table: IcebergTable, choice: ExpiryChoice) -> list[str]:
@@ -389,3 +305,81 @@ def _refuse_files_in_use(table: IcebergTable, paths: Iterable[str]) -> None:
     used = reached_by(table, newest).paths & set(paths)
     if used:
         raise CLEANUP_OF_USED_FILE(where=min(used), count=len(used), table=table.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedFiles:
+    """Locations as the metadata spells them."""
+
+    lists: frozenset[str] = frozenset()
+    manifests: frozenset[str] = frozenset()
+    content: frozenset[str] = frozenset()
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """All of them."""
+        return self.lists | self.manifests | self.content
+
+
+def reached_by(table: IcebergTable, snapshots: Iterable[Mapping[str, Any]]) -> ReachedFiles:
+    """What the snapshots reach, each given as the table's metadata has it. Raises OSError."""
+    reads = table.reach().reads
+    files: ReadableFiles = ThroughJava(table) if isinstance(reads, str) else reads
+    lists = {
+        str(snapshot["manifest-list"]) for snapshot in snapshots if snapshot.get("manifest-list")
+    }
+    manifests = set().union(*each_read(files, lambda path: _manifests(files, path), sorted(lists)))
+    content = set().union(*each_read(files, lambda path: _content(files, path), sorted(manifests)))
+    return ReachedFiles(frozenset(lists), frozenset(manifests), frozenset(content))
+
+
+def _manifests(files: ReadableFiles, location: str) -> set[str]:
+    return {str(record["manifest_path"]) for record in _records(files, location)}
+
+
+def _content(files: ReadableFiles, location: str) -> set[str]:
+    """Data or delete files of a manifest; those that it names as gone are not among them."""
+    return {
+        str(record["data_file"]["file_path"])
+        for record in _records(files, location)
+        if record["status"] != _DELETED_ENTRY
+    }
+
+
+def _records(files: ReadableFiles, location: str) -> list[dict[str, Any]]:
+    with files.open(location) as source:
+        return [record for record in fastavro.reader(source) if isinstance(record, dict)]
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What was deleted. `size_bytes` counts files whose size is known."""
+
+    files: int = 0
+    size_bytes: int = 0
+
+
+def sizes(table: IcebergTable) -> dict[str, int]:
+    """Size in bytes of each file in the table's folder; empty where it cannot be listed."""
+    reads = table.reach().reads
+    if isinstance(reads, str):
+        return {}
+    return {file.location: file.size for file in reads.list(str(table.java.location()))}
+
+
+def delete(
+    table: IcebergTable, paths: Sequence[str], known_sizes: Mapping[str, int] | None = None
+) -> Freed:
+    """Delete files by Iceberg's FileIO; a missing file raises nothing.
+
+    `known_sizes` are the sizes of the table's files, None to list them.
+    """
+    known_sizes = sizes(table) if known_sizes is None else known_sizes
+    jvm: Any = table.spark._jvm
+    mapper = table.iceberg.util.JsonUtil.mapper()
+    texts = mapper.getTypeFactory().constructFromCanonical("java.util.ArrayList<java.lang.String>")
+    iterator, beside = iter(paths), True
+    while some := list(islice(iterator, _NAMES_PER_REQUEST)):
+        names = mapper.readValue(json.dumps(some), texts)
+        jvm.org.apache.iceberg.CatalogUtil.deleteFiles(table.java.io(), names, "unused", beside)
+    return Freed(len(paths), sum(known_sizes.get(path, 0) for path in paths))

@@ -44,7 +44,7 @@ from polynya.model.error_catalogue.warehouse import (
 from polynya.model.errors import OperationError, PolynyaError
 
 _POSITION_DELETES: Final = 1
-_GONE: Final = 2
+_DELETED_ENTRY: Final = 2
 #: Field of the data file's path in position deletes, by Iceberg's specification.
 _FILE_PATH_ID: Final = 2147483546
 
@@ -133,7 +133,7 @@ def _moved_entry(entry: _Record, move: _Move) -> _Record:
     if file.get("content") == _POSITION_DELETES:
         for name in ("lower_bounds", "upper_bounds"):
             file[name] = _without_path(file.get(name))
-        if entry["status"] != _GONE:
+        if entry["status"] != _DELETED_ENTRY:
             written = _moved_deletes(Path(file["file_path"]), move)
             file["file_path"] = str(written)
             file["file_size_in_bytes"] = written.stat().st_size
