@@ -194,7 +194,7 @@ def written_by(whom: str, monkeypatch: pytest.MonkeyPatch) -> None:
     least = 0 if whom == "tasks" else sys.maxsize
     monkeypatch.setattr(rewrite_plan, "LARGE_BYTES", least)
     # Also a single group.
-    monkeypatch.setattr(rewrite_plan, "LEAST_HERE", 1)
+    monkeypatch.setattr(rewrite_plan, "MIN_LOCAL_TASKS", 1)
 
 
 def rewrite_all(target: DatasetTable, now: datetime) -> Sequence[ActionOutcome]:

@@ -34,7 +34,7 @@ from polynya.lake.maintenance.health import (
     MaintenanceRecord,
     TableFacts,
 )
-from polynya.lake.maintenance.rewrite_plan import OPEN_BYTES, WINDOWS, RewriteRule
+from polynya.lake.maintenance.rewrite_plan import OPEN_BYTES, RETENTION_WINDOWS, RewriteRule
 from polynya.model.config.maintenance import ACTIONS, ActionName, Maintenance, MaintenanceBudget
 from polynya.observe.events import counted
 
@@ -285,7 +285,7 @@ def _old_events(facts: TableFacts) -> ActionWorth | None:
     """
     if facts.events_kept is None or facts.oldest_event is None:
         return None
-    last, wait = facts.record.last.get("expire_changes"), facts.events_kept / WINDOWS
+    last, wait = facts.record.last.get("expire_changes"), facts.events_kept / RETENTION_WINDOWS
     due = facts.oldest_event + facts.events_kept + wait
     if last is not None:
         due = max(due, last.at + max(wait, LEAST_RETENTION))

@@ -57,10 +57,10 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 #: Rows of an answer; a longer one is streamed by Spark.
 MAX_ROWS: Final = 1_000_000
-_BATCH: Final = 100_000
+_BATCH_ROWS: Final = 100_000
 _SCHEMA = "polynya"
 _CHANGES = frozenset({Partition.CHANGES, Partition.RETAINED})
-_ALL = frozenset({Partition.CURRENT, Partition.PRIOR, Partition.CHANGES})
+_VERSIONS = frozenset({Partition.CURRENT, Partition.PRIOR, Partition.CHANGES})
 #: What PyIceberg raises for a table that it cannot read, or whose files are gone.
 _UNREADABLE: Final = (
     OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
@@ -264,7 +264,7 @@ def live_view(
     if view != dataset.relations.history_view:
         # Rows of Current as they are; of what is folded there is none.
         quiet = columns & {*used, h.PARTITION, h.OPERATION}
-    return LiveView(sql, frozenset(columns), frozenset(quiet), _ALL, folds=True)
+    return LiveView(sql, frozenset(columns), frozenset(quiet), _VERSIONS, folds=True)
 
 
 def check_fold(dataset: ResolvedDataset, shape: Shape, view: str) -> None:
@@ -472,7 +472,7 @@ class EmbeddedDatabase:
     def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a query as they come, with the names and types of a schema."""
         try:
-            for batch in self._connection.execute(sql).fetch_record_batch(_BATCH):
+            for batch in self._connection.execute(sql).fetch_record_batch(_BATCH_ROWS):
                 columns = [
                     column.cast(field.type)
                     for column, field in zip(batch.columns, schema, strict=True)

@@ -536,7 +536,7 @@ _TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], Embedd
 }
 
 
-_MOST_DIGITS: Final = 38
+_MAX_DIGITS: Final = 38
 #: Up to here a double adds integers exactly, in whatever order.
 
 
@@ -615,7 +615,7 @@ def _sum(value: EmbeddedValue) -> EmbeddedValue | None:
     if value.known in INTEGERS:
         return EmbeddedValue(f"CAST(sum({value.sql}) AS BIGINT)", BIGINT)
     if isinstance(value.known, Decimal):
-        digits = min(_MOST_DIGITS, value.known.precision + 10)
+        digits = min(_MAX_DIGITS, value.known.precision + 10)
         scale = value.known.scale
         return EmbeddedValue(
             f"CAST(sum({value.sql}) AS DECIMAL({digits}, {scale}))", Decimal(digits, scale)

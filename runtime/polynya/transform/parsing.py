@@ -207,7 +207,9 @@ def unescape(body: str) -> str:
     return _ESCAPE.sub(value, body)
 
 
-_KNOWN: Final = sorted({*ALLOWED_FUNCTIONS, *(function.written for function in FUNCTIONS.values())})
+_ALL_FUNCTIONS: Final = sorted(
+    {*ALLOWED_FUNCTIONS, *(function.written for function in FUNCTIONS.values())}
+)
 
 
 def is_qualified(call: exp.Anonymous) -> bool:
@@ -289,7 +291,7 @@ def _check_arguments(own: Function, call: exp.Anonymous, where: str | None) -> N
 
 
 def _nearest(name: str) -> str:
-    hint = suggest(name.lower(), _KNOWN) or ""
+    hint = suggest(name.lower(), _ALL_FUNCTIONS) or ""
     guess, _, _ = hint.rpartition("allowed here:")
     return (
         guess.strip()
@@ -307,7 +309,7 @@ def own_calls(tree: exp.Expr) -> list[tuple[exp.Anonymous, Function]]:
     return calls[::-1]
 
 
-_MOST_CHARACTERS: Final = 400_000
+_MAX_REWRITTEN_CHARACTERS: Final = 400_000
 _KIND: Final = "kind"
 #: Writes a tree as Spark SQL.
 Generate: TypeAlias = Callable[[exp.Expr], str]
@@ -337,7 +339,7 @@ def rewrite(
             value = _built(
                 own, [_value(arg, types, generate) for arg in call.expressions], columns, place
             )
-            if len(value.sql) > _MOST_CHARACTERS:
+            if len(value.sql) > _MAX_REWRITTEN_CHARACTERS:
                 raise refuse(EXPRESSION_TOO_LARGE, f"too many calls of {own.name}", where)
             _put(call, value)
         done = {id(call) for call, _ in ready}

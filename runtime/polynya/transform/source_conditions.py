@@ -39,7 +39,7 @@ _POSTGRESQL: Final = _Quotes("postgres", "'\"", "'", escapes=False)
 _MYSQL: Final = _Quotes("mysql", "'\"`", "'\"", escapes=True)
 _OF_TYPE: Final = {"postgresql": _POSTGRESQL, "mariadb": _MYSQL, "mysql": _MYSQL}
 
-_MOST_NESTED: Final = 100
+_MAX_DEPTH: Final = 100
 _PAIRS: Final = {")": "(", "]": "["}
 #: Outside of quotes. What follows `$` may be a quote of PostgreSQL, `/*!` is run by MySQL.
 _REFUSED: Final = (
@@ -116,7 +116,7 @@ def _broken(text: str, quotes: _Quotes) -> str | None:
             open_ones.append(letter)
         elif letter in _PAIRS and (not open_ones or open_ones.pop() != _PAIRS[letter]):
             return f"`{letter}` closes what it has not opened"
-        if len(open_ones) > _MOST_NESTED:
+        if len(open_ones) > _MAX_DEPTH:
             return "nested too deep"
         at += 1
     return f"`{open_ones[-1]}` is not closed" if open_ones else None

@@ -21,7 +21,7 @@ REMEMBER = "polynya.lake.maintenance.health.remember"
 LAND = "polynya.lake.maintenance.rewrite_data_files.land"
 #: Tasks write groups of any size, on this machine also a single one.
 WAY = "polynya.lake.maintenance.rewrite_plan"
-BY = {"driver": {}, "tasks": {f"{WAY}.LARGE_BYTES": 0, f"{WAY}.LEAST_HERE": 1}}
+BY = {"driver": {}, "tasks": {f"{WAY}.LARGE_BYTES": 0, f"{WAY}.MIN_LOCAL_TASKS": 1}}
 ACTION = ("maintain", "log", "--action", "rewrite_data_files", "--json")
 
 

@@ -64,7 +64,7 @@ class CountedFiles(LocalFiles):
 def test_only_columns_that_are_not_known_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "KEPT", ColumnCache())
+    monkeypatch.setattr(reading, "COLUMN_CACHE", ColumnCache())
     monkeypatch.setattr(CountedFiles, "opened", 0)
     rows = pa.table({"a": [1, 2], "b": [3, 4]})
     fields = [

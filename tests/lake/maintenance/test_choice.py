@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.maintenance.snapshots import ExpiryChoice, Keep, choose
-from polynya.lake.warehouse.readers import SKEW, RunningReader
+from polynya.lake.warehouse.readers import CLOCK_SKEW, RunningReader
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -144,7 +144,7 @@ def test_what_a_reader_may_see_stays() -> None:
 
 def test_a_clock_of_a_reader_may_be_fast() -> None:
     table = metadata(9, 8, 7, 1)
-    reader = RunningReader(ago(7) + SKEW / 2, NOW + HOUR)
+    reader = RunningReader(ago(7) + CLOCK_SKEW / 2, NOW + HOUR)
 
     assert 2 in stays(choose(table, Keep(2 * HOUR, 1), now=NOW, readers=[reader]), table)
 

@@ -104,7 +104,7 @@ def test_a_clean_up_that_would_delete_what_is_in_use_deletes_nothing(
 
 @pytest.mark.slow
 def test_a_running_reader_of_ours_goes_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "SKEW", timedelta())
+    monkeypatch.setattr(choice, "CLOCK_SKEW", timedelta())
     users = busy(lab)
     began = datetime.now(UTC)
     at = users.table().state.snapshot

@@ -9,8 +9,8 @@ import pytest
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.maintenance.rewrite_plan import (
     LARGE_BYTES,
-    MOST_HERE,
-    MOST_THERE,
+    MAX_CLUSTER_TASKS,
+    MAX_LOCAL_TASKS,
     GroupBatch,
     RewriteCandidate,
     RewriteGroup,
@@ -68,7 +68,9 @@ def test_what_gains_most_still_comes_first() -> None:
     assert numbers(found) == [([0], "driver"), ([1, 3], "tasks"), ([2], "driver")]
 
 
-@pytest.mark.parametrize(("engine", "most"), [(HERE, MOST_HERE), (CLUSTER, MOST_THERE)])
+@pytest.mark.parametrize(
+    ("engine", "most"), [(HERE, MAX_LOCAL_TASKS), (CLUSTER, MAX_CLUSTER_TASKS)]
+)
 def test_no_more_at_a_time_than_memory_is_for(engine: TaskCapacity, most: int) -> None:
     found = batches(groups(*[LARGE] * (2 * most + 1)), engine)
 

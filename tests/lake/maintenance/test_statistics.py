@@ -76,7 +76,7 @@ def test_readers_of_iceberg_find_them(lab: Lab, version: int) -> None:
 
 def test_they_give_way_in_the_middle_of_the_scan(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     # A scan of so few rows may be over before the first look.
-    monkeypatch.setattr("polynya.lake.spark.tasks._LOOK_SECONDS", 0.005)
+    monkeypatch.setattr("polynya.lake.spark.tasks._POLL_SECONDS", 0.005)
     users = lab.feed()
     users.apply(*(put(key, key, name=f"n{key}") for key in range(1, 41)))
     table = owned(users)

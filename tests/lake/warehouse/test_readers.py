@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from polynya.lake.warehouse.readers import FOLDER, LASTS, SKEW, Readers, reads_the_past
+from polynya.lake.warehouse.readers import (
+    CLOCK_SKEW,
+    FOLDER,
+    READER_LIFETIME,
+    Readers,
+    reads_the_past,
+)
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock
 from tests.lab.lab import STARTED
@@ -49,7 +55,7 @@ def test_a_long_one_says_since_when_it_reads(readers: Readers, tmp_path: Path) -
         (found,) = readers.at_work()
 
     assert found.since == STARTED
-    assert found.until == STARTED + LASTS
+    assert found.until == STARTED + READER_LIFETIME
     assert not list((tmp_path / FOLDER).iterdir())
 
 
@@ -61,14 +67,18 @@ def test_one_that_may_read_the_past_says_so_before_it_reads(readers: Readers) ->
 
 
 def test_the_word_of_a_dead_reader_ends(readers: Readers, clock: FakeClock, tmp_path: Path) -> None:
-    word = {"since": STARTED.isoformat(), "until": (STARTED + LASTS).isoformat(), "who": "dead"}
+    word = {
+        "since": STARTED.isoformat(),
+        "until": (STARTED + READER_LIFETIME).isoformat(),
+        "who": "dead",
+    }
     LocalObjectStore(tmp_path).put(f"{FOLDER}/dead.json", json.dumps(word).encode())
 
-    clock.advance(LASTS + SKEW - timedelta(seconds=1))
+    clock.advance(READER_LIFETIME + CLOCK_SKEW - timedelta(seconds=1))
     assert len(readers.at_work()) == 1
     clock.advance(timedelta(seconds=1))
     assert readers.at_work() == []
-    clock.advance(10 * LASTS)
+    clock.advance(10 * READER_LIFETIME)
     assert readers.at_work() == []
     assert not list((tmp_path / FOLDER).iterdir())
 

@@ -40,10 +40,10 @@ from polynya.model.headers import Partition
 from polynya.observe.trace import span
 
 #: Above this number of columns Spark stops compiling whole stages (`spark.sql.codegen.maxFields`).
-_WIDE: Final = 300
+_MAX_COMPILED_COLUMNS: Final = 300
 #: Number of values that take as long to interpret as a query takes to compile.
-_MOST_VALUES: Final = 200_000_000
-_MODE: Final = "spark.sql.codegen.factoryMode"
+_MAX_INTERPRETED_VALUES: Final = 200_000_000
+_CODEGEN_MODE: Final = "spark.sql.codegen.factoryMode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +175,15 @@ def interpreted_if_wide(
     The mode is a local property, which Spark hands to the tasks of this thread's jobs: queries of
     other tables stay as they are. `rows` is asked of wide tables only: it costs calls of Java.
     """
-    if columns <= _WIDE or columns * rows() > _MOST_VALUES:
+    if columns <= _MAX_COMPILED_COLUMNS or columns * rows() > _MAX_INTERPRETED_VALUES:
         yield
         return
     context = spark.sparkContext
-    context.setLocalProperty(_MODE, "NO_CODEGEN")
+    context.setLocalProperty(_CODEGEN_MODE, "NO_CODEGEN")
     try:
         yield
     finally:
-        context.setLocalProperty(_MODE, None)  # type: ignore[arg-type]  # it is removed
+        context.setLocalProperty(_CODEGEN_MODE, None)  # type: ignore[arg-type]  # it is removed
 
 
 def _not_forgotten(run: ApplyRun, keeping: Retention) -> DataFrame | None:

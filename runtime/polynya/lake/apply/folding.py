@@ -41,7 +41,7 @@ from polynya.model.names import literal, quote
 
 #: Rounds after which the estimate of a frame's size, to the third power in each, is too large a
 #: number to compute with.
-_FEW_ROUNDS: Final = 4
+_UNESTIMATED_ROUNDS: Final = 4
 
 
 def pending_events(run: ApplyRun) -> DataFrame:
@@ -123,7 +123,7 @@ def _with_carried_values(run: ApplyRun, frame: DataFrame, listed: str | None) ->
         events = run.view(frame)
         carried = run.view(run.sql(key_changes.values_to_carry(run.shape, events, listed)))
         frame = run.settle(run.sql(key_changes.with_values(run.shape, events, carried)))
-        if rounds > _FEW_ROUNDS:
+        if rounds > _UNESTIMATED_ROUNDS:
             frame = run.of_unknown_size(frame)
     return frame
 

@@ -31,7 +31,14 @@ NO = pa.scalar(value=False)
 #: Of a row: whether it is stored, and its place in the order of events.
 _OWN, _SEQUENCE = "hdr__own", "hdr__sequence"
 #: What a version keeps of its event.
-_KEPT = (h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.SOURCE_POSITION, h.TIMESTAMP, h.UNSENT, h.OLD_KEY)
+_EVENT_HEADERS = (
+    h.CHANGE_IDENTIFIER,
+    h.SEQUENCE_TAIL,
+    h.SOURCE_POSITION,
+    h.TIMESTAMP,
+    h.UNSENT,
+    h.OLD_KEY,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +165,7 @@ def _chained_rows(chains: _Chains, shape: Shape, now: datetime) -> pa.Table:
         h.MODIFIED_TIMESTAMP: pc.if_else(current, engine, nothing),
         h.WAS_CURRENT_FROM: pc.if_else(own, pc.coalesce(entered, engine), engine),
         h.WAS_CURRENT_TO: pc.if_else(current, nothing, left),
-        **{name: rows.column(name) for name in (*_KEPT, *shape.keys)},
+        **{name: rows.column(name) for name in (*_EVENT_HEADERS, *shape.keys)},
     }
     shown = chains.shown()
     return pa.table({**made, **{name: rows.column(name).take(shown) for name in shape.values}})

@@ -50,8 +50,8 @@ VARIABLE: Final = "POLYNYA_KEY_INDEX"
 #: Some 200 million keys of 64 bits.
 DEFAULT: Final = "4GB"
 #: What may wait: a process that ends finishes what it has begun, and that first.
-MOST_NS: Final = 5_000_000_000
-_NICER: Final = 10
+MAX_BUILD_NS: Final = 5_000_000_000
+_BUILD_NICENESS: Final = 10
 #: An index that was used in these seconds is not given up for another one.
 IN_USE_SECONDS: Final = 15 * 60
 #: What a process that died has left.
@@ -59,9 +59,9 @@ ABANDONED_SECONDS: Final = 60 * 60
 #: Of the disk, the share that stays free.
 FREE_SHARE: Final = 0.1
 #: Number of data files to remember: with an open index, or with what an index would have saved.
-_KNOWN: Final = 5000
+_REMEMBERED_FILES: Final = 5000
 #: How often the last use of an index is noted for all processes.
-_NOTED_SECONDS: Final = 60
+_USE_NOTED_SECONDS: Final = 60
 T = TypeVar("T")
 
 
@@ -161,7 +161,7 @@ def decide(facts: IndexFacts, costs: Costs = COSTS) -> IndexDecision:
 class Builds:
     """Jobs with a name, one after the other."""
 
-    def __init__(self, most_ns: int = MOST_NS) -> None:
+    def __init__(self, most_ns: int = MAX_BUILD_NS) -> None:
         self._most_ns = most_ns
         self._pool = ThreadPoolExecutor(1, "key-index", initializer=_yield_to_others)
         self._waiting: dict[str, tuple[int, Future[None]]] = {}
@@ -205,7 +205,7 @@ def _yield_to_others() -> None:
     """Let this thread work when the cores have nothing better to do, where threads have ranks."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICER)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BUILD_NICENESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +408,7 @@ class KeyIndexes:
         now = self._now()
         with self._lock:
             _put(self._opened, name, opened)
-            is_news = now - self._noted.get(name, 0) > _NOTED_SECONDS
+            is_news = now - self._noted.get(name, 0) > _USE_NOTED_SECONDS
             if is_news:
                 self._noted[name] = now
         if is_news:
@@ -427,5 +427,5 @@ class KeyIndexes:
 def _put(cache: OrderedDict[str, T], name: str, value: T) -> None:
     cache[name] = value
     cache.move_to_end(name)
-    while len(cache) > _KNOWN:
+    while len(cache) > _REMEMBERED_FILES:
         cache.popitem(last=False)

@@ -67,7 +67,7 @@ FEW_BYTES: Final = 32 * 1024 * 1024
 
 TRUNCATES: Final = "a truncate reaches every record"
 #: Digits of the tail that tells one load of a record from the one before: below those of reloads.
-_DIGITS: Final = 8
+_LOAD_DIGITS: Final = 8
 #: A loaded row that was not rejected.
 _LOADED: Final = f"(__decided = 'L' AND {within(Partition.CHANGES)})"
 _UNORDERED: Final = f"{h.CHANGE_IDENTIFIER} = '{NO_ORDER}'"
@@ -434,7 +434,7 @@ def _placed_again(target: DatasetTable, derived: DataFrame, shape: Shape) -> Dat
     values = [name for name in shape.values if name not in shape.hidden]
     same = joined((_is_same(shape, name, f"__was.v{n}") for n, name in enumerate(values)), "AND")
     number = "CAST(conv(coalesce(__was.tail, '0'), 16, 10) AS BIGINT) + 1"
-    following = f"lpad(lower(hex({number})), {_DIGITS}, '0')"
+    following = f"lpad(lower(hex({number})), {_LOAD_DIGITS}, '0')"
     tail = f"IF({same or 'true'}, __was.tail, {following})"
     again = f"__was IS NOT NULL AND {_LOADED_UNORDERED}"
     replaced = {

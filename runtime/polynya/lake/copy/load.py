@@ -51,13 +51,13 @@ from polynya.model.types import BIGINT, INT, DataType
 from polynya.observe.trace import span
 
 log = logging.getLogger(__name__)
-_LOOK_SECONDS: Final = 1.0
+_PROGRESS_SECONDS: Final = 1.0
 #: Jobs of other datasets wait for a core as long as a task takes: two seconds or so. Each task
 #: makes data files of its own, which should not be too small either.
-_LEAST_BYTES = 16 * 1024 * 1024
-_MOST_BYTES = 64 * 1024 * 1024
+_MIN_TASK_BYTES = 16 * 1024 * 1024
+_MAX_TASK_BYTES = 64 * 1024 * 1024
 #: Tasks for each core of a load that is not small.
-_EACH_CORE = 4
+_TASKS_PER_CORE = 4
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns of a landed batch that are the same for all rows of a load.
 _SAME = {"__op": "'L'", "__position": "CAST(NULL AS STRING)", "__ts": "CAST(NULL AS TIMESTAMP)",
@@ -268,7 +268,7 @@ def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
     As many tasks for each core, so that all cores are done at about the same time.
     """
     of_core = sum(split.size for split in splits) // max(cores, 1)
-    count = max(min(of_core // _LEAST_BYTES, _EACH_CORE), -(-of_core // _MOST_BYTES), 1)
+    count = max(min(of_core // _MIN_TASK_BYTES, _TASKS_PER_CORE), -(-of_core // _MAX_TASK_BYTES), 1)
     task_bytes = max(of_core // count, 1)
     tasks: list[list[Split]] = [[]]
     size = 0
@@ -290,7 +290,7 @@ def watched(
 
     def watch() -> None:
         count = 0
-        while not over.wait(_LOOK_SECONDS):
+        while not over.wait(_PROGRESS_SECONDS):
             reported = dict(reports())
             if len(reported) > count:
                 count = len(reported)

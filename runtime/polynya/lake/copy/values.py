@@ -41,7 +41,7 @@ Choose: TypeAlias = Callable[[DataType], DataType]
 
 #: Tells a row of an expression that asks for one: the same on every run.
 _ROW: Final = "concat_ws(':', __file, CAST(__offset AS STRING), CAST(`|number` AS STRING))"
-_PLACES: Final = ("__file", "__offset", "|number")
+_PLACE_COLUMNS: Final = ("__file", "__offset", "|number")
 #: Characters of a value that a message shows.
 _SHOWN: Final = 60
 
@@ -130,7 +130,7 @@ def _queried(
     typed = {name: row for name, row in rows.items() if not isinstance(row.kind, Void)}
     read = {name for value in wanted for name in expression_columns(value.text)} & typed.keys()
     columns = {name: typed[name].array for name in typed if name in read}
-    numbered = {**columns, **{name: places.column(name) for name in _PLACES}}
+    numbered = {**columns, **{name: places.column(name) for name in _PLACE_COLUMNS}}
     numbered["__row"] = pa.array(range(places.num_rows), pa.int64())
     table = pa.table(numbered)
     landed = spark.createDataFrame(table, schema=spark_schema(table.schema))

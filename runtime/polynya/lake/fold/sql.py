@@ -309,7 +309,10 @@ _SPELLED: Final[Mapping[DataType, str]] = {
 _FLOATS: Final = frozenset({FLOAT, DOUBLE})
 #: The first number that an integer type does not hold. A floating one of it would be cast to the
 #: last that it does.
-_BEYOND: Final[Mapping[DataType, str]] = {INT: "2147483648D", BIGINT: "9223372036854775808D"}
+_FIRST_OVERFLOW: Final[Mapping[DataType, str]] = {
+    INT: "2147483648D",
+    BIGINT: "9223372036854775808D",
+}
 
 
 def converted(value: str, old: DataType, new: DataType) -> str:
@@ -327,8 +330,8 @@ def converted(value: str, old: DataType, new: DataType) -> str:
         return f"IF({value} RLIKE {literal(_spelled(new))}, {cast}, NULL)"
     same = f"try_cast({cast} AS {old}) = {value}"
     for integer, floating, kind in ((old, new, cast), (new, old, value)):
-        if integer in _BEYOND and floating in _FLOATS:
-            same += f" AND {kind} < {_BEYOND[integer]}"
+        if integer in _FIRST_OVERFLOW and floating in _FLOATS:
+            same += f" AND {kind} < {_FIRST_OVERFLOW[integer]}"
     return f"IF({same}, {cast}, NULL)"
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.deletion_vectors import Blob, decoded, puffin
 from polynya.lake.iceberg.files import DataFile, DeleteFile, FilePartition
-from polynya.lake.iceberg.reading import KEPT, each_read, is_read_by
+from polynya.lake.iceberg.reading import COLUMN_CACHE, each_read, is_read_by
 from polynya.lake.iceberg.table import IcebergTable, ThroughJava
 from polynya.lake.iceberg.writing import new_location, put_file, write_position_deletes
 from polynya.model.error_catalogue.lake import FOREIGN_DELETES
@@ -128,7 +128,7 @@ def _read(
 
 
 def _rows(files: ReadableFiles, location: str, *, keep: bool) -> pa.Table:
-    cached = KEPT.of(location, _COLUMNS) if keep else {}
+    cached = COLUMN_CACHE.of(location, _COLUMNS) if keep else {}
     if cached:
         return pa.table(cached)
     # As a dictionary, because every row names one of a few files.
@@ -138,7 +138,7 @@ def _rows(files: ReadableFiles, location: str, *, keep: bool) -> pa.Table:
     ):
         rows = file.read(columns=_COLUMNS, use_threads=False)
     if keep:
-        KEPT.add(location, {name: rows.column(name) for name in _COLUMNS})
+        COLUMN_CACHE.add(location, {name: rows.column(name) for name in _COLUMNS})
     return rows
 
 

@@ -27,7 +27,7 @@ from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import DataFiles, LocalFiles, ReadableFiles
 
 #: Bytes of decoded columns in this process.
-LIMIT: Final = 128 * 2**20
+CACHE_BYTES: Final = 128 * 2**20
 
 Columns: TypeAlias = dict[str, pa.ChunkedArray]
 
@@ -38,7 +38,7 @@ class ColumnCache:
     Threads share it.
     """
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._limit = limit
         self._lock = threading.Lock()
         self._places: OrderedDict[Hashable, Columns] = OrderedDict()
@@ -68,7 +68,7 @@ class ColumnCache:
 
 
 #: What this process keeps.
-KEPT: Final = ColumnCache()
+COLUMN_CACHE: Final = ColumnCache()
 
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ class TableFile:
 
     def _columns(self, group: int, names: Sequence[str], *, keep: bool) -> Columns:
         place = (self._files, self._location, group)
-        cached = KEPT.of(place, names) if keep else {}
+        cached = COLUMN_CACHE.of(place, names) if keep else {}
         missing = [name for name in names if name not in cached]
         if not missing:
             return cached
@@ -175,7 +175,7 @@ class TableFile:
             rows = file.read_row_group(group, columns=missing, use_threads=False)
         read = {name: rows.column(name) for name in missing}
         if keep:
-            KEPT.add(place, read)
+            COLUMN_CACHE.add(place, read)
         return cached | read
 
     def bounds(self, group: int, column: Mapping[str, Any]) -> tuple[Any, Any] | None:

@@ -26,7 +26,7 @@ from polynya.lake.table.fence import refuse_overtaken
 from polynya.lake.table.state import read_state
 
 #: So often a change is made again when another commit was faster.
-TRIES: Final = 5
+COMMIT_ATTEMPTS: Final = 5
 
 
 def commit_fenced(
@@ -34,7 +34,7 @@ def commit_fenced(
     table: IcebergTable,
     change: Callable[[Any], None],
     *,
-    tries: int = TRIES,
+    tries: int = COMMIT_ATTEMPTS,
 ) -> None:
     """Commit what `change` does with a Java `Transaction`, once for each of the tries at most.
 

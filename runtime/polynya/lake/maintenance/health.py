@@ -1,8 +1,8 @@
 """The health of a table: facts from its metadata, a score, and the record of its maintenance.
 
 Facts come from the JSON of the table's metadata and the sizes of its files. Every snapshot has a
-summary that counts files, rows, deletes and manifests, so `look` costs `CALLS` calls into the JVM.
-It reads more only where the summary says that it may pay: the list of files, when there are more
+summary that counts files, rows, deletes and manifests, so `look` costs `LOOK_CALLS` calls into the
+JVM. It reads more only where the summary says that it may pay: the list of files, when there are more
 files than a rewrite would leave or when files may have an old layout, and the list of manifests,
 when there are many. Partitions that this process has read already cost nothing.
 
@@ -55,16 +55,16 @@ _VECTORS_SINCE: Final = 3
 #: How often a table is taken to be read in an hour, by queries that nobody tells us of...
 READS_PER_HOUR: Final = 4.0
 #: ...as long as something was written to it within this time. After that nobody is expected.
-QUIET: Final = timedelta(days=1)
+QUIET_TIME: Final = timedelta(days=1)
 #: The time over which commits and applies are counted.
-_WINDOW: Final = timedelta(hours=1)
+_RATE_WINDOW: Final = timedelta(hours=1)
 #: Manifests that commits leave by themselves (`commit.manifest.min-count-to-merge`), of the
 #: partitions of a table.
 USUAL_MANIFESTS: Final = 24
 #: In less time too few come to tell a rate by.
-_LEAST_WINDOW: Final = timedelta(minutes=1)
+_MIN_RATE_WINDOW: Final = timedelta(minutes=1)
 #: Calls into the JVM of a look: the operations, their metadata, and its text.
-CALLS: Final = 3
+LOOK_CALLS: Final = 3
 #: The fixed cost of a query, in bytes that it would read in the same time.
 QUERY_BYTES: Final = 64 * 2**20
 #: Manifests of a table in good shape.
@@ -196,11 +196,11 @@ class MaintenanceRecord:
             return cls()
 
 
-_KNOWN: Final = frozenset(field.name for field in fields(Done))
+_DONE_FIELDS: Final = frozenset(field.name for field in fields(Done))
 
 
 def _done(document: Mapping[str, Any]) -> Done:
-    values = {name: value for name, value in document.items() if name in _KNOWN}
+    values = {name: value for name, value in document.items() if name in _DONE_FIELDS}
     return Done(**{**values, "at": _moment(document["at"])})
 
 
@@ -421,7 +421,7 @@ def table_facts(
         retention=retention,
         commits=per_hour * len(lately),
         applies=per_hour * sum(_step(snapshot) == "apply" for snapshot in lately),
-        reads=READS_PER_HOUR if now - written_at < QUIET else 0.0,
+        reads=READS_PER_HOUR if now - written_at < QUIET_TIME else 0.0,
         record=record,
     )
 
@@ -503,7 +503,7 @@ def _window(
     window = expiry.age
     if len(snapshots) >= expiry.at_most:
         window = min(window, now - _made(snapshots[0]))
-    return min(_WINDOW, max(window, _LEAST_WINDOW))
+    return min(_RATE_WINDOW, max(window, _MIN_RATE_WINDOW))
 
 
 def _count(snapshot: Mapping[str, Any], name: str) -> int:

@@ -19,14 +19,14 @@ from polynya.model.errors import ConflictError, FencedError
 from polynya.observe.trace import span
 
 #: Twice as many as a commit leaves.
-MANY: Final = 16
-_TARGET: Final = "commit.manifest.target-size-bytes"
+MANY_MANIFESTS: Final = 16
+_TARGET_SIZE: Final = "commit.manifest.target-size-bytes"
 _TARGET_BYTES: Final = 8 * 2**20
 
 
 @span("rewrite manifests")
 def rewrite_manifests(
-    target: DatasetTable, *, limits: ActionLimits, many: int = MANY
+    target: DatasetTable, *, limits: ActionLimits, many: int = MANY_MANIFESTS
 ) -> ActionOutcome:
     """Join the manifests of data files, where there are `many` and they are small.
 
@@ -69,7 +69,7 @@ def _why_not(table: IcebergTable, sizes: Sequence[int], many: int) -> str | None
     """Why joining would not help; None when it would."""
     if len(sizes) < many:
         return f"there are {len(sizes)} manifests, and {many} are many"
-    full = int(table.java.properties().get(_TARGET) or _TARGET_BYTES)
+    full = int(table.java.properties().get(_TARGET_SIZE) or _TARGET_BYTES)
     if sum(sizes) > len(sizes) * full / 2:
         return f"the {len(sizes)} manifests are full: {sum(sizes) // len(sizes):,} bytes each"
     return None

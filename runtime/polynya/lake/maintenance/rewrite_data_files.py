@@ -59,7 +59,7 @@ RULE: Final = RewriteRule()
 #: How long what was written waits for the end of an apply before it is given up.
 PATIENCE_SECONDS: Final = 60.0
 #: How often a task is tried, as `spark.task.maxFailures` has it.
-_ATTEMPTS: Final = 4
+_TASK_ATTEMPTS: Final = 4
 _NEW_FILES: Final = pa.schema(
     [
         ("job", pa.int32()),
@@ -296,7 +296,7 @@ def stage_by_tasks(
         with cancelled_when(table.spark, give_way) as cancelled:
             rows = rows_of_tasks(table.spark, len(jobs), _writing(jobs), _NEW_FILES).toArrow()
     except BaseException as error:
-        table.drop_files(path for job in jobs for path in job.left(_ATTEMPTS))
+        table.drop_files(path for job in jobs for path in job.left(_TASK_ATTEMPTS))
         if cancelled.is_set():
             raise GaveWayError from error
         if isinstance(error, (PySparkException, Py4JJavaError)):

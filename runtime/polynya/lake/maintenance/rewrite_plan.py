@@ -45,7 +45,7 @@ REWRITTEN: Final = (
     Partition.QUARANTINE,
 )
 #: Kept events leave the table file by file: a file has those of this part of their retention.
-WINDOWS: Final = 20
+RETENTION_WINDOWS: Final = 20
 MEBIBYTE: Final = 2**20
 #: What a reader does to open one more file, in bytes that it would read in the same time.
 OPEN_BYTES: Final = MEBIBYTE // 4
@@ -53,11 +53,11 @@ Kind: TypeAlias = Literal["join", "fold", "split", "part", "sort"]
 #: Groups of fewer bytes are written before a task would have begun.
 LARGE_BYTES: Final = 32 * MEBIBYTE
 #: Tasks at a time on this machine: fewer are no faster than the driver...
-LEAST_HERE: Final = 2
+MIN_LOCAL_TASKS: Final = 2
 #: ...and each takes memory of its own.
-MOST_HERE: Final = 4
+MAX_LOCAL_TASKS: Final = 4
 #: Tasks at a time on a cluster: what they have written is committed together.
-MOST_THERE: Final = 16
+MAX_CLUSTER_TASKS: Final = 16
 #: What files are joined by where their rows are not ordered by key. Rejected records have neither.
 _AGES: Final = {
     Partition.CURRENT: h.CHANGE_IDENTIFIER,
@@ -342,7 +342,7 @@ class TaskCapacity:
     @property
     def at_once(self) -> int:
         """Groups that tasks write at the same time."""
-        return min(self.cores, MOST_THERE if self.on_cluster else MOST_HERE)
+        return min(self.cores, MAX_CLUSTER_TASKS if self.on_cluster else MAX_LOCAL_TASKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +379,7 @@ def _of_large(some: Sequence[RewriteGroup], engine: TaskCapacity) -> GroupBatch:
     if engine.on_cluster:
         reason = f"{size:,} bytes are written by {counted(len(some), 'task')} of the cluster"
         return GroupBatch(tuple(some), by_tasks=True, reason=reason)
-    if len(some) < LEAST_HERE:
+    if len(some) < MIN_LOCAL_TASKS:
         reason = "a task in another process of this machine would take as long"
         return GroupBatch(tuple(some), by_tasks=False, reason=reason)
     reason = f"{size:,} bytes are shared by {len(some)} cores of this machine"
@@ -480,4 +480,4 @@ def _window(file: DataFile, low: Any, keep: timedelta | None) -> Hashable:
         return None
     if not isinstance(low, datetime):
         return file.path
-    return int(low.timestamp() // max(1.0, keep.total_seconds() / WINDOWS))
+    return int(low.timestamp() // max(1.0, keep.total_seconds() / RETENTION_WINDOWS))

@@ -28,14 +28,14 @@ from polynya.store.data_files import DataFiles
 
 Kind: TypeAlias = Literal["asc", "desc", "zorder"]
 #: As Arrow calls the direction, and where it puts NULL: as Spark does.
-_HOW: Final[dict[str, tuple[str, str]]] = {
+_SORT_OPTIONS: Final[dict[str, tuple[str, str]]] = {
     "asc": ("ascending", "at_start"),
     "desc": ("descending", "at_end"),
 }
 #: No column of a table begins with it.
 _NAN: Final = "\0nan"
 #: Bits of a Z-order: what fits into a positive number of 64.
-_BITS: Final = 60
+_ZORDER_BITS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class RowOrder:
                 # Arrow has NaN next to NULL, Iceberg above all numbers.
                 name = f"{_NAN}{len(keys)}"
                 rows = rows.append_column(name, pc.is_nan(rows.column(column["name"])))
-                keys.append((name, *_HOW[kind]))
-            keys.append((column["name"], *_HOW[kind]))
+                keys.append((name, *_SORT_OPTIONS[kind]))
+            keys.append((column["name"], *_SORT_OPTIONS[kind]))
         return pc.sort_indices(rows, sort_keys=keys)
 
 
@@ -104,7 +104,7 @@ def _woven(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
 
     The bits of the ranks of a row's values, one of each column in turn.
     """
-    bits = _BITS // len(columns)
+    bits = _ZORDER_BITS // len(columns)
     woven = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
     for number, column in enumerate(columns):
         rank = _rank(column, bits)
@@ -117,7 +117,7 @@ def _woven(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
 
 def _rank(column: pa.ChunkedArray, bits: int) -> pa.Array:
     """Dense ranks of values, spread over a number of bits; NULL is lowest."""
-    keys = [("", *_HOW["asc"])]
+    keys = [("", *_SORT_OPTIONS["asc"])]
     rank = pc.rank(column.combine_chunks(), sort_keys=keys, tiebreaker="dense")
     rank = pc.subtract(rank.cast(pa.int64()), 1)
     highest = pc.max(rank).as_py() or 1

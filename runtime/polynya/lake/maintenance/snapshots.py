@@ -36,7 +36,7 @@ from polynya.lake.iceberg.reading import each_read
 from polynya.lake.iceberg.table import IcebergTable, ThroughJava
 from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.warehouse.readers import SKEW, RunningReader
+from polynya.lake.warehouse.readers import CLOCK_SKEW, RunningReader
 from polynya.model.error_catalogue.operation import CLEANUP_OF_USED_FILE
 from polynya.observe.trace import span
 from polynya.store.data_files import ReadableFiles
@@ -161,7 +161,7 @@ def choose(
     readers = list(readers)
     if any(reader.since is None for reader in readers):
         return ExpiryChoice("a reader may read any snapshot of the past")
-    read_since = [reader.since - SKEW for reader in readers if reader.since is not None]
+    read_since = [reader.since - CLOCK_SKEW for reader in readers if reader.since is not None]
     before = min([now - keep.age, *read_since])
     surely = min([now - keep.least_age, *read_since])
     held_since = min(
@@ -209,7 +209,7 @@ def _why_none(snapshots: Sequence[_Snapshot], keep: Keep, before: datetime, now:
     if len(snapshots) <= keep.at_least:
         return f"there are {len(snapshots)} snapshots, and {keep.at_least} always stay"
     if before < now - keep.age:
-        return f"a reader is at work since {before + SKEW:%H:%M} UTC"
+        return f"a reader is at work since {before + CLOCK_SKEW:%H:%M} UTC"
     return f"no snapshot is older than {keep.age} and free"
 
 

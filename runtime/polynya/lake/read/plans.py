@@ -157,7 +157,7 @@ _PARTS: Final = (
     f"{_SPARK}execution.SimpleMode",
     "org.apache.spark.unsafe.types.",
 )
-_KNOWN: Final = _PLANS | _NAMES | _COMMANDS | {_OF_ICEBERG}
+_KNOWN_PLANS: Final = _PLANS | _NAMES | _COMMANDS | {_OF_ICEBERG}
 #: Of these, those that hold other parts, in addition to collections.
 _WRAPPERS: Final = ("scala.Some", "scala.Tuple", "scala.util.Left", "scala.util.Right")
 _EXPRESSIONS: Final = f"{_SPARK}catalyst.expressions."
@@ -179,7 +179,7 @@ _FUNCTION: Final = f"{_SPARK}catalyst.analysis.UnresolvedFunction"
 _TABLE_FUNCTION: Final = f"{_SPARK}catalyst.analysis.UnresolvedTableValuedFunction"
 _GENERATOR: Final = f"{_SPARK}catalyst.analysis.UnresolvedGenerator"
 #: A third argument of these names a file: the schema that documents have to follow.
-_MOST_ARGUMENTS: Final = {"from_xml": 2, "schema_of_xml": 1}
+_MAX_ARGUMENTS: Final = {"from_xml": 2, "schema_of_xml": 1}
 
 
 def why_refused(spark: SparkSession, text: str) -> str | None:
@@ -219,7 +219,7 @@ def _is_known(name: str) -> bool:
     if name.startswith(_EXPRESSIONS):
         rest = name.removeprefix(_EXPRESSIONS)
         return "." not in rest and not any(word in rest for word in _RUNNING)
-    return name in _KNOWN or name.startswith(_PARTS)
+    return name in _KNOWN_PLANS or name.startswith(_PARTS)
 
 
 def _fields(part: Any, name: str) -> list[Any]:
@@ -252,7 +252,7 @@ def _of_call(names: list[str], arguments: int) -> Iterator[str]:
         yield f"the function {called}: {REFUSED_FUNCTIONS[called]}"
     elif called not in READING_FUNCTIONS and not (len(names) > 1 and called in ICEBERG_FUNCTIONS):
         yield f"the function {called!r}, which is none of Spark's"
-    elif arguments > _MOST_ARGUMENTS.get(called, arguments):
+    elif arguments > _MAX_ARGUMENTS.get(called, arguments):
         yield f"the function {called} with options, which may name a file"
 
 

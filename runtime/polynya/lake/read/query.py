@@ -96,7 +96,7 @@ def unanswered(
 
 
 #: Views that a hint lists; a project may have hundreds.
-_LISTED: Final = 10
+_LISTED_VIEWS: Final = 10
 
 
 def hint(spark: SparkSession, error: PySparkException | Py4JError) -> str:
@@ -114,7 +114,7 @@ def fix_of(condition: str, parameters: Mapping[str, str], views: list[str]) -> s
         close = get_close_matches(wanted.lower(), views, n=1)
         if close:
             return f"did you mean `{close[0]}`?"
-        shown = ", ".join(views[:_LISTED]) + (", …" if len(views) > _LISTED else "")
+        shown = ", ".join(views[:_LISTED_VIEWS]) + (", …" if len(views) > _LISTED_VIEWS else "")
         return f"there are: {shown}" if views else "`polynya run --once` makes the views"
     if condition.startswith("UNRESOLVED_COLUMN"):
         proposal = parameters.get("proposal")

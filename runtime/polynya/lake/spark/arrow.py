@@ -38,7 +38,7 @@ def kind_of(spark: t.DataType) -> DataType:
     return Primitive(name) if name in PRIMITIVE_NAMES else Void()
 
 
-_ALL: Final = (1 << 63) - 1
+_ALL_ROWS: Final = (1 << 63) - 1
 _PLAIN: Final[dict[pa.DataType, t.DataType]] = {
     pa.bool_(): t.BooleanType(),
     pa.int32(): t.IntegerType(),
@@ -91,7 +91,7 @@ def collected_rows(rows: DataFrame) -> pa.Table:
     if not computed.hasNext():
         return rows.toArrow()
     content = _converters(rows).toBatchWithSchemaIterator(
-        computed, plan.schema(), _ALL, _ALL, "UTC", True, False  # noqa: FBT003 - a method of Java's
+        computed, plan.schema(), _ALL_ROWS, _ALL_ROWS, "UTC", True, False  # noqa: FBT003 - a method of Java's
     )  # fmt: skip
     with pa.ipc.open_stream(content.next()) as stream:
         return stream.read_all()

@@ -27,7 +27,11 @@ _KEPT_MANIFESTS = {
 
 
 #: How long Java waits for a database, in seconds: to let it in, and for an answer.
-_PATIENCE = {"jdbc.loginTimeout": "10", "jdbc.socketTimeout": "60", "jdbc.tcpKeepAlive": "true"}
+_JDBC_TIMEOUTS = {
+    "jdbc.loginTimeout": "10",
+    "jdbc.socketTimeout": "60",
+    "jdbc.tcpKeepAlive": "true",
+}
 
 
 def spark_properties(target: ResolvedTarget) -> dict[str, str]:
@@ -41,7 +45,7 @@ def spark_properties(target: ResolvedTarget) -> dict[str, str]:
     if uri.startswith(SQLITE) and "?" not in uri:
         uri += "?busy_timeout=30000"
     if target.database is not None:
-        properties |= {"jdbc.ApplicationName": "polynya", **_PATIENCE}
+        properties |= {"jdbc.ApplicationName": "polynya", **_JDBC_TIMEOUTS}
         if target.database.tls.startswith("verify"):
             # The driver's own factory wants a file of authorities in the home of the user.
             properties["jdbc.sslfactory"] = "org.postgresql.ssl.DefaultJavaSSLFactory"

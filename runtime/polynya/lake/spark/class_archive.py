@@ -34,7 +34,7 @@ _MADE_FROM = tuple(
     Path(__file__).with_name(name) for name in ("session.py", "class_archive_training.py")
 )
 
-_QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=off")
+_QUIET_OPTIONS = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=off")
 _UNUSED_SECONDS = 30 * 24 * 3600
 
 
@@ -49,7 +49,7 @@ def cds_options(java: JavaHome, jars: Sequence[str]) -> list[str]:
         return []
     with suppress(OSError):
         os.utime(archive)  # so that pruning sees which archives are in use
-    return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
+    return [f"-XX:SharedArchiveFile={archive}", *_QUIET_OPTIONS]
 
 
 def archive_path(java: JavaHome, jars: Sequence[str]) -> Path:

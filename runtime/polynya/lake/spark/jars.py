@@ -59,7 +59,7 @@ _TIMEOUTS = (
     "-Dsun.net.client.defaultConnectTimeout=20000",
     "-Dsun.net.client.defaultReadTimeout=60000",
 )
-_LIMIT_SECONDS = 900
+_DOWNLOAD_TIMEOUT_SECONDS = 900
 
 
 def retrieve(
@@ -88,10 +88,10 @@ def retrieve_all(artifacts: Sequence[Artifact], scratch: Path, mirror: str | Non
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", timeout=_LIMIT_SECONDS, check=False,
+            text=True, errors="replace", timeout=_DOWNLOAD_TIMEOUT_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise _failure(what, mirror, f"no answer within {_LIMIT_SECONDS} s") from error
+        raise _failure(what, mirror, f"no answer within {_DOWNLOAD_TIMEOUT_SECONDS} s") from error
     paths = [scratch / f"{module}-{revision}.jar" for _, module, revision in artifacts]
     if done.returncode != 0 or not all(path.is_file() for path in paths):
         raise _failure(what, mirror, _reason(done.stdout))

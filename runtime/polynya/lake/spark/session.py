@@ -75,11 +75,11 @@ def _stored(dataset: ResolvedDataset, *, lower: bool) -> tuple[str, str]:
 #: The environment variable that names the heap of the driver.
 MEMORY_VARIABLE: Final = "POLYNYA_DRIVER_MEMORY"
 _GIB: Final = 1024
-_LEAST: Final = 1 * _GIB
-_SYSTEM: Final = 2 * _GIB
-_MOST_SHARED: Final = 4 * _GIB
+_MIN_HEAP_MIB: Final = 1 * _GIB
+_SYSTEM_MIB: Final = 2 * _GIB
+_MAX_SHARED_HEAP_MIB: Final = 4 * _GIB
 # From 32 GiB on, the JVM's references take eight bytes instead of four: less fits into more.
-_MOST: Final = 30 * _GIB
+_MAX_HEAP_MIB: Final = 30 * _GIB
 _CONTAINER: Final = Path("/sys/fs/cgroup/memory.max")
 #: Spark refuses a JVM that says it has less than 450 MiB, and a JVM says less than it was given.
 _SPARK_LEAST: Final = 512
@@ -99,8 +99,8 @@ def driver_heap(machine_mib: int, *, dedicated: bool) -> int:
     does not start, and never so much that references grow.
     """
     if dedicated:
-        return max(_LEAST, min((machine_mib - _SYSTEM) * 6 // 10, _MOST))
-    return max(_LEAST, min(machine_mib // 4, _MOST_SHARED))
+        return max(_MIN_HEAP_MIB, min((machine_mib - _SYSTEM_MIB) * 6 // 10, _MAX_HEAP_MIB))
+    return max(_MIN_HEAP_MIB, min(machine_mib // 4, _MAX_SHARED_HEAP_MIB))
 
 
 def machine_memory(container: Path = _CONTAINER) -> int:

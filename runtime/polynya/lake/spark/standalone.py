@@ -95,7 +95,7 @@ def _write(target: Path, content: dict[str, bytes]) -> None:
 
 _CONNECT_SECONDS: Final = 5.0
 _EXECUTOR_SECONDS: Final = 60.0
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 
 
 def find_master(cluster: SparkCluster) -> None:
@@ -141,7 +141,7 @@ def join(
         if clock.monotonic() >= deadline:
             spark.stop()
             raise NO_SPARK_EXECUTOR(where=cluster.master, seconds=wait_seconds, host=cluster.host)
-        clock.sleep(_LOOK_SECONDS)
+        clock.sleep(_POLL_SECONDS)
     context.addPyFile(str(packed()))
     spark.conf.set("spark.sql.shuffle.partitions", str(context.defaultParallelism))
 

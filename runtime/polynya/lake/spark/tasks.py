@@ -20,9 +20,9 @@ from polynya.lake.spark.api import (
 )
 from polynya.lake.spark.arrow import spark_schema
 
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 #: Longest wait for tasks that were cancelled. Their Python is killed at once (`session.py`).
-_END_SECONDS: Final = 20.0
+_CANCEL_TIMEOUT_SECONDS: Final = 20.0
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def cancelled_when(spark: SparkSession, wanted: Callable[[], bool]) -> Iterator[
     over, cancelled = threading.Event(), threading.Event()
 
     def watch() -> None:
-        while not over.wait(_LOOK_SECONDS):
+        while not over.wait(_POLL_SECONDS):
             if cancelled.is_set() or wanted():
                 cancelled.set()
                 # Again and again: a job may begin only now.
@@ -61,7 +61,7 @@ def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
     context: Any = spark.sparkContext
     tracker = context._jsc.sc().statusTracker()
     tick = threading.Event()
-    for _ in range(int(_END_SECONDS / _LOOK_SECONDS)):
+    for _ in range(int(_CANCEL_TIMEOUT_SECONDS / _POLL_SECONDS)):
         stages = [
             tracker.getStageInfo(stage)
             for number in tracker.getJobIdsForTag(tag)
@@ -69,7 +69,7 @@ def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
         ]
         if not any(stage.get().numActiveTasks() for stage in stages if stage.isDefined()):
             return
-        tick.wait(_LOOK_SECONDS)
+        tick.wait(_POLL_SECONDS)
 
 
 T = TypeVar("T")

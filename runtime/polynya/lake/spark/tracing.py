@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _here = threading.local()
 
 #: Of a statement in the log: the fold of a wide table takes pages.
-_MOST_CHARACTERS: Final = 4000
+_MAX_STATEMENT_CHARACTERS: Final = 4000
 
 
 def trace_session(spark: SparkSession) -> None:
@@ -76,7 +76,7 @@ def log_statements(spark: SparkSession) -> None:
 def _with_log(sql: Callable[..., Any]) -> Any:
     @wraps(sql)
     def logging_sql(session: SparkSession, statement: str, *args: Any, **kwargs: Any) -> Any:
-        log.debug("SQL: %s", " ".join(statement.split())[:_MOST_CHARACTERS])
+        log.debug("SQL: %s", " ".join(statement.split())[:_MAX_STATEMENT_CHARACTERS])
         return sql(session, statement, *args, **kwargs)
 
     return logging_sql

@@ -26,7 +26,7 @@ from polynya.model.names import PostgresAddress
 
 SQLITE: Final = "jdbc:sqlite:"
 #: Seconds to wait for a commit of another process.
-_FILE_PATIENCE: Final = 30.0
+_FILE_TIMEOUT_SECONDS: Final = 30.0
 _TABLES: Final = "iceberg_tables"
 #: As Iceberg makes them: version 1 of its schema, which can hold views.
 _SCHEMA: Final = (
@@ -152,7 +152,7 @@ def new_catalog(file: Path, catalog: str, added: Iterable[CatalogEntry]) -> None
 def _opened(file: Path, *, mode: str = "rw") -> Iterator[sqlite3.Connection]:
     uri = f"file:{quote(str(file))}?mode={mode}"
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=_FILE_PATIENCE)) as database:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_FILE_TIMEOUT_SECONDS)) as database:
             yield database
     except sqlite3.OperationalError as error:
         raise ACCESS_DENIED(
@@ -172,7 +172,7 @@ def _refuse_damaged(database: sqlite3.Connection, file: Path) -> None:
 
 
 #: Seconds until a server that does not answer is given up.
-_SERVER_PATIENCE: Final = 10
+_SERVER_TIMEOUT_SECONDS: Final = 10
 #: SQLSTATE of PostgreSQL for a refused login: class 28, and 42501 for a missing permission.
 _REFUSED: Final = ("28", "42501")
 
@@ -211,7 +211,7 @@ def connected(target: ResolvedTarget) -> Iterator[Any]:
             port=address.port,
             database=address.database,
             ssl_context=_tls(address),
-            timeout=_SERVER_PATIENCE,
+            timeout=_SERVER_TIMEOUT_SECONDS,
             application_name="polynya",
         )
     except (pg8000.native.Error, OSError) as error:

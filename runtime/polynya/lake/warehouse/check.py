@@ -125,7 +125,7 @@ def lies_in(location: str, folder: Path) -> bool:
 
 
 #: Tables that a message names.
-_MOST_NAMED = 3
+_NAMED_TABLES = 3
 
 
 def entries_of(target: ResolvedTarget, catalog: str) -> list[CatalogEntry]:
@@ -188,8 +188,10 @@ def _is_gone(location: str) -> bool:
 
 
 def _names(tables: Sequence[CatalogEntry]) -> str:
-    names = ", ".join(entry.full_name for entry in tables[:_MOST_NAMED])
-    return names + (f" and {len(tables) - _MOST_NAMED} more" if len(tables) > _MOST_NAMED else "")
+    names = ", ".join(entry.full_name for entry in tables[:_NAMED_TABLES])
+    return names + (
+        f" and {len(tables) - _NAMED_TABLES} more" if len(tables) > _NAMED_TABLES else ""
+    )
 
 
 def _lost(file: Path | None, target: ResolvedTarget, warehouse: Path) -> OperationError:
@@ -207,7 +209,7 @@ def _lost(file: Path | None, target: ResolvedTarget, warehouse: Path) -> Operati
 #: Error numbers of a full disk.
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: What is written to try: permission bits say nothing about full disks and read-only mounts.
-_TRIAL: Final = b"polynya" * 10_000
+_TRIAL_BYTES: Final = b"polynya" * 10_000
 
 
 def make_folder(folder: Path) -> None:
@@ -222,7 +224,7 @@ def refuse_unwritable(folder: Path) -> None:
     """Write a little and take it back. Raises DependencyError when that cannot be done."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-            file.write(_TRIAL)
+            file.write(_TRIAL_BYTES)
     except OSError as error:
         raise unwritable(str(folder), error) from error
 

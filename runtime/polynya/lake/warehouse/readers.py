@@ -35,20 +35,20 @@ log = logging.getLogger(__name__)
 #: Below the warehouse, next to the folders of its schemas.
 FOLDER: Final = ".polynya/readers"
 #: By how much two clocks may differ.
-SKEW: Final = timedelta(minutes=5)
+CLOCK_SKEW: Final = timedelta(minutes=5)
 #: How long a file protects its reader after it was written.
-LASTS: Final = timedelta(minutes=10)
+READER_LIFETIME: Final = timedelta(minutes=10)
 #: A reader writes its file after this share of the shortest time for which snapshots stay...
-_SHARE: Final = 8
+_REGISTER_SHARE: Final = 8
 #: ...or after this time.
-_AT_MOST: Final = timedelta(minutes=15)
-_MOST_BYTES: Final = 4096
+_REGISTER_WITHIN: Final = timedelta(minutes=15)
+_MAX_FILE_BYTES: Final = 4096
 #: How long a reader that has ended waits for a write that is under way.
 _LET_GO_SECONDS: Final = 5.0
 #: The longest time that a reader may register for.
-_FAR: Final = timedelta(days=1)
+_MAX_AHEAD: Final = timedelta(days=1)
 #: What names a snapshot of the past in SQL.
-_PAST: Final = re.compile(
+_PAST_SNAPSHOT: Final = re.compile(
     r"\bAS\s+OF\b|\b(?:snapshot_id|at_timestamp|branch|tag)_\w", re.IGNORECASE
 )
 
@@ -64,7 +64,7 @@ class RunningReader:
 
 def reads_the_past(statements: str) -> bool:
     """Whether statements may name snapshots that are not current."""
-    return _PAST.search(statements) is not None
+    return _PAST_SNAPSHOT.search(statements) is not None
 
 
 class Readers:
@@ -91,15 +91,15 @@ class Readers:
         store, now, readers = self._store(), self._clock.now(), []
         for info in store.list(FOLDER):
             try:
-                content = store.read(info.path, _MOST_BYTES).data
+                content = store.read(info.path, _MAX_FILE_BYTES).data
             except FileNotFoundError:
                 continue
             reader = _read(content)
-            if reader is None or reader.until > now + _FAR:
+            if reader is None or reader.until > now + _MAX_AHEAD:
                 log.warning("%s is not the word of a reader, and is not heeded", info.path)
-            elif reader.until + SKEW > now:
+            elif reader.until + CLOCK_SKEW > now:
                 readers.append(reader)
-            elif reader.until + 10 * LASTS < now:
+            elif reader.until + 10 * READER_LIFETIME < now:
                 store.delete(info.path)
         return readers
 
@@ -111,7 +111,7 @@ class Readers:
         a missing file does not prevent reading: then only the age of snapshots protects the reader.
         """
         word = _Word(self._store, self._clock, None if past else self._clock.now())
-        first = timedelta() if past else min(shortest / _SHARE, _AT_MOST)
+        first = timedelta() if past else min(shortest / _REGISTER_SHARE, _REGISTER_WITHIN)
         if past:
             word.say()
         thread = threading.Thread(
@@ -140,15 +140,15 @@ class _Word:
 
     def go_on_saying(self, first: timedelta) -> None:
         """Write the file after `first`, and again in time, until the reader ends."""
-        wait = first if not self._said else LASTS / 3
+        wait = first if not self._said else READER_LIFETIME / 3
         while not self.ended.wait(wait.total_seconds()):
             self.say()
-            wait = LASTS / 3
+            wait = READER_LIFETIME / 3
 
     def say(self) -> None:
         """Write the file."""
         since = None if self._since is None else self._since.isoformat()
-        until = (self._clock.now() + LASTS).isoformat()
+        until = (self._clock.now() + READER_LIFETIME).isoformat()
         text = json.dumps({"since": since, "until": until, "who": self._who})
         try:
             self._store().put(self._path, text.encode())

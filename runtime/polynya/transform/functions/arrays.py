@@ -45,7 +45,7 @@ from polynya.transform.functions.core import (
     record,
 )
 
-_MOST_WILDCARDS: Final = 8
+_MAX_WILDCARDS: Final = 8
 _WILDCARD: Final = re.compile(r"\[\*\]")
 _KINDS: Final[dict[str, DataType]] = {
     "string": STRING,
@@ -107,7 +107,7 @@ def _json_path(values: Sequence[Value], _: ExpressionContext) -> Value:
     path = (values[1].constant or "").strip()
     path = path if path.startswith("$") else f"$.{path}"
     steps = _WILDCARD.split(path)
-    if len(steps) > _MOST_WILDCARDS + 1:
+    if len(steps) > _MAX_WILDCARDS + 1:
         return null(Array(STRING))
     return _walk(text(values[0]), steps, 0)
 

@@ -27,7 +27,7 @@ from polynya.transform.functions.core import Value, item, null
 
 _INTEGRAL: Final = (INT, BIGINT)
 _TIMES: Final = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-_DIGITS: Final = 38
+_MAX_DIGITS: Final = 38
 #: Spark's cast would also take `1d` and `Infinity` for numbers.
 _NUMBER: Final = r"'^\\s*[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?\\s*$'"
 
@@ -165,7 +165,7 @@ def _exact(kinds: Sequence[DataType]) -> DataType:
         scale = kind.scale if isinstance(kind, Decimal) else 0
         digits = kind.precision if isinstance(kind, Decimal) else 19
         places, whole = max(places, scale), max(whole, digits - scale)
-    return Decimal(places + whole, places) if places + whole <= _DIGITS else DOUBLE
+    return Decimal(places + whole, places) if places + whole <= _MAX_DIGITS else DOUBLE
 
 
 def as_kind(value: Value, kind: DataType) -> Value:

@@ -9,7 +9,7 @@ from polynya.transform.functions.arrays import extreme
 from polynya.transform.functions.coerce import as_kind, double, is_integral, joined, long, number
 from polynya.transform.functions.core import Build, ExpressionContext, Value, function, let
 
-_PLACES = 18
+_MAX_PLACES = 18
 _EXACT_DIGITS = 34
 
 
@@ -113,7 +113,7 @@ def _places(values: Sequence[Value]) -> int:
     """Decimal places to keep, as the literal says; anything but a whole number counts as 0."""
     digits = values[1].constant if len(values) > 1 else None
     try:
-        return max(-_PLACES, min(_PLACES, int(digits or "0")))
+        return max(-_MAX_PLACES, min(_MAX_PLACES, int(digits or "0")))
     except ValueError:
         return 0
 
