@@ -2,9 +2,9 @@
 
 Facts come from the JSON of the table's metadata and the sizes of its files. Every snapshot has a
 summary that counts files, rows, deletes and manifests, so `look` costs `LOOK_CALLS` calls into the
-JVM. It reads more only where the summary says that it may pay: the list of files, when there are more
-files than a rewrite would leave or when files may have an old layout, and the list of manifests,
-when there are many. Partitions that this process has read already cost nothing.
+JVM. It reads more only where the summary says that it may pay: the list of files, when there are
+more files than a rewrite would leave or when files may have an old layout, and the list of
+manifests, when there are many. Partitions that this process has read already cost nothing.
 
 The record is a property of the table, as JSON. It says when each action was last taken, what was
 expected of it and what it did. So a process that starts knows the work of the one before, `status`
