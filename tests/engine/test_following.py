@@ -13,7 +13,7 @@ def following(unit: Unit) -> Unit:
     return replace(unit, follows=True)
 
 
-def test_who_follows_a_landing_goes_on_until_it_has_ended_and_looks_once_more() -> None:
+def test_follower_runs_until_the_landing_ended_and_once_more() -> None:
     machine, landed, seen = Machine(), [0], list[tuple[int, bool]]()
 
     def land(time_slice: TimeSlice) -> StepResult:
@@ -38,7 +38,7 @@ def test_who_follows_a_landing_goes_on_until_it_has_ended_and_looks_once_more() 
     assert not machine.queue
 
 
-def test_who_follows_a_landing_and_fails_ends() -> None:
+def test_follower_that_fails_ends() -> None:
     machine = Machine()
     landing = machine.add(
         machine.unit("land", nothing, lambda _: 5.0), group=machine.group(goes_on=False)
@@ -53,7 +53,7 @@ def test_who_follows_a_landing_and_fails_ends() -> None:
     assert not machine.queue
 
 
-def test_who_follows_a_landing_has_a_turn_when_something_landed() -> None:
+def test_follower_gets_a_time_slice_when_something_landed() -> None:
     machine, told = Machine(), list[bool]()
 
     def land(_time_slice: TimeSlice) -> StepResult:
@@ -76,7 +76,7 @@ def test_who_follows_a_landing_has_a_turn_when_something_landed() -> None:
     assert len(machine.steps_of("other")) == 4
 
 
-def test_what_lands_while_a_unit_reads_gives_it_another_turn_but_not_after_a_failure() -> None:
+def test_landing_during_a_step_gives_the_follower_another_step_unless_it_failed() -> None:
     machine = Machine()
 
     def land(_time_slice: TimeSlice) -> StepResult:

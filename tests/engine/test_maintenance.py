@@ -73,7 +73,7 @@ def test_a_run_that_ends_takes_one_action_and_results_stay(fed: Feed) -> None:
     assert fed.current("id", "name") == ROWS
 
 
-def test_a_run_that_goes_on_takes_one_after_the_other_until_nothing_pays(fed: Feed) -> None:
+def test_continuous_run_takes_actions_until_none_pays(fed: Feed) -> None:
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
     beside = MaintenanceUnit(fed.dataset)
     turn = TimeSlice(at_once=False)
@@ -93,7 +93,7 @@ def test_a_run_that_goes_on_takes_one_after_the_other_until_nothing_pays(fed: Fe
     assert len(told(fed, TableHealth)) == looks
 
 
-def test_a_run_that_was_submitted_takes_all_that_pays_for_as_long_as_it_may(
+def test_submitted_run_takes_paying_actions_within_its_time(
     fed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choosing, "CHEAP_BYTES", 0)
@@ -109,7 +109,7 @@ def test_a_run_that_was_submitted_takes_all_that_pays_for_as_long_as_it_may(
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0], ids=["a person waits", "its time is over"])
-def test_nothing_large_is_begun_when_there_is_no_time_for_it(
+def test_no_large_action_begins_without_time_for_it(
     fed: Feed, monkeypatch: pytest.MonkeyPatch, seconds: float | None
 ) -> None:
     monkeypatch.setattr(choosing, "CHEAP_BYTES", 0)
@@ -120,7 +120,7 @@ def test_nothing_large_is_begun_when_there_is_no_time_for_it(
     assert told(fed, MaintenanceDone) == []
 
 
-def test_who_is_wanted_gives_way_before_anything_is_written(fed: Feed) -> None:
+def test_maintenance_gives_way_before_anything_is_written(fed: Feed) -> None:
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
     beside = MaintenanceUnit(fed.dataset)
     beside.after(table, IDLE)
@@ -132,7 +132,7 @@ def test_who_is_wanted_gives_way_before_anything_is_written(fed: Feed) -> None:
     assert "gave way" in done.ended
 
 
-def test_who_gave_way_works_on_for_a_while_the_next_time(fed: Feed) -> None:
+def test_maintenance_that_gave_way_works_for_a_while_next_time(fed: Feed) -> None:
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
     beside = MaintenanceUnit(fed.dataset)
     for _ in range(2):
@@ -153,7 +153,7 @@ def test_delay_grows_while_others_always_wait_and_ends_with_the_work() -> None:
     assert seconds == [1, 2, 4, 8, 16, 16, 0]
 
 
-def test_what_is_switched_off_is_not_even_looked_at(fed: Feed) -> None:
+def test_disabled_maintenance_does_not_examine_the_table(fed: Feed) -> None:
     fed.configure(maintenance={"enabled": False})
     context = fed.lab.context()
     run_once(context, units(context, [fed.task]))

@@ -57,7 +57,7 @@ def test_records_that_trickle_share_commits_and_one_after_a_pause_does_not_wait(
     assert copies == [0, 5, 60]
 
 
-def test_what_a_limit_left_is_copied_at_once() -> None:
+def test_rest_left_by_a_limit_is_copied_immediately() -> None:
     pace = CopyPace(BATCH)
     pace.copied(found("a", "b"), {"a": FileProgress(10, 5, complete=False)}, 0.0)
     rest = pace.decide(found("a", "b"), GOES_ON, 0.1)

@@ -22,7 +22,7 @@ HELD = SuspendedError("POLYNYA-LAKE-017", "decide")
 STOPPED = TaskStoppedError("POLYNYA-LAKE-018", "a new column")
 
 
-def test_a_unit_looks_again_when_the_poll_is_over() -> None:
+def test_idle_unit_is_polled_again() -> None:
     machine = Machine()
     machine.add(machine.unit("users", nothing))
 
@@ -31,7 +31,7 @@ def test_a_unit_looks_again_when_the_poll_is_over() -> None:
     assert [round(at, 1) for at in machine.steps_of("users")] == [0.0, 2.1, 4.2, 6.3]
 
 
-def test_a_unit_that_waits_for_more_data_is_asked_again_when_it_said() -> None:
+def test_unit_runs_again_after_the_seconds_that_it_returned() -> None:
     machine = Machine()
     machine.add(machine.unit("users", lambda _time_slice: StepResult(wait_seconds=0.5)))
 
@@ -40,7 +40,7 @@ def test_a_unit_that_waits_for_more_data_is_asked_again_when_it_said() -> None:
     assert [round(at, 1) for at in machine.steps_of("users")] == [0.0, 0.6]
 
 
-def test_with_more_work_than_threads_each_unit_has_its_turn() -> None:
+def test_each_unit_gets_time_slices_when_there_is_more_work_than_threads() -> None:
     machine = Machine()
     busy = [
         machine.unit(str(n), lambda time_slice: time_slice.more, lambda _time_slice: 1.0)
@@ -55,7 +55,7 @@ def test_with_more_work_than_threads_each_unit_has_its_turn() -> None:
     )
 
 
-def test_first_loads_of_any_number_and_length_do_not_keep_a_small_dataset_waiting() -> None:
+def test_long_first_loads_do_not_delay_a_small_dataset() -> None:
     machine = Machine()
     loads = [machine.unit(f"load {n}", load, ten_minutes) for n in range(10)]
     machine.add(*loads, machine.unit("small", nothing))
@@ -68,7 +68,7 @@ def test_first_loads_of_any_number_and_length_do_not_keep_a_small_dataset_waitin
     assert len(set(long_turns)) == 10
 
 
-def test_a_unit_never_has_two_turns_at_once() -> None:
+def test_unit_never_runs_twice_at_once() -> None:
     machine = Machine()
     unit = machine.unit("users", lambda time_slice: time_slice.more, lambda _time_slice: 1.0)
     machine.add(unit)
@@ -78,7 +78,7 @@ def test_a_unit_never_has_two_turns_at_once() -> None:
     assert machine.steps_of("users") == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_unit_that_fails_waits_longer_each_time_and_the_others_go_on() -> None:
+def test_failing_unit_waits_longer_each_time_and_others_continue() -> None:
     machine = Machine()
     machine.add(machine.unit("broken", failing(BROKEN)), machine.unit("good", nothing))
 
@@ -90,7 +90,7 @@ def test_a_unit_that_fails_waits_longer_each_time_and_the_others_go_on() -> None
     assert machine.longest_wait("good") < 2.2
 
 
-def test_after_a_success_the_pauses_are_short_again() -> None:
+def test_success_resets_the_pause() -> None:
     machine = Machine()
     machine.add(machine.unit("users", failing(BROKEN, BROKEN, None, BROKEN, None)))
 
@@ -101,7 +101,7 @@ def test_after_a_success_the_pauses_are_short_again() -> None:
     assert pauses[:4] == [4.1, 8.1, 2.1, 4.1]
 
 
-def test_a_suspended_dataset_is_looked_at_as_ever() -> None:
+def test_suspended_dataset_is_polled_as_usual() -> None:
     machine = Machine()
     machine.add(machine.unit("users", lambda _time_slice: StepResult(refused=HELD)))
 
@@ -110,7 +110,7 @@ def test_a_suspended_dataset_is_looked_at_as_ever() -> None:
     assert machine.longest_wait("users") < 2.2
 
 
-def test_a_policy_ends_the_units_of_its_task_and_no_other() -> None:
+def test_stop_policy_ends_only_the_units_of_its_task() -> None:
     machine = Machine()
     steps: list[str] = []
 
@@ -132,7 +132,7 @@ def test_a_policy_ends_the_units_of_its_task_and_no_other() -> None:
     assert len(machine.steps_of("other")) > 20
 
 
-def test_a_stop_ends_all_and_says_so_when_the_last_step_is_done() -> None:
+def test_stop_ends_the_group_after_its_last_step() -> None:
     machine = Machine()
     group = machine.add(machine.unit("users", nothing, lambda _time_slice: 5.0))
     machine.run(until=1.0)
@@ -146,7 +146,7 @@ def test_a_stop_ends_all_and_says_so_when_the_last_step_is_done() -> None:
     assert not machine.queue
 
 
-def test_once_a_unit_works_until_nothing_is_left_or_it_fails() -> None:
+def test_single_run_continues_until_nothing_is_left_or_a_failure() -> None:
     machine = Machine()
     left = [True, True, False]
     machine.add(
@@ -162,7 +162,7 @@ def test_once_a_unit_works_until_nothing_is_left_or_it_fails() -> None:
     assert not machine.queue
 
 
-def test_units_that_are_found_have_turns_of_their_own() -> None:
+def test_ready_units_get_time_slices_of_their_own() -> None:
     for goes_on, turns in ((True, 10), (False, 1)):
         machine = Machine()
         table = machine.unit("table", nothing)
@@ -176,7 +176,7 @@ def test_units_that_are_found_have_turns_of_their_own() -> None:
         assert len(machine.steps_of("table")) == turns
 
 
-def test_a_unit_that_is_over_has_another_turn_when_it_is_found_again() -> None:
+def test_unit_that_is_over_runs_again_when_it_is_ready() -> None:
     machine = Machine()
     apply = machine.unit("apply", lambda _time_slice: OVER, cost=lambda _time_slice: 5.0)
     finds = [True, True, False, False, True]
@@ -194,7 +194,7 @@ def test_a_unit_that_is_over_has_another_turn_when_it_is_found_again() -> None:
     assert len(machine.steps_of("copy")) == 10
 
 
-def test_what_a_look_finds_is_copied_at_once_unless_it_keeps_failing() -> None:
+def test_ready_unit_runs_immediately_unless_it_keeps_failing() -> None:
     machine = Machine(UnitQueue(poll_seconds=60.0))
     good, broken = machine.unit("good", nothing), machine.unit("broken", failing(BROKEN))
     looks = machine.unit(
@@ -219,7 +219,7 @@ def leisurely(
     return Unit(name, "task", step, low_priority=True)
 
 
-def test_who_has_time_gets_a_turn_when_nobody_else_wants_one() -> None:
+def test_low_priority_unit_runs_when_no_other_unit_is_due() -> None:
     machine = Machine()
     machine.costs["tidy"] = lambda _time_slice: 1.0
     busy = [machine.unit(f"unit {number}", lambda _time_slice: IDLE) for number in range(20)]
@@ -231,7 +231,7 @@ def test_who_has_time_gets_a_turn_when_nobody_else_wants_one() -> None:
     assert machine.steps_of("tidy")[0] <= POLL_SECONDS
 
 
-def test_one_that_has_time_works_at_a_time_and_leaves_threads_to_others() -> None:
+def test_only_one_low_priority_unit_runs_at_a_time() -> None:
     machine = Machine()
     at_work: list[float] = []
 
@@ -250,7 +250,7 @@ def test_one_that_has_time_works_at_a_time_and_leaves_threads_to_others() -> Non
     assert machine.longest_wait("small") < POLL_SECONDS + 0.3
 
 
-def test_who_has_time_waits_no_longer_than_a_minute() -> None:
+def test_low_priority_unit_waits_at_most_a_minute() -> None:
     machine = Machine()
     machine.costs["tidy"] = lambda _time_slice: 1.0
     endless = [
@@ -264,7 +264,7 @@ def test_who_has_time_waits_no_longer_than_a_minute() -> None:
     assert LONGEST_WAIT_SECONDS <= machine.steps_of("tidy")[0] < LONGEST_WAIT_SECONDS + 1
 
 
-def test_who_has_time_is_wanted_as_soon_as_another_one_waits() -> None:
+def test_low_priority_unit_is_wanted_when_another_unit_waits() -> None:
     queue, group = UnitQueue(), Machine().group()
     queue.add(group, [leisurely("tidy")], 0.0)
     assert queue.take(0.0) is not None

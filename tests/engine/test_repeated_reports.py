@@ -26,7 +26,7 @@ from tests.lab.lab import STARTED
 from tests.projects import USERS, write_project
 
 
-def test_a_file_that_changed_is_told_once_while_it_stays_so() -> None:
+def test_changed_file_is_reported_once() -> None:
     told: list[Event] = []
     spark: Any = None
     context = EngineContext(spark, MemoryObjectStore(), sink=told.append)

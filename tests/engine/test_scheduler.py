@@ -22,7 +22,7 @@ from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import Lab, put
 
 
-def test_a_short_step_has_its_turn_while_loads_occupy_every_other_thread() -> None:
+def test_short_step_runs_while_loads_occupy_every_other_thread() -> None:
     spark: Any = None
     context = EngineContext(spark, MemoryObjectStore())
     under_way, released = threading.Semaphore(0), threading.Event()
@@ -48,7 +48,7 @@ def test_a_short_step_has_its_turn_while_loads_occupy_every_other_thread() -> No
     assert not outcome.failures
 
 
-def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
+def test_run_ends_when_a_failure_cannot_be_reported() -> None:
     def closed(_event: Event) -> None:
         raise BrokenPipeError
 
@@ -61,7 +61,7 @@ def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
         run_until_stopped(context, [Unit("users", "task", fail)])
 
 
-def test_what_lands_says_itself_why_it_failed_and_makes_no_tables() -> None:
+def test_cause_is_not_searched_for_failures_of_landings() -> None:
     spark: Any = None
     hooks = EngineHooks(cause_of=lambda failure: OperationError("GONE", f"behind {failure.code}"))
     context = EngineContext(spark, MemoryObjectStore(), hooks=hooks)
@@ -78,7 +78,7 @@ def test_what_lands_says_itself_why_it_failed_and_makes_no_tables() -> None:
     assert not context.has_worked
 
 
-def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
+def test_cause_is_searched_once_there_are_tables() -> None:
     spark: Any = None
     hooks = EngineHooks(cause_of=lambda failure: OperationError("GONE", f"behind {failure.code}"))
     context = EngineContext(spark, MemoryObjectStore(), hooks=hooks)
@@ -98,7 +98,7 @@ def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
     assert told == ["first", "behind B"]
 
 
-def test_a_run_ends_with_the_first_step_that_finds_spark_gone() -> None:
+def test_run_ends_with_the_first_step_after_spark_died() -> None:
     spark: Any = None
     context = EngineContext(spark, MemoryObjectStore(), hooks=EngineHooks(is_alive=lambda: False))
 
@@ -118,7 +118,7 @@ def test_a_run_ends_with_the_first_step_that_finds_spark_gone() -> None:
 
 
 @pytest.mark.parametrize(("stale", "steps"), [(3, 4), (9, 4)], ids=["a few times", "always"])
-def test_a_step_that_another_engine_came_between_is_taken_again(stale: int, steps: int) -> None:
+def test_step_is_repeated_after_a_commit_of_another_engine(stale: int, steps: int) -> None:
     spark: Any = None
     context = EngineContext(spark, MemoryObjectStore())
     taken: list[TimeSlice] = []
@@ -137,7 +137,7 @@ def test_a_step_that_another_engine_came_between_is_taken_again(stale: int, step
     assert context.memory.takeover_backoff.is_empty
 
 
-def test_an_interrupt_is_no_failure_of_the_unit_that_it_hits() -> None:
+def test_interrupt_is_not_a_failure_of_the_running_unit() -> None:
     def interrupt(_time_slice: TimeSlice) -> StepResult:
         raise KeyboardInterrupt
 

@@ -54,7 +54,7 @@ class Looking:
         return self.look.files(GOES_ON)
 
 
-def test_a_young_list_serves_the_next_dataset_and_a_single_run_lists_each_time() -> None:
+def test_recent_listing_is_reused_except_in_a_single_run() -> None:
     clock = FakeClock()
     zone = Zone(clock, "a")
     look = SharedListing(zone, clock, [""])
@@ -73,7 +73,7 @@ def test_a_young_list_serves_the_next_dataset_and_a_single_run_lists_each_time()
     assert zone.lists == ["all", "all", "all"]
 
 
-def test_of_many_files_only_the_ends_are_listed_between_two_whole_lists() -> None:
+def test_only_ends_are_listed_between_two_whole_listings() -> None:
     looking = Looking()
     looking.zone.sizes |= {"a/01500": 1, "b/2/1": 1, "b/01499": 7}
     del looking.zone.sizes["a/01495"]
@@ -95,7 +95,7 @@ def test_of_many_files_only_the_ends_are_listed_between_two_whole_lists() -> Non
     assert list(found) == sorted(found, key=lambda one: one.path)
 
 
-def test_after_a_file_in_between_all_is_listed_for_an_hour() -> None:
+def test_file_in_between_causes_whole_listings_for_an_hour() -> None:
     looking = Looking()
     looking.zone.sizes["a/00007-late"] = 1
 
@@ -115,7 +115,7 @@ def test_after_a_file_in_between_all_is_listed_for_an_hour() -> None:
 ENDS = ["a/ after a/01480", "b/ after b/01480"]
 
 
-def test_ends_that_take_as_long_as_all_are_not_listed_until_there_is_more() -> None:
+def test_slow_ends_are_not_listed_until_there_are_more_files() -> None:
     looking = Looking()
     looking.zone.seconds_of_ends = 0.04
 
@@ -128,7 +128,7 @@ def test_ends_that_take_as_long_as_all_are_not_listed_until_there_is_more() -> N
     assert looking.zone.lists == [*ENDS * 3, "all", "all", *ENDS]
 
 
-def test_ends_that_had_to_wait_get_another_chance() -> None:
+def test_ends_that_were_slow_once_are_tried_again() -> None:
     """A whole list of a large folder each second is what makes a busy machine busier."""
     looking = Looking()
     looking.zone.seconds_of_ends = 0.4
@@ -150,7 +150,7 @@ def test_ends_that_had_to_wait_get_another_chance() -> None:
     assert looking.zone.lists == [*ENDS * 3, "all", "all", "all", *ENDS]
 
 
-def test_what_is_new_at_the_end_raises_no_doubt() -> None:
+def test_new_file_at_the_end_causes_no_whole_listing() -> None:
     looking = Looking()
     looking.zone.sizes |= dict.fromkeys(numbered("a", 5, 1500), 1)
 
@@ -161,7 +161,7 @@ def test_what_is_new_at_the_end_raises_no_doubt() -> None:
     assert looking.zone.lists[1].startswith("a/ after")
 
 
-def test_after_an_apply_a_dataset_is_looked_at_sooner_than_after_a_poll(lab: Lab) -> None:
+def test_dataset_is_listed_sooner_after_an_apply_than_after_a_poll(lab: Lab) -> None:
     users = lab.feed()
     users.land(put(1, 1))
     (unit,) = units(lab.context("always"), [users.task])
@@ -173,7 +173,7 @@ def test_after_an_apply_a_dataset_is_looked_at_sooner_than_after_a_poll(lab: Lab
     assert nothing.wait_seconds is None
 
 
-def test_who_knows_of_something_new_takes_only_a_list_that_was_made_just_now() -> None:
+def test_listing_after_a_landing_must_be_very_recent() -> None:
     clock = FakeClock()
     zone = Zone(clock, "a")
     look = SharedListing(zone, clock, [""])

@@ -12,7 +12,7 @@ from polynya.model.errors import ConflictError
 from tests.lab.lab import STARTED, Lab, put
 
 
-def test_a_run_goes_on_after_a_command_took_its_table(lab: Lab) -> None:
+def test_run_continues_after_a_command_took_its_table_over(lab: Lab) -> None:
     users = lab.feed()
     context = lab.context("always")
     work = units(context, [users.task])
