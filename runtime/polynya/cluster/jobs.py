@@ -202,7 +202,11 @@ def _of_asked(facts: JobFacts) -> JobDecision | None:
 def _of_failed(failures: tuple[Failure, ...], now: float, rules: JobRules) -> JobDecision:
     last = failures[-1]
     # Seen from the last failure and not from now: what is suspended stays so as time passes.
-    lasting = [one for one in failures if not one.passing and last.at - one.at <= rules.window]
+    lasting = [
+        failure
+        for failure in failures
+        if not failure.passing and last.at - failure.at <= rules.window
+    ]
     if len(lasting) >= rules.failures:
         span = lasting[-1].at - lasting[0].at
         reason = f"failed {len(lasting)} times in {span:.0f} s, last: {lasting[-1].reason}"
@@ -437,13 +441,13 @@ class JobSupervisor:
     def configure(self, tasks: Mapping[str, WantedTask]) -> None:
         """Want these tasks from now on, by name."""
         wanted = {
-            JobKey(name, job): one
-            for name, one in tasks.items()
-            for job in self._workers.jobs(one.task)
+            JobKey(name, job): wanted_task
+            for name, wanted_task in tasks.items()
+            for job in self._workers.jobs(wanted_task.task)
         }
-        for key, one in wanted.items():
-            job = self.jobs.setdefault(key, AgentJob(key, one.task, one.version))
-            job.task, job.wanted = one.task, one.version
+        for key, wanted_task in wanted.items():
+            job = self.jobs.setdefault(key, AgentJob(key, wanted_task.task, wanted_task.version))
+            job.task, job.wanted = wanted_task.task, wanted_task.version
         for key, job in self.jobs.items():
             if key not in wanted:
                 job.wanted = None

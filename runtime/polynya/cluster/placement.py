@@ -258,31 +258,33 @@ def _place(fleet: Fleet, homeless: Homeless, band: float) -> None:
     lasting = [place for place in places if place.facts.on_demand]
     rest = _heavy_to(lasting, fleet, full, homeless)
     everywhere = _heap(places)
-    for one in rest:
-        _lowest(fleet, everywhere, one)
+    for candidate in rest:
+        _lowest(fleet, everywhere, candidate)
 
 
 def _where_known(fleet: Fleet, homeless: Homeless) -> Homeless:
     """Place what not all nodes know, where it is known; returns all else."""
-    for one in homeless:
+    for candidate in homeless:
         # Most units need no look at all nodes.
-        if not one.unit.unknown_to:
+        if not candidate.unit.unknown_to:
             continue
-        knowing = [place for name, place in fleet.places.items() if name not in one.unit.unknown_to]
+        knowing = [
+            place for name, place in fleet.places.items() if name not in candidate.unit.unknown_to
+        ]
         if knowing:
             least = min(knowing, key=lambda place: (place.level, place.name))
-            fleet.move(one.unit, one.had, least, one.why)
-    return [one for one in homeless if not one.unit.unknown_to]
+            fleet.move(candidate.unit, candidate.had, least, candidate.why)
+    return [candidate for candidate in homeless if not candidate.unit.unknown_to]
 
 
 def _heavy_to(some: Iterable[NodeLoad], fleet: Fleet, full: float, homeless: Homeless) -> Homeless:
     """Give heavy units to the nodes with the least of these; all that they do not take."""
     heap, rest = _heap(some), []
-    for one in homeless:
-        if heap and one.unit.heavy and _has_room(fleet, one.unit, heap[0][2], full):
-            _lowest(fleet, heap, one)
+    for candidate in homeless:
+        if heap and candidate.unit.heavy and _has_room(fleet, candidate.unit, heap[0][2], full):
+            _lowest(fleet, heap, candidate)
         else:
-            rest.append(one)
+            rest.append(candidate)
     return rest
 
 
@@ -300,9 +302,9 @@ def _has_room(fleet: Fleet, unit: PlacementUnit, place: NodeLoad, full: float) -
     return after <= full or not place.units
 
 
-def _lowest(fleet: Fleet, heap: _Heap, one: _Homeless) -> None:
+def _lowest(fleet: Fleet, heap: _Heap, candidate: _Homeless) -> None:
     place = heap[0][2]
-    fleet.move(one.unit, one.had, place, one.why)
+    fleet.move(candidate.unit, candidate.had, place, candidate.why)
     heapq.heapreplace(heap, (place.level, place.name, place))
 
 

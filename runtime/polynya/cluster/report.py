@@ -116,14 +116,14 @@ def total(backlogs: Iterable[BacklogSize]) -> BacklogSize:
     and another node would not change its age.
     """
     waiting = list(backlogs)
-    found = [one for one in waiting if one.files]
-    here = [one for one in found if not one.elsewhere]
+    with_files = [backlog for backlog in waiting if backlog.files]
+    here = [backlog for backlog in with_files if not backlog.elsewhere]
     return BacklogSize(
-        files=sum(one.files for one in found),
-        size_bytes=sum(one.size_bytes for one in found),
-        seconds=sum(one.seconds for one in here) / min(THREADS, len(here) or 1),
-        oldest_seconds=max((one.oldest_seconds for one in here), default=0.0),
-        keeps_node=any(one.keeps_node for one in waiting),
+        files=sum(backlog.files for backlog in with_files),
+        size_bytes=sum(backlog.size_bytes for backlog in with_files),
+        seconds=sum(backlog.seconds for backlog in here) / min(THREADS, len(here) or 1),
+        oldest_seconds=max((backlog.oldest_seconds for backlog in here), default=0.0),
+        keeps_node=any(backlog.keeps_node for backlog in waiting),
     )
 
 
@@ -322,7 +322,7 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
     # What is known of the speed when no node is there to measure it. What waits for a suspended job
     # is no work in these seconds, nor is what a service does.
     jobs = [job["backlog"] for task in report["tasks"].values() for job in task["jobs"].values()]
-    work = sum(one["bytes"] for one in jobs if one["seconds"] > 0 and not one["elsewhere"])
+    work = sum(job["bytes"] for job in jobs if job["seconds"] > 0 and not job["elsewhere"])
     if work > 0 and backlog["seconds"] > 0:
         speed = round(work / backlog["seconds"], 1)
         figures.append(Metric("BytesPerSecond", "Bytes/Second", speed))

@@ -136,7 +136,7 @@ class StreamReader:
     def trouble(self) -> str | None:
         """Why something is not received at present, None when all is well."""
         failures = list(self._failed.values())
-        return next((one.trouble for one in failures if one.trouble is not None), None)
+        return next((failure.trouble for failure in failures if failure.trouble is not None), None)
 
     @property
     def shards(self) -> int:
@@ -174,7 +174,9 @@ class StreamReader:
             self._list_at = now + self._pause(_LIST, error, nodes)
             return begun
         # A shard that failed is well when it was read, or is there no longer.
-        self._failed = {one: why for one, why in self._failed.items() if one in self._positions}
+        self._failed = {
+            shard: why for shard, why in self._failed.items() if shard in self._positions
+        }
         self._list_at = now + (_LIST_SECONDS if shards else read_wait(nodes, 1, 0.0).seconds)
         return begun
 

@@ -76,7 +76,7 @@ class _Process:
             self.before, self.parts = self.newest.seq, set()
         self.newest, self.at, self.whole = heartbeat, at, None
         self.parts.add(heartbeat.part)
-        self.units.update((one.unit, (heartbeat.seq, one)) for one in heartbeat.units)
+        self.units.update((unit.unit, (heartbeat.seq, unit)) for unit in heartbeat.units)
         # What a missing part would say is as the heartbeat before had it.
         complete = len(self.parts) == heartbeat.parts
         oldest = heartbeat.seq if complete else self.before
@@ -86,7 +86,7 @@ class _Process:
     def received(self, now: float) -> ReceivedHeartbeat:
         """The newest heartbeat, put together from its parts."""
         if self.whole is None:
-            units = tuple(one for _, one in self.units.values())
+            units = tuple(unit for _, unit in self.units.values())
             self.whole = replace(self.newest, units=units, part=1, parts=1)
         return ReceivedHeartbeat(self.whole, max(now - self.at, 0.0))
 
@@ -119,11 +119,11 @@ class Listener:
 
     def received(self, now: float) -> dict[str, ReceivedHeartbeat]:
         """The newest heartbeat of each process, without processes that were silent for long."""
-        for name, one in list(self._processes.items()):
-            if now - one.at > FORGET_SECONDS:
+        for name, process in list(self._processes.items()):
+            if now - process.at > FORGET_SECONDS:
                 del self._processes[name]
                 self._hints.pop(name, None)
-        return {name: one.received(now) for name, one in self._processes.items()}
+        return {name: process.received(now) for name, process in self._processes.items()}
 
     def _take_heartbeat(self, heartbeat: Heartbeat, at: float) -> Skipped | None:
         name = heartbeat.sender.incarnation
@@ -329,10 +329,12 @@ class StreamGossip(Gossip):
             return
         with self._lock:
             woken = [
-                self._listener.take(record.data, one.at) for one in news for record in one.records
+                self._listener.take(record.data, read.at)
+                for read in news
+                for record in read.records
             ]
             self._nodes = 1 + len(self._listener.received(self._clock.monotonic()))
-        if self._wake is not None and (any(woken) or any(one.gap for one in news)):
+        if self._wake is not None and (any(woken) or any(read.gap for read in news)):
             self._wake()
 
     def start(self) -> None:

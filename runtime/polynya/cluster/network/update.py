@@ -70,7 +70,10 @@ def read_book(folder: Path) -> UpdateRecord:
             serving=_version(found["serving"]),
             former=_version(found["former"]),
             doubted=bool(found["doubted"]),
-            failed={str(one): (str(pin), str(why)) for one, (pin, why) in found["failed"].items()},
+            failed={
+                str(version): (str(pin), str(why))
+                for version, (pin, why) in found["failed"].items()
+            },
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return UpdateRecord()
@@ -237,7 +240,7 @@ class Keeper:
     def _failed(self) -> dict[str, str]:
         """The versions that failed since somebody pinned what is pinned now, and why."""
         now = self._pin.nonce if self._pin is not None else ""
-        return {one: why for one, (pin, why) in self._book.failed.items() if pin == now}
+        return {version: why for version, (pin, why) in self._book.failed.items() if pin == now}
 
     def _with_failed(self, version: str, reason: str) -> dict[str, tuple[str, str]]:
         pin = self._pin.nonce if self._pin is not None else ""
@@ -282,7 +285,7 @@ class Keeper:
         self._deaths, self._doubted = 0, self._limits.probation_seconds
         self._at = self._clock.monotonic()
         self._tell("serves", trial.version, "it has shown that it works")
-        kept = {one for one in (trial.version, book.serving) if one is not None}
+        kept = {version for version in (trial.version, book.serving) if version is not None}
         forget(self._folder / _VERSIONS_FOLDER, kept)
 
     def _reject(self, reason: str, *, failed: bool) -> None:
