@@ -107,9 +107,7 @@ class LeaderReportWriter:
 
     def _write(self, report: LeaderReport) -> bool:
         found = self._document_store.read(LeaderReport, HEARD)
-        unknown = found.document.model_extra if found is not None else None
-        version = found.version if found is not None else None
-        return self._document_store.write(HEARD, report.model_copy(update=unknown or {}), version)
+        return self._document_store.overwrite(HEARD, report, found)
 
 
 def waiting_units(

@@ -145,9 +145,7 @@ class Requests:
         """
         for _ in range(_WRITE_TRIES):
             found = self._document_store.read(type(request), path)
-            unknown = found.document.model_extra if found is not None else None
-            version = found.version if found is not None else None
-            if self._document_store.write(path, request.model_copy(update=unknown or {}), version):
+            if self._document_store.overwrite(path, request, found):
                 return
         raise CLUSTER_OBJECT_CONTENDED(where=path)
 
@@ -383,10 +381,7 @@ class UnitRequests:
             asked=finished.request.since,
             ended=self._clock.now(),
         )
-        unknown = found.document.model_extra if found is not None else None
-        outcome = outcome.model_copy(update=unknown or {})
-        version = found.version if found is not None else None
-        return self._document_store.write(path, outcome, version)
+        return self._document_store.overwrite(path, outcome, found)
 
     def _withdraw(self, unit: JobKey, nonce: str) -> None:
         path = store.request_path(unit)

@@ -212,6 +212,13 @@ class DocumentStore:
         found = self.read(Document, path)
         return found is not None and found.document.nonce == nonce
 
+    def overwrite(self, path: str, document: D, found: StoredDocument[D] | None) -> bool:
+        """Write over `found`, see `write`; its fields that this version does not know stay."""
+        if found is None:
+            return self.write(path, document, None)
+        unknown = found.document.model_extra or {}
+        return self.write(path, document.model_copy(update=unknown), found.version)
+
     def delete(self, path: str, version: str) -> bool:
         """Delete the object if it is still in `version`. True when it is gone."""
         return self._store.delete_if_unchanged(f"{self._root}{path}", version)

@@ -20,7 +20,7 @@ SILENT_AFTER_SECONDS: Final = 120.0
 """Age by the clock of the reader from which on a network agent counts as silent."""
 
 
-#: What AWS says of a launch may be long; a text of a document is 4096 at most.
+#: The reason of a failed launch may be long; a text of a document has at most 4096 characters.
 _MAX_CHARACTERS: Final = 2000
 
 
@@ -39,16 +39,16 @@ class SignOfLife:
     def __init__(self, document_store: DocumentStore, me: AgentIdentity, clock: Clock) -> None:
         self._document_store, self._me, self._clock = document_store, me, clock
         self._renewed = float("-inf")
-        self._said: tuple[bool, str | None, str] | None = None
+        self._reported: tuple[bool, str | None, str] | None = None
 
     def renew(self, link: Link, group: GroupReport | None, *, update: str = "") -> None:
-        """Write when that is due, or when it has to say something else.
+        """Write when it is due, or when something changed.
 
-        `update` is what operators have to know of the version of this process.
+        `update` is the trouble with the version of this process, for operators.
         """
         due = self._clock.monotonic() - self._renewed >= RENEW_SECONDS
-        says = (link.connected, group.phase if group is not None else None, update)
-        if not due and says == self._said:
+        report_key = (link.connected, group.phase if group is not None else None, update)
+        if not due and report_key == self._reported:
             return
         found = self._document_store.read(AgentReport, NETWORK_AGENT)
         before = found.document if found is not None else None
@@ -64,11 +64,8 @@ class SignOfLife:
             outage=_with_unknown(link.outage, before.outage if before is not None else None),
             group=_since_then(group, before.group if before is not None else None),
         )
-        unknown = before.model_extra if before is not None else None
-        report = report.model_copy(update=unknown or {})
-        version = found.version if found is not None else None
-        if self._document_store.write(NETWORK_AGENT, report, version):
-            self._renewed, self._said = self._clock.monotonic(), says
+        if self._document_store.overwrite(NETWORK_AGENT, report, found):
+            self._renewed, self._reported = self._clock.monotonic(), report_key
 
 
 def _since_then(group: GroupReport | None, before: GroupReport | None) -> GroupReport | None:
@@ -100,7 +97,7 @@ def unheard(document_store: DocumentStore, now: datetime) -> str | None:
 
 
 def silence(report: AgentReport, now: datetime) -> str | None:
-    """What a sign of life says of a network agent that is not connected, None when it is."""
+    """Why a network agent is not connected by its sign of life, None when it is."""
     age = (now - report.renewed_at).total_seconds()
     if age > SILENT_AFTER_SECONDS:
         renewed = f"{report.renewed_at:%Y-%m-%d %H:%M:%S} UTC"
