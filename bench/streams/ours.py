@@ -13,7 +13,7 @@ from polynya.engine.runner import RunOutcome, run_once, units
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
-from polynya.model.project import Task
+from polynya.model.config.task_kinds import Task
 from polynya.observe.engine import BatchCopied
 from polynya.observe.events import Event
 from polynya.observe.streams import StreamLanded

@@ -22,7 +22,7 @@ from bench.streams.producing import steady
 from bench.streams.records import PARTITIONS, message
 from bench.streams.session import Place
 from polynya.engine.runner import run_until_stopped, units
-from polynya.model.project import Task
+from polynya.model.config.task_kinds import Task
 from polynya.observe.engine import BatchCopied, UnitFailed
 from polynya.observe.events import Event
 

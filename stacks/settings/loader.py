@@ -9,10 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from polynya.model.documents.files import DocumentFile, document_files, parse_file, read_file
 from polynya.model.documents.problems import located
 from polynya.model.error_catalogue.cluster import STAGE_UNKNOWN
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.project import DocumentFile, document_files, parse_file, read_file
 from stacks.settings.catalog_checks import shared_databases
 from stacks.settings.checks import (
     overlapping_stages,

@@ -9,7 +9,7 @@ from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
 from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.config.task import StorageTask
-from polynya.model.project import Task
+from polynya.model.config.task_kinds import Task
 from polynya.observe.engine import BatchCopied
 from polynya.observe.maintenance import TableHealth
 from polynya.store.configuration import ConfigurationSnapshot, identity_of

@@ -16,12 +16,12 @@ from polynya.model.checks import task_problems
 from polynya.model.config.target import Project, choose_target
 from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
+from polynya.model.documents.files import DocumentFile, parse_file
 from polynya.model.documents.problems import located
 from polynya.model.documents.yaml import ListNode, MapNode, Node, Place, ScalarNode
 from polynya.model.error_catalogue.codes import ERROR_PAGES
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import load_project
-from polynya.model.project import DocumentFile, parse_file
 from tests.projects import USERS, write_project
 
 MUTATIONS = 2000

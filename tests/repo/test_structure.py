@@ -20,7 +20,6 @@ DEEPEST = 2
 SMALL = {
     "capture/landing",
     "lake",
-    "model/documents",
     "streams/kinesis",
 }
 SHARED_NAMES = Path(__file__).with_name("shared_class_names.txt")

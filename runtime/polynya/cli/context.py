@@ -17,10 +17,10 @@ from polynya.cli.format import to_json
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import JsonOutput, Output
 from polynya.model.config.task import StorageTask
+from polynya.model.config.task_kinds import Task
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.loader import LoadedProject, load_project
-from polynya.model.project import Task
 from polynya.observe.events import Event, Level, StepProgress
 from polynya.observe.metrics import MetricsSink, Minute, PrometheusText, emf_records
 from polynya.store.clock import SystemClock

@@ -19,11 +19,11 @@ from polynya.cli.stopping import EndedEarly, Stopping, stop_with_parent
 from polynya.cli.visible import visible
 from polynya.model.config.engines import session_for
 from polynya.model.config.task import StorageTask
+from polynya.model.config.task_kinds import Task
 from polynya.model.error_catalogue.cluster import UNIT_UNKNOWN
 from polynya.model.errors import PolynyaError, SuspendedError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
-from polynya.model.project import Task
 from polynya.observe.capture import CaptureLanded
 from polynya.observe.engine import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event, RunStarted, StepProgress, line, under_way

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from polynya.model.config.task_kinds import Task
 from polynya.model.error_catalogue.configuration import PATH_LEAVES_FOLDER
 from polynya.model.error_catalogue.operation import WORK_FOLDER_NOT_WRITABLE
 from polynya.model.errors import ConfigError, ConfigErrors, PolynyaError
 from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
 from polynya.model.names import relative_path_problem
-from polynya.model.project import Task
 from polynya.observe.cluster import (
     ConfigurationAccepted,
     ConfigurationBroken,

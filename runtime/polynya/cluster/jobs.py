@@ -28,8 +28,8 @@ from polynya.cluster.messages import (
 )
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog, BacklogSize
+from polynya.model.config.task_kinds import Task
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
-from polynya.model.project import Task
 from polynya.observe import cluster
 from polynya.observe.capture import CaptureLanded
 from polynya.observe.engine import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded

@@ -13,8 +13,8 @@ from polynya.cluster.gossip.messages import Picture
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
 from polynya.engine.commands.unit_command import UnitCommand
+from polynya.model.config.task_kinds import Task
 from polynya.model.errors import PolynyaError
-from polynya.model.project import Task
 from polynya.observe.events import Event
 from polynya.store.configuration import ConfigurationSnapshot
 

@@ -31,8 +31,8 @@ from polynya.engine.scheduler import Scheduler, TaskGroup
 from polynya.engine.unit import OVER, TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.lake.spark.session import is_alive
 from polynya.lake.table.fence import epoch_found
+from polynya.model.config.task_kinds import Task
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
-from polynya.model.project import Task
 
 #: The units of a job. Its own is called like the job; it may find others.
 Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]

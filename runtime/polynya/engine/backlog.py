@@ -29,8 +29,8 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.config.task_kinds import Task
 from polynya.model.formats import rules_of
-from polynya.model.project import Task
 
 log = logging.getLogger(__name__)
 #: Speed of a dataset that was not measured yet, in bytes per second.

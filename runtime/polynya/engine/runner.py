@@ -19,9 +19,9 @@ from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.config.task_kinds import Task
 from polynya.model.errors import FencedError, PolynyaError
 from polynya.model.formats import rules_of
-from polynya.model.project import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.config.task_kinds import Task
+from polynya.model.documents.files import DocumentFile
 from polynya.model.documents.problems import Problem, located
 from polynya.model.error_catalogue.configuration import DUPLICATE_NAME, TABLE_NAME_TAKEN
 from polynya.model.error_catalogue.streams import FOLDER_OVERLAPS
 from polynya.model.errors import ConfigError
 from polynya.model.names import shown
-from polynya.model.project import DocumentFile, Task
 from polynya.model.project_parts import reader_problems, sharing_problems, unread_problem
 
 

@@ -15,8 +15,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from polynya.model.config.connection import Connection
 from polynya.model.config.target import Project
+from polynya.model.config.task_kinds import TASK_KINDS
 from polynya.model.config.task_tests import TaskTests
-from polynya.model.project import TASK_KINDS
 
 #: The models of each file: one, or one for each `kind`.
 SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {

@@ -17,21 +17,19 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target
 from polynya.model.config.task import StorageTask, merged, resolved
+from polynya.model.config.task_kinds import TASK_KINDS, Task, Written
 from polynya.model.config.transform import StreamingTransform
-from polynya.model.documents.problems import Problem, located
-from polynya.model.documents.yaml import Node, place_of
-from polynya.model.error_catalogue.configuration import NO_PROJECT
-from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.project import (
-    TASK_KINDS,
+from polynya.model.documents.files import (
     DocumentFile,
-    Task,
-    Written,
     document_files,
     parse_file,
     parse_kinds,
     read_file,
 )
+from polynya.model.documents.problems import Problem, located
+from polynya.model.documents.yaml import Node, place_of
+from polynya.model.error_catalogue.configuration import NO_PROJECT
+from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.project_parts import (
     is_read_at_use,
     read_connections,

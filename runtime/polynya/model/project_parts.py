@@ -16,6 +16,8 @@ from polynya.model.config.stream_landing import (
 )
 from polynya.model.config.target import Project
 from polynya.model.config.task import StorageTask
+from polynya.model.config.task_kinds import Task
+from polynya.model.documents.files import DocumentFile, document_files, parse_open, read_file
 from polynya.model.documents.problems import Problem, located
 from polynya.model.documents.yaml import MapNode, Node, NodePath, ScalarNode
 from polynya.model.error_catalogue.configuration import (
@@ -30,7 +32,6 @@ from polynya.model.error_catalogue.streams import (
 )
 from polynya.model.errors import ConfigError
 from polynya.model.names import is_name, parse_location, shown
-from polynya.model.project import DocumentFile, Task, document_files, parse_open, read_file
 from polynya.model.stream_checks import connection_problems, target_problems
 
 #: A reference without a default, which would be a secret in the file.

@@ -12,6 +12,7 @@ from polynya.model.config.stream_content import RegistryAvroContent
 from polynya.model.config.stream_landing import StreamingLanding, landed_table, reading
 from polynya.model.config.task import StorageTask
 from polynya.model.config.transform import INGESTION_DATE, StreamingTransform
+from polynya.model.documents.files import DocumentFile
 from polynya.model.documents.problems import Problem
 from polynya.model.documents.yaml import MapNode
 from polynya.model.error_catalogue.streams import (
@@ -24,7 +25,6 @@ from polynya.model.error_catalogue.streams import (
 from polynya.model.formats import rules_of
 from polynya.model.headers import LANDED_AT, TIME_HEADERS
 from polynya.model.names import shown
-from polynya.model.project import DocumentFile
 
 #: Settings of a transform that a dataset has under the same name.
 _SAME: Final = (

@@ -11,6 +11,7 @@ from polynya.model.config.settings import Dataset
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, Batch, TaskTest, TaskTests
+from polynya.model.documents.files import document_files, parse_file, read_file
 from polynya.model.documents.problems import Problem, located, suggest
 from polynya.model.documents.yaml import Node, NodePath, place_of
 from polynya.model.error_catalogue.configuration import (
@@ -25,7 +26,6 @@ from polynya.model.errors import ConfigError
 from polynya.model.formats import FormatRules, all_rules, rules_of
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
-from polynya.model.project import document_files, parse_file, read_file
 
 TEST_FOLDER: Final = "tests"
 _CONTENT: Final = ("events", "lines", "folder")

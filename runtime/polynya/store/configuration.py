@@ -32,6 +32,7 @@ from polynya.model.bundle import (
     in_force,
     parse_pointer,
 )
+from polynya.model.documents.files import document_files, is_document
 from polynya.model.documents.yaml import MAX_FILE_BYTES
 from polynya.model.error_catalogue.cluster import (
     CONFIGURATION_OBJECT_DAMAGED,
@@ -47,7 +48,6 @@ from polynya.model.error_catalogue.machine import AWS_REFUSED, PATH_ESCAPES
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.names import relative_path_problem, shown
-from polynya.model.project import document_files, is_document
 from polynya.model.project_parts import CONNECTION_FOLDER, certificate_files, is_certificate
 from polynya.model.task_tests import TEST_FOLDER
 from polynya.store.object_store import Content, ObjectInfo, ObjectStore

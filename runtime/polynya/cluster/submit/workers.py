@@ -24,10 +24,10 @@ from polynya.model.config.engines import EmrServerlessEngine, Engine, Submitted,
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask
+from polynya.model.config.task_kinds import Task
 from polynya.model.error_catalogue.cluster import JOB_CODE_NOT_ALLOWED, JOB_FOLDER_LOCAL
 from polynya.model.errors import ConfigError
 from polynya.model.names import S3Location, shown
-from polynya.model.project import Task
 from polynya.store.clock import Clock
 from polynya.store.jobs import JobRuns
 from polynya.store.node_folders import JOB_CODE

@@ -17,9 +17,9 @@ from polynya.model.config.dataset import ReloadMode, ResolvedDataset
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.config.task_kinds import Task
 from polynya.model.error_catalogue.cluster import UNIT_REQUEST_REFUSED
 from polynya.model.formats import rules_of
-from polynya.model.project import Task
 
 UnitCommandType: TypeAlias = Literal["reload", "reload-from-source", "abandon", "recreate"]
 

@@ -85,7 +85,6 @@ def format_size(value: int) -> str:
     return f"{value}B"
 
 
-API_VERSION: Final = "polynya/v1"
 _MAX_EXPRESSION: Final = 4000
 #: What a cluster may be called.
 CLUSTER_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"

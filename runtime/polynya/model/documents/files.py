@@ -1,20 +1,14 @@
-"""The files of a project, read and checked, and the kinds of task in `tasks/`."""
+"""Documents on disk: files read, and checked by the model of their `kind`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from polynya.model.config.capture import CaptureLanding
-from polynya.model.config.connected import ConnectedCapture
-from polynya.model.config.fields import API_VERSION
-from polynya.model.config.stream_landing import StreamingLanding
-from polynya.model.config.task import StorageTask
-from polynya.model.config.transform import StreamingTransform
 from polynya.model.documents.problems import Problem, located, shape_problems, suggest
 from polynya.model.documents.references import plain_value
 from polynya.model.documents.yaml import MapNode, Node, NodePath, Plain, read_document, read_text
@@ -27,6 +21,7 @@ from polynya.model.error_catalogue.configuration import (
 from polynya.model.errors import ConfigError
 from polynya.model.names import shown
 
+API_VERSION: Final = "polynya/v1"
 _SUFFIXES: Final = frozenset({".yml", ".yaml", ".json"})
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -121,19 +116,3 @@ def _kind_problems(file: DocumentFile, kinds: Sequence[str]) -> Iterator[Problem
         elif value not in wanted:
             error = NOT_SUPPORTED(fix=suggest(value, wanted), value=shown(str(value)))
             yield Problem((key,), error)
-
-
-#: A task of any kind, as an agent or a run has it work.
-Task: TypeAlias = StorageTask | StreamingLanding | ConnectedCapture
-
-#: A task as its file writes it. A transform is a storage task in other words, and a capture names
-#: its connection.
-Written: TypeAlias = StorageTask | StreamingLanding | StreamingTransform | CaptureLanding
-
-#: The model of a task file by its `kind`; editors are offered all of them.
-TASK_KINDS: Final[Mapping[str, type[Written]]] = {
-    "storage": StorageTask,
-    "landing": CaptureLanding,
-    "streaming_landing": StreamingLanding,
-    "streaming_transform": StreamingTransform,
-}

@@ -1,0 +1,27 @@
+"""The kinds of task, by the `kind` of their files in `tasks/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from polynya.model.config.capture import CaptureLanding
+from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.stream_landing import StreamingLanding
+from polynya.model.config.task import StorageTask
+from polynya.model.config.transform import StreamingTransform
+
+#: A task of any kind, as an agent or a run works on it.
+Task: TypeAlias = StorageTask | StreamingLanding | ConnectedCapture
+
+#: A task as its file has it: a transform becomes a storage task, and a capture names
+#: its connection.
+Written: TypeAlias = StorageTask | StreamingLanding | StreamingTransform | CaptureLanding
+
+#: The model of a task file by its `kind`; editors are offered all of them.
+TASK_KINDS: Final[Mapping[str, type[Written]]] = {
+    "storage": StorageTask,
+    "landing": CaptureLanding,
+    "streaming_landing": StreamingLanding,
+    "streaming_transform": StreamingTransform,
+}
