@@ -135,7 +135,7 @@ def test_a_node_whose_lease_is_old_is_watched_and_then_silent(
     assert status["reason"] == "no node has shop.items"
 
 
-def test_wishes_are_written_for_the_nodes_and_withdrawn(
+def test_requests_are_written_for_the_nodes_and_withdrawn(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for arguments in (
@@ -288,7 +288,7 @@ def test_a_task_is_recreated_and_reloaded_by_the_nodes_that_have_it(
     assert read_cluster(LocalObjectStore(place), "main").requests == {}
 
 
-def test_a_wish_in_a_frozen_cluster_waits_and_says_so(
+def test_a_request_in_a_frozen_cluster_waits_and_says_so(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["cluster", "freeze", "--reason", "audit"])
@@ -300,7 +300,7 @@ def test_a_wish_in_a_frozen_cluster_waits_and_says_so(
     assert "  asked          sales/shop.orders: reload asked by" in capsys.readouterr().out
 
 
-def test_who_waits_for_a_wish_sees_what_became_of_it(
+def test_who_waits_for_a_request_sees_its_outcome(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register = DocumentStore(LocalObjectStore(place), "main", random.Random(2))

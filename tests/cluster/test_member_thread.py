@@ -199,7 +199,7 @@ def test_who_has_left_takes_no_other_turn() -> None:
     assert running.member.turns.empty()
 
 
-def test_the_outcome_of_a_wish_is_written_in_a_turn_at_once() -> None:
+def test_the_outcome_of_a_request_is_written_in_a_turn_at_once() -> None:
     running = Running()
     settled = FinishedRequest(X, WISH, done=True, text="3 rows loaded", epoch=7)
 

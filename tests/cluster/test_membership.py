@@ -283,7 +283,7 @@ def test_load_is_work_per_second_and_follows_slowly() -> None:
     assert meter.measured({Y: 0.0}, 80.0) == {Y: 0.0}
 
 
-def test_what_became_of_a_wish_is_told_here_and_to_all(node: Node) -> None:
+def test_the_outcome_of_a_request_is_reported_here_and_to_all(node: Node) -> None:
     request = PendingRequest("1f", UnitCommand("reload"), "kim", NOW)
     node.membership.taken(TurnTaken(READY, PendingRequests(units={X: request}), Picture()))
     assert node.membership.requests() == {X: request}

@@ -205,7 +205,7 @@ def test_heavy_units_leave_a_node_last_and_not_for_a_spot_node() -> None:
     assert from_lasting.moves == ()
 
 
-def test_the_wish_of_a_person_is_followed_at_once_and_not_undone() -> None:
+def test_the_request_of_an_operator_is_followed_at_once_and_not_undone() -> None:
     some = units(20)
     request = unit("wish", 30.0, pinned_to="b", moved_seconds_ago=1.0)
     current = on("a", [*some, request])
@@ -217,13 +217,13 @@ def test_the_wish_of_a_person_is_followed_at_once_and_not_undone() -> None:
     assert after.assignment[request.unit] == "b.1"
 
 
-def test_a_wish_for_a_node_that_is_not_ready_holds_nothing_up() -> None:
+def test_a_request_for_a_node_that_is_not_ready_holds_nothing_up() -> None:
     request = unit("wish", pinned_to="c")
 
     assert propose(nodes("a"), [request], {}, RULES).assignment == {request.unit: "a.1"}
 
 
-def test_a_wish_names_the_node_and_follows_its_newest_process() -> None:
+def test_a_request_names_the_node_and_follows_its_newest_process() -> None:
     request = unit("wish", pinned_to="a")
     twice = [PlacementNode("a.2", "a", age_seconds=5.0), PlacementNode("a.1", "a")]
 

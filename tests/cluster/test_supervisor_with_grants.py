@@ -171,7 +171,7 @@ def test_without_a_lease_everything_stops_and_goes_on_after(node: Node) -> None:
     assert node.states() == {"shop.x": "running", "shop.y": "running"}
 
 
-def test_a_task_that_a_person_stopped_stands_still_although_it_is_granted(node: Node) -> None:
+def test_a_task_that_an_operator_stopped_stays_stopped_although_it_is_granted(node: Node) -> None:
     node.gets(grants={X: 7})
     node.gets(grants={X: 7}, stopped={"a": "stopped by kim: month end"})
     node.ends(node.workers.runs[0])

@@ -54,7 +54,9 @@ def node() -> Node:
     return node
 
 
-def test_the_work_stops_after_its_step_the_wish_is_done_and_the_work_goes_on(node: Node) -> None:
+def test_the_work_stops_after_its_step_the_request_is_done_and_the_work_continues(
+    node: Node,
+) -> None:
     node.gets(grants={X: 7})
     work = node.run
 
@@ -88,14 +90,14 @@ def test_only_the_owner_does_it(node: Node) -> None:
     assert not node.run.stopped
 
 
-def test_a_unit_that_comes_from_a_dead_node_begins_with_the_wish(node: Node) -> None:
+def test_a_unit_that_comes_from_a_dead_node_begins_with_the_request(node: Node) -> None:
     node.asks(RELOAD)
     node.gets(grants={X: 8})
 
     assert (node.run.command, node.run.epoch) == (RELOAD.command, 8)
 
 
-def test_in_a_frozen_cluster_it_waits_and_work_goes_on(node: Node) -> None:
+def test_in_a_frozen_cluster_it_waits_and_work_continues(node: Node) -> None:
     node.gets(grants={X: 7})
     node.freezes("the cluster is frozen")
 
@@ -130,7 +132,7 @@ def test_of_a_stopped_task_it_waits(node: Node) -> None:
     assert node.run.command == RELOAD.command
 
 
-def test_what_cannot_be_done_is_settled_and_the_work_goes_on(node: Node) -> None:
+def test_what_cannot_be_done_is_settled_and_the_work_continues(node: Node) -> None:
     node.asks(RELOAD)
     node.gets(grants={X: 7})
 
@@ -186,7 +188,7 @@ def test_a_drain_leaves_it_to_the_next_owner(node: Node) -> None:
     assert node.supervisor.settled() == []
 
 
-def test_what_is_withdrawn_stops_and_the_work_goes_on(node: Node) -> None:
+def test_what_is_withdrawn_stops_and_the_work_continues(node: Node) -> None:
     node.asks(RELOAD)
     node.gets(grants={X: 7})
 
@@ -197,7 +199,7 @@ def test_what_is_withdrawn_stops_and_the_work_goes_on(node: Node) -> None:
     assert node.run.command is None
 
 
-def test_a_suspended_job_begins_again_with_the_wish(node: Node) -> None:
+def test_a_suspended_job_begins_again_with_the_request(node: Node) -> None:
     node.gets(grants={X: 7})
     for _ in range(5):
         node.fails(OperationError("POLYNYA-LAKE-001", "no such column"))

@@ -78,7 +78,7 @@ def running(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def test_wishes_are_objects_that_go_when_they_are_withdrawn(cluster: Cluster) -> None:
+def test_requests_are_objects_that_go_when_they_are_withdrawn(cluster: Cluster) -> None:
     kim = cluster.kim
     kim.drain("n/1", "kernel")
     kim.move(Y, "n2", "")
@@ -95,7 +95,7 @@ def test_wishes_are_objects_that_go_when_they_are_withdrawn(cluster: Cluster) ->
     assert [kim.undrain("n/1"), kim.unmove(Y), kim.unfreeze(), kim.start("a")] == [False] * 4
 
 
-def test_a_wish_again_replaces_it_and_keeps_what_a_newer_version_put_there(
+def test_a_request_again_replaces_it_and_keeps_what_a_newer_version_put_there(
     cluster: Cluster,
 ) -> None:
     cluster.kim.drain("n1", "kernel")
@@ -110,7 +110,7 @@ def test_a_wish_again_replaces_it_and_keeps_what_a_newer_version_put_there(
     assert written["nonce"] != document["nonce"]
 
 
-def test_a_wish_of_a_newer_major_version_is_left_alone(cluster: Cluster) -> None:
+def test_a_request_of_a_newer_major_version_is_left_alone(cluster: Cluster) -> None:
     path = "shop%20eu/freeze"
     cluster.store.put(path, b'{"v": 2, "until": "tomorrow"}')
 
@@ -172,7 +172,7 @@ def test_a_node_that_should_be_left_asks_for_its_drain_when_there_is_an_heir(
     assert read_cluster(cluster.store, "shop eu").drains == {}
 
 
-def test_a_node_that_comes_back_keeps_the_wish_of_a_person(cluster: Cluster) -> None:
+def test_a_node_that_comes_back_keeps_the_request_of_an_operator(cluster: Cluster) -> None:
     cluster.kim.drain("n1", "kernel")
 
     Leaving(Requests(cluster.document_store, "AWS", cluster.clock.now), "n1")(MemberState("n1.aa"))

@@ -136,7 +136,7 @@ def test_what_a_leader_before_heard_is_not_believed(leader: Leader) -> None:
     assert leader.shows().troubles == ()
 
 
-def test_a_stream_that_is_gone_is_said_and_work_goes_on(leader: Leader) -> None:
+def test_a_stream_that_is_gone_is_said_and_work_continues(leader: Leader) -> None:
     leader.hears(unit(Y), trouble=GAP)
 
     status = leader.shows()

@@ -84,7 +84,7 @@ def test_what_is_asked_reaches_every_node_and_goes_when_it_is_done(cluster: Clus
     assert cluster.n2() == {}
 
 
-def test_a_reload_from_the_source_is_an_errand_of_its_own(cluster: Cluster) -> None:
+def test_a_reload_from_the_source_is_a_command_of_its_own(cluster: Cluster) -> None:
     cluster.kim.ask(X, RELOAD.model_copy(update={"kind": "reload-from-source"}))
 
     (asked,) = cluster.n1().values()
@@ -92,7 +92,7 @@ def test_a_reload_from_the_source_is_an_errand_of_its_own(cluster: Cluster) -> N
     assert (asked.command.kind, asked.command.mode) == ("reload-from-source", "truncate_and_insert")
 
 
-def test_a_second_wish_is_refused_with_who_asked_and_since_when(cluster: Cluster) -> None:
+def test_a_second_request_is_refused_with_who_asked_and_since_when(cluster: Cluster) -> None:
     cluster.kim.ask(X, RELOAD)
 
     with pytest.raises(ConflictError) as caught:
@@ -109,7 +109,7 @@ def test_a_second_wish_is_refused_with_who_asked_and_since_when(cluster: Cluster
     assert cluster.n1().keys() == {Y}
 
 
-def test_a_node_that_dies_before_it_deletes_the_wish_leaves_none_to_be_done_again(
+def test_a_node_that_dies_before_it_deletes_the_request_leaves_none_to_be_done_again(
     cluster: Cluster,
 ) -> None:
     cluster.kim.ask(X, RELOAD)
@@ -138,7 +138,7 @@ def test_an_outcome_that_cannot_be_written_is_kept_until_it_can(cluster: Cluster
     assert read_cluster(cluster.store, "main").outcomes[X].text == "3 rows loaded"
 
 
-def test_the_next_wish_is_not_taken_for_the_one_before(cluster: Cluster) -> None:
+def test_the_next_request_is_not_taken_for_the_one_before(cluster: Cluster) -> None:
     cluster.kim.ask(X, RELOAD)
     (first,) = cluster.n1().values()
     cluster.kim.withdraw(X)
@@ -173,7 +173,7 @@ def test_fields_of_a_newer_version_survive_in_an_outcome(cluster: Cluster) -> No
     assert json.loads(cluster.store.get("main/outcomes/a/shop.x"))["rows"] == 3
 
 
-def test_the_status_says_what_a_wish_waits_for_and_what_became_of_the_last(
+def test_the_status_says_what_a_request_waits_for_and_what_became_of_the_last(
     cluster: Cluster,
 ) -> None:
     cluster.kim.ask(X, RELOAD)

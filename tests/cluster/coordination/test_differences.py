@@ -145,7 +145,7 @@ def test_what_somebody_destroyed_is_written_again(what: str, damage: bytes) -> N
     assert len(leader.member_state.troubles) == 1
 
 
-def test_a_wish_for_a_node_that_does_not_know_the_unit_waits() -> None:
+def test_a_request_for_a_node_that_does_not_know_the_unit_waits() -> None:
     lab, leader, (other,) = led(2, wanted=4)
     unit = min(leader.granted)
     other.wanted = lab.wanted - {unit}

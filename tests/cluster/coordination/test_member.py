@@ -81,7 +81,7 @@ def test_the_units_of_a_node_that_was_killed_are_taken_within_two_leases() -> No
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
-def test_whoever_leads_and_dies_another_one_follows(victim: int) -> None:
+def test_when_a_leader_dies_another_node_follows(victim: int) -> None:
     lab = Lab(3, wanted=6)
     lab.passes(60)
 
@@ -199,7 +199,7 @@ def test_of_two_agents_with_one_node_id_the_first_ends_with_an_error() -> None:
     assert caught.value.code == "POLYNYA-AGT-011"
 
 
-def test_while_it_is_frozen_nothing_moves_and_work_goes_on() -> None:
+def test_while_it_is_frozen_nothing_moves_and_work_continues() -> None:
     lab = Lab(3, wanted=9)
     lab.passes(60)
     before = lab.owners()
@@ -241,7 +241,7 @@ def test_a_frozen_node_can_still_leave() -> None:
     assert lab.settled()
 
 
-def test_a_person_drains_a_node_and_gives_it_back() -> None:
+def test_an_operator_drains_a_node_and_gives_it_back() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
     drain(lab, "n0")
@@ -258,7 +258,7 @@ def test_a_person_drains_a_node_and_gives_it_back() -> None:
     assert len(lab.nodes[0].granted) == 2
 
 
-def test_a_person_moves_a_unit() -> None:
+def test_an_operator_moves_a_unit() -> None:
     lab = Lab(2, wanted=4)
     lab.passes(60)
     unit = min(lab.nodes[0].granted)
