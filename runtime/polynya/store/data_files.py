@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ class ReadableFiles(Protocol):
         ...
 
 
-class DataFiles(ReadableFiles, Hashable, Protocol):
+class DataFiles(ReadableFiles, Protocol):
     """The same, written too. Compared and sent by value."""
 
     @property

@@ -30,7 +30,6 @@ from polynya.formats.records.json import parse_object, parsed
 from polynya.formats.values.exact import json_text
 from polynya.model.documents.stored import Entries, Moment, from_stored
 from polynya.model.error_catalogue.capture import CAPTURED_BATCH_TOO_NEW
-from polynya.model.errors import OperationError
 
 #: From 2 on a batch says which one is before it.
 VERSION: Final = 2
@@ -181,12 +180,8 @@ def _header(says: Mapping[str, Any], path: str) -> CaptureHeader:
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"version {str(version)[:40]!r}")
     if version > VERSION:
-        raise _newer(path, version)
+        raise CAPTURED_BATCH_TOO_NEW(where=path, version=version, readable=VERSION)
     return from_stored(_STORED, says, ("position", "schemas"))
-
-
-def _newer(path: str, version: int) -> OperationError:
-    return CAPTURED_BATCH_TOO_NEW(where=path, version=version, readable=VERSION)
 
 
 class CapturedLines:

@@ -507,5 +507,5 @@ class DebeziumFormat(LandingFormat):
             dataset,
             "a capture has no files of a full load",
             fix="take a new snapshot with the connector: its records are upserts; docs/reload.md "
-            "says how to find those that are gone",
+            "explains how to find deleted records",
         )

@@ -60,9 +60,9 @@ def full_load(
     if glob is None and first != _FIRST:
         raise nothing_to_reload(
             dataset,
-            f"its first landed batch is number {first}, those before it are gone",
-            fix="`--mode compare_and_apply_without_deleted_rows` takes what is there and keeps the "
-            f"other records; `--files '{dataset.landing.glob}'` takes it and deletes them",
+            f"its first landed batch has number {first}; the batches before it are gone",
+            fix="add `--mode compare_and_apply_without_deleted_rows` to keep the other records, or "
+            f"`--files '{dataset.landing.glob}'` to delete them",
         )
     return found
 

@@ -159,7 +159,7 @@ def explained(error: Exception, *, action: str, resource: str, grant: str) -> De
 
 
 def explained_text(text: str) -> DependencyError:
-    """The same from the message alone, as a library of another language hands it on."""
+    """The same from the message alone, which is all that Java and Arrow hand on."""
     if "credentials" in text or any(code in text for code in _IDENTITY):
         return NO_AWS_IDENTITY(reason=text)
     if any(sign in text for sign in ("AccessDenied", "ACCESS_DENIED", "Status Code: 403")):

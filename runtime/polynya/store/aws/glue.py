@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 
 from polynya.model.config.aws import AwsAccess
 from polynya.model.error_catalogue.operation import VIEW_CHANGED_REPEATEDLY, VIEW_NAME_TAKEN
-from polynya.model.errors import OperationError
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
 from polynya.store.clock import Retry
 
@@ -64,7 +63,7 @@ class GlueViews:
         for _ in range(_ATTEMPTS):
             stored = self.find(database, name)
             if stored is not None and self._mark not in stored.parameters:
-                raise _not_ours(database, name)
+                raise VIEW_NAME_TAKEN(where=f"{database}.{name}", view=f"{database}.{name}")
             wanted = table_input["Parameters"][self._mark]
             if stored is not None and stored.parameters[self._mark] == wanted:
                 return False
@@ -119,8 +118,3 @@ class GlueViews:
                 resource=f"Glue {database}.{name}" if name else f"Glue database {database}",
                 grant=f"{grant} on the catalog, the database {database} and its tables",
             ) from error
-
-
-def _not_ours(database: str, name: str) -> OperationError:
-    view = f"{database}.{name}"
-    return VIEW_NAME_TAKEN(where=view, view=view)

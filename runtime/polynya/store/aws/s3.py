@@ -282,7 +282,7 @@ class S3ObjectStore:
                 answer = self._s3.get_object(**of, Range=f"bytes={start}-{end - 1}", **same)
             except ClientError as error:
                 if tag is not None and (status_of(error) == 412 or code_of(error) in _MISSING):
-                    raise self._replaced(path) from error
+                    raise OBJECT_REPLACED(where=self._where(path)) from error
                 if status_of(error) == 416:
                     # No byte of an empty object can be asked for.
                     return Block(b"", start, str(self._s3.head_object(**of)["ETag"]))
@@ -316,9 +316,6 @@ class S3ObjectStore:
         reading = f"s3:GetObject on {self.location.arn()} and s3:ListBucket on {bucket}"
         grant = grants.get(action, reading)
         return explained(error, action=action, resource=where, grant=grant)
-
-    def _replaced(self, path: str) -> DependencyError:
-        return OBJECT_REPLACED(where=self._where(path))
 
     def _where(self, path: str) -> str:
         return f"s3://{self.location.bucket}/{self.location.key(path)}"
