@@ -118,12 +118,12 @@ def test_wrong_usage_as_json_is_an_error_line(capsys):
     assert json_lines(capsys.readouterr().out)[-1]["code"] == "POLYNYA-CLI-001"
 
 
-def a_verb_that(monkeypatch, action):
+def a_command_that(monkeypatch, action):
     """Replace all commands by one called `act`."""
-    module = type(sys)("polynya_test_verb")
+    module = type(sys)("polynya_test_command")
     module.act = action
-    monkeypatch.setitem(sys.modules, "polynya_test_verb", module)
-    command = Command("act", "polynya_test_verb:act", "Act.")
+    monkeypatch.setitem(sys.modules, "polynya_test_command", module)
+    command = Command("act", "polynya_test_command:act", "Act.")
     monkeypatch.setattr(commands_module, "COMMANDS", (command,))
 
 
@@ -148,7 +148,7 @@ def raising(error):
     ],
 )
 def test_each_error_has_its_exit_code(monkeypatch, capsys, error, code):
-    a_verb_that(monkeypatch, raising(error))
+    a_command_that(monkeypatch, raising(error))
 
     assert main(["act"]) == code
     assert code in set(ExitCode)
@@ -156,7 +156,7 @@ def test_each_error_has_its_exit_code(monkeypatch, capsys, error, code):
 
 
 def test_a_bug_is_short_and_shows_its_traceback_with_debug_only(monkeypatch, capsys):
-    a_verb_that(monkeypatch, raising(ZeroDivisionError("by zero")))
+    a_command_that(monkeypatch, raising(ZeroDivisionError("by zero")))
 
     main(["act"])
     short = capsys.readouterr().err
@@ -170,16 +170,16 @@ def test_a_bug_is_short_and_shows_its_traceback_with_debug_only(monkeypatch, cap
 
 
 @pytest.mark.parametrize(("returned", "code"), [(None, 0), (0, 0), (3, 3), (ExitCode.FAILED, 1)])
-def test_what_a_verb_returns_is_the_exit_code(monkeypatch, returned, code):
+def test_what_a_command_returns_is_the_exit_code(monkeypatch, returned, code):
     def act() -> int | None:
         return returned
 
-    a_verb_that(monkeypatch, act)
+    a_command_that(monkeypatch, act)
 
     assert main(["act"]) == code
 
 
-def test_help_lists_every_verb_and_the_flags_for_all(capsys):
+def test_help_lists_every_command_and_the_flags_for_all(capsys):
     assert main(["--help"]) == 0
 
     shown = capsys.readouterr().out
@@ -194,15 +194,15 @@ def test_no_arguments_show_the_help(capsys):
     assert "Usage: polynya COMMAND" in capsys.readouterr().out
 
 
-def test_every_verb_has_an_example_that_is_understood(capsys):
-    """In the reference, which is the help of all verbs."""
+def test_every_command_has_an_example_that_is_understood(capsys):
+    """In the reference, which is the help of all commands."""
     sections = re.split(r"^#{3,4} polynya ", REFERENCE.read_text(), flags=re.MULTILINE)[1:]
     without = []
     for section in sections:
-        verb = section.partition("\n")[0]
-        example = re.search(rf"^For example: `(polynya {verb}.*)`\.$", section, re.MULTILINE)
+        name = section.partition("\n")[0]
+        example = re.search(rf"^For example: `(polynya {name}.*)`\.$", section, re.MULTILINE)
         if example is None:
-            without.append(verb)
+            without.append(name)
             continue
         _, tokens = split_options(shlex.split(example[1])[1:])
         build_app().parse_args(tokens, exit_on_error=False, print_error=False)
@@ -215,10 +215,10 @@ def test_every_verb_has_an_example_that_is_understood(capsys):
     assert "For example: `polynya run" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["migrate", "apply"])
-def test_a_verb_is_called_by_its_new_and_by_its_former_name(verb, shop, capsys):
+@pytest.mark.parametrize("name", ["migrate", "apply"])
+def test_a_command_is_called_by_its_new_and_by_its_former_name(name, shop, capsys):
     """A project without tables: there is something to do, and nobody to ask."""
-    assert main([verb, "-p", shop]) == 2
+    assert main([name, "-p", shop]) == 2
 
     shown = capsys.readouterr()
     assert "[polynya migrate]" in shown.out
@@ -269,12 +269,14 @@ def run_python(*arguments):
 HEAVY = ("pyspark", "pyarrow", "py4j", "pyiceberg", "numpy", "pandas")
 
 
-@pytest.mark.parametrize("verb", [["--help"], ["validate"], ["--json", "validate"], ["explain"]])
-def test_light_verbs_load_no_engine(shop, verb):
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["validate"], ["--json", "validate"], ["explain"]]
+)
+def test_light_commands_load_no_engine(shop, arguments):
     """Neither Spark nor Arrow: they take seconds, and `validate` runs in editors and hooks."""
     program = (
         "import sys; from polynya.cli.main import main;"
-        f"code = main({[*verb, '-p', shop]!r});"
+        f"code = main({[*arguments, '-p', shop]!r});"
         f"sys.exit(code or len([m for m in {HEAVY!r} if m in sys.modules]) * 100)"
     )
 

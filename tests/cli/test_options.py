@@ -1,4 +1,4 @@
-"""Global flags: the same before and after the verb."""
+"""Global flags: the same before and after the command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polynya.model.errors import ConfigError
         ["--json", "validate", "--project-dir=shop", "-t", "prod"],
     ],
 )
-def test_flags_are_accepted_before_and_after_the_verb(monkeypatch, arguments):
+def test_flags_are_accepted_before_and_after_the_command(monkeypatch, arguments):
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     options, rest = split_options(arguments)
@@ -38,7 +38,7 @@ def test_all_switches_are_understood(monkeypatch):
     assert rest == []
 
 
-def test_what_comes_after_two_dashes_belongs_to_the_verb():
+def test_what_comes_after_two_dashes_belongs_to_the_command():
     options, rest = split_options(["query", "--", "--json"])
 
     assert not options.json

@@ -6,7 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from polynya.cli.status import came_true_line, health_line, upkeep_line, verdict_line
+from polynya.cli.status import health_line, maintenance_line
+from polynya.cli.tables import review_line, verdict_line
 from polynya.engine.maintenance_choice import choose, review_actions
 from polynya.engine.maintenance_status import MaintenanceStatus
 from polynya.lake.maintenance.health import (
@@ -59,14 +60,14 @@ def test_a_table_has_a_score_and_the_figures_that_make_it() -> None:
 
 
 def test_what_was_done_last_and_what_comes_next_and_why_not_sooner() -> None:
-    text = upkeep_line(CROWDED, NOW)
+    text = maintenance_line(CROWDED, NOW)
 
     assert text == (
         "expire_snapshots 2026-11-21 12:00:00 UTC, 0.0 s ago, in 0.3 s: 40 of 52 snapshots; "
         "next rewrite_data_files: 119 small files fewer to open: it pays in 247 minutes "
         "if nothing changes"
     )
-    assert upkeep_line(care(), NOW) is None
+    assert maintenance_line(care(), NOW) is None
     nothing = next(one for one in care().choice.verdicts if one.action == "expire_rows")
     assert verdict_line(nothing) == (
         "  expire_rows                   not now  there is nothing to do"
@@ -80,7 +81,7 @@ def test_what_came_true_stands_beside_what_was_expected() -> None:
         NOW, {"expire_rows": Done(earlier, "", cost=9), "rewrite_data_files": joined}
     )
 
-    first, second = (came_true_line(one) for one in review_actions(record))
+    first, second = (review_line(one) for one in review_actions(record))
     assert first == (
         "  rewrite_data_files            last     cost 2.50 of what was expected, "
         "gain 0.90 of what was expected (a part of it)"

@@ -11,7 +11,7 @@ import pytest
 
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.main import main
-from polynya.cli.status import block
+from polynya.cli.status import dataset_block
 from polynya.lake.read.inspect import DatasetStatus
 from polynya.store.clock import SystemClock
 from tests.projects import USERS, write_project
@@ -69,7 +69,7 @@ def shop(tmp_path: Path) -> str:
 
 
 def test_times_are_written_one_way_and_positions_left_out() -> None:
-    assert block(BUSY, NOW).splitlines() == [
+    assert dataset_block(BUSY, NOW).splitlines() == [
         "shop.users",
         "  current    0 rows",
         "  pending    7 rows, 8 KiB, the oldest for 1.5 min",
@@ -82,32 +82,32 @@ def test_times_are_written_one_way_and_positions_left_out() -> None:
             "before; 1 inserts of a record that exists, taken as updates"
         ),
     ]
-    assert POSITION in block(BUSY, NOW, positions=True)
+    assert POSITION in dataset_block(BUSY, NOW, positions=True)
 
 
 def test_what_never_happened_is_said_in_words() -> None:
-    text = block(NEVER, NOW)
+    text = dataset_block(NEVER, NOW)
 
     assert "  last copy  never\n  last apply never" in text
-    assert "  freshness  no event has come yet" in text
+    assert "  freshness  no event has arrived yet" in text
     assert "- old" not in text
 
 
 def test_copies_that_wait_for_the_apply_are_shown() -> None:
-    text = block(BUSY, NOW, waits="40 pending rows are 20 times 2")
+    text = dataset_block(BUSY, NOW, waits="40 pending rows are 20 times 2")
 
     assert "  waits      copies wait for the apply: 40 pending rows are 20 times 2\n" in text
-    assert "  waits " not in block(BUSY, NOW)
+    assert "  waits " not in dataset_block(BUSY, NOW)
 
 
 def test_landed_batches_that_nobody_copied_are_shown() -> None:
     lost = replace(BUSY, lost_batches=2, lost_messages=40)
 
     assert (
-        "  lost       2 landed batches, removed before the table had copied all, 40 messages at "
-        "least\n" in block(lost, NOW)
+        "  lost       2 landed batches, removed before the table had copied them, 40 messages at "
+        "least\n" in dataset_block(lost, NOW)
     )
-    assert "  lost " not in block(BUSY, NOW)
+    assert "  lost " not in dataset_block(BUSY, NOW)
 
 
 def test_a_new_project_is_no_error(shop: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,44 +60,44 @@ class Command:
     former: tuple[str, ...] = ()
 
 
-def _verb(name: str, target: str, line: str, *former: str) -> Command:
+def _command(name: str, target: str, line: str, *former: str) -> Command:
     return Command(name, f"polynya.cli.{target}", line, former)
 
 
 COMMANDS: Final = (
-    _verb("init", "init:init", "Create a project that runs as it is."),
-    _verb("validate", "plan:validate", "Check all files of a project, offline."),
-    _verb("preview", "preview:preview", "Show what the next files would become."),
-    _verb("plan", "plan:plan", "Show what a changed configuration would do."),
-    _verb("migrate", "plan:migrate", "Execute a plan: tables and views.", "apply"),
-    _verb("run", "run:run", "Process what has landed."),
-    _verb("agent", "agent:app", "Keep tasks running; pick up edits; drain."),
-    _verb("cluster", "cluster:app", "Nodes that share work: show, move, stop, scale."),
-    _verb("network-agent", "network_agent:network_agent", "Scale groups of nodes."),
-    _verb("task", "task:app", "Stop, start and resume a task in a cluster."),
-    _verb("connection", "capture:connection_app", "Test a connection to a database."),
-    _verb("landing", "capture:landing_app", "Captures of databases: run, stop, resume."),
-    _verb("reload", "reload:reload", "Compare with a new full load, write differences."),
-    _verb("query", "query:query", "Answer SQL over the live views."),
-    _verb("locate", "history:locate", "Print the metadata file of a table."),
-    _verb("views", "history:views", "Print the live views as SQL for DuckDB and Trino."),
-    _verb("shell", "query:shell", "Answer SQL over the live views, interactively."),
-    _verb("status", "status:status", "Show freshness, backlog and health."),
-    _verb("history", "history:history", "Show every event and version of one record."),
-    _verb("quarantine", "quarantine:app", "Rejected records: list, show, replay."),
-    _verb("dataset", "tables:app", "Suspend or resume one dataset."),
-    _verb("rebuild", "tables:rebuild", "Rebuild tables from the events they keep."),
-    _verb("maintain", "tables:maintain", "Maintain tables now, or show why not."),
-    _verb("compare", "compare:compare", "Compare a captured database with the live views."),
-    _verb("verify", "history:verify", "Check the tables against their rules."),
-    _verb("test", "test:run_tests", "Run the project's tests."),
-    _verb("config", "config:app", "Push, pull and diff the project in its bucket."),
-    _verb("adopt", "tables:adopt", "Adopt a copied or moved warehouse."),
-    _verb("doctor", "doctor:doctor", "Check Java, jars, folders and the project."),
-    _verb("schema", "explain:app", "JSON Schema of project and task files."),
-    _verb("explain", "explain:explain", "Explain an error code."),
-    _verb("functions", "explain:functions", "Functions that expressions may call."),
-    _verb("completion", "explain:completion", "Let a shell complete commands."),
+    _command("init", "init:init", "Create a project that runs as it is."),
+    _command("validate", "plan:validate", "Check all files of a project, offline."),
+    _command("preview", "preview:preview", "Show what the next files would become."),
+    _command("plan", "plan:plan", "Show what a changed configuration would do."),
+    _command("migrate", "plan:migrate", "Execute a plan: tables and views.", "apply"),
+    _command("run", "run:run", "Process what has landed."),
+    _command("agent", "agent:app", "Keep tasks running; pick up edits; drain."),
+    _command("cluster", "cluster:app", "Nodes that share work: show, move, stop, scale."),
+    _command("network-agent", "network_agent:network_agent", "Scale groups of nodes."),
+    _command("task", "task:app", "Stop, start and resume a task in a cluster."),
+    _command("connection", "capture:connection_app", "Test a connection to a database."),
+    _command("landing", "capture:landing_app", "Captures of databases: run, stop, resume."),
+    _command("reload", "reload:reload", "Compare with a new full load, write differences."),
+    _command("query", "query:query", "Answer SQL over the live views."),
+    _command("locate", "history:locate", "Print the metadata file of a table."),
+    _command("views", "history:views", "Print the live views as SQL for DuckDB and Trino."),
+    _command("shell", "query:shell", "Answer SQL over the live views, interactively."),
+    _command("status", "status:status", "Show freshness, backlog and health."),
+    _command("history", "history:history", "Show every event and version of one record."),
+    _command("quarantine", "quarantine:app", "Rejected records: list, show, replay."),
+    _command("dataset", "tables:app", "Suspend or resume one dataset."),
+    _command("rebuild", "tables:rebuild", "Rebuild tables from the events they keep."),
+    _command("maintain", "tables:maintain", "Maintain tables now, or show why not."),
+    _command("compare", "compare:compare", "Compare a captured database with the live views."),
+    _command("verify", "history:verify", "Check the tables against their rules."),
+    _command("test", "test:run_tests", "Run the project's tests."),
+    _command("config", "config:app", "Push, pull and diff the project in its bucket."),
+    _command("adopt", "tables:adopt", "Adopt a copied or moved warehouse."),
+    _command("doctor", "doctor:doctor", "Check Java, jars, folders and the project."),
+    _command("schema", "explain:app", "JSON Schema of project and task files."),
+    _command("explain", "explain:explain", "Explain an error code."),
+    _command("functions", "explain:functions", "Functions that expressions may call."),
+    _command("completion", "explain:completion", "Let a shell complete commands."),
 )
 
 
@@ -168,7 +168,7 @@ def _report(output: Output, error: PolynyaError) -> int:
 
 
 def _global_help() -> str:
-    lines = ["Everywhere, before or after the verb:"]
+    lines = ["Everywhere, before or after the command:"]
     for flag in flags():
         names = ", ".join(sorted(flag.names, key=len, reverse=True))
         lines.append(f"  {f'{names} {flag.value or str()}':36}{flag.help}")

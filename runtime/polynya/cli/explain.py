@@ -118,8 +118,8 @@ def export(folder: Path | None = None, *, check: bool = False, context: Context)
     else:
         paths = write_schemas(target)
     for path in paths:
-        verb = "up to date" if check else "written"
-        context.output.result("schema", {"path": path, "status": verb}, f"{verb}: {path}")
+        status = "up to date" if check else "written"
+        context.output.result("schema", {"path": path, "status": status}, f"{status}: {path}")
     return ExitCode.OK
 
 

@@ -83,8 +83,10 @@ _STARTED_AS: Final = re.compile(r"^(polynya(?: [a-z-]+)+) -m \S+", re.MULTILINE)
 def cli_page() -> str:
     """Return docs/reference/cli.md: commands, global options, exit codes."""
     lines = [_NOTICE, "# Command line\n"]
-    lines += ["For people who type commands or call them from programs: all verbs and options.\n"]
-    lines += ["## Options everywhere\n", "They may be given before or after the verb.\n"]
+    lines += [
+        "For people who type commands or call them from programs: all commands and options.\n"
+    ]
+    lines += ["## Options everywhere\n", "They may be given before or after the command.\n"]
     lines += ["| option | meaning |", "|---|---|"]
     for flag in flags():
         names = ", ".join(
@@ -101,15 +103,15 @@ def cli_page() -> str:
         "added, never changed or removed. Errors are lines of type `error` with `code`,",
         "`message`, `where`, `fix` and `retryable`. `query --json` prints bare rows and nothing",
         "else; its errors go to standard error.\n",
-        "## Verbs\n",
+        "## Commands\n",
     ]
     app = build_app([command.name for command in COMMANDS])
     body = app.generate_docs(output_format="markdown", heading_level=2, usage_name="polynya")
     # cyclopts puts how this module was started (`python -m …`) into the usage of subcommands.
     body = _STARTED_AS.sub(r"\1", body)
     # The first section repeats the title and the list that `polynya --help` shows.
-    _, heading, verbs = body.partition("\n### polynya ")
-    return "\n".join(lines) + heading + verbs.rstrip() + "\n"
+    _, heading, commands = body.partition("\n### polynya ")
+    return "\n".join(lines) + heading + commands.rstrip() + "\n"
 
 
 def task_page() -> str:

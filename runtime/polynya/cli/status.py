@@ -25,233 +25,9 @@ if TYPE_CHECKING:
     from polynya.capture.source import Lag
     from polynya.engine.commands.captures import CaptureStatus
     from polynya.engine.inventory import ProjectTable
-    from polynya.engine.maintenance_choice import ActionReview, ActionVerdict
     from polynya.engine.maintenance_status import MaintenanceStatus
     from polynya.lake.read.inspect import DatasetStatus
     from polynya.streams.landed_status import StreamStatus
-
-
-def verdict_line(one: ActionVerdict) -> str:
-    """What is thought of one action."""
-    mark = "now" if one.taken else "not now"
-    return f"  {one.action:<30}{mark:<9}{one.reason}"
-
-
-def came_true_line(one: ActionReview) -> str:
-    """What an action cost and gained when it was last taken, beside what was expected."""
-    sides = [
-        f"{what} {ratio:.2f} of what was expected"
-        for what, ratio in (("cost", one.cost_ratio), ("gain", one.gain_ratio))
-        if ratio is not None
-    ]
-    part = "" if one.whole else " (a part of it)"
-    return f"  {one.action:<30}{'last':<9}{', '.join(sides) or 'nothing was expected'}{part}"
-
-
-def health_line(care: MaintenanceStatus) -> str:
-    """The shape of a table."""
-    one = care.health
-    parts = [
-        f"{counted(one.files, 'file')} of {size_in_words(one.average_bytes)}",
-        f"{one.deleted_share:.1%} deleted in {counted(one.delete_files, 'file')}"
-        if one.delete_files
-        else None,
-        f"{counted(one.rows_not_optimised, 'row')} not optimised"
-        if one.rows_not_optimised
-        else None,
-        counted(one.manifests, "manifest"),
-        f"{counted(one.snapshots, 'snapshot')} in {size_in_words(one.metadata_bytes)} of metadata",
-        f"{size_in_words(one.removed_orphan_bytes)} of orphans removed by the last look"
-        if one.removed_orphan_bytes
-        else None,
-    ]
-    return f"{one.score} of 100: {', '.join(part for part in parts if part)}"
-
-
-def upkeep_line(care: MaintenanceStatus, now: datetime) -> str | None:
-    """What was done last about the shape of a table, and what comes next."""
-    parts = []
-    if care.last is not None:
-        action, done = care.last
-        when = moment_in_words(done.at.isoformat(), now)
-        parts.append(f"{action} {when}, in {done.seconds:.1f} s: {done.why}")
-    comes = care.choice.next
-    # A mere look at a table that is new is no news before its day.
-    if comes is not None and (parts or comes.taken or comes.score > 0):
-        parts.append(f"next {comes.action}: {comes.reason}")
-    return "; ".join(parts) or None
-
-
-def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator[ProjectTable]:
-    """Tables by name or glob, with or without their schema; all without any.
-
-    Raises ConfigError for a name that no dataset has.
-    """
-    # Start-up time: PyIceberg.
-    from polynya.engine.inventory import inventory
-    from polynya.lake.spark.catalog import has_tables, python_catalog
-
-    project = context.load(tolerant=True)
-    catalog = python_catalog(project.target) if has_tables(project.target) else None
-    entries = list(inventory(project, catalog))
-    for pattern in patterns:
-        if not any(_is_called(entry, pattern) for entry in entries):
-            raise WRONG_USAGE(
-                f"no dataset is called `{pattern}`",
-                fix=suggest(pattern, [entry.name for entry in entries]),
-            )
-    for entry in entries:
-        if not patterns or any(_is_called(entry, pattern) for pattern in patterns):
-            yield entry
-
-
-def _is_called(entry: ProjectTable, pattern: str) -> bool:
-    names = (entry.name, entry.dataset.relations.view, entry.dataset.name)
-    return any(fnmatchcase(name, pattern) for name in names)
-
-
-#: States in which changes wait for the rows of their table.
-_BEFORE_RUNNING: Final = frozenset({"queued", "caching changes", "applying cached changes"})
-
-
-def status_lines(one: CaptureStatus, now: datetime) -> Iterator[str]:
-    """A capture and its tables."""
-    if not one.batches:
-        held = " and is stopped: `polynya landing resume`" if one.held else ": `polynya run`"
-        yield f"{one.task}\n  nothing has landed yet{held}"
-        return
-    yield f"{one.task}  {one.state}"
-    written = None if one.written_at is None else one.written_at.isoformat()
-    yield f"  newest     batch {one.batches:,}, {moment_in_words(written, now)}"
-    if one.lag_error is not None:
-        yield f"  behind     not known: {one_line(one.lag_error)}"
-    elif one.lag is not None:
-        yield f"  behind     {_lag_in_words(one.lag)}"
-        yield from (f"  note       {note}" for note in one.lag.notes)
-    if one.next_load is not None:
-        yield f"  next load  {one.next_load:%Y-%m-%d %H:%M} UTC"
-    width = max((len(table.state) for table in one.tables), default=0)
-    for table in one.tables:
-        facts = f"{counted(table.rows, 'row')} loaded"
-        if table.state in _BEFORE_RUNNING and table.cached_changes:
-            facts += f", {counted(table.cached_changes, 'change')} cached"
-        why = f": {table.why}" if table.why else ""
-        yield f"  {table.state:<{max(width, 10)}} {table.table}, {facts}{why}"
-
-
-def _lag_in_words(lag: Lag) -> str:
-    known = [
-        None if lag.bytes is None else size_in_words(lag.bytes),
-        None if lag.seconds is None else age_in_words(lag.seconds),
-    ]
-    return ", ".join(part for part in known if part is not None) or "not known"
-
-
-def show_named_captures(
-    context: CommandContext, project: LoadedProject, patterns: Sequence[str], now: datetime
-) -> tuple[str, ...]:
-    """Show the captures that any glob names, all without one; returns the globs that name none.
-
-    The databases are not asked.
-    """
-    wanted = [task for task in project.captures if not patterns or _is_named(task, patterns)]
-    show_captures(context, project, wanted, now, ask_database=False)
-    return tuple(one for one in patterns if not any(_is_named(task, [one]) for task in wanted))
-
-
-def show_captures(
-    context: CommandContext,
-    project: LoadedProject,
-    tasks: Sequence[ConnectedCapture],
-    now: datetime,
-    *,
-    ask_database: bool,
-) -> None:
-    """Show captures with their tables."""
-    if not tasks:
-        return
-    # Start-up time: PyArrow, and drivers of databases.
-    from polynya.engine.commands.captures import capture_status
-
-    store = store_at(project.target.landing, project.target.aws)
-    for task in tasks:
-        one = capture_status(project, store, task, ask_database=ask_database)
-        context.output.result("landing.status", _as_json(one), "\n".join(status_lines(one, now)))
-
-
-def _is_named(task: ConnectedCapture, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(task.name, pattern) for pattern in patterns)
-
-
-def _as_json(one: CaptureStatus) -> dict[str, object]:
-    return {
-        "task": one.task,
-        "state": one.state,
-        "batches": one.batches,
-        "written_at": None if one.written_at is None else one.written_at.isoformat(),
-        "held": one.held,
-        "tables": [asdict(table) for table in one.tables],
-        "lag": None if one.lag is None else asdict(one.lag),
-        "lag_error": None if one.lag_error is None else one.lag_error.as_dict(),
-        "next_load": None if one.next_load is None else one.next_load.isoformat(),
-    }
-
-
-#: Below that bytes are said one by one.
-_FEW_BYTES: Final = 10 * 1024
-
-
-def stream_block(one: StreamStatus, now: datetime, *, positions: bool) -> str:
-    """A landed table as people read it; see `block`."""
-    lines: dict[str, str | None] = {
-        "read"
-        if one.direct
-        else "landed": f"{counted(one.records, 'record')}, {size_in_words(one.size_bytes)}, "
-        f"{one.batches:,} {'batch' if one.batches == 1 else 'batches'}",
-        "newest": moment_in_words(one.landed_at, now),
-        "behind": _behind(one),
-        "rate": _rate(one),
-        "lost": f"{counted(one.lost_records, 'record')} at most" if one.lost_records else None,
-    }
-    for loss in one.lost:
-        lines["last loss"] = (
-            f"{loss['at']}: deleted and made again"
-            if loss["why"] == "recreated"
-            else f"{loss['at']}: {loss['from']} to {loss['to']}, {loss['why']}"
-        )
-    if positions:
-        lines["positions"] = ", ".join(f"{at}: {to}" for at, to in one.positions.items()) or None
-    shown = [f"  {name:<11}{text}" for name, text in lines.items() if text is not None]
-    return "\n".join([one.name, *shown])
-
-
-def _rate(one: StreamStatus) -> str | None:
-    if one.records_per_second is None or one.bytes_per_second is None:
-        return None
-    size = one.bytes_per_second
-    words = f"{size:,.0f} bytes" if size < _FEW_BYTES else size_in_words(round(size))
-    return f"{one.records_per_second:,.1f} records/s, {words}/s"
-
-
-def _behind(one: StreamStatus) -> str | None:
-    counts = {"record": one.behind_records, "shard": one.behind_shards, "file": one.behind_files}
-    told = [(unit, count) for unit, count in counts.items() if count is not None]
-    if not told:
-        return None
-    unit, count = told[0]
-    if not count:
-        return f"nothing when it was {'read' if one.direct else 'landed'}"
-    age = "" if one.behind_seconds is None else f", {age_in_words(one.behind_seconds)}"
-    return f"{counted(count, unit)}{age}"
-
-
-#: What the sources and their times did that was put right, in words.
-_CONFLICTS: Final = {
-    "insert_of_existing": "inserts of a record that exists, taken as updates",
-    "update_of_missing": "updates of a record that is missing, taken as inserts",
-    "delete_of_missing": "deletes of a record that is missing",
-    "raised": "times that went back along the sequence, raised to that of the version before",
-}
 
 
 def status(
@@ -315,151 +91,218 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
             )
             continue
         _show_direct(context, entry, now)
-        one = status_of(entry.table, entry.dataset, now)
-        care = maintenance_status(entry.table, entry.dataset, now)
-        waits = wait_for_apply(_pending(one), entry.task.apply)
-        context.output.result(
-            "dataset.status",
-            {
-                "task": entry.task.name,
-                "cluster": project.cluster_of(entry.task),
-                **asdict(one),
-                "waits": waits,
-                **care.as_json(),
-            },
-            block(
-                one,
-                now,
-                care,
-                positions=context.options.verbose,
-                cluster=project.cluster_of(entry.task),
-                waits=waits,
-            ),
+        dataset = status_of(entry.table, entry.dataset, now)
+        maintenance = maintenance_status(entry.table, entry.dataset, now)
+        waits = wait_for_apply(_pending(dataset), entry.task.apply)
+        cluster = project.cluster_of(entry.task)
+        data = {
+            "task": entry.task.name,
+            "cluster": cluster,
+            **asdict(dataset),
+            "waits": waits,
+            **maintenance.as_json(),
+        }
+        positions = context.options.verbose
+        text = dataset_block(
+            dataset, now, maintenance, positions=positions, cluster=cluster, waits=waits
         )
+        context.output.result("dataset.status", data, text)
 
 
-def _pending(one: DatasetStatus) -> PendingFacts:
-    return PendingFacts(one.pending_rows, one.pending_bytes, one.pending_files, one.current_rows)
+def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator[ProjectTable]:
+    """Tables by name or glob, with or without their schema; all without any.
+
+    Raises ConfigError for a name that no dataset has.
+    """
+    # Start-up time: PyIceberg.
+    from polynya.engine.inventory import inventory
+    from polynya.lake.spark.catalog import has_tables, python_catalog
+
+    project = context.load(tolerant=True)
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    entries = list(inventory(project, catalog))
+    for pattern in patterns:
+        if not any(_is_called(entry, pattern) for entry in entries):
+            raise WRONG_USAGE(
+                f"no dataset is called `{pattern}`",
+                fix=suggest(pattern, [entry.name for entry in entries]),
+            )
+    for entry in entries:
+        if not patterns or any(_is_called(entry, pattern) for pattern in patterns):
+            yield entry
 
 
-def block(
-    one: DatasetStatus,
+def _is_called(entry: ProjectTable, pattern: str) -> bool:
+    names = (entry.name, entry.dataset.relations.view, entry.dataset.name)
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+#: Conflicts of events with the table that were resolved.
+_CONFLICTS: Final = {
+    "insert_of_existing": "inserts of a record that exists, taken as updates",
+    "update_of_missing": "updates of a record that is missing, taken as inserts",
+    "delete_of_missing": "deletes of a record that is missing",
+    "raised": "times that went back along the sequence, raised to that of the version before",
+}
+
+
+def _pending(dataset: DatasetStatus) -> PendingFacts:
+    return PendingFacts(
+        dataset.pending_rows, dataset.pending_bytes, dataset.pending_files, dataset.current_rows
+    )
+
+
+def dataset_block(
+    dataset: DatasetStatus,
     now: datetime,
-    care: MaintenanceStatus | None = None,
+    maintenance: MaintenanceStatus | None = None,
     *,
     positions: bool = False,
     cluster: str | None = None,
     waits: str | None = None,
 ) -> str:
-    """A status as text.
+    """The status of a dataset as text.
 
-    `positions` are those in the order of events, `cluster` is whose the task is, if that is said,
-    `waits` is why copies wait for the apply.
+    `positions` adds those in the order of events. `cluster` is the one that has the task, `waits`
+    why copies wait for the apply; None leaves the line out.
     """
     pending = "nothing"
-    if one.pending_rows:
-        age = one.pending_age_seconds
+    if dataset.pending_rows:
+        age = dataset.pending_age_seconds
         oldest = "" if age is None else f", the oldest for {age_in_words(age)}"
-        pending = f"{one.pending_rows:,} rows, {size_in_words(one.pending_bytes)}{oldest}"
-    applied = moment_in_words(one.applied_at, now)
-    if one.applied_at is not None:
-        applied += f", in {one.last_apply_seconds or 0:.1f} s: {one.last_apply_reason}"
+        pending = f"{dataset.pending_rows:,} rows, {size_in_words(dataset.pending_bytes)}{oldest}"
+    applied = moment_in_words(dataset.applied_at, now)
+    if dataset.applied_at is not None:
+        applied += f", in {dataset.last_apply_seconds or 0:.1f} s: {dataset.last_apply_reason}"
     lines: dict[str, str | None] = {}
-    if one.suspended is not None:
-        lines["suspended"] = f"{one.suspended} ({one.suspended_where})"
+    if dataset.suspended is not None:
+        lines["suspended"] = f"{dataset.suspended} ({dataset.suspended_where})"
     lines |= {
-        "current": f"{one.current_rows:,} rows",
+        "current": f"{dataset.current_rows:,} rows",
         "pending": pending,
         "waits": waits and f"copies wait for the apply: {waits}",
-        "retained": _retained(one, now),
-        "freshness": _freshness(one.freshness_seconds),
-        "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "
-        f"+ {one.rows_quarantined:,} quarantined{_unparsed(one)}",
-        "rate": None if one.rows_per_second is None else f"{one.rows_per_second:,.1f} records/s",
-        "lost": _lost(one),
-        "last copy": moment_in_words(one.copied_at, now),
+        "retained": _retained(dataset, now),
+        "freshness": _freshness(dataset.freshness_seconds),
+        "records": _accounting(dataset),
+        "rate": None
+        if dataset.rows_per_second is None
+        else f"{dataset.rows_per_second:,.1f} records/s",
+        "lost": _lost(dataset),
+        "last copy": moment_in_words(dataset.copied_at, now),
         "last apply": applied,
     }
     if cluster is not None:
         lines["cluster"] = cluster
-    if care is not None:
-        lines |= {"shape": health_line(care), "upkeep": upkeep_line(care, now)}
+    if maintenance is not None:
+        lines |= {
+            "health": health_line(maintenance),
+            "maintained": maintenance_line(maintenance, now),
+        }
     if positions:
         lines |= {
-            "copied to": one.copied_to or "nothing",
-            "applied to": one.applied_to or "nothing",
+            "copied to": dataset.copied_to or "nothing",
+            "applied to": dataset.applied_to or "nothing",
         }
-    conflicts = [f"{count:,} {_CONFLICTS[name]}" for name, count in one.conflicts.items() if count]
+    conflicts = [
+        f"{count:,} {_CONFLICTS[name]}" for name, count in dataset.conflicts.items() if count
+    ]
     lines["conflicts"] = "; ".join(conflicts) or None
     shown = [f"  {name:<11}{text}" for name, text in lines.items() if text is not None]
-    return "\n".join([one.dataset, *shown])
+    return "\n".join([dataset.dataset, *shown])
+
+
+def health_line(maintenance: MaintenanceStatus) -> str:
+    """The health of a table, and its parts."""
+    health = maintenance.health
+    metadata = size_in_words(health.metadata_bytes)
+    parts = [
+        f"{counted(health.files, 'file')} of {size_in_words(health.average_bytes)}",
+        f"{health.deleted_share:.1%} deleted in {counted(health.delete_files, 'file')}"
+        if health.delete_files
+        else None,
+        f"{counted(health.rows_not_optimised, 'row')} not optimised"
+        if health.rows_not_optimised
+        else None,
+        counted(health.manifests, "manifest"),
+        f"{counted(health.snapshots, 'snapshot')} in {metadata} of metadata",
+        f"{size_in_words(health.removed_orphan_bytes)} of orphan files removed last"
+        if health.removed_orphan_bytes
+        else None,
+    ]
+    return f"{health.score} of 100: {', '.join(part for part in parts if part)}"
+
+
+def maintenance_line(maintenance: MaintenanceStatus, now: datetime) -> str | None:
+    """The last action of maintenance, and the next one."""
+    parts = []
+    if maintenance.last is not None:
+        action, done = maintenance.last
+        when = moment_in_words(done.at.isoformat(), now)
+        parts.append(f"{action} {when}, in {done.seconds:.1f} s: {done.why}")
+    next_action = maintenance.choice.next
+    # A new table is not worth a line before its first action.
+    if next_action is not None and (parts or next_action.taken or next_action.score > 0):
+        parts.append(f"next {next_action.action}: {next_action.reason}")
+    return "; ".join(parts) or None
 
 
 def _freshness(seconds: float | None) -> str:
     if seconds is None:
-        return "no event has come yet"
+        return "no event has arrived yet"
     return f"newest event is {age_in_words(seconds)} old"
 
 
-def _unparsed(one: DatasetStatus) -> str:
-    return f" ({one.rows_unparsed:,} could not be parsed)" if one.rows_unparsed else ""
+def _accounting(dataset: DatasetStatus) -> str:
+    unparsed = ""
+    if dataset.rows_unparsed:
+        unparsed = f" ({dataset.rows_unparsed:,} could not be parsed)"
+    return (
+        f"{dataset.rows_in:,} in = {dataset.rows_out:,} out + {dataset.rows_filtered:,} filtered "
+        f"+ {dataset.rows_quarantined:,} quarantined{unparsed}"
+    )
 
 
-def _lost(one: DatasetStatus) -> str | None:
-    """Landed batches that nobody copied; most datasets never lack any."""
-    if not one.lost_batches:
+def _lost(dataset: DatasetStatus) -> str | None:
+    """Landed batches that were lost before they were copied; None if there are none."""
+    if not dataset.lost_batches:
         return None
-    batches = f"{one.lost_batches:,} landed {'batch' if one.lost_batches == 1 else 'batches'}"
-    held = f", {counted(one.lost_messages, 'message')} at least" if one.lost_messages else ""
-    return f"{batches}, removed before the table had copied all{held}"
+    batches = (
+        f"{dataset.lost_batches:,} landed {'batch' if dataset.lost_batches == 1 else 'batches'}"
+    )
+    held = (
+        f", {counted(dataset.lost_messages, 'message')} at least" if dataset.lost_messages else ""
+    )
+    return f"{batches}, removed before the table had copied them{held}"
 
 
-def _retained(one: DatasetStatus, now: datetime) -> str | None:
-    """Applied events that are kept; most datasets keep none."""
-    if not one.retained_rows:
+def _retained(dataset: DatasetStatus, now: datetime) -> str | None:
+    """Applied events that the table keeps; None if it keeps none."""
+    if not dataset.retained_rows:
         return None
-    since = one.retained_since
+    since = dataset.retained_since
     after = f", of applies after {moment_in_words(since, now)}" if since else ""
-    return f"{one.retained_rows:,} applied events, {size_in_words(one.retained_bytes)}{after}"
+    return (
+        f"{dataset.retained_rows:,} applied events, {size_in_words(dataset.retained_bytes)}{after}"
+    )
 
 
 def _show_streams(
     context: CommandContext, project: LoadedProject, patterns: Sequence[str], now: datetime
 ) -> tuple[str, ...]:
-    """Show the landed tables that any pattern names, all without one.
+    """Show the streams that any pattern names, or all; returns the patterns that name none.
 
-    A pattern is a glob of tasks or of `task/table`. Returns the patterns that name none.
+    A pattern is a glob of tasks or of `task/table`.
     """
     left = list(patterns)
-    for task, found in _landings(project, now):
-        shown = [one for one in found if _is_wanted(task, one, patterns)]
-        left = [one for one in left if not _names(task, found, one)]
-        for one in shown:
-            positions = context.options.verbose
-            data = {"stream": one.name, **asdict(one)}
-            context.output.result(
-                "stream.status", data, stream_block(one, now, positions=positions)
-            )
-        if not found and (not patterns or any(fnmatchcase(task.name, one) for one in patterns)):
+    for task, streams in _landings(project, now):
+        left = [pattern for pattern in left if not _names(task, streams, pattern)]
+        for stream in streams:
+            if not patterns or any(_names(task, [stream], pattern) for pattern in patterns):
+                _show_stream(context, stream, now)
+        if not streams and (not patterns or any(fnmatchcase(task.name, glob) for glob in patterns)):
             nothing = f"{task.name}\n  nothing was landed yet: `polynya run`"
             context.output.result("stream.new", {"task": task.name}, nothing)
     return tuple(left)
-
-
-def _show_direct(context: CommandContext, entry: ProjectTable, now: datetime) -> None:
-    """Show how far a table has read its stream by itself."""
-    if not isinstance(entry.task, DirectTask) or entry.table is None:
-        return
-    # Start-up time: PyArrow.
-    from polynya.lake.read.inspect import states
-    from polynya.streams.landed_status import status_of_direct
-
-    position = states(entry.table)[0].position.stream
-    if position is not None:
-        one = status_of_direct(position, now)
-        data = {"stream": one.name, **asdict(one)}
-        text = stream_block(one, now, positions=context.options.verbose)
-        context.output.result("stream.status", data, text)
 
 
 def _landings(
@@ -476,10 +319,166 @@ def _landings(
         yield task, list(stream_statuses(store, task, now))
 
 
-def _is_wanted(task: StreamingLanding, one: StreamStatus, patterns: Sequence[str]) -> bool:
-    return not patterns or any(_names(task, [one], pattern) for pattern in patterns)
-
-
-def _names(task: StreamingLanding, found: Sequence[StreamStatus], pattern: str) -> bool:
-    names = [task.name, *(one.name for one in found)]
+def _names(task: StreamingLanding, streams: Sequence[StreamStatus], pattern: str) -> bool:
+    names = [task.name, *(stream.name for stream in streams)]
     return any(fnmatchcase(name, pattern) for name in names)
+
+
+def _show_direct(context: CommandContext, entry: ProjectTable, now: datetime) -> None:
+    """Show how far a table has read its stream directly."""
+    if not isinstance(entry.task, DirectTask) or entry.table is None:
+        return
+    # Start-up time: PyArrow.
+    from polynya.lake.read.inspect import states
+    from polynya.streams.landed_status import status_of_direct
+
+    position = states(entry.table)[0].position.stream
+    if position is not None:
+        _show_stream(context, status_of_direct(position, now), now)
+
+
+def _show_stream(context: CommandContext, stream: StreamStatus, now: datetime) -> None:
+    text = stream_block(stream, now, positions=context.options.verbose)
+    context.output.result("stream.status", {"stream": stream.name, **asdict(stream)}, text)
+
+
+def stream_block(stream: StreamStatus, now: datetime, *, positions: bool) -> str:
+    """The status of a stream as text."""
+    lines: dict[str, str | None] = {
+        "read"
+        if stream.direct
+        else "landed": f"{counted(stream.records, 'record')}, {size_in_words(stream.size_bytes)}, "
+        f"{stream.batches:,} {'batch' if stream.batches == 1 else 'batches'}",
+        "newest": moment_in_words(stream.landed_at, now),
+        "behind": _behind(stream),
+        "rate": _rate(stream),
+        "lost": f"{counted(stream.lost_records, 'record')} at most"
+        if stream.lost_records
+        else None,
+    }
+    for loss in stream.lost:
+        lines["last loss"] = (
+            f"{loss['at']}: deleted and created again"
+            if loss["why"] == "recreated"
+            else f"{loss['at']}: {loss['from']} to {loss['to']}, {loss['why']}"
+        )
+    if positions:
+        lines["positions"] = ", ".join(f"{at}: {to}" for at, to in stream.positions.items()) or None
+    shown = [f"  {name:<11}{text}" for name, text in lines.items() if text is not None]
+    return "\n".join([stream.name, *shown])
+
+
+#: Rates below this are shown in bytes.
+_FEW_BYTES: Final = 10 * 1024
+
+
+def _rate(stream: StreamStatus) -> str | None:
+    if stream.records_per_second is None or stream.bytes_per_second is None:
+        return None
+    size = stream.bytes_per_second
+    words = f"{size:,.0f} bytes" if size < _FEW_BYTES else size_in_words(round(size))
+    return f"{stream.records_per_second:,.1f} records/s, {words}/s"
+
+
+def _behind(stream: StreamStatus) -> str | None:
+    counts = {
+        "record": stream.behind_records,
+        "shard": stream.behind_shards,
+        "file": stream.behind_files,
+    }
+    known = [(unit, count) for unit, count in counts.items() if count is not None]
+    if not known:
+        return None
+    unit, count = known[0]
+    if not count:
+        return f"nothing when it was {'read' if stream.direct else 'landed'}"
+    age = "" if stream.behind_seconds is None else f", {age_in_words(stream.behind_seconds)}"
+    return f"{counted(count, unit)}{age}"
+
+
+def show_named_captures(
+    context: CommandContext, project: LoadedProject, patterns: Sequence[str], now: datetime
+) -> tuple[str, ...]:
+    """Show the captures that any glob names, or all; returns the globs that name none.
+
+    It does not connect to the databases.
+    """
+    wanted = [task for task in project.captures if not patterns or _is_named(task, patterns)]
+    show_captures(context, project, wanted, now, ask_database=False)
+    return tuple(glob for glob in patterns if not any(_is_named(task, [glob]) for task in wanted))
+
+
+def _is_named(task: ConnectedCapture, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(task.name, pattern) for pattern in patterns)
+
+
+def show_captures(
+    context: CommandContext,
+    project: LoadedProject,
+    tasks: Sequence[ConnectedCapture],
+    now: datetime,
+    *,
+    ask_database: bool,
+) -> None:
+    """Show captures with their tables."""
+    if not tasks:
+        return
+    # Start-up time: PyArrow, and drivers of databases.
+    from polynya.engine.commands.captures import capture_status
+
+    store = store_at(project.target.landing, project.target.aws)
+    for task in tasks:
+        capture = capture_status(project, store, task, ask_database=ask_database)
+        text = "\n".join(capture_lines(capture, now))
+        context.output.result("landing.status", _as_json(capture), text)
+
+
+def _as_json(capture: CaptureStatus) -> dict[str, object]:
+    return {
+        "task": capture.task,
+        "state": capture.state,
+        "batches": capture.batches,
+        "written_at": None if capture.written_at is None else capture.written_at.isoformat(),
+        "held": capture.held,
+        "tables": [asdict(table) for table in capture.tables],
+        "lag": None if capture.lag is None else asdict(capture.lag),
+        "lag_error": None if capture.lag_error is None else capture.lag_error.as_dict(),
+        "next_load": None if capture.next_load is None else capture.next_load.isoformat(),
+    }
+
+
+#: States in which changes wait until the rows of their table are loaded.
+_BEFORE_RUNNING: Final = frozenset({"queued", "caching changes", "applying cached changes"})
+
+
+def capture_lines(capture: CaptureStatus, now: datetime) -> Iterator[str]:
+    """A capture and its tables."""
+    if not capture.batches:
+        held = " and is stopped: `polynya landing resume`" if capture.held else ": `polynya run`"
+        yield f"{capture.task}\n  nothing has landed yet{held}"
+        return
+    yield f"{capture.task}  {capture.state}"
+    written = None if capture.written_at is None else capture.written_at.isoformat()
+    yield f"  newest     batch {capture.batches:,}, {moment_in_words(written, now)}"
+    if capture.lag_error is not None:
+        yield f"  behind     unknown: {one_line(capture.lag_error)}"
+    elif capture.lag is not None:
+        yield f"  behind     {_lag_in_words(capture.lag)}"
+        yield from (f"  note       {note}" for note in capture.lag.notes)
+    if capture.next_load is not None:
+        yield f"  next load  {capture.next_load:%Y-%m-%d %H:%M} UTC"
+    width = max((len(table.state) for table in capture.tables), default=0)
+    for table in capture.tables:
+        facts = f"{counted(table.rows, 'row')} loaded"
+        if table.state in _BEFORE_RUNNING and table.cached_changes:
+            facts += f", {counted(table.cached_changes, 'change')} cached"
+        why = f": {table.why}" if table.why else ""
+        yield f"  {table.state:<{max(width, 10)}} {table.table}, {facts}{why}"
+
+
+def _lag_in_words(lag: Lag) -> str:
+    parts = [
+        None if lag.bytes is None else size_in_words(lag.bytes),
+        None if lag.seconds is None else age_in_words(lag.seconds),
+    ]
+    return ", ".join(part for part in parts if part is not None) or "not parts"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from polynya.cli.context import CommandContext, Context, command_group, select_storage
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.status import came_true_line, chosen_entries, verdict_line
+from polynya.cli.status import chosen_entries
 from polynya.model.config.evolution import policy_in_words
 from polynya.model.config.maintenance import ActionName
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
@@ -18,6 +18,7 @@ from polynya.store.clock import SystemClock
 if TYPE_CHECKING:
     from polynya.engine.commands.rebuild import RebuildResult
     from polynya.engine.inventory import ProjectTable
+    from polynya.engine.maintenance_choice import ActionReview, ActionVerdict
     from polynya.lake.warehouse.adopt import Adopted
 
 
@@ -209,9 +210,9 @@ def adopt(*, context: Context) -> int:
     return ExitCode.OK
 
 
-def tell_adopted(context: CommandContext, done: Adopted, verb: str) -> None:
+def tell_adopted(context: CommandContext, done: Adopted, action: str) -> None:
     """Say what became of a catalog."""
-    lines = [f"{verb}: {', '.join(done.tables)}"] if done.tables else []
+    lines = [f"{action}: {', '.join(done.tables)}"] if done.tables else []
     if done.views:
         lines.append(f"with {len(done.views)} views")
     if done.aside is not None:
@@ -273,27 +274,44 @@ def _explain(context: CommandContext, entry: ProjectTable) -> None:
 
     assert entry.table is not None
     now = SystemClock().now()
-    care = maintenance_status(entry.table, entry.dataset, now)
-    lines = [verdict_line(one) for one in care.choice.verdicts]
-    lines += [came_true_line(one) for one in review_actions(care.record)]
+    status = maintenance_status(entry.table, entry.dataset, now)
+    lines = [verdict_line(verdict) for verdict in status.choice.verdicts]
+    lines += [review_line(review) for review in review_actions(status.record)]
     data = {
         "dataset": entry.name,
-        **care.as_json(),
+        **status.as_json(),
         "actions": [
             {
-                "action": one.action,
-                "taken": one.taken,
-                "reason": one.reason,
-                "score": round(one.score, 3),
-                "gain_bytes_per_hour": None if one.worth is None else round(one.worth.gain),
-                "cost_bytes": None if one.worth is None else round(one.worth.cost),
-                "at": None if one.at is None else one.at.isoformat(),
+                "action": verdict.action,
+                "taken": verdict.taken,
+                "reason": verdict.reason,
+                "score": round(verdict.score, 3),
+                "gain_bytes_per_hour": None if verdict.worth is None else round(verdict.worth.gain),
+                "cost_bytes": None if verdict.worth is None else round(verdict.worth.cost),
+                "at": None if verdict.at is None else verdict.at.isoformat(),
             }
-            for one in care.choice.verdicts
+            for verdict in status.choice.verdicts
         ],
     }
-    head = f"{entry.name}: health {care.health.score} of 100"
+    head = f"{entry.name}: health {status.health.score} of 100"
     context.output.result("maintenance.plan", data, "\n".join([head, *lines]))
+
+
+def verdict_line(verdict: ActionVerdict) -> str:
+    """Whether an action is due, and why."""
+    mark = "now" if verdict.taken else "not now"
+    return f"  {verdict.action:<30}{mark:<9}{verdict.reason}"
+
+
+def review_line(review: ActionReview) -> str:
+    """What an action cost and gained when it was last taken, next to what was expected."""
+    sides = [
+        f"{what} {ratio:.2f} of what was expected"
+        for what, ratio in (("cost", review.cost_ratio), ("gain", review.gain_ratio))
+        if ratio is not None
+    ]
+    part = "" if review.whole else " (a part of it)"
+    return f"  {review.action:<30}{'last':<9}{', '.join(sides) or 'nothing was expected'}{part}"
 
 
 def _run(
