@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TESTS = (
     "tests/lake/apply/test_local_apply.py",
     "tests/lake/apply/test_applies.py",
-    "tests/engine/test_loads.py",
+    "tests/engine/test_large_loads.py",
     "tests/engine/test_fenced_steps.py",
     "tests/e2e/on_s3.py",
     "tests/lake/maintenance/in_s3.py",

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.loading import LargeLoads
+from polynya.engine.large_loads import LargeLoads
 from polynya.engine.policy import CopyPace
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.formats.base import ReadBatch, ReadRequest

@@ -6,7 +6,7 @@ import pytest
 
 from polynya.engine.commands.preview import preview_of
 from polynya.engine.commands.preview_fold import DatasetPreview
-from polynya.engine.commands.preview_looks import PreviewReader
+from polynya.engine.commands.preview_records import PreviewReader
 from polynya.formats.batch import BatchLimits
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.errors import SuspendedError

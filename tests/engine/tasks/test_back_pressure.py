@@ -16,7 +16,7 @@ from polynya.observe.events import CopyWaiting, Event
 from polynya.observe.streams import StreamWaiting
 from tests.engine.tasks.direct_table import MERGED, DirectTable, message
 from tests.engine.tasks.test_landed_expiry import copied, reader
-from tests.engine.tasks.test_streaming import GOES_ON, Zone
+from tests.engine.tasks.test_streams import GOES_ON, Zone
 from tests.lab.lab import Lab
 from tests.streams.kafka.fake import FakeKafka
 

@@ -14,7 +14,7 @@ from polynya.lake.table.state import CopyState, Membership, SourcePosition
 from polynya.model.config.task import StorageTask
 from polynya.observe.streams import StreamExpired, StreamKept
 from polynya.streams.landing import LandedLog
-from tests.engine.tasks.test_streaming import Zone
+from tests.engine.tasks.test_streams import Zone
 from tests.streams.kafka.fake import FakeKafka
 
 KEPT = {"folder_retention": {"keep": "2d", "keep_unread": "10d"}}

@@ -21,7 +21,7 @@ from polynya.engine.commands.preview_fold import (
     operations,
     refusals,
 )
-from polynya.engine.commands.preview_looks import NextRecords, PreviewTable
+from polynya.engine.commands.preview_records import NextRecords, PreviewTable
 from polynya.engine.evolution import (
     Evolution,
     batch_columns,

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from polynya.engine.commands.preview import preview_of
 from polynya.engine.commands.preview_fold import DatasetPreview, PreviewMessages
-from polynya.engine.commands.preview_looks import NextRecords, PreviewTable
+from polynya.engine.commands.preview_records import NextRecords, PreviewTable
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, FilePart
 from polynya.formats.landed import Lost

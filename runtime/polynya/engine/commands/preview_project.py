@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Final
 
 from polynya.engine.commands.preview import preview_of
+from polynya.engine.commands.preview_file import FileConsumer, preview_file
 from polynya.engine.commands.preview_fold import DatasetPreview
-from polynya.engine.commands.preview_looks import IsWanted, NextRecords, PreviewReader, PreviewTable
 from polynya.engine.commands.preview_messages import (
     OpenSource,
     lost_in_words,
     source_opener,
     with_small_batches,
 )
-from polynya.engine.commands.preview_reads import FileConsumer, preview_file
+from polynya.engine.commands.preview_records import (
+    IsWanted,
+    NextRecords,
+    PreviewReader,
+    PreviewTable,
+)
 from polynya.formats.batch import BatchLimits
 from polynya.lake.copy.values import Session
 from polynya.lake.spark.catalog import has_tables, python_catalog

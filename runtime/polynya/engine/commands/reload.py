@@ -12,7 +12,7 @@ from polynya.engine.commands.reload_sources import DirectLoad, LandedLoad
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.landing import TaskLanding
-from polynya.engine.tasks.loads import (
+from polynya.engine.tasks.full_loads import (
     FullLoad,
     finish_reload,
     gather,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.tasks.loads import gather_from_stream
+from polynya.engine.tasks.full_loads import gather_from_stream
 from polynya.formats.files import nothing_to_reload, start_of
 from polynya.formats.landed import StreamFooter
 from polynya.lake.copy.reload import pairs_of_places

@@ -23,7 +23,7 @@ from polynya.engine.dataset import OpenTables, WorkingDataset
 from polynya.engine.landing import SharedListing, TaskLanding
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.pending import apply_decision, why_copies_wait
-from polynya.engine.tasks.loads import FullLoad, finish_reload, gather
+from polynya.engine.tasks.full_loads import FullLoad, finish_reload, gather
 from polynya.engine.unit import AGAIN_SOON, IDLE, OVER, TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.formats.batch import FilePart
 from polynya.formats.extracts import Extract, LandedExtracts, landed_extracts, refused_batch

@@ -8,7 +8,7 @@ from polynya.engine.tasks.direct import DirectUnit
 from polynya.engine.unit import TimeSlice
 from tests.engine.tasks.direct_table import DirectTable, message
 from tests.engine.tasks.test_direct import APPEND
-from tests.engine.tasks.test_streaming import GOES_ON, FakeKafka, Zone
+from tests.engine.tasks.test_streams import GOES_ON, FakeKafka, Zone
 from tests.lab.lab import Lab
 
 
