@@ -18,7 +18,7 @@ from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
 from polynya.model.documents.files import DocumentFile, parse_file
 from polynya.model.documents.problems import located
-from polynya.model.documents.yaml import ListNode, MapNode, Node, Place, ScalarNode
+from polynya.model.documents.yaml import ListNode, MapNode, Node, ScalarNode, TextPosition
 from polynya.model.error_catalogue.codes import ERROR_PAGES
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import load_project
@@ -136,10 +136,10 @@ def mutated(document: Any, chance: random.Random) -> Any:
 
 def node(value: Any, line: int = 1) -> Node:
     """The document as the reader of YAML gives it; where its parts stand is made up."""
-    place = Place(line, 1)
+    place = TextPosition(line, 1)
     if isinstance(value, dict):
         entries = {
-            key: (Place(line + n, 3), node(one, line + n))
+            key: (TextPosition(line + n, 3), node(one, line + n))
             for n, (key, one) in enumerate(value.items())
         }
         return MapNode(entries, place, 1)

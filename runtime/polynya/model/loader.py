@@ -27,7 +27,7 @@ from polynya.model.documents.files import (
     read_file,
 )
 from polynya.model.documents.problems import Problem, located
-from polynya.model.documents.yaml import Node, place_of
+from polynya.model.documents.yaml import Node, position_of
 from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.project_parts import (
@@ -100,8 +100,8 @@ class LoadedProject:
 
     def where(self, task: str, *path: str | int) -> str:
         """Return `file:line:col` of a path in a task's file."""
-        place = place_of(self.documents[task], path)
-        return f"{self.files[task]}:{place.line}:{place.column}"
+        position = position_of(self.documents[task], path)
+        return f"{self.files[task]}:{position.line}:{position.column}"
 
     def datasets(self) -> Iterator[ResolvedDataset]:
         """Yield the declared datasets of all tasks; tasks that find their tables may have more."""

@@ -197,7 +197,7 @@ def _is_number(kind: DataType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TypeDifference:
     """A field that was added (`old` None), or a type that was widened; `path` is below the type."""
 
     path: str
@@ -205,7 +205,7 @@ class Difference:
     new: DataType
 
 
-def differences(old: DataType, new: DataType, path: str = "") -> Iterator[Difference]:
+def differences(old: DataType, new: DataType, path: str = "") -> Iterator[TypeDifference]:
     """Yield how `new` differs from `old`; `new` holds every value of `old`.
 
     The first value of what only held NULL so far is no difference, nor is a text where only empty
@@ -220,14 +220,14 @@ def differences(old: DataType, new: DataType, path: str = "") -> Iterator[Differ
                 if name in known:
                     yield from differences(known[name], kind, f"{path}.{name}")
                 else:
-                    yield Difference(f"{path}.{name}", None, kind)
+                    yield TypeDifference(f"{path}.{name}", None, kind)
         case Array(element), Array(other):
             yield from differences(element, other, f"{path}.element")
         case MapType(_, value), MapType(_, other):
             yield from differences(value, other, f"{path}.value")
         case _:
             if old != new:
-                yield Difference(path, old, new)
+                yield TypeDifference(path, old, new)
 
 
 def restricted(old: DataType, new: DataType, *, grow: bool, widen: bool) -> DataType:

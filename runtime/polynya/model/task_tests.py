@@ -13,7 +13,7 @@ from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, Batch, TaskTest, TaskTests
 from polynya.model.documents.files import document_files, parse_file, read_file
 from polynya.model.documents.problems import Problem, located, suggest
-from polynya.model.documents.yaml import Node, NodePath, place_of
+from polynya.model.documents.yaml import Node, NodePath, position_of
 from polynya.model.error_catalogue.configuration import (
     CONTRADICTING_SETTINGS,
     DUPLICATE_NAME,
@@ -58,8 +58,8 @@ class LoadedTest:
 
     def where(self, *path: str | int) -> str:
         """Return `file:line:col` of a path in the test."""
-        place = place_of(self.document, (*self.path, *path))
-        return f"{self.file}:{place.line}:{place.column}"
+        position = position_of(self.document, (*self.path, *path))
+        return f"{self.file}:{position.line}:{position.column}"
 
 
 def load_tests(

@@ -7,7 +7,13 @@ import time
 import pytest
 
 from polynya.model.documents.references import interpolate, plain_value
-from polynya.model.documents.yaml import MAX_FILE_BYTES, dotted, place_of, read_document, read_text
+from polynya.model.documents.yaml import (
+    MAX_FILE_BYTES,
+    dotted,
+    position_of,
+    read_document,
+    read_text,
+)
 from polynya.model.errors import ConfigError
 
 
@@ -32,12 +38,12 @@ def test_json_with_tabs_and_escaped_pairs_is_read():
 def test_places_are_those_of_keys_and_items():
     node, _ = read_document("a:\n  - x\n  - b: 1\n    c: 2\n", "x.yml")
 
-    place = place_of(node, ("a", 1, "c"))
+    place = position_of(node, ("a", 1, "c"))
 
     assert (place.line, place.column) == (4, 5)
     assert dotted(("a", 1, "c")) == "a[1].c"
     # A path that goes on where the document ends points at what there is.
-    assert place_of(node, ("a", 1, "c", "nothing", 3)) == place
+    assert position_of(node, ("a", 1, "c", "nothing", 3)) == place
 
 
 def test_duplicate_keys_are_reported_with_the_first_line():

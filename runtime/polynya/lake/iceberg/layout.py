@@ -18,7 +18,7 @@ from polynya.formats.values.names import schema_problem
 from polynya.lake.iceberg.partitions import Spec
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError, PySparkException, SparkSession
-from polynya.model.config.dataset import Layout
+from polynya.model.config.dataset import TableLayout
 from polynya.model.config.layout import PartitionTerm, RowRetention, SortTerm, age_refusal
 from polynya.model.error_catalogue.configuration import UNSUITABLE_AGE_TYPE, UNSUITABLE_LAYOUT_TYPE
 from polynya.model.error_catalogue.lake import IMPOSSIBLE_COLUMNS
@@ -74,7 +74,7 @@ def spec_change(
     return SpecChange(add, remove if whole else [])
 
 
-def lay_out(table: IcebergTable, layout: Layout, schema: Mapping[str, DataType]) -> None:
+def lay_out(table: IcebergTable, layout: TableLayout, schema: Mapping[str, DataType]) -> None:
     """Bring a table in line with a layout; `schema` are the types of the columns of its source.
 
     Raises ConfigError when a column has a type that the layout has no use for.
@@ -91,14 +91,14 @@ def lay_out(table: IcebergTable, layout: Layout, schema: Mapping[str, DataType])
     change_file_size(table, layout.file_bytes)
 
 
-def lacks(table: IcebergTable, layout: Layout, schema: Mapping[str, DataType]) -> bool:
+def lacks(table: IcebergTable, layout: TableLayout, schema: Mapping[str, DataType]) -> bool:
     """Whether `lay_out` would give the table another partition spec or sort order."""
     ids = {column["name"]: column["id"] for column in table.columns()}
     change = spec_change(layout.partition_by, table.java_files().newest, ids, schema)
     return bool(change) or _lacks_order(table, _plain(layout.sort_by), schema)
 
 
-def refuse_types(layout: Layout, schema: Mapping[str, DataType], name: str) -> None:
+def refuse_types(layout: TableLayout, schema: Mapping[str, DataType], name: str) -> None:
     """Raise ConfigError when a column has a type that the layout cannot use."""
     terms: list[tuple[str, PartitionTerm | SortTerm, str]] = [
         ("partition_by", term, term.column) for term in layout.partition_by

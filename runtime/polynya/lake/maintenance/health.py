@@ -30,7 +30,7 @@ from polynya.lake.maintenance.rewrite_plan import OPEN_BYTES, REWRITTEN, Rewrite
 from polynya.lake.maintenance.snapshots import Keep, choose
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ApplyState
-from polynya.model.config.dataset import LAYOUT, Layout, ResolvedDataset
+from polynya.model.config.dataset import LAYOUT, ResolvedDataset, TableLayout
 from polynya.model.config.maintenance import ACTIONS, ActionName, SnapshotExpiry
 from polynya.model.headers import Partition
 from polynya.observe.trace import span
@@ -352,7 +352,7 @@ def awaits_layout(target: DatasetTable) -> bool:
     """Whether the table gets another layout when its owner takes it over."""
     layout, settings = target.dataset.layout, target.state.copy.settings
     if target.owned or (
-        layout == Layout() and not any(settings.get(setting) for setting in LAYOUT)
+        layout == TableLayout() and not any(settings.get(setting) for setting in LAYOUT)
     ):
         return False
     return lacks(target.table, layout, target.known_schema())

@@ -30,7 +30,7 @@ from polynya.lake.iceberg.table import IcebergTable, ThroughJava
 from polynya.lake.iceberg.wanted import TargetLayout
 from polynya.lake.maintenance.rewrite_writer import ordered_by
 from polynya.model import headers as h
-from polynya.model.config.dataset import Layout
+from polynya.model.config.dataset import TableLayout
 from polynya.model.headers import Partition
 from polynya.observe.events import counted
 from polynya.observe.trace import span
@@ -412,7 +412,7 @@ def look(
     table: IcebergTable,
     snapshot: int,
     shape: Shape,
-    layout: Layout,
+    layout: TableLayout,
     *,
     keep: timedelta | None = None,
 ) -> SnapshotFiles | str:
@@ -446,7 +446,7 @@ def look(
 
 
 def _lows(
-    table: IcebergTable, files: Sequence[DataFile], shape: Shape, layout: Layout
+    table: IcebergTable, files: Sequence[DataFile], shape: Shape, layout: TableLayout
 ) -> list[Any]:
     """The lowest value of what each file is ordered by, None where that is not known."""
     store = table.reach().reads

@@ -22,7 +22,7 @@ from polynya.lake.iceberg.files import DataFile, FilePartition
 from polynya.lake.iceberg.partitions import Parting
 from polynya.lake.iceberg.reading import TableFile, each_read, stored_file
 from polynya.lake.iceberg.writing import footer_of, rows_of_group
-from polynya.model.config.dataset import Layout
+from polynya.model.config.dataset import TableLayout
 from polynya.model.headers import PARTITION, Partition
 from polynya.store.data_files import DataFiles
 
@@ -85,7 +85,7 @@ class RowOrder:
         return pc.sort_indices(rows, sort_keys=keys)
 
 
-def ordered_by(layout: Layout, shape: Shape, partition: str) -> list[tuple[str, Kind]]:
+def ordered_by(layout: TableLayout, shape: Shape, partition: str) -> list[tuple[str, Kind]]:
     """Columns that rows of a partition are ordered by in a new file; empty: they stay as they are.
 
     What the user asks for comes first. An apply finds records by ranges of their key. With history

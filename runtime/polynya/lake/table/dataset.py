@@ -51,7 +51,7 @@ from polynya.lake.table.state import (
     read_state,
     stage_states,
 )
-from polynya.model.config.dataset import LAYOUT, Layout, ResolvedDataset
+from polynya.model.config.dataset import LAYOUT, ResolvedDataset, TableLayout
 from polynya.model.error_catalogue.lake import FOREIGN_DELETES
 from polynya.model.errors import ConflictError
 from polynya.model.headers import Partition
@@ -101,7 +101,7 @@ class DatasetTable:
     _awaited: bool = False
     views_of: Shape | None = None
     _quiet: threading.Condition = field(init=False, repr=False, compare=False)
-    _laid_out: tuple[Layout, dict[str, DataType]] | None = None
+    _laid_out: tuple[TableLayout, dict[str, DataType]] | None = None
     _schema: tuple[Mapping[str, str], dict[str, DataType]] = field(default=({}, {}))
 
     def __post_init__(self) -> None:
@@ -188,7 +188,7 @@ class DatasetTable:
         if asked == self._laid_out:
             return
         remembered = any(settings.get(name) for name in LAYOUT)
-        if layout == Layout() and not remembered:
+        if layout == TableLayout() and not remembered:
             return
         if beside:
             self.refuse_beside_apply()
@@ -198,7 +198,7 @@ class DatasetTable:
     def take_layout_back(self) -> None:
         """Part and sort files by no column of the source, until the table grows again."""
         if self._laid_out is not None:
-            lay_out(self.table, Layout(), {})
+            lay_out(self.table, TableLayout(), {})
             self._laid_out = None
 
     @property

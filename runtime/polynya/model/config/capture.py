@@ -213,7 +213,7 @@ class Load(Frozen):
     )
 
 
-class Roll(Frozen):
+class LandedBatchLimits(Frozen):
     """Limits of a landed batch: it is complete as soon as one is reached.
 
     Changes that come after a rest of `age` land at once.
@@ -235,7 +235,9 @@ class Write(Frozen):
     """Form and size of landed batches."""
 
     format: Literal["json"] = Field(default="json", description="Lines of JSON.")
-    roll: Roll = Field(default_factory=Roll, description="When to finish a landed batch.")
+    roll: LandedBatchLimits = Field(
+        default_factory=LandedBatchLimits, description="When to finish a landed batch."
+    )
     compression: Literal["zstd"] = Field(
         default="zstd", description="Compression of landed batches."
     )

@@ -126,7 +126,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """Partitioning of Current and Prior, the order of rows in their files, and the size of files.
 
     `file_bytes` None means that no size is set.
@@ -159,7 +159,7 @@ class ResolvedDataset:
     events: Events = field(default_factory=Events)
     mapping: ColumnMapping = field(default_factory=ColumnMapping)
     kept: Kept = field(default_factory=Kept)
-    layout: Layout = field(default_factory=Layout)
+    layout: TableLayout = field(default_factory=TableLayout)
     policies: Policies = field(default_factory=Policies)
     maintenance: Maintenance = field(default_factory=Maintenance)
     inherited: frozenset[str] = frozenset()

@@ -11,10 +11,10 @@ from polynya.model.config.dataset import (
     Events,
     Kept,
     Landed,
-    Layout,
     Policies,
     Relations,
     ResolvedDataset,
+    TableLayout,
 )
 from polynya.model.config.engines import EngineSetting
 from polynya.model.config.evolution import SchemaEvolution
@@ -103,7 +103,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         events=_events(settings, mapping, dataset.extracts, task.landing.format),
         mapping=mapping,
         kept=_kept(settings, task.landing.format),
-        layout=Layout(
+        layout=TableLayout(
             partition_by=settings.partition_by or (),
             sort_by=settings.sort_by or (),
             file_bytes=settings.target_file_size,

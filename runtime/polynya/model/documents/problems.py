@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from polynya.model.documents.yaml import Node, NodePath, Plain, dotted, place_of
+from polynya.model.documents.yaml import Node, NodePath, Plain, dotted, position_of
 from polynya.model.error_catalogue.configuration import (
     INVALID_LAYOUT_TERM,
     INVALID_TYPE,
@@ -181,14 +181,14 @@ def located(problems: Iterable[Problem], root: Node, file: str) -> list[ConfigEr
     They have no state: a check only reads.
     """
     errors = []
-    placed = [(place_of(root, problem.path), problem) for problem in problems]
-    for place, problem in sorted(placed, key=lambda pair: (pair[0].line, pair[0].column)):
+    pairs = [(position_of(root, problem.path), problem) for problem in problems]
+    for position, problem in sorted(pairs, key=lambda pair: (pair[0].line, pair[0].column)):
         path, error = dotted(problem.path), problem.error
         errors.append(
             ConfigError(
                 error.code,
                 f"{path}: {error.message}" if path else error.message,
-                where=f"{file}:{place.line}:{place.column}",
+                where=f"{file}:{position.line}:{position.column}",
                 fix=error.fix,
                 why=error.why,
             )

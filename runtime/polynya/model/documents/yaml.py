@@ -41,7 +41,7 @@ NodePath: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TextPosition:
     """A 1-based line and column in a file."""
 
     line: int
@@ -53,7 +53,7 @@ class ScalarNode:
     """One value. `size` counts a shared sub-tree as often as it shows."""
 
     value: Scalar
-    place: Place
+    position: TextPosition
     size: int = 1
 
 
@@ -62,36 +62,36 @@ class ListNode:
     """A sequence."""
 
     items: tuple[Node, ...]
-    place: Place
+    position: TextPosition
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class MapNode:
-    """A mapping with unique text keys; each entry also has the place of its key."""
+    """A mapping with unique text keys; each entry also has the position of its key."""
 
-    entries: dict[str, tuple[Place, Node]]
-    place: Place
+    entries: dict[str, tuple[TextPosition, Node]]
+    position: TextPosition
     size: int
 
 
 Node: TypeAlias = ScalarNode | ListNode | MapNode
 
 
-def place_of(root: Node, path: Sequence[str | int]) -> Place:
-    """Return the place of a path: of the key in a mapping, of the item in a list.
+def position_of(root: Node, path: Sequence[str | int]) -> TextPosition:
+    """Return the position of a path: of the key in a mapping, of the item in a list.
 
-    Follows the path as far as the document goes; parts that are no keys (pydantic's union tags)
+    Follows the path as far as the document goes; parts that are not keys (pydantic's union tags)
     are skipped.
     """
-    node, place = root, root.place
+    node, position = root, root.position
     for part in path:
         if isinstance(node, MapNode) and part in node.entries:
-            place, node = node.entries[str(part)]
+            position, node = node.entries[str(part)]
         elif isinstance(node, ListNode) and isinstance(part, int) and part < len(node.items):
             node = node.items[part]
-            place = node.place
-    return place
+            position = node.position
+    return position
 
 
 def dotted(path: Sequence[str | int]) -> str:
@@ -183,7 +183,7 @@ class _Builder:
         self._read = 0
 
     def document(self, events: Iterator[Any]) -> Node:
-        root: Node = ScalarNode(None, Place(1, 1))
+        root: Node = ScalarNode(None, TextPosition(1, 1))
         documents = 0
         for event in events:
             if isinstance(event, DocumentStartEvent):
@@ -210,7 +210,7 @@ class _Builder:
         self._check_tag(event)
         node: Node
         if isinstance(event, ScalarEvent):
-            node = ScalarNode(self._scalar(event), _place(event))
+            node = ScalarNode(self._scalar(event), _position(event))
         elif isinstance(event, SequenceStartEvent):
             node = self._list(event, events, depth)
         else:
@@ -236,10 +236,10 @@ class _Builder:
             if isinstance(event, SequenceEndEvent):
                 break
             items.append(self._node(event, events, depth + 1))
-        return ListNode(tuple(items), _place(start), 1 + sum(item.size for item in items))
+        return ListNode(tuple(items), _position(start), 1 + sum(item.size for item in items))
 
     def _map(self, start: Any, events: Iterator[Any], depth: int) -> MapNode:
-        entries: dict[str, tuple[Place, Node]] = {}
+        entries: dict[str, tuple[TextPosition, Node]] = {}
         size = 1
         for event in events:
             if isinstance(event, MappingEndEvent):
@@ -254,8 +254,8 @@ class _Builder:
                 line = entries[name][0].line
                 self._note(DUPLICATE_KEY(key=shown(name), line=line), event)
             else:
-                entries[name] = (_place(event), value)
-        return MapNode(entries, _place(start), size)
+                entries[name] = (_position(event), value)
+        return MapNode(entries, _position(start), size)
 
     def _check_tag(self, event: Any) -> None:
         tag = event.tag
@@ -290,9 +290,9 @@ class _Builder:
             raise error
 
     def _where(self, event: Any) -> str:
-        place = _place(event)
-        return f"{self._file}:{place.line}:{place.column}"
+        position = _position(event)
+        return f"{self._file}:{position.line}:{position.column}"
 
 
-def _place(event: Any) -> Place:
-    return Place(event.start_mark.line + 1, event.start_mark.column + 1)
+def _position(event: Any) -> TextPosition:
+    return TextPosition(event.start_mark.line + 1, event.start_mark.column + 1)
