@@ -72,7 +72,7 @@ class Answers:
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session, started if it is not."""
+        """The Spark session; the first access starts it."""
         if self._spark is None:
             self._spark = self._start()
             self._spark.conf.set("spark.sql.caseSensitive", "false")
@@ -104,7 +104,7 @@ class Answers:
         return answer(self.spark, statement, limit=limit)
 
     def see_newest(self) -> None:
-        """Let what follows see the newest commits, as the embedded engine does by itself."""
+        """Let later statements on Spark see the newest commits."""
         if self._spark is not None:
             # Start-up time: pyspark.
             from polynya.lake.read.inspect import see_newest
@@ -112,7 +112,7 @@ class Answers:
             see_newest(self._spark)
 
     def cancel(self) -> None:
-        """End what Spark is at."""
+        """Cancel the running jobs of Spark."""
         if self._spark is not None:
             self._spark.sparkContext.cancelAllJobs()
 
@@ -127,7 +127,7 @@ class Answers:
         return view_names(self.spark)
 
     def columns(self, view: str) -> list[str]:
-        """Names of the columns of a view; none where only Spark knows, which does not run."""
+        """Names of the columns of a view; none where only Spark could tell and it does not run."""
         if self._spark is not None:
             return self._spark.table(view).columns
         try:
@@ -143,7 +143,7 @@ class Answers:
         except PolynyaError:
             raise
         except Exception as error:
-            # A bug of ours, and a bug of the fast way must not cost an answer: it is reported.
+            # A bug of the embedded engine must not cost an answer: it is logged.
             failure = f"the embedded engine failed: {type(error).__name__}: {error}"
             log.warning("%s", failure)
             log.debug("where it failed", exc_info=error)
@@ -210,7 +210,7 @@ class _Views:
     def _tables(self) -> Tables:
         target = self._project.target
         if target.catalog_properties:
-            # Of what they may change we know nothing.
+            # Such properties may change anything.
             raise NotEmbeddedError("the catalog of the target has properties of its own")
         if catalog_file(target) is not None:
             return ListedTables(self._entries)
@@ -221,7 +221,7 @@ class _Views:
             raise NotEmbeddedError(error.message) from error
 
     def find(self, name: str) -> Live:
-        """The view that is called `schema.view`, in any case if only one is.
+        """The view of this name (`schema.view`); its case matters only if several match.
 
         Raises NotEmbeddedError.
         """
@@ -235,7 +235,7 @@ class _Views:
         return replace(view_found, view=view)
 
     def _as_called(self, name: str) -> str:
-        """A name in the case of the only view that it may mean: sources have names in capitals."""
+        """The name with the case of the only view that matches: some sources use capitals."""
         views = [entry.full_name for entry in self._entries if entry.is_view]
         if name in views:
             return name
@@ -249,10 +249,10 @@ class _Views:
         raise NotEmbeddedError(f"{name} is not a view of the project")
 
     def _check(self, live: Live, view: str) -> None:
-        """Raise where the catalog holds another definition of a view than we would make.
+        """Raise where the catalog holds another definition of a view than today's.
 
-        Then settings have changed since, or a run was killed. On Glue, views are made for each
-        session, from what we made them of.
+        Settings have changed since then, or a run was killed. On Glue, views are made for each
+        session, from the same states.
         """
         if self._project.target.on_glue:
             return

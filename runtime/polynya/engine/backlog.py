@@ -72,7 +72,7 @@ class BacklogSize:
 
     @property
     def node_seconds(self) -> float:
-        """What of the work is a node's: all of it, or to follow the service that does it."""
+        """Work of a node in seconds: all of it, or that of following a service."""
         if self.elsewhere:
             return REMOTE_WORK_SECONDS if self.keeps_node else 0.0
         return self.seconds
@@ -80,9 +80,9 @@ class BacklogSize:
 
 @dataclass(frozen=True, slots=True)
 class StreamTotals:
-    """What was taken of a stream since the job began: messages, and their bytes.
+    """Messages taken from a stream since the job began, and their bytes.
 
-    `behind_seconds` is the age of what the source has beyond that, 0 when it has nothing.
+    `behind_seconds` is the age of the source's oldest message after them, 0 if there is none.
     """
 
     records: int = 0
@@ -100,11 +100,11 @@ class Backlog:
         self._away: bool | None = None
 
     def elsewhere(self, *, wanted: bool) -> None:
-        """A service does the work of this job; whether a run is under way, or wanted."""
+        """A service does the work of this job; `wanted`: its run is under way, or needed."""
         self._away = wanted
 
     def listed(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
-        """Take note of the unread files of a dataset; `now` in monotonic seconds."""
+        """Record the unread files of a dataset; `now` in monotonic seconds."""
         with self._lock:
             before = self._subjects.setdefault(subject, _Subject())
             files = {
@@ -121,7 +121,7 @@ class Backlog:
     def beyond(
         self, subject: str, records: int, now: float, behind_seconds: float | None = None
     ) -> None:
-        """Take note of the records that a stream has beyond a landed table.
+        """Record how many records a stream has beyond a landed table.
 
         `behind_seconds` is their age, None where it was not requested.
         """
@@ -134,7 +134,7 @@ class Backlog:
                 stream.unread_since = now - behind_seconds
 
     def landed(self, subject: str, records: int, size_bytes: int, seconds: float) -> None:
-        """Learn from a batch that was landed how large records are, and how fast it goes."""
+        """Learn the size of records and the speed from a landed batch."""
         with self._lock:
             stream = self._streams.setdefault(subject, _Stream())
             stream.done_records = _WEIGHT_OF_EARLIER * stream.done_records + records
@@ -158,7 +158,7 @@ class Backlog:
                 subject.looked_at = now
 
     def seconds_left(self, subject: str) -> float | None:
-        """Time that the rest of a dataset takes, None before its speed was measured."""
+        """Seconds until a dataset is read, None before its speed was measured."""
         with self._lock:
             dataset = self._subjects.get(subject)
             if dataset is None or dataset.done_bytes <= 0 or dataset.busy_seconds <= 0:
@@ -259,7 +259,7 @@ def tables_without(readers: Sequence[LandedReader] | None, number: int) -> tuple
 
 
 class LandedReaders:
-    """Looks up the readers. Before `know` has set the project's tasks, they are unknown."""
+    """Finds the readers of a folder. They are unknown before `know` has set the tasks."""
 
     def __init__(self, state_of: StateOf | None = None) -> None:
         self._state_of = state_of
@@ -313,7 +313,7 @@ def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedRe
 
 
 def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedReader]:
-    """The position of the whole task, and of each table without which the files were read on.
+    """The position of the whole task, and of each table that reading continued without.
 
     A refused one gets a table later, which begins with the first batch that is left.
     """

@@ -33,7 +33,7 @@ def start_engine(
     sink: EventSink = discard,
     long_lived: bool = False,
 ) -> EngineContext:
-    """Everything that tasks run with.
+    """Start Spark and build the context of a run.
 
     Raises ConfigError when POLYNYA_KEY_INDEX is not a size, DependencyError or OperationError when
     the warehouse or its catalog cannot be used.

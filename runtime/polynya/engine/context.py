@@ -92,10 +92,6 @@ class TakeoverBackoff:
         del self._lost[name]
 
 
-def _is_alive() -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class EngineHooks:
     """What the engine calls outside of itself."""
@@ -108,7 +104,7 @@ class EngineHooks:
     #: Finds the cause of a failure; called once a step has succeeded.
     cause_of: Callable[[PolynyaError], PolynyaError] | None = None
     #: Whether Spark still answers; called after a failure.
-    is_alive: Callable[[], bool] = _is_alive
+    is_alive: Callable[[], bool] = lambda: True
     #: The readers of the warehouse, whose snapshots must not expire.
     readers: Readers = tuple
 

@@ -70,7 +70,7 @@ class MemoryRecordStream:
         return self._iterator(shard, len(self._shards[shard].records))
 
     def read(self, iterator: str) -> Page:
-        """What follows an iterator."""
+        """The records after an iterator."""
         self._fail()
         epoch, name, position = iterator.split(":")
         self.reads.append(name)
@@ -94,7 +94,7 @@ class MemoryRecordStream:
         self._shards.update((f"shard-{next(self._names)}", _Shard()) for _ in range(shards))
 
     def expire(self) -> None:
-        """Make all iterators useless; closed shards are gone."""
+        """Invalidate all iterators and remove closed shards."""
         self._epoch += 1
         self._shards = {name: shard for name, shard in self._shards.items() if shard.open}
 
@@ -170,7 +170,7 @@ class MemoryObjectStore:
         return True
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> bool:
-        """Likewise, with what a file holds."""
+        """Write the contents of a file unless the object exists."""
         file.seek(0)
         return self.put_if_absent(path, file.read())
 
@@ -203,7 +203,7 @@ class MemoryObjectStore:
 
 
 class MemorySourceStore(MemoryObjectStore):
-    """A store of others in memory; it counts the requests that S3 would take to list it."""
+    """A source store in memory, which counts the requests that S3 would need to list it."""
 
     def __init__(self, objects: Mapping[str, bytes] | None = None) -> None:
         self.requests = 0
@@ -300,7 +300,7 @@ class MemoryShards:
             self._add(stream, Shard(shard, parents))
 
     def trim(self, stream: str) -> None:
-        """Delete what is older than the stream keeps, with closed shards that are empty then."""
+        """Delete records older than the retention, and closed shards that are then empty."""
         known_stream = self._streams[stream]
         horizon = self._clock.now() - known_stream.keeps
         for shard, records in known_stream.records.items():
@@ -338,7 +338,7 @@ class MemoryShards:
         return f"{shard} after {max(before, default='')}"
 
     def read(self, stream: str, iterator: str) -> ShardPage:
-        """What follows an iterator."""
+        """The records after an iterator."""
         self.reads += 1
         if self.failures:
             raise self.failures.pop(0)

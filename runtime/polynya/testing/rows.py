@@ -34,9 +34,9 @@ class RowDifference:
 def differences(
     expected: Sequence[Row], actual: Sequence[Row], keys: Sequence[str] = ()
 ) -> list[RowDifference]:
-    """Compare rows whatever their order; only the columns that an expected row names count.
+    """Compare rows in any order, by the columns that an expected row names.
 
-    As many rows as possible are matched. What is left is put side by side where `keys` agree, or
+    As many rows as possible are matched. The rest are paired where `keys` agree, or
     else where any column does.
     """
     matched = _matched([_texts(row) for row in expected], [_texts(row) for row in actual])
@@ -149,5 +149,5 @@ def _nearest(
 
 
 def _texts(row: Row) -> dict[str, str]:
-    """Values that can be compared: Python holds 1, 1.0 and True for equal, their JSON is not."""
+    """The values as JSON, because Python considers 1, 1.0 and True equal."""
     return {name: json.dumps(value, sort_keys=True) for name, value in row.items()}

@@ -201,7 +201,7 @@ def _unusable(test: LoadedTest, number: int, why: str) -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class RelationComparison:
-    """One relation as expected against what it holds; `problems` are columns that do not exist."""
+    """The expected and the actual rows of a relation; `problems`: columns that do not exist."""
 
     relation: str
     rows: int
@@ -216,7 +216,7 @@ class RelationComparison:
 
 @dataclass(frozen=True, slots=True)
 class TaskTestResult:
-    """How a test went. `error` says why its task could not do its work; `keys` are its records'.
+    """The result of a test. `error`: why its task failed; `keys`: those of its records.
 
     `unmet` are columns that settings name and no record of the test has.
     """
@@ -310,7 +310,7 @@ def _compared(
 
 
 def _internal_table(spark: SparkSession, dataset: ResolvedDataset) -> DatasetTable | None:
-    """The internal table, None when nothing was ever found for it."""
+    """The internal table, None when no record was found for it."""
     quoted = internal_path(spark, dataset)
     if not spark.catalog.tableExists(quoted):
         return None
@@ -318,7 +318,7 @@ def _internal_table(spark: SparkSession, dataset: ResolvedDataset) -> DatasetTab
 
 
 def _view(spark: SparkSession, table: DatasetTable, relation: str) -> pa.Table | None:
-    """All rows of a view, None when it was never made because nothing could be copied."""
+    """All rows of a view, None when it does not exist because nothing could be copied."""
     dataset, shape = table.dataset, table.shape()
     if not shape.columns or (relation == "history" and not shape.history):
         return None
@@ -373,9 +373,9 @@ def _comparison(
 
 
 def unmet_columns(verdicts: Sequence[TaskTestResult]) -> Iterator[ConfigError]:
-    """What no test of a dataset could show; `verdicts` are those of all its tests.
+    """Columns that settings name and no test has; `verdicts` are the results of all tests.
 
-    One test may well leave a column out, to show what happens without it.
+    A single test may omit a column, to show what happens without it.
     """
     tests: dict[tuple[str, str], list[TaskTestResult]] = {}
     for verdict in verdicts:

@@ -53,7 +53,7 @@ def database_of(task: ConnectedCapture) -> Iterator[Database]:
 
 
 def secrets_of(task: ConnectedCapture) -> CaptureSecrets:
-    """What opens the secrets of a capture in this process."""
+    """The secrets of a capture, as this process reads them."""
     return CaptureSecrets(task.name, os.environ, vault())
 
 
@@ -72,7 +72,7 @@ class TableStatus:
     """A table of a capture.
 
     Attributes:
-        rows: that its load has landed.
+        rows: number of rows that its load has landed.
         cached_changes: changes that landed before its load had ended.
         why: it is left out.
     """
@@ -86,7 +86,7 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True)
 class CaptureStatus:
-    """How a capture is, as of its newest landed batch.
+    """The status of a capture, as of its newest landed batch.
 
     Attributes:
         batches: number of the newest, 0 when nothing has landed.
@@ -118,7 +118,7 @@ class CaptureStatus:
 def capture_status(
     project: LoadedProject, store: ObjectStore, task: ConnectedCapture, *, ask_database: bool
 ) -> CaptureStatus:
-    """How a capture is. Raises OperationError when its newest batch cannot be read."""
+    """The status of a capture. Raises OperationError when its newest batch is unreadable."""
     held, log = Asking(store, task.place).is_held(), CaptureLog(store, task.place)
     newest = log.newest()
     if newest is None:
@@ -175,7 +175,7 @@ def capture_findings(project: LoadedProject, name: str) -> list[Finding]:
 
 
 def readers_of(project: LoadedProject, capture: CaptureLanding) -> list[StorageTask]:
-    """The storage tasks that make tables of what a capture lands."""
+    """The storage tasks that read the landed batches of a capture."""
     return [
         task
         for task in project.tasks

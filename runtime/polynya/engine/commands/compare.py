@@ -61,7 +61,7 @@ def compare_capture(
     clock: Clock,
     patience: float,
 ) -> Iterator[Verdict | NotCompared]:
-    """What comes of each table, one after the other, all as of one moment of the source.
+    """Compare each table as of one moment of the source, one after the other.
 
     Args:
         project: with the tasks that read the landing.
@@ -145,7 +145,7 @@ def subject_of(
     state: str | None,
     suspended: bool,
 ) -> Subject | NotCompared:
-    """What of a table is compared with a dataset.
+    """What to compare of a table and its dataset.
 
     Args:
         capture: the landing.
@@ -238,7 +238,7 @@ class CurrentView:
 
 
 class CopyWaiter:
-    """Looks how far a capture has landed, and how far its storage tasks have copied that."""
+    """Waits until a capture has landed, and its storage tasks have copied, up to a moment."""
 
     def __init__(
         self,
@@ -253,14 +253,14 @@ class CopyWaiter:
     ) -> None:
         """Wait for the storage tasks of these names, each time at most `patience` seconds.
 
-        A capture that does not follow changes has landed all that it will when it has loaded.
+        A capture that does not follow changes is complete when it has loaded.
         """
         self._project, self._log, self._tasks = project, log, tasks
         self._catalog, self._clock, self._patience = catalog, clock, patience
         self._follows = follows
 
     def wait(self, moment: Moment) -> None:
-        """Return when everything is there. Raises OperationError, POLYNYA-GTW-091."""
+        """Return when everything is copied. Raises OperationError, POLYNYA-GTW-091."""
         began = self._clock.monotonic()
         number: int | None = None
         while True:

@@ -315,7 +315,7 @@ class _Views:
 
 
 def _views(dataset: ResolvedDataset, copy: CopyState) -> _Views:
-    """Compare the SQL of the views with the settings that the table remembers and with today's."""
+    """Compare the SQL of the views under the recorded settings and under today's."""
     if not copy.columns.schema or not copy.settings:
         return _Views((), (), ())
     old = shown_before(dataset, copy.settings)
@@ -340,7 +340,7 @@ def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
 def type_changes(
     dataset: ResolvedDataset, copy: CopyState, stored: StoredSize | None
 ) -> Iterator[PlannedChange]:
-    """Declared types that the columns of the table do not have, and cannot get in place."""
+    """Declared types that the columns of the table lack and cannot get in place."""
     again = columns_to_rewrite(dataset, copy)
     recorded: Mapping[str, str] = copy.settings.get("columns", {})
     for name, (present, declared) in _declared(dataset, copy).items():

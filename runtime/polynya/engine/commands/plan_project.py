@@ -30,7 +30,7 @@ from polynya.store.places import store_at
 
 
 def new_landings(project: LoadedProject) -> tuple[str, ...]:
-    """Their names, in the order of the files."""
+    """Names of landings and captures that have landed nothing yet, in the order of the files."""
     if not project.landings and not project.captures:
         return ()
     # Start-up time: PyArrow.
@@ -65,7 +65,7 @@ class MovedTask:
 
 
 def moved_tasks(pushed: LoadedProject | None, project: LoadedProject) -> tuple[MovedTask, ...]:
-    """The tasks that move; none where nothing was pushed.
+    """The tasks that move to another cluster; none where nothing was pushed.
 
     A project that named no cluster had one, which now gets the name of the project's default.
     """
@@ -123,9 +123,9 @@ class ProjectPlan:
 def plan_project(
     project: LoadedProject, catalog: Catalog | None, pushed: LoadedProject | None = None
 ) -> ProjectPlan:
-    """Compare a project with its tables, and with what was pushed of it, if anything was.
+    """Compare a project with its tables, and with its pushed version, if there is one.
 
-    `catalog` None: nothing was ever run.
+    `catalog` None: there was no run yet.
     """
     tasks = frozenset(task.name for task in project.tasks)
     entries = list(inventory(project, catalog))
@@ -186,7 +186,7 @@ class _Orphan:
 
 
 def _orphans(catalog: Catalog, taken_names: set[str]) -> Iterator[_Orphan]:
-    """Internal tables of the catalog but the known ones, given as `schema.table` in lower case."""
+    """Internal tables of the catalog except `taken_names` (`schema.table` in lower case)."""
     for schema in sorted(catalog.list_namespaces()):
         for identifier in sorted(catalog.list_tables(schema)):
             name = identifier[-1]
@@ -203,7 +203,7 @@ def _of_renamed(
     tasks: frozenset[str],
     catalog: Catalog,
 ) -> Iterator[ProjectTable]:
-    """Tables that a task which is gone had found, where a new task would find them again.
+    """Tables that a removed task had discovered and a new task would discover again.
 
     The ledger of the old task lists them.
     """

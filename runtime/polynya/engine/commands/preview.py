@@ -67,7 +67,7 @@ def preview_of(look: NextRecords, session: Session, limit: int) -> DatasetPrevie
 
 
 class _Previewing:
-    """One batch of a dataset on its way into the view."""
+    """One batch of a dataset, as it would appear in the view."""
 
     def __init__(self, look: NextRecords, landed: DatasetBatch, limit: int) -> None:
         self._look = look
@@ -151,7 +151,7 @@ class _Previewing:
         return () if only_named else self._batch.declared or ()
 
     def _live(self, good: Sequence[LandedRow]) -> tuple[list[PreviewRow], int]:
-        """Rows of the Current view, and how often two events hold one place."""
+        """Rows of the Current view, and how often two events have the same position."""
         data = tuple(self._data)
         if not self._keys:
             kept = [row.values for row in good if row.operation not in {"D", "T"}]
@@ -211,6 +211,6 @@ def _warning(column: UnknownColumn) -> str:
 def _tied(ties: int) -> str:
     times = "once" if ties == 1 else f"{ties:,} times"
     return (
-        f"{times} two events of a record hold one place in the order and differ; their content "
-        "decides, and it may be for the other one"
+        f"{times} two events of a record have the same position and differ; their content "
+        "decides, and a run may choose the other one"
     )

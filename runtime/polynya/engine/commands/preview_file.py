@@ -28,7 +28,7 @@ _COMPANION: Final = ".dfm"
 
 @dataclass(frozen=True, slots=True)
 class FileConsumer:
-    """What a file may be for: a declared dataset, or a task that finds its tables (None)."""
+    """What may read a file: a declared dataset, or a task that discovers its tables (None)."""
 
     task: StorageTask
     dataset: ResolvedDataset | None = None
@@ -51,7 +51,7 @@ class FileConsumer:
 
 @dataclass(frozen=True, slots=True)
 class PreviewFile:
-    """A file as it would lie in a landing zone, with the task that reads it there."""
+    """A file at the path that it would have in a landing zone, with the task that reads it."""
 
     reader: FileConsumer
     task: StorageTask

@@ -69,7 +69,7 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class PreviewMessages:
-    """Messages of a source that the next landed batch would hold.
+    """Messages of a source that the next landed batch would contain.
 
     `count` were read of `streams`; `content` is what they are taken for. `behind` them is so much
     at most, in the `unit` that the source counts: `records`, `shards` or `files`.
@@ -185,7 +185,7 @@ class RecordState:
 
 @dataclass(frozen=True, slots=True)
 class CurrentRecords:
-    """The records that the events touch, and how many places are held by events that differ."""
+    """The records that events touch, and the number of positions with different events."""
 
     states: Mapping[Key, RecordState]
     ties: int
@@ -213,7 +213,7 @@ def current(events: Sequence[PreviewEvent], *, is_new: bool) -> CurrentRecords:
 
 
 def _collapsed(own: Sequence[PreviewEvent]) -> tuple[list[PreviewEvent], int]:
-    """One event a place: a delete wins, else the later position, else the one that came last."""
+    """One event a position: a delete wins, else the later position, else the last arrival."""
     places: dict[str, list[PreviewEvent]] = {}
     for event in own:
         places.setdefault(event.place, []).append(event)
@@ -250,7 +250,7 @@ class _Folding:
         return state or RecordState({}, alive=False)
 
     def _nothing(self, event: PreviewEvent) -> Values:
-        """What a record without events here held."""
+        """The values of a record that has no earlier event here."""
         return {} if self._is_new else dict.fromkeys(event.values, STORED)
 
     def _complete(

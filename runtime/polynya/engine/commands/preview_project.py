@@ -73,7 +73,13 @@ def previews(
         tasks = (landed.task,)
     for task in tasks:
         if isinstance(task, DirectTask):
-            yield from _direct(looking, task, opens or _opening(project, session), session, limit)
+            yield from _direct(
+                looking,
+                task,
+                opens or source_opener(session, target.aws, SystemClock()),
+                session,
+                limit,
+            )
             continue
         most = min(task.batch.max_rows, max(RECORDS_READ, limit))
         limits = BatchLimits(most, task.batch.max_bytes)
@@ -127,10 +133,6 @@ def direct_records(
     read = reader.read(wanted, table.table, now)
     behind = f"{read.behind:,} more messages are behind these" if read.behind else ""
     return NextRecords(task, table, read.batch, 1, notes=(*notes, *filter(None, (behind,))))
-
-
-def _opening(project: LoadedProject, session: Session) -> OpenSource:
-    return source_opener(session, project.target.aws, SystemClock())
 
 
 def landing_zone(project: LoadedProject) -> ObjectStore:

@@ -54,7 +54,7 @@ class Captures:
                     progress = supervisor.step(once=once, patience=_MESSAGE_WAIT_SECONDS)
                 except BaseException as error:  # noqa: BLE001 - the edge of a capture
                     failure = as_polynya(error)
-                    self._tell(task, failure, goes_on=not once)
+                    self.sink(UnitFailed(subject=task, task=task, error=failure, goes_on=not once))
                     if once or isinstance(failure, TaskStoppedError):
                         self.failures[task] = failure
                         return
@@ -68,9 +68,6 @@ class Captures:
                     self.stop.wait(min(progress.wait, _MESSAGE_WAIT_SECONDS))
         finally:
             supervisor.close()
-
-    def _tell(self, task: str, failure: PolynyaError, *, goes_on: bool) -> None:
-        self.sink(UnitFailed(subject=task, task=task, error=failure, goes_on=goes_on))
 
 
 def _join(threads: Sequence[threading.Thread]) -> None:

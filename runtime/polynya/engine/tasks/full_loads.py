@@ -98,7 +98,7 @@ def finish_reload(
     incomplete: Incomplete,
     live_files: Iterable[str] | None = None,
 ) -> ApplyResult:
-    """Move what differs and end the reload; see `lake.finish`."""
+    """Move the differences and end the reload; see `lake.finish`."""
     applied = lake.finish(
         dataset.table,
         dataset.context.applier,
@@ -113,7 +113,7 @@ def finish_reload(
 def landed_full_load(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> FullLoad:
     """The full load of a dataset; `landing` is that of its task.
 
-    `glob` names files below the landing path, by default those of `initial_load`, or whatever the
+    `glob` names files below the landing path, by default those of `initial_load`, or what the
     service names as a full load of the table.
 
     Raises OperationError when its location is unknown.

@@ -115,12 +115,12 @@ class SharedFilesTask:
         return self._tables.open_new(routes, suspended, self._refused.attempt)
 
     def _reopen_later(self, sources: Iterable[str]) -> None:
-        """Open tables again before anything else is done with them."""
+        """Let these tables be opened again before their next use."""
         for source in sources:
             self._tables.drop(source)
 
     def _maintained(self, result: StepResult) -> StepResult:
-        """The same, with the maintenance of each table that may have some."""
+        """The result, with the maintenance of each table that may have some."""
         for source, table in self._tables.by_source.items():
             units = self._maintenance
             beside = units.get(source) or units.setdefault(
@@ -227,7 +227,9 @@ class SharedFilesTask:
             source
             for source in membership.refused
             if source in tables
-            and self._refused.attempt(source, partial(_set_behind_ledger, tables[source]))
+            and self._refused.attempt(
+                source, partial(_set_behind, tables[source], "begins", behind=True)
+            )
         ]
         if taken:
             self._remember_members("begins", set(membership.refused) - set(taken))
@@ -262,7 +264,7 @@ class SharedFilesTask:
     def _read_earlier(
         self, source: str, parts: Sequence[FilePart], file: str
     ) -> DatasetBatch | None:
-        """What the files before one hold for a table; None for nothing."""
+        """The batch of a table in the files before one; None if there are none."""
         earlier = before_file(parts, file)
         return self._read(earlier, only=source).datasets[source] if earlier else None
 
@@ -316,10 +318,6 @@ def _source_of(table: WorkingDataset) -> str:
     return source
 
 
-def _set_behind_ledger(table: WorkingDataset) -> None:
-    _set_behind(table, "begins", behind=True)
-
-
 def _set_behind(table: WorkingDataset, step: str, *, behind: bool) -> None:
     """Commit whether a table has to catch up with the ledger."""
     table.table.take_over()
@@ -350,7 +348,7 @@ class _RefusedTable:
 
 
 class RefusedTables:
-    """The tables that this process met and could not copy, by source table."""
+    """The tables that this process could not open or copy, by source table."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -383,7 +381,7 @@ class RefusedTables:
         return True
 
     def forget(self, sources: Collection[str]) -> None:
-        """Everything was done for these tables: forget their refusals."""
+        """Forget the refusals of tables that were opened, copied and applied."""
         self._refusals = {
             name: refusal for name, refusal in self._refusals.items() if name not in sources
         }

@@ -106,7 +106,7 @@ class FolderTask:
         self._look: _FolderListing | None = None
 
     def step(self, _turn: TimeSlice) -> StepResult:
-        """Look which tables there are; each is brought up to date by a unit of its own."""
+        """List the tables; each is brought up to date by a unit of its own."""
         with self._tables.in_use():
             return self._find()
 
@@ -365,17 +365,17 @@ class NewSources:
 
     @property
     def ignored(self) -> frozenset[str]:
-        """Those that are left out."""
+        """The ignored ones."""
         return self.names if self.policy == "ignore" else frozenset()
 
     @property
     def suspended(self) -> frozenset[str]:
-        """Those that wait for a decision."""
+        """The suspended ones."""
         return self.names if self.policy == "suspend" else frozenset()
 
 
 def policy_for_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:
-    """What to do with source tables that were not there before.
+    """The policy for source tables that appeared after the first run.
 
     Tables of the first run and declared tables are not new.
 

@@ -59,7 +59,7 @@ Readers: TypeAlias = Callable[[], tuple[LandedReader, ...] | None]
 
 @dataclass(slots=True)
 class _StreamsFound:
-    """What a landing knows of its streams: those that it takes, and those that it ever took."""
+    """The streams of a landing: those that it lands, and those that it ever landed."""
 
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     known: frozenset[str] | None = None
@@ -83,7 +83,7 @@ class LandingTask:
         self._units: dict[str, Unit] = {}
 
     def step(self, time_slice: TimeSlice) -> StepResult:
-        """Look which streams there are; each table is landed by a unit of its own."""
+        """List the streams; each table is landed by a unit of its own."""
         now, last = self._context.clock.monotonic(), self._seen.looked_at
         if not time_slice.at_once and last is not None and now < last + STREAM_LISTING_SECONDS:
             return StepResult(refused=self._seen.refused)
@@ -122,9 +122,9 @@ class LandingTask:
             raise waiting
 
     def _known(self, tables: Mapping[str, tuple[str, ...]]) -> frozenset[str] | None:
-        """The streams that were landed before this process; None when its first look is the first.
+        """The streams that were landed before this process; None when no process has listed them.
 
-        A first look writes down all its streams before anything is read, so it was not finished as
+        The first listing records all its streams before anything is read, so it is not finished as
         long as no table has a second batch.
         """
         landed = landed_tables(self._context.landing, self._task.place)
@@ -185,7 +185,7 @@ class LandedTable:
         self._backlog = StreamBacklog(context, task, name)
 
     def step(self, streams: tuple[str, ...], time_slice: TimeSlice) -> StepResult:
-        """Land the next batch, when it is time."""
+        """Land the next batch, if it is due."""
         began = self._context.clock.monotonic()
         if not time_slice.at_once and self._due is not None and began < self._due:
             return StepResult(wait_seconds=self._due - began)
@@ -274,7 +274,7 @@ class StreamBacklog:
         self._batch_records = 0
 
     def decided(self, records: int, behind: int, now: float) -> None:
-        """So many records are read next, and `behind` are after them; `now` in seconds."""
+        """`records` are read next, and `behind` come after them; `now` in seconds."""
         self._beyond(records, behind, now, None)
 
     def done(self, read: StreamBatch, began: float, now: float) -> None:
@@ -338,7 +338,7 @@ class LandingBackpressure:
         self._looked_at: float | None = None
 
     def landed(self, size_bytes: int) -> None:
-        """A batch was put."""
+        """A batch was written."""
         self._at_most += size_bytes
 
     def is_full(self, now: float) -> bool:
@@ -389,7 +389,7 @@ class LandedExpiry:
         self._looked_at: float | None = None
 
     def look(self, began: float) -> None:
-        """Remove what may go, if it is time; `began` in monotonic seconds."""
+        """Remove expired batches, if it is time; `began` in monotonic seconds."""
         last = self._looked_at
         if self._expiry is None or (last is not None and began < last + EXPIRY_CHECK_SECONDS):
             return
