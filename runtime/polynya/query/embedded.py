@@ -92,7 +92,7 @@ class Live:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _RequestedView:
     """A view that a statement names, and what it asks of it."""
 
     live: Live
@@ -108,7 +108,7 @@ def answer_here(
     Raises:
         NotEmbeddedError: Spark has to answer it. `find` may raise it too.
     """
-    query, asked = _asked(statement, find)
+    query, asked = _parsed(statement, find)
     with closing(EmbeddedDatabase()) as database:
         _load(database, asked, limits)
         schema = _schema(query)
@@ -119,25 +119,25 @@ def stream_here(
     statement: str, find: Callable[[str], Live], *, limits: StatementLimits
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a statement as they come, however many they are; see `answer_here`."""
-    query, asked = _asked(statement, find)
+    query, asked = _parsed(statement, find)
     with closing(EmbeddedDatabase()) as database:
         _load(database, asked, limits)
         yield from database.batches(query.sql, _schema(query))
 
 
-def _asked(statement: str, find: Callable[[str], Live]) -> tuple[Query, list[_Asked]]:
+def _parsed(statement: str, find: Callable[[str], Live]) -> tuple[Query, list[_RequestedView]]:
     """The query of a statement, and the views that it reads."""
-    asked: dict[str, _Asked] = {}
+    asked: dict[str, _RequestedView] = {}
 
     def relation(name: str) -> Relation:
         if name not in asked:
-            asked[name] = _Asked(find(name), f"v{len(asked)}")
+            asked[name] = _RequestedView(find(name), f"v{len(asked)}")
         return _relation(asked[name])
 
     return translate(parsed(statement), relation), list(asked.values())
 
 
-def _relation(asked: _Asked) -> Relation:
+def _relation(asked: _RequestedView) -> Relation:
     live = asked.live
     columns = columns_of(live.dataset, live.shape, live.view)
     if columns is None:
@@ -159,9 +159,9 @@ def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, D
     return {name: storage_type(kind) for name, kind in shown_columns(sql, shape).items()}
 
 
-def _load(database: EmbeddedDatabase, views: list[_Asked], limits: StatementLimits) -> None:
+def _load(database: EmbeddedDatabase, views: list[_RequestedView], limits: StatementLimits) -> None:
     """Load what the views read, each table once, and make the views."""
-    tables: dict[str, list[_Asked]] = {}
+    tables: dict[str, list[_RequestedView]] = {}
     for view in views:
         tables.setdefault(view.live.dataset.relations.internal, []).append(view)
     rows, size = 0, 0
@@ -174,7 +174,7 @@ def _load(database: EmbeddedDatabase, views: list[_Asked], limits: StatementLimi
 
 
 def _load_table(
-    database: EmbeddedDatabase, asked: list[_Asked], place: str, limits: StatementLimits
+    database: EmbeddedDatabase, asked: list[_RequestedView], place: str, limits: StatementLimits
 ) -> pa.Table:
     first = asked[0].live
     source = TableRows(first.table)
@@ -201,7 +201,7 @@ def _load_table(
 
 
 def _partitions(
-    asked: list[_Asked], made: list[LiveView], *, pending: bool
+    asked: list[_RequestedView], made: list[LiveView], *, pending: bool
 ) -> frozenset[Partition]:
     """Prior only where history is shown, or where pending events may be older than a delete."""
     wanted: set[Partition] = set()

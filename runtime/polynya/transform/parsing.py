@@ -383,7 +383,7 @@ def _kinds(
     types: dict[int, DataType] = {}
     asked: dict[int, str] = {}
     for argument in arguments:
-        kind = _known(argument, columns)
+        kind = _known_type(argument, columns)
         if kind is None:
             asked[id(argument)] = generate(argument)
         else:
@@ -393,10 +393,10 @@ def _kinds(
     return types
 
 
-def _known(node: exp.Expr, columns: Mapping[str, DataType]) -> DataType | None:
+def _known_type(node: exp.Expr, columns: Mapping[str, DataType]) -> DataType | None:
     """The type of what needs no question."""
     if isinstance(node, exp.Neg):
-        return _known(node.this, columns) if isinstance(node.this, exp.Literal) else None
+        return _known_type(node.this, columns) if isinstance(node.this, exp.Literal) else None
     if isinstance(node, exp.Literal | exp.RawString):
         return STRING if isinstance(node, exp.RawString) or node.is_string else _digits(node.name)
     if isinstance(node, exp.Boolean):

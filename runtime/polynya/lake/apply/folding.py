@@ -222,7 +222,7 @@ def _compared(run: ApplyRun, result: Folded) -> DataFrame:
         f"{wrong_columns(shape)} AS __wrong",
     ]
     joined = (
-        f"SELECT {', '.join(columns)} FROM ({_made(run, result)}) d "
+        f"SELECT {', '.join(columns)} FROM ({_with_event_times(run, result)}) d "
         f"FULL OUTER JOIN ({_stored(run)}) t "
         f"ON {shape.key_match('d', 't')} AND d.__seq = t.__seq AND t.__rank = 1"
     )
@@ -233,7 +233,7 @@ def _compared(run: ApplyRun, result: Folded) -> DataFrame:
     )
 
 
-def _made(run: ApplyRun, result: Folded) -> str:
+def _with_event_times(run: ApplyRun, result: Folded) -> str:
     """Derived versions, when their events were applied, and since when their records are known."""
     shape = run.shape
     applied = (
@@ -284,7 +284,10 @@ def wrong_columns(shape: Shape) -> str:
     """
     pairs = {
         h.PARTITION: ("d.__part", "t.__stored.part"),
-        h.OPERATION: (_told("d.__new_op", shape), _told("t.__stored.op", shape)),
+        h.OPERATION: (
+            _compared_operation("d.__new_op", shape),
+            _compared_operation("t.__stored.op", shape),
+        ),
         h.FROM_TIMESTAMP: ("d.__from", "t.__stored.`from`"),
         h.TO_TIMESTAMP: (fold_text.end(shape, "d."), "t.__stored.`to`"),
     }
@@ -314,7 +317,7 @@ def _shows_nothing(shape: Shape) -> str:
     return is_delete("d.__new_op") if hidden or shape.expired is not None else "false"
 
 
-def _told(operation: str, shape: Shape) -> str:
+def _compared_operation(operation: str, shape: Shape) -> str:
     """What can be compared of an operation (see `differences`)."""
     whole = shape.history and shape.expired is None
     return operation if whole else f"({is_delete(operation)})"

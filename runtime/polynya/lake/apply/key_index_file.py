@@ -62,7 +62,7 @@ class SortedRows:
         keys, first = [key.take(hits) for key in wanted.keys], first.take(hits)
         given = wanted.rows.take(hits)
         if pc.any(self._is_at(pc.add(first, _ONE), keys)).as_py():
-            run, first = _each(first, pc.subtract(self._bound(keys, pc.less_equal), first))
+            run, first = _expanded_runs(first, pc.subtract(self._bound(keys, pc.less_equal), first))
             given = given.take(run)
         rows = self.rows.take(first)
         names = [*given.schema.names, *rows.schema.names]
@@ -120,7 +120,7 @@ class SortedRows:
         return pc.take(self.keys[column], at, boundscheck=False)
 
 
-def _each(first: pa.Array, sizes: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _expanded_runs(first: pa.Array, sizes: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Every place of some runs of places, and before it the number of its run."""
     ends = pc.cumulative_sum(sizes)
     numbers = pa.array(range(len(first)), _INT)

@@ -177,9 +177,9 @@ def together(files: Sequence[Losing], rewriting: Rewriting) -> list[list[Losing]
     """Which files become one: the smallest with each other, in one partition of Iceberg."""
     groups: list[list[Losing]] = []
     size = 0
-    for file in sorted(files, key=lambda file: (*_place(file), file.staying_bytes)):
+    for file in sorted(files, key=lambda file: (*_partition_key(file), file.staying_bytes)):
         size += file.staying_bytes
-        same = bool(groups) and _place(groups[-1][0]) == _place(file)
+        same = bool(groups) and _partition_key(groups[-1][0]) == _partition_key(file)
         if same and size <= rewriting.together_bytes:
             groups[-1].append(file)
         else:
@@ -188,7 +188,7 @@ def together(files: Sequence[Losing], rewriting: Rewriting) -> list[list[Losing]
     return groups
 
 
-def _place(losing: Losing) -> tuple[str, int, str]:
+def _partition_key(losing: Losing) -> tuple[str, int, str]:
     slot = losing.file.slot
     return slot.partition, slot.spec or 0, slot.values or ""
 
@@ -239,7 +239,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _DeleteScan:
     """What can be known of the deletes of a run: its live files, and the rows deleted so far."""
 
     files: Sequence[DataFile]
@@ -257,7 +257,7 @@ def plan_removal(
     """
     if places is None or (run.fresh is not None and run.fresh.instead):
         return Removal(places)
-    scan = _found(run, deleted)
+    scan = _scan_deletes(run, deleted)
     if isinstance(scan, str):
         log.debug("position deletes in %s: %s", run.target.table.name, scan)
         return Removal(places)
@@ -278,7 +278,7 @@ def plan_removal(
     )
 
 
-def _found(run: ApplyRun, deleted: Deleted | None) -> _Found | str:
+def _scan_deletes(run: ApplyRun, deleted: Deleted | None) -> _DeleteScan | str:
     """What is known, or why files cannot be written again."""
     table = run.target.table
     store = table.reach().reads
@@ -298,11 +298,11 @@ def _found(run: ApplyRun, deleted: Deleted | None) -> _Found | str:
             return f"a file of deletes was not read: {error}"
     if deleted is None:
         return "there are deletes of another kind, or in another place"
-    return _Found(files, store, deleted)
+    return _DeleteScan(files, store, deleted)
 
 
 def _sources(
-    table: IcebergTable, scan: _Found, dead: pa.Array, rewriting: Rewriting
+    table: IcebergTable, scan: _DeleteScan, dead: pa.Array, rewriting: Rewriting
 ) -> list[list[FileToRewrite]]:
     """The files that are written again, those that become one together.
 

@@ -110,7 +110,7 @@ class TaskWork:
                 if left.num_rows:
                     yield left
         if writer is not None:
-            self.written.say(number, writer.close())
+            self.written.report(number, writer.close())
 
 
 @dataclass(frozen=True, slots=True)

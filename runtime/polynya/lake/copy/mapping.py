@@ -180,7 +180,7 @@ class _Mapping:
         wanted_rows = self._wanted(where, operations)
         unsent, missing = self._unsent(sources_kept)
         faults = self._faults(columns, operations)
-        if vain := self._asked_in_vain(missing, operations):
+        if vain := self._uncomputable_where(missing, operations):
             faults |= vain
             of_vain = pa.array([row in vain for row in range(len(operations))], pa.bool_())
             wanted_rows = pc.or_(wanted_rows, of_vain)
@@ -202,7 +202,7 @@ class _Mapping:
         unsent = self._elements.of(self._batch.rows.column("__unsent"))
         return unsent_columns(unsent, reads, also=self._of_where)
 
-    def _asked_in_vain(
+    def _uncomputable_where(
         self, missing: Mapping[int, frozenset[str]], operations: pa.Array
     ) -> dict[int, str]:
         """Rows whose `where` cannot be computed: to filter them, or not, would be a guess."""
@@ -378,7 +378,7 @@ def unsent_columns(
         lacking = _lacking(names, names_known)
         missing[row] = lacking
         if tuple(names) not in made:
-            made[tuple(names)] = _said(names, lacking, reads)
+            made[tuple(names)] = _named_columns(names, lacking, reads)
         lists.append(made[tuple(names)] or None)
     return pa.array(lists, unsent.type), missing
 
@@ -387,7 +387,7 @@ def _lacking(names: Collection[str], sent: frozenset[str]) -> frozenset[str]:
     return sent - set(names) if ALL_BUT in names else frozenset(names)
 
 
-def _said(
+def _named_columns(
     names: Collection[str], lacking: frozenset[str], reads: Mapping[str, frozenset[str]]
 ) -> list[str]:
     sent = [name for name, sources in reads.items() if not sources & lacking]
@@ -438,14 +438,14 @@ def raw_of(batch: DatasetBatch) -> Callable[[str, int], bytes]:
         return batch.raw_of
 
     @cache
-    def places() -> dict[tuple[str, int], int]:
+    def rows() -> dict[tuple[str, int], int]:
         files, offsets = (batch.rows.column(n).to_pylist() for n in ("__file", "__offset"))
-        return {place: index for index, place in enumerate(zip(files, offsets, strict=True))}
+        return {position: row for row, position in enumerate(zip(files, offsets, strict=True))}
 
-    def found(file: str, offset: int) -> bytes:
-        return batch.rows.column("__raw")[places()[file, offset]].as_py() or b""
+    def raw(file: str, offset: int) -> bytes:
+        return batch.rows.column("__raw")[rows()[file, offset]].as_py() or b""
 
-    return found
+    return raw
 
 
 def _tails(tails: pa.Array, numbers: pa.Array | None) -> pa.Array:

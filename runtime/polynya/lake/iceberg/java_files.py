@@ -44,7 +44,7 @@ class JavaFiles:
         self._specs = table.specs()
         self._columns = columns
         self.newest = Spec.of(str(iceberg.PartitionSpecParser.toJson(table.spec())))
-        self.plain = self.newest if self.newest.is_plain else self._found_plain()
+        self.plain = self.newest if self.newest.is_plain else self._plain_spec()
         self._plain_java = self._specs.get(self.plain.number)
         #: Whether files may have more than one spec, or one of several fields.
         self.has_several = len(self._specs) > 1 or not self.plain.is_plain
@@ -93,7 +93,7 @@ class JavaFiles:
         other = self._other(int(java.specId())) if self.has_several else None
         order = self._order_of(java)
         if other is None:
-            where = partition or self._told(java)
+            where = partition or self._partition_value(java)
             return data_file(java, FilePartition(str(where)), order)
         spec, kind = other
         values = json.loads(self._iceberg.SingleValueParser.toJson(kind, java.partition()))
@@ -181,11 +181,11 @@ class JavaFiles:
         # 0 is that of rows in no order.
         return int(java.sortOrderId() or 0) or None
 
-    def _told(self, java: Any) -> str:
+    def _partition_value(self, java: Any) -> str:
         """The value of `PARTITION` of a file of the plain spec."""
         return str(self._plain_java.partitionToPath(java.partition())).split("=", 1)[1]
 
-    def _found_plain(self) -> Spec:
+    def _plain_spec(self) -> Spec:
         """The spec by `PARTITION` alone; the newest one if somebody has removed that."""
         (source,) = (field.source for field in self.newest.fields if field.name == PARTITION)
         for java in self._specs.values():

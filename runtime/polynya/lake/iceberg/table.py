@@ -72,7 +72,7 @@ class IcebergTable:
     def current(self) -> TableSnapshot | None:
         """The current snapshot, None for a table without one."""
         snapshot = self._java.currentSnapshot()
-        return None if snapshot is None else self._told(snapshot)
+        return None if snapshot is None else self._snapshot_from(snapshot)
 
     def rows(self) -> int:
         """How many rows its files have, deleted ones too; 0 where no commit recorded it."""
@@ -82,7 +82,7 @@ class IcebergTable:
     def snapshot(self, number: int) -> TableSnapshot | None:
         """A snapshot by its id, None when it was expired."""
         snapshot = self._java.snapshot(number)
-        return None if snapshot is None else self._told(snapshot)
+        return None if snapshot is None else self._snapshot_from(snapshot)
 
     def reach(self) -> FileAccess:
         """What reads and writes the files without the JVM. It stays while the table is open."""
@@ -302,7 +302,7 @@ class IcebergTable:
         for path in paths:
             self._java.io().deleteFile(path)
 
-    def _told(self, snapshot: Any) -> TableSnapshot:
+    def _snapshot_from(self, snapshot: Any) -> TableSnapshot:
         return snapshot_of(str(self.iceberg.SnapshotParser.toJson(snapshot)))
 
     def _tried(self, reach: FileAccess) -> FileAccess:

@@ -68,8 +68,8 @@ class TargetLayout:
     @classmethod
     def of(cls, metadata: Mapping[str, Any], terms: Sequence[SortTerm]) -> Self:
         """The same, out of the metadata of a table in the JSON of Iceberg's specification."""
-        order = _found(metadata, "sort-orders", "order-id", "default-sort-order-id")
-        schema = _found(metadata, "schemas", "schema-id", "current-schema-id")
+        order = _current_entry(metadata, "sort-orders", "order-id", "default-sort-order-id")
+        schema = _current_entry(metadata, "schemas", "schema-id", "current-schema-id")
         return cls.by(metadata["default-spec-id"], SortOrder.of(order), schema["fields"], terms)
 
     def is_parted(self, partition: str, spec: int) -> bool:
@@ -81,7 +81,9 @@ class TargetLayout:
         return self.order is None or partition not in LAID_OUT or order == self.order
 
 
-def _found(metadata: Mapping[str, Any], listed: str, name: str, current: str) -> Mapping[str, Any]:
+def _current_entry(
+    metadata: Mapping[str, Any], listed: str, name: str, current: str
+) -> Mapping[str, Any]:
     match: Mapping[str, Any] = next(
         entry for entry in metadata[listed] if entry[name] == metadata[current]
     )

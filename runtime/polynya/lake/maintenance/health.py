@@ -187,7 +187,7 @@ class MaintenanceRecord:
             return cls(
                 None if began is None else _moment(began),
                 {
-                    name: _done(document["last"][name])
+                    name: _done_from_json(document["last"][name])
                     for name in ACTIONS
                     if name in document["last"]
                 },
@@ -199,7 +199,7 @@ class MaintenanceRecord:
 _DONE_FIELDS: Final = frozenset(field.name for field in fields(Done))
 
 
-def _done(document: Mapping[str, Any]) -> Done:
+def _done_from_json(document: Mapping[str, Any]) -> Done:
     values = {name: value for name, value in document.items() if name in _DONE_FIELDS}
     return Done(**{**values, "at": _moment(document["at"])})
 
@@ -380,7 +380,7 @@ def table_facts(
     retention: timedelta | None = None,
 ) -> TableFacts:
     """Facts from the metadata of a table, as Iceberg's specification writes it in JSON."""
-    snapshots = sorted(metadata.get("snapshots", ()), key=_made)
+    snapshots = sorted(metadata.get("snapshots", ()), key=_created_at)
     current = next(
         (
             snapshot
@@ -392,10 +392,10 @@ def table_facts(
     record = MaintenanceRecord.of(metadata.get("properties", {}))
     if current is None:
         return TableFacts(at=now, metadata_bytes=metadata_bytes, record=record)
-    written_at = _made(current)
+    written_at = _created_at(current)
     gone, since, freed = _expirable(metadata, snapshots, now, expiry)
     window = _window(snapshots, now, expiry)
-    lately = [snapshot for snapshot in snapshots if _made(snapshot) > now - window]
+    lately = [snapshot for snapshot in snapshots if _created_at(snapshot) > now - window]
     per_hour = timedelta(hours=1) / window
     return TableFacts(
         at=now,
@@ -409,7 +409,7 @@ def table_facts(
         has_vectors=int(metadata.get("format-version") or 0) >= _VECTORS_SINCE,
         manifests=_count(current, "manifests-created") + _count(current, "manifests-kept"),
         snapshots=len(snapshots),
-        oldest=_made(snapshots[0]),
+        oldest=_created_at(snapshots[0]),
         expirable=gone,
         expirable_since=since,
         expirable_bytes=freed,
@@ -489,10 +489,10 @@ def _expirable(
     if not choice.expired or not followers:
         return 0, None, 0
     freed = sum(_count(snapshot, "removed-files-size") for snapshot in followers)
-    followed = _made(followers[0])
+    followed = _created_at(followers[0])
     since = followed + keep.age
     if len(snapshots) > keep.at_most:
-        since = min(since, max(followed + keep.least_age, _made(snapshots[keep.at_most])))
+        since = min(since, max(followed + keep.least_age, _created_at(snapshots[keep.at_most])))
     return choice.expired, since, freed
 
 
@@ -502,7 +502,7 @@ def _window(
     """The time over which commits are counted: snapshots that are older may have expired."""
     window = expiry.age
     if len(snapshots) >= expiry.at_most:
-        window = min(window, now - _made(snapshots[0]))
+        window = min(window, now - _created_at(snapshots[0]))
     return min(_RATE_WINDOW, max(window, _MIN_RATE_WINDOW))
 
 
@@ -511,7 +511,7 @@ def _count(snapshot: Mapping[str, Any], name: str) -> int:
     return int((snapshot.get("summary") or {}).get(name) or 0)
 
 
-def _made(snapshot: Mapping[str, Any]) -> datetime:
+def _created_at(snapshot: Mapping[str, Any]) -> datetime:
     return datetime.fromtimestamp(int(snapshot["timestamp-ms"]) / 1000, UTC)
 
 

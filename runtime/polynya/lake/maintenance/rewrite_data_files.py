@@ -300,7 +300,7 @@ def stage_by_tasks(
         if cancelled.is_set():
             raise GaveWayError from error
         if isinstance(error, (PySparkException, Py4JJavaError)):
-            raise OSError(_said(error)) from error
+            raise OSError(_first_line(error)) from error
         raise
     made: list[list[RewrittenFile]] = [[] for _ in jobs]
     for row in rows.to_pylist():
@@ -345,7 +345,7 @@ def _written(row: dict[str, Any]) -> RewrittenFile:
     return RewrittenFile(file, row["packed"])
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """The line that says what was wrong, without the stacks of Java and Python."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return next((line for line in reversed(lines) if "Error: " in line), lines[0] if lines else "")

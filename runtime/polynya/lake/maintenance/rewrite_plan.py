@@ -203,7 +203,9 @@ class RewriteGroup:
 
 def plan(files: Iterable[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
     """Groups of files to rewrite; those that gain most for their cost come first."""
-    return _best_first(group for some in _places(files) for group in _of_place(some, rule))
+    return _best_first(
+        group for some in _by_partition(files) for group in _groups_of_partition(some, rule)
+    )
 
 
 def plan_layout(files: Iterable[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
@@ -212,7 +214,9 @@ def plan_layout(files: Iterable[RewriteCandidate], rule: RewriteRule) -> list[Re
     A small file that is only not sorted waits: it is, when it is joined with others.
     """
     late = [file for file in files if has_other_layout(file, rule)]
-    return _best_first(group for some in _places(late) for group in _laid_out(some, rule))
+    return _best_first(
+        group for some in _by_partition(late) for group in _layout_groups(some, rule)
+    )
 
 
 def has_other_layout(candidate: RewriteCandidate, rule: RewriteRule) -> bool:
@@ -231,7 +235,7 @@ def _best_first(groups: Iterable[RewriteGroup]) -> list[RewriteGroup]:
     )
 
 
-def _places(files: Iterable[RewriteCandidate]) -> list[list[RewriteCandidate]]:
+def _by_partition(files: Iterable[RewriteCandidate]) -> list[list[RewriteCandidate]]:
     """Files that may become one, together."""
     places: dict[Hashable, list[RewriteCandidate]] = defaultdict(list)
     for file in files:
@@ -240,7 +244,9 @@ def _places(files: Iterable[RewriteCandidate]) -> list[list[RewriteCandidate]]:
     return list(places.values())
 
 
-def _of_place(files: Sequence[RewriteCandidate], rule: RewriteRule) -> list[RewriteGroup]:
+def _groups_of_partition(
+    files: Sequence[RewriteCandidate], rule: RewriteRule
+) -> list[RewriteGroup]:
     large = rule.large * rule.target_bytes
     joined = _joined([file for file in files if file.staying_bytes < large], rule)
     taken = {file.number for group in joined for file in group.files}
@@ -248,10 +254,10 @@ def _of_place(files: Sequence[RewriteCandidate], rule: RewriteRule) -> list[Rewr
     return [*joined, *(group for group in alone if group is not None)]
 
 
-def _laid_out(files: Sequence[RewriteCandidate], rule: RewriteRule) -> Iterator[RewriteGroup]:
+def _layout_groups(files: Sequence[RewriteCandidate], rule: RewriteRule) -> Iterator[RewriteGroup]:
     """Groups of files that lack the partition spec or the sort order of the table."""
     kind: Kind = "part" if files[0].outdated else "sort"
-    for part in _parts(sorted(files, key=_place), rule):
+    for part in _parts(sorted(files, key=_sort_key), rule):
         size = sum(candidate.staying_bytes for candidate in part)
         layout = "partition spec" if kind == "part" else "sort order"
         reason = f"{counted(len(part), 'file')} without the table's present {layout}"
@@ -278,7 +284,7 @@ def _joined(small: Sequence[RewriteCandidate], rule: RewriteRule) -> list[Rewrit
     )
     if not count:
         return []
-    parts = _parts(sorted(ordered[:count], key=_place), rule)
+    parts = _parts(sorted(ordered[:count], key=_sort_key), rule)
     groups = [_group(part, rule) for part in parts]
     return [group for group in groups if group.fewer_files > 0]
 
@@ -327,7 +333,7 @@ def _parts(files: Sequence[RewriteCandidate], rule: RewriteRule) -> list[list[Re
     return parts
 
 
-def _place(candidate: RewriteCandidate) -> tuple[bool, Any, str]:
+def _sort_key(candidate: RewriteCandidate) -> tuple[bool, Any, str]:
     """Where a file stands among its neighbours; files without a known place come last."""
     return candidate.low is None, 0 if candidate.low is None else candidate.low, candidate.file.path
 

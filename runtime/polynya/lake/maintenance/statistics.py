@@ -47,7 +47,9 @@ def compute_statistics(target: DatasetTable, limits: ActionLimits) -> ActionOutc
             computed = _computed(beside, snapshot, names)
     except (Py4JJavaError, PySparkException) as error:
         why = (
-            "it gave way" if cancelled.is_set() else f"Iceberg did not compute them: {_said(error)}"
+            "it gave way"
+            if cancelled.is_set()
+            else f"Iceberg did not compute them: {_first_line(error)}"
         )
         return ActionOutcome(ACTION, why, whole=False, seconds=_since(began))
     _set(target, beside, computed)
@@ -101,7 +103,7 @@ def _set(target: DatasetTable, table: IcebergTable, computed: Any) -> None:
         target.table.refresh()
 
 
-def _said(error: Py4JJavaError | PySparkException) -> str:
+def _first_line(error: Py4JJavaError | PySparkException) -> str:
     message = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
     return str(message).split("\n", maxsplit=1)[0]
 

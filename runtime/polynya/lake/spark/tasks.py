@@ -97,7 +97,7 @@ class TaskReports(Generic[T]):
     def __init__(self, spark: SparkSession) -> None:
         self._values = spark.sparkContext.accumulator({}, _Merged())
 
-    def say(self, number: int, value: T) -> None:
+    def report(self, number: int, value: T) -> None:
         """Said in a task."""
         self._values.add({number: value})
 

@@ -158,7 +158,7 @@ def _moved_deletes(file: Path, move: _Move) -> Path:
     named = rows.column(place).to_pylist()
     moved = {path: move.path(path) for path in set(named)}
     paths = pa.array([moved[path] for path in named], pa.string())
-    written = _beside(file)
+    written = _new_path_beside(file)
     pq.write_table(rows.set_column(place, rows.schema.field(place), paths), written)
     return written
 
@@ -174,13 +174,13 @@ def _written_again(file: Path, change: Callable[[_Record], _Record]) -> Path:
         raise _not_there(file) from error
     schema = json.loads(header["avro.schema"])
     kept = {name: value for name, value in header.items() if not name.startswith("avro.")}
-    written = _beside(file)
+    written = _new_path_beside(file)
     with written.open("xb") as out:
         fastavro.writer(out, schema, records, codec=header.get("avro.codec", "null"), metadata=kept)
     return written
 
 
-def _beside(file: Path) -> Path:
+def _new_path_beside(file: Path) -> Path:
     return file.with_name(f"{uuid4()}-adopted{file.suffix}")
 
 
@@ -237,7 +237,7 @@ def adopt(target: ResolvedTarget, catalog: str) -> Adopted:
             former = _former(entry) or former
     if changed:
         change_entries(file, catalog, changed, (former, str(warehouse)))
-    return _told(changed)
+    return _adopted(changed)
 
 
 def repair(target: ResolvedTarget, catalog: str) -> Adopted:
@@ -289,7 +289,7 @@ def _put_aside(file: Path) -> Path:
     return file.rename(next(place for place in places if not place.exists()))
 
 
-def _told(changed: dict[CatalogEntry, Path | None]) -> Adopted:
+def _adopted(changed: dict[CatalogEntry, Path | None]) -> Adopted:
     def names(chosen: Sequence[CatalogEntry]) -> tuple[str, ...]:
         return tuple(entry.full_name for entry in chosen)
 

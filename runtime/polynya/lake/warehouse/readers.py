@@ -96,7 +96,7 @@ class Readers:
                 continue
             reader = _read(content)
             if reader is None or reader.until > now + _MAX_AHEAD:
-                log.warning("%s is not the word of a reader, and is not heeded", info.path)
+                log.warning("%s is not the registration of a reader, and is not heeded", info.path)
             elif reader.until + CLOCK_SKEW > now:
                 readers.append(reader)
             elif reader.until + 10 * READER_LIFETIME < now:
@@ -110,20 +110,20 @@ class Readers:
         With `past` the reader may read any snapshot, and says so at once. A warehouse that takes
         a missing file does not prevent reading: then only the age of snapshots protects the reader.
         """
-        word = _Word(self._store, self._clock, None if past else self._clock.now())
+        registration = _Word(self._store, self._clock, None if past else self._clock.now())
         first = timedelta() if past else min(shortest / _REGISTER_SHARE, _REGISTER_WITHIN)
         if past:
-            word.say()
+            registration.write()
         thread = threading.Thread(
-            target=word.go_on_saying, args=(first,), name="reader", daemon=True
+            target=registration.keep, args=(first,), name="reader", daemon=True
         )
         thread.start()
         try:
             yield
         finally:
-            word.ended.set()
+            registration.ended.set()
             thread.join(timeout=_LET_GO_SECONDS)
-            word.take_back()
+            registration.remove()
 
 
 class _Word:
@@ -136,29 +136,29 @@ class _Word:
         self._store, self._clock, self._since = store, clock, since
         self._path = f"{FOLDER}/{uuid4()}.json"
         self._who = f"process {os.getpid()} on {socket.gethostname()}"
-        self._said = False
+        self._registered = False
 
-    def go_on_saying(self, first: timedelta) -> None:
+    def keep(self, first: timedelta) -> None:
         """Write the file after `first`, and again in time, until the reader ends."""
-        wait = first if not self._said else READER_LIFETIME / 3
+        wait = first if not self._registered else READER_LIFETIME / 3
         while not self.ended.wait(wait.total_seconds()):
-            self.say()
+            self.write()
             wait = READER_LIFETIME / 3
 
-    def say(self) -> None:
+    def write(self) -> None:
         """Write the file."""
         since = None if self._since is None else self._since.isoformat()
         until = (self._clock.now() + READER_LIFETIME).isoformat()
         text = json.dumps({"since": since, "until": until, "who": self._who})
         try:
             self._store().put(self._path, text.encode())
-            self._said = True
+            self._registered = True
         except (OSError, PolynyaError) as error:
             log.warning("a long query cannot say that it reads: %s", error)
 
-    def take_back(self) -> None:
+    def remove(self) -> None:
         """Remove the file, if there is one."""
-        if not self._said:
+        if not self._registered:
             return
         try:
             self._store().delete(self._path)

@@ -23,8 +23,8 @@ from polynya.transform.functions.coerce import (
     as_kind,
     boolean,
     can_compare,
-    each,
     element_of,
+    for_each,
     integer,
     is_integral,
     joined,
@@ -58,17 +58,17 @@ _KINDS: Final[dict[str, DataType]] = {
 
 def _from_key_value(values: Sequence[Value], _: ExpressionContext) -> Value:
     names = names_of(values[0])
-    keys, given = each(array(values[1]), text), array(values[2])
+    keys, given = for_each(array(values[1]), text), array(values[2])
     kind = element_of(given)
 
-    def found(k: Value, v: Value) -> str:
+    def object_of(k: Value, v: Value) -> str:
         fields = {
             name: Value(f"get({v.sql}, INT(array_position({k.sql}, {literal(name)})) - 1)", kind)
             for name in names
         }
         return f"IF({k.sql} IS NULL, NULL, {record(fields).sql})"
 
-    sql = let("k", keys, lambda k: let("v", given, lambda v: found(k, v)))
+    sql = let("k", keys, lambda k: let("v", given, lambda v: object_of(k, v)))
     return Value(sql, record({name: null(kind) for name in names}).kind)
 
 
@@ -229,12 +229,12 @@ def extreme(called: str, gather: Callable[[Sequence[Value]], Value]) -> Build:
     return build
 
 
-def _one(values: Sequence[Value]) -> Value:
+def _first_array(values: Sequence[Value]) -> Value:
     return array(values[0])
 
 
 def _sum(values: Sequence[Value], _: ExpressionContext) -> Value:
-    numbers = each(array(values[0]), number)
+    numbers = for_each(array(values[0]), number)
     kind = element_of(numbers)
     total: DataType = DOUBLE
     if isinstance(kind, Decimal):
@@ -253,7 +253,7 @@ def _sum(values: Sequence[Value], _: ExpressionContext) -> Value:
 def concat(values: Sequence[Value], _: ExpressionContext) -> Value:
     """The texts of all elements with the first argument between them."""
     separator, rest = text(values[0]), joined([*values[1:], null()])
-    return Value(f"array_join({each(rest, text).sql}, {separator.sql})", STRING)
+    return Value(f"array_join({for_each(rest, text).sql}, {separator.sql})", STRING)
 
 
 def _count(values: Sequence[Value], _: ExpressionContext) -> Value:
@@ -261,7 +261,7 @@ def _count(values: Sequence[Value], _: ExpressionContext) -> Value:
 
 
 def _count_if(values: Sequence[Value], _: ExpressionContext) -> Value:
-    flags = each(array(values[0]), boolean)
+    flags = for_each(array(values[0]), boolean)
     kept = item("e", BOOLEAN).sql
     return Value(f"coalesce(array_size(filter({flags.sql}, {kept} -> {kept})), 0)", INT)
 
@@ -302,13 +302,13 @@ def _get_range(values: Sequence[Value], _: ExpressionContext) -> Value:
 
 ARRAY_FUNCTIONS = (
     function(
-        "array_max", "array", extreme("array_max", _one),
+        "array_max", "array", extreme("array_max", _first_array),
         "The highest element. NULL elements do not count; an empty array gives NULL.",
         "array_max(to_array(1, 30, 0.2)) -> 30.0",
         "array_max(split('', ',')) -> null",
     ),
     function(
-        "array_min", "array", extreme("array_min", _one),
+        "array_min", "array", extreme("array_min", _first_array),
         "The lowest element. NULL elements do not count; an empty array gives NULL.",
         "array_min(to_array(1, 0.2, 30)) -> 0.2",
     ),

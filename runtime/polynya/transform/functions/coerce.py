@@ -133,7 +133,7 @@ def element_of(values: Value) -> DataType:
     return values.kind.element
 
 
-def each(values: Value, change: Callable[[Value], Value], tag: str = "e") -> Value:
+def for_each(values: Value, change: Callable[[Value], Value], tag: str = "e") -> Value:
     """An array with every element changed."""
     element = item(tag, element_of(values))
     changed = change(element)
@@ -210,8 +210,6 @@ def joined(values: Sequence[Value]) -> Value:
     """One array of the elements of all values, brought to their common type."""
     arrays = [array(value) for value in values]
     kind = common([element_of(array) for array in arrays])
-    parts = [
-        f"coalesce({each(array, lambda e: as_kind(e, kind)).sql}, CAST(array() AS ARRAY<{kind}>))"
-        for array in arrays
-    ]
+    same_kind = [for_each(array, lambda element: as_kind(element, kind)).sql for array in arrays]
+    parts = [f"coalesce({sql}, CAST(array() AS ARRAY<{kind}>))" for sql in same_kind]
     return Value(parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})", Array(kind))

@@ -46,7 +46,7 @@ def message_parts(form: str) -> list[PatternPart] | None:
                 quoted = not quoted
         elif letter == "{" and not quoted:
             end = form.find("}", at)
-            place = None if end < 0 else _place(form[at + 1 : end])
+            place = None if end < 0 else _input_part(form[at + 1 : end])
             if place is None:
                 return None
             parts += [PatternPart(plain), place] if plain else [place]
@@ -59,7 +59,7 @@ def message_parts(form: str) -> list[PatternPart] | None:
     return [*parts, PatternPart(plain)] if plain else parts
 
 
-def _place(text: str) -> PatternPart | None:
+def _input_part(text: str) -> PatternPart | None:
     match = _PLACE.fullmatch(text)
     if match is None:
         return None

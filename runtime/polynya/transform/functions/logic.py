@@ -12,7 +12,7 @@ from polynya.transform.functions.coerce import (
     boolean,
     comparable,
     double,
-    each,
+    for_each,
     is_number,
     number,
     text,
@@ -123,7 +123,7 @@ def between(values: Sequence[Value], _: ExpressionContext) -> Value:
 def _contains(values: Sequence[Value], _: ExpressionContext) -> Value:
     hay, needle = values[0], text(values[1])
     if isinstance(hay.kind, Array):
-        return Value(f"array_contains({each(array(hay), text).sql}, {needle.sql})", BOOLEAN)
+        return Value(f"array_contains({for_each(array(hay), text).sql}, {needle.sql})", BOOLEAN)
     return Value(f"contains({text(hay).sql}, {needle.sql})", BOOLEAN)
 
 

@@ -71,7 +71,7 @@ def _judged(judge: Callable[[str, str], str]) -> Build:
         if area.constant is None:
             edges = let("g", text(area), _edges_in_rows)
             return Value(
-                let("s", Value(edges, _EDGES), lambda one: _told(judge, one, point)), BOOLEAN
+                let("s", Value(edges, _EDGES), lambda one: _verdict(judge, one, point)), BOOLEAN
             )
         constant_edges = edges_of(area.constant)
         if constant_edges is None:
@@ -80,12 +80,12 @@ def _judged(judge: Callable[[str, str], str]) -> Build:
             f"named_struct('a', {a!r}D, 'b', {b!r}D, 'c', {c!r}D, 'd', {d!r}D)"
             for a, b, c, d in constant_edges
         )
-        return Value(_told(judge, Value(f"array({listed})", _EDGES), point), BOOLEAN)
+        return Value(_verdict(judge, Value(f"array({listed})", _EDGES), point), BOOLEAN)
 
     return build
 
 
-def _told(judge: Callable[[str, str], str], edges: Value, point: Value) -> str:
+def _verdict(judge: Callable[[str, str], str], edges: Value, point: Value) -> str:
     """The verdict on a point, NULL where there is no point or no area."""
 
     def of_place(x: Value, y: Value) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from polynya.model.names import literal
 from polynya.model.types import INT, STRING, Array
-from polynya.transform.functions.coerce import array, double, each, is_number, long, text
+from polynya.transform.functions.coerce import array, double, for_each, is_number, long, text
 from polynya.transform.functions.core import (
     Build,
     ExpressionContext,
@@ -206,7 +206,7 @@ def _join_arrays(values: Sequence[Value], place: ExpressionContext) -> Value:
         part.index is not None and part.index >= len(values) - 1 for part in parts
     ):
         return null(Array(STRING))
-    arrays = [each(array(value), text) for value in values[1:]]
+    arrays = [for_each(array(value), text) for value in values[1:]]
     row = item("row", STRING).sql
     members = [Value(f"{row}.f{index}", STRING) for index in range(len(arrays))]
     shape = ", ".join(f"f{index}: STRING" for index in range(len(arrays)))
