@@ -98,7 +98,7 @@ class TaskReports(Generic[T]):
         self._values = spark.sparkContext.accumulator({}, _Merged())
 
     def report(self, number: int, value: T) -> None:
-        """Said in a task."""
+        """Report a value; called in a task."""
         self._values.add({number: value})
 
     @property

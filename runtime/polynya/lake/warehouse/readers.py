@@ -107,10 +107,11 @@ class Readers:
     def reading(self, *, shortest: timedelta, past: bool = False) -> Iterator[None]:
         """Read inside; `shortest` is the least time for which a table keeps its snapshots.
 
-        With `past` the reader may read any snapshot, and says so at once. A warehouse that takes
-        a missing file does not prevent reading: then only the age of snapshots protects the reader.
+        With `past` the reader may read any snapshot, and registers immediately. A warehouse that
+        rejects the file does not prevent reading: then only the age of snapshots protects the
+        reader.
         """
-        registration = _Word(self._store, self._clock, None if past else self._clock.now())
+        registration = _Registration(self._store, self._clock, None if past else self._clock.now())
         first = timedelta() if past else min(shortest / _REGISTER_SHARE, _REGISTER_WITHIN)
         if past:
             registration.write()
@@ -126,7 +127,7 @@ class Readers:
             registration.remove()
 
 
-class _Word:
+class _Registration:
     """The file of one reader."""
 
     def __init__(
