@@ -105,7 +105,7 @@ class TaskWork:
             yield self.rejected
         writer = None if self.direct is None else DirectWriter(self.direct)
         for split in self.tasks[number]:
-            for batch in self.reader.read(split, self.reports.say):
+            for batch in self.reader.read(split, self.reports.report):
                 left = batch if writer is None else writer.take(batch)
                 if left.num_rows:
                     yield left
