@@ -47,6 +47,11 @@ class ReadableFiles(Protocol):
 class DataFiles(ReadableFiles, Protocol):
     """The same, written too. Compared and sent by value."""
 
+    @override
+    def __hash__(self) -> int:
+        """By value: caches are keyed by the files that they hold."""
+        return hash(type(self))
+
     @property
     def far(self) -> bool:
         """Whether each read is a request over a network."""
