@@ -35,20 +35,20 @@ from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
 
 _RECORD_FILE: Final = "versions.json"
-#: Versions that failed are remembered, so that none is tried twice.
+#: Most failed versions that are remembered, so that none is tried twice.
 _MAX_REMEMBERED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateRecord:
-    """Versions by the digest of their packages; None is the one that is installed.
+    """Versions by the digest of their packages; None is the installed one.
 
     Attributes:
-        serving: carries commands out.
-        former: the one before.
-        doubted: whether the serving one has not come through its probation.
-        failed: versions that did not work: the nonce of the pin of that time, and why. Who pins one
-            again wants it tried again.
+        serving: executes commands.
+        former: the previous one.
+        doubted: whether the serving version is on probation.
+        failed: versions that did not work: the nonce of their pin, and why. A version pinned
+            again is tried again.
     """
 
     serving: str | None = None
@@ -57,13 +57,13 @@ class UpdateRecord:
     failed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def with_failed(self, version: str, pin: str, reason: str) -> dict[str, tuple[str, str]]:
-        """The versions that failed, with one more."""
-        found = {**self.failed, version: (pin, reason)}
-        return dict(list(found.items())[-_MAX_REMEMBERED:])
+        """The versions that failed, and this one."""
+        failed = {**self.failed, version: (pin, reason)}
+        return dict(list(failed.items())[-_MAX_REMEMBERED:])
 
 
-def read_book(folder: Path) -> UpdateRecord:
-    """What was remembered; nothing when that cannot be read: then the installed version serves."""
+def read_update_record(folder: Path) -> UpdateRecord:
+    """The record; an empty one when it cannot be read: then the installed version serves."""
     try:
         found = json.loads((folder / _RECORD_FILE).read_text(encoding="utf-8"))
         return UpdateRecord(
@@ -79,11 +79,11 @@ def read_book(folder: Path) -> UpdateRecord:
         return UpdateRecord()
 
 
-def write_book(folder: Path, book: UpdateRecord) -> None:
-    """Remember it; whole at every moment."""
+def write_update_record(folder: Path, record: UpdateRecord) -> None:
+    """Write the record atomically."""
     partial = folder / f"{_RECORD_FILE}.partial"
     with partial.open("w", encoding="utf-8") as file:
-        json.dump(asdict(book), file)
+        json.dump(asdict(record), file)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(folder / _RECORD_FILE)
@@ -97,7 +97,7 @@ def _version(value: object) -> str | None:
 
 STEP_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 30.0
-_AGAIN_SECONDS: Final = 10.0
+_RESTART_SECONDS: Final = 10.0
 _VERSIONS_FOLDER: Final = "versions"
 _PROCESSES_FOLDER: Final = "processes"
 
@@ -117,10 +117,10 @@ class Keeper:
 
     Args:
         name: of the network agent, for its events.
-        folder: its own; what it remembers is there.
-        ports: see there.
+        folder: its own, with versions, processes and the record.
+        ports: its store, its processes and its events.
         clock: its monotonic time.
-        limits: see there.
+        limits: until when a version has to prove itself.
     """
 
     def __init__(
@@ -136,10 +136,10 @@ class Keeper:
         self._limits = limits or UpdateLimits()
         (folder / _VERSIONS_FOLDER).mkdir(parents=True, exist_ok=True)
         forget(folder / _PROCESSES_FOLDER, set())
-        self._book = read_book(folder)
-        if not self._is_here(self._book.serving):
-            # Its folder is gone: what is installed can be started in any case.
-            self._book = UpdateRecord(failed=self._book.failed)
+        self._record = read_update_record(folder)
+        if not self._is_here(self._record.serving):
+            # Its folder is gone; the installed version can always be started.
+            self._record = UpdateRecord(failed=self._record.failed)
         self._pin: Pin | None = None
         self._pin_known = False
         self._trouble = ""
@@ -148,7 +148,7 @@ class Keeper:
         self._looked = self._died = float("-inf")
         self._number = 0
         self._trial: Child | None = None
-        self._serving = self._started(self._book.serving)
+        self._serving = self._started(self._record.serving)
         self._serving.pulse.serve()
         self._at = clock.monotonic()
 
@@ -162,7 +162,7 @@ class Keeper:
         self._serving.end(self._clock)
 
     def turn(self) -> None:
-        """Look once, and do what is next."""
+        """Look once, and take the next step."""
         now = self._clock.monotonic()
         passed, self._at = now - self._at, now
         self._watch(passed)
@@ -183,10 +183,10 @@ class Keeper:
         if self._trial is not None:
             # While the network is down no version can show that it works.
             self._trial.watch(passed if connected else 0.0, on_trial=True)
-        if self._book.doubted and connected:
+        if self._record.doubted and connected:
             self._doubted -= passed
             if self._doubted <= 0:
-                self._note(replace(self._book, doubted=False))
+                self._note(replace(self._record, doubted=False))
 
     def _revive(self, now: float) -> None:
         """Start the one that serves again when it has ended, after a pause."""
@@ -196,11 +196,11 @@ class Keeper:
         if self._died == float("-inf"):
             self._died = now
             self._deaths += 1
-        elif now - self._died >= _AGAIN_SECONDS:
-            self._serve(self._book.serving)
+        elif now - self._died >= _RESTART_SECONDS:
+            self._serve(self._record.serving)
 
     def _look(self) -> None:
-        """See which version is pinned; what was known stays so while the store does not answer."""
+        """Read the pin; the known one stays while the store does not answer."""
         try:
             self._pin = wanted(self._ports.store)
             self._pin_known = True
@@ -225,12 +225,12 @@ class Keeper:
                 self._say(trouble if why is not None else "")
 
     def _facts(self) -> UpdateFacts:
-        book = self._book
+        record = self._record
         return UpdateFacts(
             wanted=self._wanted,
             serving=self._serving.known(),
-            former=book.former,
-            doubted=self._doubted if book.doubted else 0.0,
+            former=record.former,
+            doubted=self._doubted if record.doubted else 0.0,
             deaths=self._deaths,
             trial=self._trial.known() if self._trial is not None else None,
             failed=self._failed,
@@ -238,13 +238,13 @@ class Keeper:
 
     @property
     def _failed(self) -> dict[str, str]:
-        """The versions that failed since somebody pinned what is pinned now, and why."""
+        """The versions that failed since the present pin was made, and why."""
         now = self._pin.nonce if self._pin is not None else ""
-        return {version: why for version, (pin, why) in self._book.failed.items() if pin == now}
+        return {version: why for version, (pin, why) in self._record.failed.items() if pin == now}
 
     def _with_failed(self, version: str, reason: str) -> dict[str, tuple[str, str]]:
         pin = self._pin.nonce if self._pin is not None else ""
-        return self._book.with_failed(version, pin, reason)
+        return self._record.with_failed(version, pin, reason)
 
     @property
     def _wanted(self) -> str | None:
@@ -262,11 +262,11 @@ class Keeper:
             return
         except OperationError as error:
             assert version is not None
-            self._note(replace(self._book, failed=self._with_failed(version, error_line(error))))
+            self._note(replace(self._record, failed=self._with_failed(version, error_line(error))))
             self._tell("refused", version, error_line(error))
             return
         except STORE_ERRORS as error:
-            # With the next look.
+            # It is tried again with the next look.
             self._say(error_line(error))
             self._pin_known = False
             return
@@ -276,16 +276,16 @@ class Keeper:
     def _accept(self) -> None:
         trial = self._trial
         assert trial is not None
-        book = self._book
-        # Before the other one ends: a keeper that crashed in between then starts the new one.
-        self._note(replace(book, serving=trial.version, former=book.serving, doubted=True))
+        record = self._record
+        # First the record: a keeper that crashes before the other version ends starts this one.
+        self._note(replace(record, serving=trial.version, former=record.serving, doubted=True))
         self._serving.end(self._clock)
         trial.pulse.serve()
         self._serving, self._trial = trial, None
         self._deaths, self._doubted = 0, self._limits.probation_seconds
         self._at = self._clock.monotonic()
         self._tell("serves", trial.version, "it has shown that it works")
-        kept = {version for version in (trial.version, book.serving) if version is not None}
+        kept = {version for version in (trial.version, record.serving) if version is not None}
         forget(self._folder / _VERSIONS_FOLDER, kept)
 
     def _reject(self, reason: str, *, failed: bool) -> None:
@@ -293,16 +293,16 @@ class Keeper:
         assert trial is not None
         trial.kill()
         if failed and trial.version is not None:
-            self._note(replace(self._book, failed=self._with_failed(trial.version, reason)))
+            self._note(replace(self._record, failed=self._with_failed(trial.version, reason)))
         elif failed:
             # The installed version is tried again: nothing else is pinned.
             self._pin_known = False
         self._tell("failed" if failed else "given up", trial.version, reason)
 
     def _go_back(self, reason: str) -> None:
-        book = self._book
-        bad, former = book.serving, book.former if self._is_here(book.former) else None
-        failed = self._with_failed(bad, reason) if bad is not None else book.failed
+        record = self._record
+        bad, former = record.serving, record.former if self._is_here(record.former) else None
+        failed = self._with_failed(bad, reason) if bad is not None else record.failed
         self._note(UpdateRecord(serving=former, failed=failed))
         self._serving.kill()
         self._serve(former)
@@ -323,12 +323,12 @@ class Keeper:
     def _is_here(self, version: str | None) -> bool:
         return version is None or (self._folder / _VERSIONS_FOLDER / version).is_dir()
 
-    def _note(self, book: UpdateRecord) -> None:
-        self._book = book
-        write_book(self._folder, book)
+    def _note(self, record: UpdateRecord) -> None:
+        self._record = record
+        write_update_record(self._folder, record)
 
     def _say(self, trouble: str) -> None:
-        """Let people know by the sign of life of the one that serves."""
+        """Report it to operators, by the sign of life of the serving version."""
         if trouble != self._trouble:
             self._trouble = trouble
             self._serving.pulse.say(trouble)
