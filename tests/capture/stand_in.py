@@ -14,19 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import Position
+from polynya.capture.landing.position import CapturePosition
 from polynya.capture.landing.stream import StreamEvent
 from polynya.capture.source import (
-    Beginning,
+    CaptureStart,
     Chunk,
-    Database,
-    Finding,
+    ConnectionFinding,
     Key,
     Lag,
     Offset,
     SourceColumn,
+    SourceDatabase,
     SourceTable,
-    Whole,
+    WholeTable,
 )
 from polynya.capture.wire import TableError
 from polynya.capture.worker.engines import Take
@@ -153,7 +153,7 @@ class StandIn:
 
     # The protocol.
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ConnectionFinding, ...]:
         return ()
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
@@ -168,17 +168,17 @@ class StandIn:
             for name in self.rows
         )
 
-    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+    def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:
         with self.lock:
             self.has_slot = True
             self.kept_from = self.at
             offset = {"lsn": self.at, "lsn_commit": self.at, "txId": None}
-            return Beginning(offset, View(self, self.at))
+            return CaptureStart(offset, View(self, self.at))
 
-    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
+    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> CaptureStart:
         with self.lock:
             self.at += 10
-            return Beginning({"lsn": self.at, "lsn_commit": self.at}, View(self, self.at))
+            return CaptureStart({"lsn": self.at, "lsn_commit": self.at}, View(self, self.at))
 
     def resume(self, tables: Sequence[SourceTable]) -> View:
         for one in tables:
@@ -248,8 +248,8 @@ class View:
         return Chunk(b"".join(lines), len(taken), last, len(wanted) == len(taken))
 
     @contextmanager
-    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Whole]:
-        yield Whole(self._seen, self._chunks(table, rows, where))
+    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[WholeTable]:
+        yield WholeTable(self._seen, self._chunks(table, rows, where))
 
     def _chunks(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Chunk]:
         after, is_last = None, False
@@ -266,7 +266,7 @@ class StandInEngine:
     """Reads the log from an offset on, so many records at a time."""
 
     def __init__(
-        self, database: StandIn, position: Position, take: Take, ended: Callable[[], None],
+        self, database: StandIn, position: CapturePosition, take: Take, ended: Callable[[], None],
         size: int,
     ) -> None:  # fmt: skip
         self.failure: PolynyaError | None = None
@@ -334,14 +334,14 @@ class StandInEngines:
     size: int = 3
     made: list[StandInEngine] = field(default_factory=list)
 
-    def history(self, database: Database, log: CaptureLog) -> None:
+    def history(self, database: SourceDatabase, log: CaptureLog) -> None:
         return None
 
     def engine(
         self,
-        database: Database,
+        database: SourceDatabase,
         tables: Sequence[SourceTable],
-        position: Position,
+        position: CapturePosition,
         take: Take,
         ended: Callable[[], None],
     ) -> StandInEngine:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.lobs import Limit, Limited, Then, limited
-from polynya.capture.masks import Hash, Truncate, masked
+from polynya.capture.lobs import Limit, LimitAction, Limited, limited
+from polynya.capture.masks import HashMask, TruncateMask, masked
 from polynya.formats.debezium.envelope import Unsent
 from polynya.model.errors import OperationError
 
@@ -35,7 +35,7 @@ def line(**row: Any) -> bytes:
     return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def under(then: Then) -> Limited:
+def under(then: LimitAction) -> Limited:
     return limited("shop.docs", SCHEMA, Limit(LIMIT, then), None, set())
 
 
@@ -112,7 +112,7 @@ def test_lines_of_a_load_are_cut_each_for_itself() -> None:
 
 
 def test_masks_see_the_whole_value() -> None:
-    masks = {"t": Hash(b"key"), "b": Truncate(4)}
+    masks = {"t": HashMask(b"key"), "b": TruncateMask(4)}
     before = masked("shop.docs", SCHEMA, masks, key=("id",), unsent=Unsent(""))
     limit = limited("shop.docs", SCHEMA, Limit(LIMIT, "null"), before, set())
 

@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.capture.masks import Drop, Hash, Masked, Replace, Truncate, mask_of, masked
+from polynya.capture.masks import (
+    DropMask,
+    HashMask,
+    Masked,
+    ReplaceMask,
+    TruncateMask,
+    mask_of,
+    masked,
+)
 from polynya.formats.debezium.envelope import Unsent
 from polynya.formats.debezium.types import fields_of
 from polynya.model.errors import OperationError
@@ -64,7 +72,7 @@ def email(mask: Any, **columns: Any) -> Masked:
 
 
 def test_a_dropped_column_is_in_no_row_and_not_in_the_schema():
-    masks = email(Drop())
+    masks = email(DropMask())
 
     event = read(masks.line(a_line({"id": 1, "email": "new"}, {"id": 1, "email": "old"})))
 
@@ -73,7 +81,7 @@ def test_a_dropped_column_is_in_no_row_and_not_in_the_schema():
 
 
 def test_a_hash_is_the_keyed_one_of_the_text_before_and_after():
-    masks = email(Hash(KEY))
+    masks = email(HashMask(KEY))
 
     event = read(masks.line(a_line({"id": 1, "email": "a@b.c"}, {"id": 1, "email": "é"})))
 
@@ -83,7 +91,7 @@ def test_a_hash_is_the_keyed_one_of_the_text_before_and_after():
 
 
 def test_a_truncated_text_keeps_its_first_characters():
-    event = read(email(Truncate(2)).line(a_line({"id": 1, "email": "🦊éz"})))
+    event = read(email(TruncateMask(2)).line(a_line({"id": 1, "email": "🦊éz"})))
 
     assert event["value"]["after"]["email"] == "🦊é"
 
@@ -92,7 +100,7 @@ def test_a_truncated_text_keeps_its_first_characters():
     ("value", "kind"), [("x", "string"), (0, "bigint"), (1.5, "double"), (False, "boolean")]
 )
 def test_a_replaced_column_has_the_constant_in_all_rows_and_its_type(value, kind):
-    masks = email(Replace(value))
+    masks = email(ReplaceMask(value))
 
     event = read(masks.line(a_line({"id": 1, "email": "a"}, {"id": 1, "email": None})))
 
@@ -103,20 +111,20 @@ def test_a_replaced_column_has_the_constant_in_all_rows_and_its_type(value, kind
 def test_a_column_that_is_replaced_by_null_keeps_its_type():
     schema = a_schema(a_column("n", "int64", optional=False))
 
-    masks = masked("t", schema, {"n": Replace(None)}, unsent=MARKED)
+    masks = masked("t", schema, {"n": ReplaceMask(None)}, unsent=MARKED)
 
     assert column_types(masks) == {"n": "bigint"}
     assert masks.schema["fields"][0]["fields"][0]["optional"] is True
 
 
 def test_null_stays_null():
-    for mask in (Hash(KEY), Truncate(3)):
+    for mask in (HashMask(KEY), TruncateMask(3)):
         assert read(email(mask).line(a_line({"email": None})))["value"]["after"] == {"email": None}
 
 
 def test_a_hashed_key_is_the_same_in_key_rows_and_headers():
     schema = a_schema(a_column("id", "int32", optional=False), a_column("name"))
-    masks = masked("t", schema, {"id": Hash(KEY)}, key=("id",), unsent=MARKED)
+    masks = masked("t", schema, {"id": HashMask(KEY)}, key=("id",), unsent=MARKED)
     headers = [["__debezium.oldkey", '{"id":7}'], ["__debezium.newkey", {"id": 8}]]
 
     line = masks.line(a_line({"id": 8, "name": "n"}, {"id": 7}, {"id": 8}, headers))
@@ -130,12 +138,12 @@ def test_a_hashed_key_is_the_same_in_key_rows_and_headers():
 
 
 def test_headers_of_unknown_names_are_left_out():
-    line = email(Hash(KEY)).line(a_line({"email": "a"}, headers=[["query", "… 'a' …"]]))
+    line = email(HashMask(KEY)).line(a_line({"email": "a"}, headers=[["query", "… 'a' …"]]))
 
     assert read(line)["headers"] == []
 
 
-@pytest.mark.parametrize("mask", [Drop(), Truncate(3), Replace("x")])
+@pytest.mark.parametrize("mask", [DropMask(), TruncateMask(3), ReplaceMask("x")])
 def test_only_a_hash_masks_a_key(mask):
     with pytest.raises(OperationError) as error:
         masked("t", a_schema(a_column("id")), {"id": mask}, key=("id",), unsent=MARKED)
@@ -144,7 +152,7 @@ def test_only_a_hash_masks_a_key(mask):
 
 def test_a_masked_column_that_is_not_there_stops_the_table():
     with pytest.raises(OperationError) as error:
-        masked("t", a_schema(a_column("mail")), {"email": Drop()}, unsent=MARKED)
+        masked("t", a_schema(a_column("mail")), {"email": DropMask()}, unsent=MARKED)
     assert error.value.code == "POLYNYA-GTW-080"
 
 
@@ -159,7 +167,7 @@ def test_a_masked_column_that_is_not_there_stops_the_table():
         ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
     ],
 )
-@pytest.mark.parametrize("mask", [Hash(KEY), Truncate(3)])
+@pytest.mark.parametrize("mask", [HashMask(KEY), TruncateMask(3)])
 def test_a_value_that_was_not_sent_stays_marked_as_such(mask, unsent):
     event = read(email(mask).line(a_line({"email": unsent})))
 
@@ -167,7 +175,7 @@ def test_a_value_that_was_not_sent_stays_marked_as_such(mask, unsent):
 
 
 def test_a_beginning_that_would_read_as_not_sent_is_cut_once_more():
-    event = read(email(Truncate(len(UNSENT))).line(a_line({"email": UNSENT + "!"})))
+    event = read(email(TruncateMask(len(UNSENT))).line(a_line({"email": UNSENT + "!"})))
 
     assert event["value"]["after"]["email"] == UNSENT[:-1]
 
@@ -180,7 +188,7 @@ def test_a_schema_keeps_no_default_and_no_list_of_allowed_values():
         "default": "silver",
     }
 
-    masks = masked("t", a_schema(a_column("tier", enum)), {"tier": Hash(KEY)}, unsent=MARKED)
+    masks = masked("t", a_schema(a_column("tier", enum)), {"tier": HashMask(KEY)}, unsent=MARKED)
 
     assert "silver" not in json.dumps(masks.schema)
 
@@ -212,7 +220,7 @@ VARIABLE = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "
     ],
 )
 def test_a_hash_is_that_of_the_value_however_it_is_spelled(kind, value, text):
-    masks = masked("t", a_schema(a_column("v", kind)), {"v": Hash(KEY)}, unsent=MARKED)
+    masks = masked("t", a_schema(a_column("v", kind)), {"v": HashMask(KEY)}, unsent=MARKED)
 
     assert read(masks.line(a_line({"v": value})))["value"]["after"]["v"] == hmac_of(text)
 
@@ -222,7 +230,7 @@ def test_lines_stay_lines_and_events_without_rows_pass():
     emptied = b'{"key": null, "value": {"op": "t", "before": null, "after": null}}'
     tombstone = b'{"key": {"id": 1}, "value": null}'
 
-    lines = email(Drop()).lines(deleted + b"\n" + emptied + b"\n" + tombstone + b"\n")
+    lines = email(DropMask()).lines(deleted + b"\n" + emptied + b"\n" + tombstone + b"\n")
 
     first, second, third, end = lines.split(b"\n")
     assert read(first)["value"]["before"] == {"id": 1}
@@ -251,28 +259,28 @@ def test_lines_stay_lines_and_events_without_rows_pass():
 )
 def test_what_cannot_be_masked_is_an_error_that_shows_nothing(line):
     with pytest.raises(OperationError) as error:
-        email(Hash(KEY)).line(line)
+        email(HashMask(KEY)).line(line)
     assert error.value.code == "POLYNYA-GTW-082"
     assert "secret" not in error.value.render()
     assert error.value.__cause__ is None
 
 
 def test_keys_of_hashes_are_in_no_text():
-    assert "pepper" not in repr(email(Hash(KEY))) + repr(Hash(KEY))
+    assert "pepper" not in repr(email(HashMask(KEY))) + repr(HashMask(KEY))
 
 
 def test_a_hash_needs_a_key():
     with pytest.raises(ValueError, match="without a key"):
-        Hash(b"")
+        HashMask(b"")
 
 
 @pytest.mark.parametrize(
     ("given", "mask"),
     [
-        ("drop", Drop()),
-        ({"hash": {"key": "pepper"}}, Hash(KEY)),
-        ({"truncate": 0}, Truncate(0)),
-        ({"replace": None}, Replace(None)),
+        ("drop", DropMask()),
+        ({"hash": {"key": "pepper"}}, HashMask(KEY)),
+        ({"truncate": 0}, TruncateMask(0)),
+        ({"replace": None}, ReplaceMask(None)),
     ],
 )
 def test_settings_become_masks(given, mask):
@@ -302,7 +310,7 @@ MARK = "c0ffee-secret"
 @given(VALUES, VALUES, KINDS)
 def test_any_value_is_masked_and_its_neighbours_are_untouched(value, other, kind):
     schema = a_schema(a_column("v", kind), a_column("w", kind))
-    for mask in (Hash(KEY), Truncate(4)):
+    for mask in (HashMask(KEY), TruncateMask(4)):
         row = read(
             masked("t", schema, {"v": mask}, unsent=MARKED).line(a_line({"v": value, "w": other}))
         )
@@ -314,7 +322,7 @@ def test_any_value_is_masked_and_its_neighbours_are_untouched(value, other, kind
 
 @given(st.text(), st.text())
 def test_hashes_are_equal_where_texts_are(left, right):
-    masks = email(Hash(KEY))
+    masks = email(HashMask(KEY))
     hashes = [
         read(masks.line(a_line({"email": text})))["value"]["after"]["email"]
         for text in (left, right)
@@ -328,7 +336,7 @@ def test_no_line_holds_what_was_hidden(head, tail, kind):
     secret = head + MARK + tail
     schema = a_schema(a_column("v", kind))
     headers = [["__debezium.oldkey", json.dumps({"v": secret})]]
-    for mask in (Hash(KEY), Drop(), Replace("x")):
+    for mask in (HashMask(KEY), DropMask(), ReplaceMask("x")):
         line = masked("t", schema, {"v": mask}, unsent=MARKED).line(
             a_line({"v": secret}, {"v": secret}, {"v": secret}, headers)
         )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from polynya.capture.source import Access
-from polynya.capture.wire import WorkerSettings, error_fields, error_of, event_line, request_line
+from polynya.capture.wire import CaptureRequest, WorkerSettings, error_fields, error_of, event_line
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError, OperationError
 
@@ -55,7 +55,10 @@ def test_an_error_stays_of_its_kind(kind):
 
 
 def test_events_and_requests_are_lines():
-    event, request = event_line("loaded", table="public.a", rows=3), request_line((), reload=True)
+    event, request = (
+        event_line("loaded", table="public.a", rows=3),
+        CaptureRequest(reload=True).line(),
+    )
 
     assert json.loads(event) == {"type": "loaded", "table": "public.a", "rows": 3}
     assert json.loads(request) == {"type": "reload", "tables": []}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from polynya.capture.source import Access, Finding, Lag, SourceColumn, SourceTable
+from polynya.capture.source import Access, ConnectionFinding, Lag, SourceColumn, SourceTable
 from polynya.cli.main import main
 from polynya.engine.commands import captures
 from tests.projects import USERS, write_project
@@ -49,7 +49,9 @@ LAG = Lag(5 * 2**20, 2.0, ("the slot holds back 5 MiB",))
 class FakeDatabase:
     """What a database says."""
 
-    findings_: tuple[Finding, ...] = (Finding(True, "PostgreSQL 15 answers at 127.0.0.1:5432"),)
+    findings_: tuple[ConnectionFinding, ...] = (
+        ConnectionFinding(True, "PostgreSQL 15 answers at 127.0.0.1:5432"),
+    )
     tables_: tuple[SourceTable, ...] = (PEOPLE,)
     lag_: Lag = LAG
     access: Access | None = None

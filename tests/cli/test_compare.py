@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.capture.compare.compare import Subject, Verdict
-from polynya.capture.compare.digest import LeftOut
-from polynya.capture.compare.ranges import Difference, Fault
+from polynya.capture.compare.compare import ComparedTable, ComparisonResult
+from polynya.capture.compare.digest import SkippedColumn
+from polynya.capture.compare.ranges import DifferingRow, Fault
 from polynya.engine.commands import compare as verb
 from polynya.engine.commands.compare import NotCompared
 
-PEOPLE = Subject("public.people", "shop.people", ("id",))
-ALIKE = Verdict(PEOPLE, "0/1A", 1200, 1200, key=("id",), compared=("id", "mail"))
-MASKED = (LeftOut("name", "it is masked"),)
-UNLIKE = Verdict(
+PEOPLE = ComparedTable("public.people", "shop.people", ("id",))
+ALIKE = ComparisonResult(PEOPLE, "0/1A", 1200, 1200, key=("id",), compared=("id", "mail"))
+MASKED = (SkippedColumn("name", "it is masked"),)
+UNLIKE = ComparisonResult(
     PEOPLE, "0/1A", 1200, 1199, key=("id",), left_out=MASKED,
-    differences=(Difference("7", Fault.MISSING, 1, 0), Difference("9", Fault.DIFFERENT)),
+    differences=(DifferingRow("7", Fault.MISSING, 1, 0), DifferingRow("9", Fault.DIFFERENT)),
     undecided=("11",),
 )  # fmt: skip
 

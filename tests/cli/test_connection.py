@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.capture.source import Finding
+from polynya.capture.source import ConnectionFinding
 
 
 def test_a_database_that_can_be_captured(said, database):
@@ -15,7 +15,9 @@ def test_a_database_that_can_be_captured(said, database):
 
 
 def test_what_is_wrong_comes_with_what_helps(said, database):
-    database.findings_ += (Finding(False, "wal_level is replica", "set it to logical, restart"),)
+    database.findings_ += (
+        ConnectionFinding(False, "wal_level is replica", "set it to logical, restart"),
+    )
 
     text = said("connection", "test", "shop", code=1)
     *findings, verdict = said("connection", "test", "shop", "--json", code=1)
@@ -26,7 +28,7 @@ def test_what_is_wrong_comes_with_what_helps(said, database):
 
 
 def test_what_is_well_and_could_be_better_is_a_note(said, database):
-    database.findings_ += (Finding(True, "1 table has no key: public.log", "exclude it"),)
+    database.findings_ += (ConnectionFinding(True, "1 table has no key: public.log", "exclude it"),)
 
     assert "note  1 table has no key: public.log\n      fix: exclude it" in said(
         "connection", "test", "shop"

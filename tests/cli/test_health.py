@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.capture.source import Finding
+from polynya.capture.source import ConnectionFinding
 from polynya.cli.doctor import capture_checks
 from polynya.lake.spark import jars
 from polynya.model.loader import load_project
@@ -26,7 +26,9 @@ def test_the_engine_and_each_database_have_a_line(checks):
 
 
 def test_what_is_wrong_with_a_database_is_a_failure(checks, database):
-    database.findings_ += (Finding(False, "wal_level is replica", "set it to logical, restart"),)
+    database.findings_ += (
+        ConnectionFinding(False, "wal_level is replica", "set it to logical, restart"),
+    )
 
     [_, connection] = checks()
 

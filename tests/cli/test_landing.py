@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from polynya.capture.landing.log import CaptureLog, Lander
-from polynya.capture.landing.position import Position, StreamPosition, TableProgress
-from polynya.capture.wire import Asking, Wish, error_fields
+from polynya.capture.landing.log import CaptureLander, CaptureLog
+from polynya.capture.landing.position import CapturePosition, ResumePoint, TableProgress
+from polynya.capture.wire import CaptureRequest, RequestFolder, error_fields
 from polynya.engine.tasks import capture_process
 from polynya.engine.tasks.capture import CapturedBatches, last_landed
 from polynya.model.errors import DependencyError
@@ -37,15 +37,15 @@ def store(project):
 @pytest.fixture
 def landed(store):
     """A capture that has landed for a while."""
-    position = Position(
-        StreamPosition({"lsn": 7}),
+    position = CapturePosition(
+        ResumePoint({"lsn": 7}),
         {
             "public.a": TableProgress("loaded", rows=1200),
             "public.b": TableProgress("suspended", rows=3, why="no right to read it"),
         },
     )
     written = datetime.now(UTC) - timedelta(minutes=2)
-    Lander(CaptureLog(store, "shop_db"), "shop_db", lambda: written).begin(position)
+    CaptureLander(CaptureLog(store, "shop_db"), "shop_db", lambda: written).begin(position)
     return written
 
 
@@ -86,8 +86,8 @@ def test_a_load_that_the_tables_do_not_have_yet_is_still_to_be_applied(said, pro
         "public.b": TableProgress("loading", rows=1, changes=1),
     }
     log = CaptureLog(store, "shop_db")
-    lander = Lander(log, "shop_db", lambda: datetime.now(UTC))
-    lander.begin(Position(StreamPosition({"lsn": 7}), tables))
+    lander = CaptureLander(log, "shop_db", lambda: datetime.now(UTC))
+    lander.begin(CapturePosition(ResumePoint({"lsn": 7}), tables))
 
     text = said("landing", "status", "--offline")
 
@@ -129,14 +129,14 @@ def test_before_anything_has_landed_the_status_says_what_to_do(said, database):
 
 
 def test_stop_and_resume_are_found_in_the_landing_zone(said, store):
-    asking = Asking(store, "shop_db")
+    asking = RequestFolder(store, "shop_db")
 
     said("landing", "stop", "shop_db")
     assert asking.is_held()
     said("landing", "resume", "shop_db", "public.a")
 
-    assert asking.look().held is False
-    assert [*asking.look().wishes.values()] == [Wish(("public.a",), reload=False)]
+    assert asking.pending().held is False
+    assert [*asking.pending().requests.values()] == [CaptureRequest(("public.a",), reload=False)]
 
 
 def test_a_reload_is_asked_for_tables_that_the_task_has(said, store):
@@ -145,7 +145,9 @@ def test_a_reload_is_asked_for_tables_that_the_task_has(said, store):
         "landing", "reload", "shop_db", "public.tmp_1", code=2
     )
 
-    assert [*Asking(store, "shop_db").look().wishes.values()] == [Wish((), reload=True)]
+    assert [*RequestFolder(store, "shop_db").pending().requests.values()] == [
+        CaptureRequest((), reload=True)
+    ]
 
 
 def test_nothing_is_removed_from_a_database_by_mistake(said, database):
@@ -197,14 +199,16 @@ def test_the_time_of_the_newest_batch_is_that_of_the_last_reload(store, landed):
 def test_a_load_that_was_cut_off_is_begun_again_at_once(store):
     log = CaptureLog(store, "shop_db")
     tables = {"public.a": TableProgress("loading", rows=1), "public.b": TableProgress("loaded")}
-    Lander(log, "shop_db", lambda: datetime.now(UTC)).begin(Position(StreamPosition({}), tables))
+    CaptureLander(log, "shop_db", lambda: datetime.now(UTC)).begin(
+        CapturePosition(ResumePoint({}), tables)
+    )
 
     assert last_landed(store, "shop_db") is None
 
 
 def test_old_batches_are_removed_but_the_newest(store, landed):
     log = CaptureLog(store, "shop_db")
-    lander = Lander(log, "shop_db", lambda: landed, newest=log.newest())
+    lander = CaptureLander(log, "shop_db", lambda: landed, newest=log.newest())
     for _ in range(3):
         lander.begin(lander.position)
     old = Expiry(CapturedBatches(store, "shop_db"), timedelta(minutes=1))

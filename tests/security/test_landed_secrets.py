@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from polynya.capture.landing.position import Position
-from polynya.capture.wire import Asking
+from polynya.capture.landing.position import CapturePosition
+from polynya.capture.wire import RequestFolder
 from polynya.cluster.gossip.records import Skipped, read_record
 from polynya.formats.batch import WHOLE_FILE
 from polynya.formats.contents.decoders import decoder_of
@@ -185,7 +185,7 @@ POSITIONS: list[tuple[Callable[[Any], Any], dict[str, Any]]] = [
         },
     ),
     (
-        Position.of,
+        CapturePosition.of,
         {"stream": {"offset": {"lsn": "x"}}, "history": 0, "tables": {"a.b": {"state": "queued"}}},
     ),
     (
@@ -237,7 +237,7 @@ def test_no_text_of_a_request_to_a_capture_is_opened_or_asked(
         for number, one in enumerate(with_texts(said, secret))
     }
 
-    asked = Asking(MemoryObjectStore(files), "cdc").look()
+    asked = RequestFolder(MemoryObjectStore(files), "cdc").look()
 
     # A request names tables, and nothing else of it is taken.
     assert {one.reload for one in asked.wishes.values()} == {True}

@@ -11,7 +11,8 @@ ahead of the data does no harm, a history behind it would make the log unreadabl
 An offset is the position from which Debezium would restart. Until another event comes, that is the
 start of the last transaction, and a statement does not move it at all. The binlog client in the
 engine knows a newer position, which moves after the records of an event are in the engine's queue.
-So `Reach` queues a record of its own: when it arrives, everything before that position was taken.
+So `BinlogProgress` queues a record of its own: when it arrives, everything before that position was
+taken.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import jpype
 import pyarrow as pa
 
 from polynya.capture.landing.log import HISTORY, CaptureLog
-from polynya.capture.landing.position import BINLOGS, Place
+from polynya.capture.landing.position import BINLOGS, LogPosition
 from polynya.capture.landing.stream import StreamEvent, as_read, misread, mistyped
 from polynya.capture.postgresql.session import ASKED, PREFIX
 from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
@@ -52,7 +53,7 @@ _WITHIN: Final = frozenset({"event", "row"})
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReadableEvents:
     """What lands of some events.
 
     Attributes:
@@ -64,13 +65,15 @@ class Taken:
     events: Sequence[StreamEvent]
     ends: bool = False
     begin: Offset | None = None
-    replaced: tuple[tuple[str, Place], ...] = ()
+    replaced: tuple[tuple[str, LogPosition], ...] = ()
 
 
-class Misreading:
+class MisreadStatements:
     """Watches the events of one engine for statements that Debezium misreads."""
 
-    def __init__(self, is_captured: Callable[[str], bool], understood: Collection[Place]) -> None:
+    def __init__(
+        self, is_captured: Callable[[str], bool], understood: Collection[LogPosition]
+    ) -> None:
         """Set up.
 
         Args:
@@ -80,29 +83,31 @@ class Misreading:
         """
         self._is_captured, self._understood = is_captured, understood
         #: The place of a statement that is told in other words from now on.
-        self.told: Place | None = None
+        self.told: LogPosition | None = None
         #: After a statement with types that are misread: its offset, until the log goes on.
         self._behind: Offset | None = None
-        self._tables: dict[str, Place] = {}
+        self._tables: dict[str, LogPosition] = {}
 
-    def take(self, events: Sequence[StreamEvent]) -> Taken:
+    def take(self, events: Sequence[StreamEvent]) -> ReadableEvents:
         """What lands of these."""
         landing: list[StreamEvent] = []
-        left_out: dict[str, Place] = {}
+        left_out: dict[str, LogPosition] = {}
         for event in events:
             if self._behind is not None and event.kind != "end":
                 offset = event.offset()
                 if _group(offset) != _group(self._behind):
                     begin = {name: one for name, one in offset.items() if name not in _WITHIN}
-                    return Taken(landing, ends=True, begin=begin, replaced=tuple(left_out.items()))
+                    return ReadableEvents(
+                        landing, ends=True, begin=begin, replaced=tuple(left_out.items())
+                    )
                 if event.table in self._tables:
                     # A table that was made with its rows, by `CREATE TABLE … SELECT`.
                     left_out[event.table] = self._tables[event.table]
                     continue
             landing.append(event)
             if event.kind == "statement" and self._is_misread(event):
-                return Taken(landing, ends=True)
-        return Taken(landing, replaced=tuple(left_out.items()))
+                return ReadableEvents(landing, ends=True)
+        return ReadableEvents(landing, replaced=tuple(left_out.items()))
 
     def _is_misread(self, event: StreamEvent) -> bool:
         """Whether to end at once; else what follows a statement is held up in `_behind`."""
@@ -130,12 +135,12 @@ REACHED: Final = f"{NAME}.reached"
 _NUMBER: Final = "number"
 
 
-def number_of(value: bytes) -> int:
+def record_number(value: bytes) -> int:
     """The number of a record of our own."""
     return int(json.loads(value)[_NUMBER])
 
 
-class Reach:
+class BinlogProgress:
     """How far an engine has read its binlog. The engine's thread calls `came`, another `look`."""
 
     def __init__(self, engine: Any, connector: str) -> None:
@@ -340,7 +345,7 @@ class RecordReader:
             self._is_awaited |= asks_for_position(bytes(raw))
             return None
         if topic == REACHED:
-            self.reached = number_of(bytes(raw))
+            self.reached = record_number(bytes(raw))
             return None
         if topic == _HEARTBEATS:
             return self._end(record, source) if self._heartbeats_move else None
@@ -562,7 +567,7 @@ class DebeziumEngine:
         self._reader = RecordReader(heartbeats_move=heartbeats_move(settings))
         self._take = take
         self._engine = self._built(settings)
-        self._reach = Reach(self._engine, connector) if connector in BINLOGS else None
+        self._reach = BinlogProgress(self._engine, connector) if connector in BINLOGS else None
         self._thread = threading.Thread(target=self._run, name="debezium", daemon=True)
 
     def start(self) -> None:

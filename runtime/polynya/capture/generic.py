@@ -10,14 +10,14 @@ from typing import Any, Final
 from polynya.capture.mysql.database import java_pattern
 from polynya.capture.source import (
     Access,
-    Beginning,
+    CaptureStart,
     Chunk,
-    Finding,
+    ConnectionFinding,
     Key,
     Lag,
     Offset,
     SourceTable,
-    Whole,
+    WholeTable,
 )
 from polynya.model.error_catalogue.capture_databases import (
     CONNECTOR_TLS_NOT_SET,
@@ -134,23 +134,27 @@ class GenericDatabase:
         """The type of the connection."""
         return self._access.type
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ConnectionFinding, ...]:
         """Whether the jars are there; more is not known before a capture starts."""
-        found = [Finding(ok=True, what=_NOT_TRIED.format(self._access.type))]
+        found = [ConnectionFinding(ok=True, what=_NOT_TRIED.format(self._access.type))]
         places = {one: CONNECTORS.below(one) for one in self._access.jars}
         found += [
-            Finding(ok=False, what=f"{one}: {CONNECTORS.outside()}", fix="put it there")
+            ConnectionFinding(ok=False, what=f"{one}: {CONNECTORS.outside()}", fix="put it there")
             for one, place in places.items()
             if place is None
         ]
         missing = [one for one, place in places.items() if place and not place.exists()]
         found += [
-            Finding(ok=False, what=f"{one} is not there", fix="put it there, or correct the path")
+            ConnectionFinding(
+                ok=False, what=f"{one} is not there", fix="put it there, or correct the path"
+            )
             for one in missing
         ]
         if not self._access.jars:
             found.append(
-                Finding(ok=False, what="no jars of the connector", fix="name them: `engine.jars`")
+                ConnectionFinding(
+                    ok=False, what="no jars of the connector", fix="name them: `engine.jars`"
+                )
             )
         return tuple(found)
 
@@ -159,13 +163,13 @@ class GenericDatabase:
         self._include, self._exclude = tuple(include), tuple(exclude)
         return tuple(SourceTable(one, (), ()) for one in sorted(include))
 
-    def begin(self, tables: Sequence[SourceTable]) -> Beginning:  # noqa: ARG002
+    def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:  # noqa: ARG002
         """Nothing: an engine without an offset begins with a first load of its own."""
-        return Beginning({}, NothingToLoad())
+        return CaptureStart({}, NothingToLoad())
 
     def look(
         self, tables: Sequence[SourceTable], beyond: Offset | None  # noqa: ARG002
-    ) -> Beginning:  # fmt: skip
+    ) -> CaptureStart:  # fmt: skip
         """There is no load without changes. Raises OperationError, POLYNYA-GTW-052."""
         raise RELOAD_NOT_SUPPORTED(where=self._access.task, type=self._access.type)
 
@@ -212,7 +216,7 @@ class NothingToLoad:
 
     def whole(
         self, table: SourceTable, rows: int, where: str | None  # noqa: ARG002
-    ) -> AbstractContextManager[Whole]:  # fmt: skip
+    ) -> AbstractContextManager[WholeTable]:  # fmt: skip
         """No table is known to lack a key, so nobody asks. Raises ValueError."""
         raise ValueError(f"Debezium loads {table.name}")
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from polynya.capture.masks import Schema
 from polynya.model.error_catalogue.capture import VALUE_TOO_LONG
 
-Then: TypeAlias = Literal["truncate", "null", "stop"]
+LimitAction: TypeAlias = Literal["truncate", "null", "stop"]
 
 _ROWS: Final = ("before", "after")
 _JSON: Final = "io.debezium.data.Json"
@@ -30,7 +30,7 @@ class Limit:
     """The longest value in bytes, and what becomes of a longer one."""
 
     bytes: int
-    then: Then
+    then: LimitAction
 
     @property
     def told(self) -> str:
@@ -39,7 +39,7 @@ class Limit:
         return f"longer than {self.bytes:,} bytes are {what}"
 
 
-class Shown(Protocol):
+class EventRewriter(Protocol):
     """What becomes of the events of a table under one schema: masks, limits or both."""
 
     @property
@@ -74,7 +74,7 @@ class Limited:
     table: str
     schema: Schema
     limit: Limit
-    before: Shown | None
+    before: EventRewriter | None
     cut: set[tuple[str, str]]
     _columns: Mapping[str, Schema] = field(repr=False)
 
@@ -140,7 +140,11 @@ _WHOLE: Final = frozenset({_JSON, "io.debezium.data.Xml"})
 
 
 def limited(
-    table: str, schema: Schema, limit: Limit, before: Shown | None, cut: set[tuple[str, str]]
+    table: str,
+    schema: Schema,
+    limit: Limit,
+    before: EventRewriter | None,
+    cut: set[tuple[str, str]],
 ) -> Limited:
     """A limit on the values of a table whose events have a schema; `before`: its masks."""
     given = schema if before is None else before.schema

@@ -43,12 +43,12 @@ _VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropMask:
     """The column is left out, of rows and of the schema."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hash:
+class HashMask:
     """A keyed hash: equal values stay equal, and nobody without the key can try values."""
 
     key: bytes = field(repr=False)
@@ -59,20 +59,20 @@ class Hash:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class TruncateMask:
     """The first `length` characters."""
 
     length: int
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
+class ReplaceMask:
     """One text, number, boolean or NULL for all rows."""
 
     value: str | int | float | bool | None
 
 
-Mask: TypeAlias = Drop | Hash | Truncate | Replace
+Mask: TypeAlias = DropMask | HashMask | TruncateMask | ReplaceMask
 
 
 def mask_of(given: Any) -> Mask:
@@ -81,15 +81,15 @@ def mask_of(given: Any) -> Mask:
     Raises ValueError, which shows no key.
     """
     if given == "drop":
-        return Drop()
+        return DropMask()
     if isinstance(given, Mapping) and len(given) == 1:
         ((name, value),) = given.items()
         if name == "hash" and isinstance(value, Mapping) and isinstance(value.get("key"), str):
-            return Hash(value["key"].encode())
+            return HashMask(value["key"].encode())
         if name == "truncate" and isinstance(value, int) and value >= 0:
-            return Truncate(value)
+            return TruncateMask(value)
         if name == "replace" and (value is None or isinstance(value, str | int | float | bool)):
-            return Replace(value)
+            return ReplaceMask(value)
     raise ValueError("a mask is `drop`, or one of `hash`, `truncate` and `replace`")
 
 
@@ -98,11 +98,11 @@ def masker(mask: Mask, schema: Schema, unsent: Unsent) -> Callable[[Any], Any] |
 
     NULL stays, and so does what says that the column was not sent: there is nothing to hide.
     """
-    if isinstance(mask, Drop):
+    if isinstance(mask, DropMask):
         return None
-    if isinstance(mask, Replace):
+    if isinstance(mask, ReplaceMask):
         return lambda _: mask.value
-    if isinstance(mask, Hash):
+    if isinstance(mask, HashMask):
         key = mask.key
         return lambda value: _shown(value, unsent, lambda: _hashed(key, value, schema))
     length = mask.length
@@ -290,7 +290,7 @@ def masked(
     for name, mask in masks.items():
         if name not in columns:
             raise MASKED_COLUMN_MISSING(where=f"{table}.{name}", table=table, column=name)
-        if name in key and not isinstance(mask, Hash):
+        if name in key and not isinstance(mask, HashMask):
             raise KEY_MASK_NOT_UNIQUE(where=f"{table}.{name}", table=table, column=name)
     return Masked(
         table,
@@ -327,11 +327,11 @@ def _masked_field(item: Schema, mask: Mask | None) -> Schema | None:
     """The schema of a column; defaults, allowed values and the like of a masked one go too."""
     if mask is None:
         return item
-    if isinstance(mask, Drop):
+    if isinstance(mask, DropMask):
         return None
     optional = bool(item.get("optional"))
     kind: Mapping[str, Any] = {"type": "string"}
-    if isinstance(mask, Replace):
+    if isinstance(mask, ReplaceMask):
         if mask.value is None:
             kind = {name: item[name] for name in _SHAPE if name in item}
             optional = True

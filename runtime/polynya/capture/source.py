@@ -23,7 +23,7 @@ Key: TypeAlias = tuple[Any, ...]
 Offset: TypeAlias = Mapping[str, Any]
 """A place in a database's stream, as Debezium's connector writes it."""
 
-Seen: TypeAlias = Mapping[str, Any]
+SeenTransactions: TypeAlias = Mapping[str, Any]
 """Which transactions a view has, as `polynya.capture.landing.stream` reads it; JSON."""
 
 ROW_NUMBER: Final = "polynya_row"
@@ -110,7 +110,7 @@ class SourceTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConnectionFinding:
     """One line of a connection's test: whether it is well, what was looked at, what helps."""
 
     ok: bool
@@ -148,7 +148,7 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeTable:
     """All rows of a table as they were at one moment.
 
     Attributes:
@@ -156,11 +156,11 @@ class Whole:
         chunks: the rows, to be taken once and one after the other.
     """
 
-    seen: Seen
+    seen: SeenTransactions
     chunks: Iterator[Chunk]
 
 
-class Snapshot(Protocol):
+class SourceSnapshot(Protocol):
     """A consistent view of a database. Several threads read from it at a time."""
 
     @property
@@ -179,7 +179,7 @@ class Snapshot(Protocol):
         """The next rows of a table.
 
         Args:
-            table: as `Database.tables` has it.
+            table: as `SourceDatabase.tables` has it.
             after: `last` of the chunk before it; None: from the beginning.
             rows: about so many; a table that cannot be read in parts comes whole.
             where: a condition in the database's SQL, of the user.
@@ -188,11 +188,11 @@ class Snapshot(Protocol):
 
     def whole(
         self, table: SourceTable, rows: int, where: str | None
-    ) -> AbstractContextManager[Whole]:
+    ) -> AbstractContextManager[WholeTable]:
         """All rows of a table without key, of one moment, exactly.
 
         Args:
-            table: as `Database.tables` has it.
+            table: as `SourceDatabase.tables` has it.
             rows: about so many come at a time.
             where: as for `read`.
 
@@ -207,18 +207,18 @@ class Snapshot(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class CaptureStart:
     """The first moment of a capture: the stream goes on from `offset`, exactly after `snapshot`.
 
     `history` is what Debezium's history of schemas begins with, of databases whose stream has none.
     """
 
     offset: Offset
-    snapshot: Snapshot
+    snapshot: SourceSnapshot
     history: bytes = b""
 
 
-class Database(Protocol):
+class SourceDatabase(Protocol):
     """A database that is captured. It connects when it is first asked."""
 
     @property
@@ -226,7 +226,7 @@ class Database(Protocol):
         """Which connector of Debezium reads its stream: `postgresql`, `mariadb` or `mysql`."""
         ...
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ConnectionFinding, ...]:
         """What a test of the connection says. A wrong set-up is a finding, not an error."""
         ...
 
@@ -234,14 +234,14 @@ class Database(Protocol):
         """The tables that there are now, by name; `%` and `*` in a pattern are any text."""
         ...
 
-    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+    def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:
         """Make what the stream needs (slot, publication), and the view that it begins at.
 
         What an earlier attempt has left that captured nothing is made again.
         """
         ...
 
-    def resume(self, tables: Sequence[SourceTable]) -> Snapshot:
+    def resume(self, tables: Sequence[SourceTable]) -> SourceSnapshot:
         """A later view, for what is still to be loaded; new tables join the stream before it.
 
         Raises:
@@ -249,7 +249,7 @@ class Database(Protocol):
         """
         ...
 
-    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
+    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> CaptureStart:
         """A view from which everything is loaded, of a capture that follows no changes.
 
         It makes nothing in the database, and takes what has no changes: views, tables without key.
@@ -300,7 +300,7 @@ _KINDS: Final = {
 }
 
 
-def open_database(access: Access) -> Database:
+def open_database(access: Access) -> SourceDatabase:
     """The database that an access leads to; nothing is connected yet.
 
     Raises:
@@ -311,7 +311,7 @@ def open_database(access: Access) -> Database:
         supported = ", ".join(sorted(_KINDS))
         raise DATABASE_TYPE_NOT_CAPTURED(where=access.task, type=access.type, supported=supported)
     module, name = known
-    return cast("Database", getattr(import_module(module), name)(access))
+    return cast("SourceDatabase", getattr(import_module(module), name)(access))
 
 
 _PEM: Final = re.compile(

@@ -30,11 +30,13 @@ object is one request, and is removed once a capture has started on it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from polynya.capture.lobs import Limit, Then
+from pydantic import TypeAdapter, ValidationError
+
+from polynya.capture.lobs import Limit, LimitAction
 from polynya.capture.source import Access
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
@@ -120,22 +122,40 @@ _HOLD: Final = "hold.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Tables to resume or to reload; an empty tuple means all."""
+class CaptureRequest:
+    """A request to reload tables, or to resume suspended ones; an empty tuple means all."""
 
-    tables: tuple[str, ...]
-    reload: bool
+    tables: tuple[str, ...] = ()
+    reload: bool = False
+
+    def line(self) -> bytes:
+        """The request as a line of the process's input."""
+        return _line({"type": "reload" if self.reload else "resume", "tables": self.tables})
+
+    @classmethod
+    def of_line(cls, line: bytes) -> CaptureRequest:
+        """The request of a line. Raises ValueError."""
+        try:
+            message = json.loads(line)
+            return cls(tuple(map(str, message["tables"])), str(message["type"]) == "reload")
+        except (KeyError, TypeError):
+            raise ValueError("the line is not a request") from None
+
+
+def asks_for_all(requests: Iterable[CaptureRequest]) -> bool:
+    """Whether a request wants a reload of all tables."""
+    return any(request.reload and not request.tables for request in requests)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Pending requests of a capture, by the path of their object, and whether it is held."""
+class CaptureRequests:
+    """The requests of a capture by the path of their object, and whether it is held."""
 
     held: bool
-    wishes: Mapping[str, Wish] = field(default_factory=dict)
+    requests: Mapping[str, CaptureRequest] = field(default_factory=dict)
 
 
-class Asking:
+class RequestFolder:
     """The requests of one task. Names are unique, so that nobody overwrites another's."""
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
@@ -149,40 +169,40 @@ class Asking:
         """Let the capture run again."""
         self._store.delete(f"{self._folder}/{_HOLD}")
 
-    def ask(self, wish: Wish, name: str) -> None:
-        """Leave a request under a name that nobody else takes."""
-        said = {"tables": list(wish.tables), "reload": wish.reload}
-        self._store.put(f"{self._folder}/{name}.json", json.dumps(said).encode() + b"\n")
+    def add(self, request: CaptureRequest, name: str) -> None:
+        """Put a request under a name that nobody else takes."""
+        stored = {"tables": request.tables, "reload": request.reload}
+        self._store.put(f"{self._folder}/{name}.json", json.dumps(stored).encode() + b"\n")
 
     def is_held(self) -> bool:
-        """Whether somebody holds the capture."""
+        """Whether an operator holds the capture."""
         return any(path.endswith(f"/{_HOLD}") for path in self._paths())
 
-    def look(self) -> Asked:
-        """What is asked now. An object that is no request is removed."""
-        held, wishes = False, {}
+    def pending(self) -> CaptureRequests:
+        """The requests that are there now. An object that is not a request is removed."""
+        held, requests = False, {}
         for path in self._paths():
             if path.endswith(f"/{_HOLD}"):
                 held = True
                 continue
-            wish = self._wish(path)
-            if wish is None:
-                self.done(path)
+            request = self._request(path)
+            if request is None:
+                self.remove(path)
             else:
-                wishes[path] = wish
-        return Asked(held, wishes)
+                requests[path] = request
+        return CaptureRequests(held, requests)
 
-    def done(self, path: str) -> None:
-        """Remove a request: a capture has begun with it."""
+    def remove(self, path: str) -> None:
+        """Remove a request: a capture has started on it."""
         self._store.delete(path)
 
     def _paths(self) -> list[str]:
         return sorted(info.path for info in self._store.list(self._folder))
 
-    def _wish(self, path: str) -> Wish | None:
+    def _request(self, path: str) -> CaptureRequest | None:
         try:
-            said = json.loads(self._store.get(path))
-            return Wish(tuple(map(str, said["tables"])), bool(said["reload"]))
+            stored = json.loads(self._store.get(path))
+            return CaptureRequest(tuple(map(str, stored["tables"])), bool(stored["reload"]))
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
 
@@ -209,7 +229,7 @@ class WorkerSettings:
         masks: by table and column, as `polynya.capture.masks.mask_of` takes them.
         lob_bytes: the longest value; None: any.
         lob_then: what becomes of a longer one, see `polynya.capture.lobs`.
-        asked: requests that wait for the process, as those that follow on its input.
+        requests: those that wait for the process, as those that follow on its input.
     """
 
     task: str
@@ -229,10 +249,10 @@ class WorkerSettings:
     table_then: str = "suspend"
     masks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     lob_bytes: int | None = None
-    lob_then: Then = "truncate"
+    lob_then: LimitAction = "truncate"
     aws: AwsAccess = field(default_factory=AwsAccess)
     maven_repository: str | None = None
-    asked: tuple[Mapping[str, Any], ...] = ()
+    requests: tuple[CaptureRequest, ...] = ()
 
     @property
     def limit(self) -> Limit | None:
@@ -247,28 +267,13 @@ class WorkerSettings:
     def of_line(cls, line: bytes) -> WorkerSettings:
         """The settings of a first line. Raises ValueError, which shows nothing of it."""
         try:
-            given: dict[str, Any] = json.loads(line)
-            if given.pop("version") != VERSION:
+            message: dict[str, Any] = json.loads(line)
+            if message.pop("version") != VERSION:
                 raise ValueError("the settings are of another version")
-            access, aws = _access(given.pop("access")), AwsAccess(**given.pop("aws"))
-            given |= {name: tuple(given[name]) for name in ("include", "exclude", "asked")}
-            return cls(access=access, aws=aws, **given)
-        except (AttributeError, KeyError, TypeError, json.JSONDecodeError):
-            raise ValueError("the first line is no settings of a capture") from None
-
-
-def _access(given: dict[str, Any]) -> Access:
-    return Access(**{**given, "jars": tuple(given.get("jars", ()))})
-
-
-def request(tables: tuple[str, ...], *, reload: bool) -> Mapping[str, Any]:
-    """A request to resume suspended tables, or to reload tables; an empty tuple means all."""
-    return {"type": "reload" if reload else "resume", "tables": list(tables)}
-
-
-def request_line(tables: tuple[str, ...], *, reload: bool) -> bytes:
-    """A `request` as a line of the process's input."""
-    return _line(request(tables, reload=reload))
+            return TypeAdapter(cls).validate_python(message)
+        except (ValidationError, AttributeError, KeyError, TypeError, json.JSONDecodeError):
+            # Without the cause, which shows values.
+            raise ValueError("the first line is not the settings of a capture") from None
 
 
 def event_line(type_: str, **fields: Any) -> bytes:
@@ -276,17 +281,17 @@ def event_line(type_: str, **fields: Any) -> bytes:
     return _line({"type": type_, **fields})
 
 
-def error_of(said: Mapping[str, Any]) -> PolynyaError:
-    """The error that an event has, of the kind that tells whether it may pass by itself."""
-    conflict = said.get("exit_code") == ConflictError.exit_code
-    retryable = bool(said.get("retryable"))
-    kind = ConflictError if conflict else DependencyError if retryable else OperationError
-    parts = {name: said.get(name) for name in ("where", "why", "state", "fix")}
-    return kind(str(said.get("code")), str(said.get("message")), **parts)
+def error_of(fields: Mapping[str, Any]) -> PolynyaError:
+    """The error that an event reports, of the class that tells whether it may pass by itself."""
+    conflict = fields.get("exit_code") == ConflictError.exit_code
+    retryable = bool(fields.get("retryable"))
+    raises = ConflictError if conflict else DependencyError if retryable else OperationError
+    parts = {name: fields.get(name) for name in ("where", "why", "state", "fix")}
+    return raises(str(fields.get("code")), str(fields.get("message")), **parts)
 
 
 def error_fields(error: PolynyaError) -> dict[str, object]:
-    """What `error_of` makes an error of again."""
+    """An error as fields of an event, from which `error_of` makes it again."""
     return {**error.as_dict(), "exit_code": error.exit_code}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from uuid import uuid4
 
-from polynya.capture.wire import Asking, Wish
+from polynya.capture.wire import CaptureRequest, RequestFolder
 from polynya.cli.capture_choice import one_capture, preview_lines, some_captures, store_of
 from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
@@ -190,7 +190,7 @@ def _ask(context: CommandContext, task: str, tables: tuple[str, ...], *, reload:
     was_held = asking.is_held()
     if not reload:
         asking.release()
-    asking.ask(Wish(tables, reload), uuid4().hex)
+    asking.add(CaptureRequest(tables, reload), uuid4().hex)
     data = {"task": task, "tables": list(tables), "reload": reload, "was_held": was_held}
     what = ", ".join(tables) or "all tables"
     text = f"{what} of {task} are loaded anew" if reload else f"{task} goes on"
@@ -198,8 +198,8 @@ def _ask(context: CommandContext, task: str, tables: tuple[str, ...], *, reload:
     return ExitCode.OK
 
 
-def _asking(task: ConnectedCapture, store: ObjectStore) -> Asking:
-    return Asking(store, task.place)
+def _asking(task: ConnectedCapture, store: ObjectStore) -> RequestFolder:
+    return RequestFolder(store, task.place)
 
 
 connection_app = command_group("connection", "Connections to databases: test them.")

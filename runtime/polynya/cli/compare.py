@@ -16,7 +16,7 @@ from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.observe.events import counted
 
 if TYPE_CHECKING:
-    from polynya.capture.compare.compare import Verdict
+    from polynya.capture.compare.compare import ComparisonResult
     from polynya.engine.commands.compare import NotCompared
 
 #: Keys in text output; JSON has all that were found.
@@ -64,7 +64,7 @@ def compare(
     from polynya.store.clock import SystemClock
 
     answers = Answers(project, spark_for(context, project, ""), tell=context.output.detail)
-    seen: list[Verdict | NotCompared] = []
+    seen: list[ComparisonResult | NotCompared] = []
     with reading(project), database_of(capture) as database:
         for found in compare_capture(
             project,
@@ -85,12 +85,14 @@ def compare(
         return _conclude(context, task, seen)
 
 
-def _conclude(context: CommandContext, task: str, seen: list[Verdict | NotCompared]) -> int:
+def _conclude(
+    context: CommandContext, task: str, seen: list[ComparisonResult | NotCompared]
+) -> int:
     # Start-up time: PyIceberg.
-    from polynya.capture.compare.compare import Verdict
+    from polynya.capture.compare.compare import ComparisonResult
 
-    verdicts = [one for one in seen if isinstance(one, Verdict)]
-    failed = [one.table for one in seen if not isinstance(one, Verdict) and one.fails]
+    verdicts = [one for one in seen if isinstance(one, ComparisonResult)]
+    failed = [one.table for one in seen if not isinstance(one, ComparisonResult) and one.fails]
     differences = sum(len(one.differences) for one in verdicts)
     is_whole = all(one.is_whole for one in verdicts)
     ok = bool(verdicts) and not differences and is_whole and not failed
@@ -111,7 +113,7 @@ def _conclude(context: CommandContext, task: str, seen: list[Verdict | NotCompar
     return ExitCode.OK if ok else ExitCode.FAILED
 
 
-def _show(context: CommandContext, verdict: Verdict) -> None:
+def _show(context: CommandContext, verdict: ComparisonResult) -> None:
     subject = verdict.subject
     data = {
         "table": subject.table,
@@ -129,7 +131,7 @@ def _show(context: CommandContext, verdict: Verdict) -> None:
     context.output.result("table.compared", data, "\n".join(_lines(verdict)))
 
 
-def _lines(verdict: Verdict) -> list[str]:
+def _lines(verdict: ComparisonResult) -> list[str]:
     subject, found = verdict.subject, len(verdict.differences)
     least = "" if verdict.is_whole else "at least "
     noun = "difference" if found == 1 else "differences"

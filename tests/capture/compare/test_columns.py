@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from polynya.capture.compare.digest import ComparedColumn, Kind, LeftOut, layout_of
+from polynya.capture.compare.digest import ComparedColumn, SkippedColumn, TextForm, layout_of
 from polynya.model.types import BIGINT, INT, STRING, Decimal
 
-ID = ComparedColumn("id", Kind.WHOLE)
-NAME = ComparedColumn("name", Kind.TEXT)
+ID = ComparedColumn("id", TextForm.WHOLE)
+NAME = ComparedColumn("name", TextForm.TEXT)
 
 
 def test_columns_of_both_sides_are_compared_in_the_order_of_the_source():
     layout = layout_of([ID, NAME], {"name": STRING, "id": BIGINT}, key=("id",))
 
-    assert layout.columns == (("id", Kind.WHOLE), ("name", Kind.TEXT))
+    assert layout.columns == (("id", TextForm.WHOLE), ("name", TextForm.TEXT))
     assert layout.key == ("id",)
     assert layout.left_out == ()
 
 
 def test_what_is_left_out_has_a_reason():
-    source = [ID, NAME, ComparedColumn("age", Kind.WHOLE), ComparedColumn("span", None, "no text")]
+    source = [
+        ID,
+        NAME,
+        ComparedColumn("age", TextForm.WHOLE),
+        ComparedColumn("span", None, "no text"),
+    ]
     current = {"id": INT, "name": STRING, "span": STRING, "gone": INT}
 
     layout = layout_of(source, current, key=("id",), masked={"name"})
 
-    assert layout.columns == (("id", Kind.WHOLE),)
+    assert layout.columns == (("id", TextForm.WHOLE),)
     assert layout.left_out == (
-        LeftOut("name", "it is masked"),
-        LeftOut("age", "Current has no such column yet: no event has told it"),
-        LeftOut("span", "no text"),
-        LeftOut("gone", "the source has no such column any more"),
+        SkippedColumn("name", "it is masked"),
+        SkippedColumn("age", "Current has no such column yet: no event has told it"),
+        SkippedColumn("span", "no text"),
+        SkippedColumn("gone", "the source has no such column any more"),
     )
 
 
@@ -36,7 +41,7 @@ def test_a_masked_key_compares_whole_rows():
     layout = layout_of([ID, NAME], {"id": STRING, "name": STRING}, key=("id",), masked={"id"})
 
     assert layout.key == ()
-    assert layout.columns == (("name", Kind.TEXT),)
+    assert layout.columns == (("name", TextForm.TEXT),)
 
 
 def test_types_without_a_common_text_are_not_compared():
@@ -46,7 +51,7 @@ def test_types_without_a_common_text_are_not_compared():
 
 
 def test_decimals_hold_numbers_and_those_without_a_scale_whole_ones():
-    columns = [ComparedColumn("n", Kind.NUMBER), ComparedColumn("w", Kind.WHOLE)]
+    columns = [ComparedColumn("n", TextForm.NUMBER), ComparedColumn("w", TextForm.WHOLE)]
 
     held = layout_of(columns, {"n": Decimal(9, 2), "w": Decimal(20, 0)}, key=())
     other = layout_of(columns, {"n": STRING, "w": Decimal(20, 1)}, key=())

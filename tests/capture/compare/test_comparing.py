@@ -9,18 +9,18 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polynya.capture.compare.compare import Comparison, Subject, Verdict
+from polynya.capture.compare.compare import ComparedTable, ComparisonResult, TableComparison
 from polynya.capture.compare.digest import (
     ComparedColumn,
-    Kind,
+    TextForm,
     digest_keys,
     digest_ranges,
     digest_rows,
 )
-from polynya.capture.compare.ranges import Difference, Fault, RowState
+from polynya.capture.compare.ranges import DifferingRow, Fault, RowState
 from polynya.model.types import BIGINT, STRING, DataType
 
-COLUMNS = (ComparedColumn("id", Kind.WHOLE), ComparedColumn("name", Kind.TEXT))
+COLUMNS = (ComparedColumn("id", TextForm.WHOLE), ComparedColumn("name", TextForm.TEXT))
 Rows = dict[int, str]
 
 
@@ -102,9 +102,9 @@ class Snapshot:
         }
 
 
-def compare(world: World, key: tuple[str, ...] = ("id",)) -> Verdict:
-    comparison = Comparison(world, world.moment(), wait=lambda _: None)
-    return comparison.compare(Subject("public.t", "shop.t", key), world)
+def compare(world: World, key: tuple[str, ...] = ("id",)) -> ComparisonResult:
+    comparison = TableComparison(world, world.moment(), wait=lambda _: None)
+    return comparison.compare(ComparedTable("public.t", "shop.t", key), world)
 
 
 def test_equal_tables_have_no_difference_after_one_look():
@@ -123,9 +123,9 @@ def test_rows_that_differ_are_named_by_their_keys():
     verdict = compare(World(rows, current))
 
     assert verdict.differences == (
-        Difference("200", Fault.SURPLUS, 0, 1),
-        Difference("7", Fault.DIFFERENT, 1, 1),
-        Difference("8", Fault.MISSING, 1, 0),
+        DifferingRow("200", Fault.SURPLUS, 0, 1),
+        DifferingRow("7", Fault.DIFFERENT, 1, 1),
+        DifferingRow("8", Fault.MISSING, 1, 0),
     )
 
 
@@ -133,7 +133,7 @@ def test_a_row_that_is_twice_in_current_differs():
     world = World({1: "a", 2: "b"})
     world.batches = lambda _: batches_of({1: "a", 2: "b"}) + batches_of({2: "b"})  # type: ignore[method-assign]
 
-    assert compare(world).differences == (Difference("2", Fault.DIFFERENT, 1, 2),)
+    assert compare(world).differences == (DifferingRow("2", Fault.DIFFERENT, 1, 2),)
 
 
 def test_current_that_is_ahead_of_the_moment_is_no_difference():
@@ -142,8 +142,8 @@ def test_current_that_is_ahead_of_the_moment_is_no_difference():
     for n in range(0, 50, 5):
         world.change(n, "b")
 
-    verdict = Comparison(world, first, lambda _: None).compare(
-        Subject("public.t", "shop.t", ("id",)), world
+    verdict = TableComparison(world, first, lambda _: None).compare(
+        ComparedTable("public.t", "shop.t", ("id",)), world
     )
 
     assert (verdict.differences, verdict.undecided) == ((), ())
@@ -158,8 +158,8 @@ def test_a_row_that_changes_whenever_it_is_looked_at_stays_undecided():
     held = dict(world.current)
     world.batches = lambda _: _changing(world, held)  # type: ignore[method-assign]
 
-    verdict = Comparison(world, first, lambda _: None).compare(
-        Subject("public.t", "shop.t", ("id",)), world
+    verdict = TableComparison(world, first, lambda _: None).compare(
+        ComparedTable("public.t", "shop.t", ("id",)), world
     )
 
     assert verdict.undecided == ("1",)
@@ -180,13 +180,13 @@ def test_a_difference_is_found_among_rows_that_change():
 
     verdict = compare(world)
 
-    assert verdict.differences == (Difference("13", Fault.MISSING, 1, 0),)
+    assert verdict.differences == (DifferingRow("13", Fault.MISSING, 1, 0),)
 
 
 def test_without_versions_a_difference_has_to_be_seen_twice():
     world = World({1: "a"}, {1: "b"}, versions=False)
 
-    assert compare(world).differences == (Difference("1", Fault.DIFFERENT, 1, 1),)
+    assert compare(world).differences == (DifferingRow("1", Fault.DIFFERENT, 1, 1),)
     assert world.moments == 3
 
 

@@ -12,8 +12,8 @@ import pytest
 from examples.servers.mariadb import Server
 from polynya.capture.compare.compare import compared_database
 from polynya.capture.compare.digest import (
-    Kind,
-    Layout,
+    DigestLayout,
+    TextForm,
     digest_keys,
     digest_ranges,
     digest_rows,
@@ -119,7 +119,7 @@ def test_values_of_a_type_have_one_text_on_both_sides(
 ) -> None:
     layout = layout_of(moment.columns("shop.kinds"), kinds.types, key=("id",))
     compared = dict(layout.columns)
-    one = Layout((("id", Kind.WHOLE), (f"c{number}", compared[f"c{number}"])), ("id",))
+    one = DigestLayout((("id", TextForm.WHOLE), (f"c{number}", compared[f"c{number}"])), ("id",))
 
     source = moment.rows("shop.kinds", one, 2, range(4), None)
 
@@ -155,7 +155,7 @@ def test_ranges_rows_and_keys_are_the_same_on_both_sides(
 
 
 def test_only_rows_that_the_capture_chooses_are_compared(moment: MysqlMoment) -> None:
-    layout = Layout((("id", Kind.WHOLE),), ("id",))
+    layout = DigestLayout((("id", TextForm.WHOLE),), ("id",))
 
     assert moment.count("shop.singles", "id > 6") == 2
     assert sum(one.rows for one in moment.ranges("shop.singles", layout, 3, "id > 6").values()) == 2
@@ -163,7 +163,7 @@ def test_only_rows_that_the_capture_chooses_are_compared(moment: MysqlMoment) ->
 
 
 def test_a_moment_stays_what_it_was_and_is_reached_by_what_came_before_it(server: Server) -> None:
-    source, layout = ComparedMysql(access_to(server)), Layout((("n", Kind.WHOLE),), ())
+    source, layout = ComparedMysql(access_to(server)), DigestLayout((("n", TextForm.WHOLE),), ())
     first = source.moment()
     before = first.rows("shop.twice", layout, 0, [0], None)
     server.execute("UPDATE twice SET n = 5 WHERE n IS NULL", database="shop")
@@ -181,6 +181,6 @@ def test_a_moment_stays_what_it_was_and_is_reached_by_what_came_before_it(server
 
 
 def test_hashes_that_are_none_are_not_asked(moment: MysqlMoment) -> None:
-    layout = Layout((("id", Kind.WHOLE),), ("id",))
+    layout = DigestLayout((("id", TextForm.WHOLE),), ("id",))
 
     assert moment.keys("shop.singles", layout, ["') OR 1 = 1 --"], None) == {}

@@ -13,8 +13,8 @@ import pytest
 
 from examples.servers.postgresql import PostgresServer
 from polynya.capture.compare.digest import (
-    Kind,
-    Layout,
+    DigestLayout,
+    TextForm,
     digest_keys,
     digest_ranges,
     digest_rows,
@@ -161,7 +161,7 @@ def moment(server: PostgresServer) -> Iterator[PostgresMoment]:
 ROWS = pa.table([one[4] for one in COLUMNS], names=[one[0] for one in COLUMNS]).to_batches()
 
 
-def layout(moment: PostgresMoment, key: tuple[str, ...] = ("id",)) -> Layout:
+def layout(moment: PostgresMoment, key: tuple[str, ...] = ("id",)) -> DigestLayout:
     types = {name: kind for name, _, _, kind, _ in COLUMNS}
     return layout_of(moment.columns(TABLE), types, key=key)
 
@@ -169,7 +169,7 @@ def layout(moment: PostgresMoment, key: tuple[str, ...] = ("id",)) -> Layout:
 @pytest.mark.parametrize("column", [one[0] for one in COLUMNS])
 def test_values_of_a_column_have_one_text_on_both_sides(moment, column):
     kinds = dict(layout(moment).columns)
-    one = Layout((("id", Kind.WHOLE), (column, kinds[column])), ("id",))
+    one = DigestLayout((("id", TextForm.WHOLE), (column, kinds[column])), ("id",))
 
     source = moment.rows(TABLE, one, 2, range(4), None)
 
@@ -200,7 +200,7 @@ def test_a_moment_stays_what_it_was_and_a_row_has_a_version(server):
     server.run(
         "CREATE TABLE moving (id int PRIMARY KEY, v int)", "INSERT INTO moving VALUES (1, 1)"
     )
-    one = Layout((("id", Kind.WHOLE), ("v", Kind.WHOLE)), ("id",))
+    one = DigestLayout((("id", TextForm.WHOLE), ("v", TextForm.WHOLE)), ("id",))
     first = source.moment()
     before = first.rows("public.moving", one, 0, [0], None)
     server.run("UPDATE moving SET v = 1")

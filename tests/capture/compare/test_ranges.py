@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polynya.capture.compare.ranges import (
-    Difference,
+    DifferingRow,
     Fault,
     Range,
     RowState,
@@ -41,9 +41,9 @@ def test_rows_are_missing_surplus_or_different():
     current = {"a": RowState("1", "x"), "c": RowState("3", "x", 1), "d": RowState("4", "x")}
 
     assert differing_rows(source, current) == {
-        "b": Difference("2", Fault.MISSING, 1, 0),
-        "c": Difference("3", Fault.DIFFERENT, 2, 1),
-        "d": Difference("4", Fault.SURPLUS, 0, 1),
+        "b": DifferingRow("2", Fault.MISSING, 1, 0),
+        "c": DifferingRow("3", Fault.DIFFERENT, 2, 1),
+        "d": DifferingRow("4", Fault.SURPLUS, 0, 1),
     }
 
 

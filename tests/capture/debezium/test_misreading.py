@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from polynya.capture.debezium import Misreading
+from polynya.capture.debezium import MisreadStatements
 from polynya.capture.landing.stream import StreamEvent
 
 BEFORE = {"gtids": "0-1-7", "file": "binlog.000003", "pos": 70}
@@ -28,8 +28,8 @@ def end() -> StreamEvent:
     return StreamEvent("end", b"", lambda: BEFORE)
 
 
-def of(*tables: str) -> Misreading:
-    return Misreading(lambda name: name in tables, set())
+def of(*tables: str) -> MisreadStatements:
+    return MisreadStatements(lambda name: name in tables, set())
 
 
 def test_it_ends_before_the_transaction_behind_a_statement_with_a_misread_type() -> None:
@@ -87,5 +87,5 @@ def test_it_ends_behind_a_statement_that_replaces_a_table_unless_that_is_known()
 
     assert (taken.events, taken.ends, taken.begin) == ([replaced], True, None)
     assert misreading.told == (3, 90)
-    known = Misreading(lambda _: True, {(3, 90)})
+    known = MisreadStatements(lambda _: True, {(3, 90)})
     assert (known.take(events).events, known.told) == (events, None)

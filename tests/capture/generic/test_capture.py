@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.capture.wire import request_line
+from polynya.capture.wire import CaptureRequest
 from tests.capture.mysql.capturing import (
     Process,
     fill,
@@ -44,7 +44,7 @@ def test_rows_and_changes_land_whatever_is_killed(tmp_path: Path) -> None:
         third = Process(settings_of(server, landing), WORKER)
         wait_until_same(server, landing)
         before = loaded(landing)
-        third.ask(request_line(("shop.%",), reload=True))
+        third.ask(CaptureRequest(("shop.%",), reload=True))
         wait_for_rows(landing, before + 4900)
         server.execute("UPDATE orders SET n = 0", database="shop")
         wait_until_same(server, landing)

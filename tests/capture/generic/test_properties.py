@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from polynya.capture.generic import GenericDatabase, properties
-from polynya.capture.landing.position import place_of_offset, place_of_rows
+from polynya.capture.landing.position import position_of_offset, position_of_rows
 from polynya.capture.source import Access, open_database
 from polynya.capture.wire import WorkerSettings
 from polynya.capture.worker.capture import own_jars
@@ -116,11 +116,11 @@ def test_jars_and_settings_reach_the_process_and_are_not_shown() -> None:
 
 
 def test_only_whether_the_load_is_over_is_known_of_its_place() -> None:
-    target = place_of_rows("sqlserver", {})
+    target = position_of_rows("sqlserver", {})
 
-    assert place_of_offset("sqlserver", {}) < target
-    assert place_of_offset("sqlserver", {"commit_lsn": "0:0:1", "snapshot": True}) < target
-    assert place_of_offset("sqlserver", {"commit_lsn": "0:0:1"}) == target
+    assert position_of_offset("sqlserver", {}) < target
+    assert position_of_offset("sqlserver", {"commit_lsn": "0:0:1", "snapshot": True}) < target
+    assert position_of_offset("sqlserver", {"commit_lsn": "0:0:1"}) == target
 
 
 def test_nothing_is_loaded_without_its_changes() -> None:

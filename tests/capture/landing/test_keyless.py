@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.landing.position import Position, StreamPosition, TableProgress
+from polynya.capture.landing.position import CapturePosition, ResumePoint, TableProgress
 from polynya.capture.landing.stream import (
     StreamEvent,
     has_all,
@@ -75,7 +75,7 @@ def test_nothing_lands_before_the_load_and_then_what_its_view_has_not() -> None:
     ]
     tables = {"s.waits": TableProgress(), "s.loaded": TableProgress().with_whole(3, AT_PLACE)}
 
-    found = parted(MARIADB, events, Position(StreamPosition({}), tables))
+    found = parted(MARIADB, events, CapturePosition(ResumePoint({}), tables))
 
     assert found.landing == [events[2]]
     assert found.kept == [events[0], events[3], events[4]]
@@ -84,10 +84,10 @@ def test_nothing_lands_before_the_load_and_then_what_its_view_has_not() -> None:
 
 def test_what_a_view_has_is_forgotten_when_the_stream_has_passed_it() -> None:
     loaded = TableProgress().with_whole(3, VIEW)
-    begin = Position(StreamPosition({"lsn": 4000}), {"s.t": loaded})
+    begin = CapturePosition(ResumePoint({"lsn": 4000}), {"s.t": loaded})
 
-    before = moved(POSTGRESQL, begin, StreamPosition({"lsn": 4999}), {})
-    after = moved(POSTGRESQL, begin, StreamPosition({"lsn": 5000}), {})
+    before = moved(POSTGRESQL, begin, ResumePoint({"lsn": 4999}), {})
+    after = moved(POSTGRESQL, begin, ResumePoint({"lsn": 5000}), {})
 
     assert before.tables["s.t"].seen == VIEW
     assert after.tables["s.t"].seen is None
@@ -95,9 +95,9 @@ def test_what_a_view_has_is_forgotten_when_the_stream_has_passed_it() -> None:
 
 def test_a_position_is_read_as_it_was_written() -> None:
     tables = {"s.t": TableProgress().with_whole(3, VIEW)}
-    position = Position(StreamPosition({"lsn": 1}), tables, left_out={"s.u": (2, 470)})
+    position = CapturePosition(ResumePoint({"lsn": 1}), tables, left_out={"s.u": (2, 470)})
 
-    assert Position.of(json.loads(json.dumps(position.as_dict()))) == position
+    assert CapturePosition.of(json.loads(json.dumps(position.as_dict()))) == position
 
 
 def test_only_rows_that_have_landed_and_of_the_same_table_would_come_twice() -> None:

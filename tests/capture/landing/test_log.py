@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.capture.landing.log import CaptureLog, Lander
-from polynya.capture.landing.position import Position, StreamPosition
+from polynya.capture.landing.log import CaptureLander, CaptureLog
+from polynya.capture.landing.position import CapturePosition, ResumePoint
 from polynya.formats.debezium.captured import CaptureHeader, packed_lines
 from polynya.model.errors import ConflictError, OperationError
 from polynya.testing.fakes import MemoryObjectStore
 
 
 def header(number: int, second: int = 0) -> CaptureHeader:
-    position = Position(StreamPosition({})).as_dict()
+    position = CapturePosition(ResumePoint({})).as_dict()
     at = datetime(2026, 1, 1, second=second, tzinfo=UTC)
     return CaptureHeader("shop", number, at, 1, position)
 
@@ -75,7 +75,7 @@ def new_year() -> datetime:
 def landed(log: CaptureLog, *writers: str) -> None:
     """Batches without events, each by a capture that finds those before it."""
     for writer in writers:
-        lander = Lander(
+        lander = CaptureLander(
             log,
             "shop",
             lambda: datetime(2026, 1, 1, tzinfo=UTC),
@@ -83,7 +83,7 @@ def landed(log: CaptureLog, *writers: str) -> None:
             newest=log.newest(),
         )
         for second in range(2):
-            lander.begin(Position(StreamPosition({"lsn": second})))
+            lander.begin(CapturePosition(ResumePoint({"lsn": second})))
 
 
 def another(log: CaptureLog) -> CaptureLog:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from polynya.capture.landing.position import StreamPosition
-from polynya.capture.landing.stream import Pending, Roll, StreamEvent
+from polynya.capture.landing.position import ResumePoint
+from polynya.capture.landing.stream import Pending, RollLimits, StreamEvent
 
-ROLL = Roll(bytes=100, seconds=2.0, idle_seconds=60.0)
+ROLL = RollLimits(bytes=100, seconds=2.0, idle_seconds=60.0)
 
 
 def row(text: bytes = b"x\n", shape: Any = None) -> StreamEvent:
@@ -15,7 +15,7 @@ def row(text: bytes = b"x\n", shape: Any = None) -> StreamEvent:
 
 
 def pending(*events: StreamEvent) -> Pending:
-    one = Pending(position=StreamPosition({"lsn": 1}))
+    one = Pending(position=ResumePoint({"lsn": 1}))
     one.add(events)
     return one
 
@@ -33,11 +33,11 @@ def test_a_batch_that_is_full_does_not_wait() -> None:
 
 
 def test_a_place_without_events_is_not_worth_an_object_before_long() -> None:
-    assert ROLL.wait(Pending(position=StreamPosition({"lsn": 1})), since_landed=2.0) == 58.0
+    assert ROLL.wait(Pending(position=ResumePoint({"lsn": 1})), since_landed=2.0) == 58.0
 
 
 def test_a_place_that_somebody_waits_for_lands_like_an_event() -> None:
-    awaited = Pending(position=StreamPosition({"lsn": 1}), is_awaited=True)
+    awaited = Pending(position=ResumePoint({"lsn": 1}), is_awaited=True)
 
     assert ROLL.wait(awaited, since_landed=30.0) == 0.0
     assert ROLL.wait(awaited, since_landed=0.5) == 1.5

@@ -7,26 +7,26 @@ import json
 import pytest
 
 from polynya.capture.landing.position import (
-    LoadPlan,
+    CapturePosition,
     Passed,
-    Position,
-    StreamPosition,
+    ResumePoint,
     TableProgress,
+    next_table,
 )
 from polynya.capture.source import Chunk
 
-NOTHING = Position(StreamPosition({"lsn": 1}))
+NOTHING = CapturePosition(ResumePoint({"lsn": 1}))
 
 
-def waiting(*names: str) -> Position:
+def waiting(*names: str) -> CapturePosition:
     return NOTHING.with_tables(names)
 
 
 def test_tables_come_by_priority_then_by_name() -> None:
-    plan = LoadPlan(order={"w.z": "highest", "w.a": "low", "w.b": "high"})
+    priorities = {"w.z": "highest", "w.a": "low", "w.b": "high"}
     position, order = waiting("w.a", "w.b", "w.m", "w.z"), []
 
-    while (name := plan.next_table(position, order)) is not None:
+    while (name := next_table(position, order, order=priorities)) is not None:
         order.append(name)
 
     assert order == ["w.z", "w.b", "w.m", "w.a"]
@@ -35,21 +35,19 @@ def test_tables_come_by_priority_then_by_name() -> None:
 def test_a_table_that_was_begun_comes_first() -> None:
     begun = waiting("w.a", "w.z").with_table("w.z", TableProgress("loading", (5,), 5, 1))
 
-    assert LoadPlan(order={"w.a": "highest"}).next_table(begun, ()) == "w.z"
+    assert next_table(begun, (), order={"w.a": "highest"}) == "w.z"
 
 
 def test_no_more_are_loaded_at_a_time_than_the_settings_say() -> None:
-    plan = LoadPlan(parallel=2)
-
-    assert plan.next_table(waiting("w.a", "w.b", "w.c"), {"w.a"}) == "w.b"
-    assert plan.next_table(waiting("w.a", "w.b", "w.c"), {"w.a", "w.b"}) is None
+    assert next_table(waiting("w.a", "w.b", "w.c"), {"w.a"}, parallel=2) == "w.b"
+    assert next_table(waiting("w.a", "w.b", "w.c"), {"w.a", "w.b"}, parallel=2) is None
 
 
 def test_loaded_and_suspended_tables_are_left_alone() -> None:
     position = waiting("w.a", "w.b").with_table("w.a", TableProgress("loaded"))
     position = position.with_table("w.b", TableProgress("suspended", why="no right"))
 
-    assert LoadPlan().next_table(position, ()) is None
+    assert next_table(position, ()) is None
 
 
 def test_chunks_add_up_to_a_loaded_table() -> None:
@@ -71,8 +69,8 @@ def test_tables_that_come_wait_and_those_that_go_are_forgotten() -> None:
 
 
 def test_a_position_survives_its_json() -> None:
-    position = Position(
-        StreamPosition({"lsn": 1, "txId": None}, Passed("7", 9)),
+    position = CapturePosition(
+        ResumePoint({"lsn": 1, "txId": None}, Passed("7", 9)),
         {
             "w.a": TableProgress("loading", ("x", 5, None), 10, 2),
             "w.b": TableProgress("suspended", why="no right"),
@@ -80,10 +78,10 @@ def test_a_position_survives_its_json() -> None:
         history=3,
     )
 
-    assert Position.of(json.loads(json.dumps(position.as_dict()))) == position
+    assert CapturePosition.of(json.loads(json.dumps(position.as_dict()))) == position
 
 
 @pytest.mark.parametrize("says", [{}, {"stream": {}}, {"stream": {"offset": {}}, "tables": {}}])
 def test_what_is_no_position_is_refused(says: dict[str, object]) -> None:
     with pytest.raises((ValueError, LookupError)):
-        Position.of(says)
+        CapturePosition.of(says)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.landing.position import Position, StreamPosition, TableProgress
+from polynya.capture.landing.position import CapturePosition, ResumePoint, TableProgress
 from polynya.capture.landing.stream import Misread, as_read, filled_by, misread, replaced_by
 from polynya.capture.source import SourceTable
 
@@ -78,10 +78,10 @@ def test_a_load_that_began_behind_the_statement_has_the_other_rows(
     since: tuple[int, int] | None, is_replaced: bool
 ) -> None:
     loaded = TableProgress("loaded", rows=1, chunks=1, since=since)
-    position = Position(StreamPosition({}), {"w.t": loaded})
+    position = CapturePosition(ResumePoint({}), {"w.t": loaded})
 
     after = position.with_replaced({"w.t": (3, 70), "w.unknown": (3, 70)})
-    again = Position.of(json.loads(json.dumps(after.as_dict())))
+    again = CapturePosition.of(json.loads(json.dumps(after.as_dict())))
 
     assert again == after
     assert after.replaced == is_replaced
@@ -90,10 +90,10 @@ def test_a_load_that_began_behind_the_statement_has_the_other_rows(
 
 def test_tables_that_are_gone_are_remembered_until_they_are_back() -> None:
     loaded, waiting = TableProgress("loaded", rows=1, chunks=1), TableProgress()
-    position = Position(StreamPosition({}), {"w.t": loaded, "w.never": waiting, "w.u": loaded})
+    position = CapturePosition(ResumePoint({}), {"w.t": loaded, "w.never": waiting, "w.u": loaded})
 
     gone = position.with_tables(["w.u"])
-    again = Position.of(json.loads(json.dumps(gone.as_dict())))
+    again = CapturePosition.of(json.loads(json.dumps(gone.as_dict())))
 
     assert (gone.gone, again) == ({"w.t"}, gone)
     assert again.with_tables(["w.t", "w.u"]).gone == frozenset()
@@ -130,10 +130,10 @@ def test_a_table_with_a_filled_column_is_loaded_and_not_emptied(
     since: tuple[int, int], waits: bool
 ) -> None:
     loaded = TableProgress("loaded", rows=1, chunks=1, since=since, columns_made=4)
-    position = Position(StreamPosition({}), {"w.t": loaded})
+    position = CapturePosition(ResumePoint({}), {"w.t": loaded})
 
     after = position.with_filled({"w.t": (3, 70), "w.unknown": (3, 70)})
-    again = Position.of(json.loads(json.dumps(after.as_dict())))
+    again = CapturePosition.of(json.loads(json.dumps(after.as_dict())))
 
     assert again == after
     assert after.replaced == waits

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from polynya.capture.landing.position import Passed, StreamPosition
+from polynya.capture.landing.position import Passed, ResumePoint
 from polynya.capture.landing.stream import Cut, StreamEvent, cutter_of
 
-BEGIN = StreamPosition({"lsn": 100, "txId": 1})
+BEGIN = ResumePoint({"lsn": 100, "txId": 1})
 
 
 def row(transaction: int, lsn: int, name: str = "", shape: Any = None) -> StreamEvent:
@@ -29,7 +29,7 @@ def test_a_whole_transaction_lands_and_the_position_is_its_end() -> None:
     cut = cutter_of("postgresql", BEGIN).take([row(7, 110), row(7, 120), end(7, 130)])
 
     assert lines(cut) == b"7/110\n7/120\n"
-    assert cut.position == StreamPosition({"lsn": 130, "txId": 7})
+    assert cut.position == ResumePoint({"lsn": 130, "txId": 7})
     assert cut.last is not None
 
 
@@ -37,7 +37,7 @@ def test_inside_of_a_transaction_the_position_is_the_end_before_and_what_has_lan
     cut = cutter_of("postgresql", BEGIN).take([end(6, 105), row(7, 110), row(7, 120), row(7, 130)])
 
     assert lines(cut) == b"7/110\n7/120\n"
-    assert cut.position == StreamPosition({"lsn": 105, "txId": 6}, Passed("7", 120))
+    assert cut.position == ResumePoint({"lsn": 105, "txId": 6}, Passed("7", 120))
 
 
 def test_events_of_one_place_wait_for_each_other() -> None:
@@ -49,7 +49,7 @@ def test_events_of_one_place_wait_for_each_other() -> None:
     third = cutter.take([end(7, 140)])
 
     assert [lines(first), lines(second), lines(third)] == [b"a\n", b"b\nc\nd\n", b"e\n"]
-    assert third.position == StreamPosition({"lsn": 140, "txId": 7})
+    assert third.position == ResumePoint({"lsn": 140, "txId": 7})
 
 
 def test_the_database_is_told_of_ends_only() -> None:
@@ -60,7 +60,7 @@ def test_the_database_is_told_of_ends_only() -> None:
 
 
 def test_after_a_restart_what_had_landed_is_left_out() -> None:
-    cutter = cutter_of("postgresql", StreamPosition({"lsn": 105, "txId": 6}, Passed("7", 120)))
+    cutter = cutter_of("postgresql", ResumePoint({"lsn": 105, "txId": 6}, Passed("7", 120)))
 
     first = cutter.take([row(7, 110), row(7, 120, "x")])
     second = cutter.take([row(7, 120, "y"), row(7, 130), end(7, 140), row(8, 140), end(8, 150)])
@@ -69,7 +69,7 @@ def test_after_a_restart_what_had_landed_is_left_out() -> None:
 
 
 def test_of_a_large_transaction_that_is_repeated_few_places_are_looked_at() -> None:
-    cutter = cutter_of("postgresql", StreamPosition({"lsn": 105, "txId": 6}, Passed("7", 5000)))
+    cutter = cutter_of("postgresql", ResumePoint({"lsn": 105, "txId": 6}, Passed("7", 5000)))
     asked = []
 
     def counted(lsn: int) -> StreamEvent:
@@ -87,7 +87,7 @@ def test_of_a_large_transaction_that_is_repeated_few_places_are_looked_at() -> N
 
 def test_nothing_is_left_out_of_another_transaction() -> None:
     """A place may be that of the end before: the first event of a transaction can share it."""
-    cutter = cutter_of("postgresql", StreamPosition({"lsn": 105, "txId": 6}, Passed("7", 120)))
+    cutter = cutter_of("postgresql", ResumePoint({"lsn": 105, "txId": 6}, Passed("7", 120)))
 
     cut = cutter.take([row(9, 105, "x"), end(9, 130)])
 
@@ -104,4 +104,4 @@ def test_a_connector_that_restarts_at_each_event_has_no_rest() -> None:
     cut = cutter_of("mariadb", BEGIN).take([row(7, 110), row(7, 110, "b")])
 
     assert lines(cut) == b"7/110\nb\n"
-    assert cut.position == StreamPosition({"lsn": 110, "txId": 7})
+    assert cut.position == ResumePoint({"lsn": 110, "txId": 7})

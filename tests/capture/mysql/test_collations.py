@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from examples.servers.mariadb import Server
-from polynya.capture.compare.digest import Kind, Layout
+from polynya.capture.compare.digest import DigestLayout, TextForm
 from polynya.capture.compare.mysql import ComparedMysql
 from polynya.capture.mysql.database import MysqlDatabase
 from polynya.capture.source import Key
@@ -110,7 +110,9 @@ def read_once_and_compared(server: Server, collation: str) -> None:
     one = [row["n"] for row in read_all(server, "shop.one", 17)]
     several = [row["n"] for row in read_all(server, "shop.several", 29)]
     moment = ComparedMysql(access_to(server)).moment()
-    layout = Layout((("k", Kind.TEXT), ("m", Kind.TEXT), ("n", Kind.WHOLE)), ("k", "m", "n"))
+    layout = DigestLayout(
+        (("k", TextForm.TEXT), ("m", TextForm.TEXT), ("n", TextForm.WHOLE)), ("k", "m", "n")
+    )
     compared = moment.rows("shop.several", layout, 0, [0], None)
     some = moment.keys("shop.several", layout, [*compared][:3], None)
     moment.close()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from examples.servers.mariadb import Server
-from polynya.capture.wire import request_line
+from polynya.capture.wire import CaptureRequest
 from tests.capture.mysql.capturing import Process, fill, finish, folded, same, settings_of
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def failed(server: Server, landing: Path) -> dict[str, Any]:
 def load_anew(server: Server, landing: Path) -> None:
     """What `polynya landing reload` does: the request comes after the start."""
     process = Process(settings_of(server, landing, mode="once"))
-    process.ask(request_line((), reload=True))
+    process.ask(CaptureRequest(reload=True).line())
     assert process.wait() == 0, process.events[-1]["error"]
 
 

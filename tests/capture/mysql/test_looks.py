@@ -13,7 +13,7 @@ import pytest
 from examples.servers.mariadb import Server
 from polynya.capture.compare.mysql import ComparedMysql
 from polynya.capture.mysql.database import MysqlDatabase
-from polynya.capture.source import Chunk, Key, Snapshot, SourceTable
+from polynya.capture.source import Chunk, Key, SourceSnapshot, SourceTable
 from polynya.model.errors import OperationError
 from tests.capture.mysql.capturing import Process, folded, header, lines, settings_of
 from tests.mariadb import access_to, new_server
@@ -46,7 +46,7 @@ def database(plain: Server) -> Iterator[MysqlDatabase]:
     made.close()
 
 
-def read_all(view: Snapshot, table: SourceTable, rows: int) -> list[Chunk]:
+def read_all(view: SourceSnapshot, table: SourceTable, rows: int) -> list[Chunk]:
     found: list[Chunk] = []
     after: Key | None = None
     while not found or not found[-1].is_last:

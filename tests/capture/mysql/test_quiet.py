@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from examples.servers.mariadb import Server
-from polynya.capture.landing.position import place_of_offset
+from polynya.capture.landing.position import position_of_offset
 from tests.capture.mysql.capturing import Process, header, lines, settings_of
 
 pytestmark = pytest.mark.slow
@@ -75,8 +75,8 @@ def test_a_capture_that_follows_a_quiet_server_says_how_far_it_is(
 
     def is_said() -> bool:
         said = header(landing)["position"].get("read_to")
-        end = place_of_offset("mariadb", {"file": file, "pos": at})
-        return said is not None and place_of_offset("mariadb", said) >= end
+        end = position_of_offset("mariadb", {"file": file, "pos": at})
+        return said is not None and position_of_offset("mariadb", said) >= end
 
     until(is_said)
     number = header(landing)["number"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from examples.servers.mariadb import Server
-from polynya.capture.mysql.session import Session
+from polynya.capture.mysql.session import MysqlSession
 from polynya.model.errors import DependencyError, PolynyaError
 from tests.capture.mysql.capturing import Process, settings_of
 from tests.mariadb import access_to, new_server
@@ -32,7 +32,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 def refusal(server: Server, **more: object) -> str:
     """The code of the error that a connection ends with."""
     with pytest.raises(PolynyaError) as caught:
-        Session(access_to(server, **more))
+        MysqlSession(access_to(server, **more))
     assert server.password not in caught.value.render()
     return caught.value.code
 
@@ -40,7 +40,7 @@ def refusal(server: Server, **more: object) -> str:
 def test_a_server_whose_authority_is_known_is_trusted(secured: tuple[Server, Path]) -> None:
     server, authority = secured
 
-    session = Session(access_to(server, tls="verify", ca=str(authority)))
+    session = MysqlSession(access_to(server, tls="verify", ca=str(authority)))
 
     cipher = session.first("SHOW STATUS LIKE 'Ssl_cipher'")
     assert cipher is not None
@@ -98,7 +98,7 @@ def test_debezium_takes_the_server_only_by_its_certificate_too(
 def test_some_certificate_is_enough_where_only_encryption_is_asked_for(
     secured: tuple[Server, Path],
 ) -> None:
-    Session(access_to(secured[0], tls="require")).close()
+    MysqlSession(access_to(secured[0], tls="require")).close()
 
 
 def test_a_wrong_password_is_a_refusal_that_a_person_has_to_change(server: Server) -> None:
@@ -109,13 +109,13 @@ def test_a_server_that_is_not_there_may_come_back(tmp_path: Path) -> None:
     absent_server = new_server(tmp_path)
 
     with pytest.raises(DependencyError) as caught:
-        Session(access_to(absent_server))
+        MysqlSession(access_to(absent_server))
 
     assert (caught.value.code, caught.value.retryable) == ("POLYNYA-GTW-040", True)
 
 
 def test_a_session_that_was_ended_by_the_server_may_be_opened_again(server: Server) -> None:
-    session = Session(access_to(server))
+    session = MysqlSession(access_to(server))
     (number,) = session.rows("SELECT CONNECTION_ID()")[0]
     server.execute(f"KILL {number}")
 

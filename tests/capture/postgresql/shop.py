@@ -11,7 +11,7 @@ from typing import Any
 from examples.servers.postgresql import PostgresServer
 from polynya.capture.postgresql.database import PostgresDatabase
 from polynya.capture.postgresql.session import identifier
-from polynya.capture.source import Access, Chunk, Snapshot, SourceTable
+from polynya.capture.source import Access, Chunk, SourceSnapshot, SourceTable
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Shop:
     server: PostgresServer
     name: str
     _opened: list[PostgresDatabase] = field(default_factory=list)
-    _views: list[Snapshot] = field(default_factory=list)
+    _views: list[SourceSnapshot] = field(default_factory=list)
 
     def run(self, *statements: str) -> Sequence[Sequence[Any]]:
         """Run statements as the superuser, each for itself; the rows of the last."""
@@ -39,7 +39,7 @@ class Shop:
         self._opened.append(found)
         return found
 
-    def begin(self, *include: str, **more: Any) -> tuple[tuple[SourceTable, ...], Snapshot]:
+    def begin(self, *include: str, **more: Any) -> tuple[tuple[SourceTable, ...], SourceSnapshot]:
         """Its tables and the view that a capture begins with."""
         database = self.open(**more)
         tables = database.tables(include or ("*",), ())
@@ -47,7 +47,7 @@ class Shop:
         self._views.append(view)
         return tables, view
 
-    def closes(self, view: Snapshot) -> None:
+    def closes(self, view: SourceSnapshot) -> None:
         """Close a view after the test."""
         self._views.append(view)
 
@@ -83,7 +83,7 @@ def rows(chunk: Chunk) -> list[dict[str, Any]]:
 
 
 def read_all(
-    view: Snapshot, table: SourceTable, size: int, where: str | None = None
+    view: SourceSnapshot, table: SourceTable, size: int, where: str | None = None
 ) -> list[list[dict[str, Any]]]:
     """The rows of a table in chunks of a size."""
     chunks, after = [], None

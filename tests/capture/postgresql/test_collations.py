@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.compare.digest import Kind, Layout
+from polynya.capture.compare.digest import DigestLayout, TextForm
 from polynya.capture.compare.postgresql import ComparedPostgres
 from polynya.capture.source import SourceTable
 from polynya.model.errors import OperationError
@@ -80,7 +80,7 @@ def read_once_and_compared(shop: Shop, kind: str) -> None:
 
     ((count,),) = shop.run("SELECT count(*) FROM things")
     assert sorted(row["n"] for page in pages for row in page) == list(range(1, count + 1))
-    layout = Layout((("k", Kind.TEXT), ("n", Kind.WHOLE)), ("k",))
+    layout = DigestLayout((("k", TextForm.TEXT), ("n", TextForm.WHOLE)), ("k",))
     moment = ComparedPostgres(shop.access()).moment()
     found = moment.rows("public.things", layout, 2, range(4), None)
     moment.close()
@@ -106,11 +106,11 @@ def test_keys_of_texts_in_two_collations_are_compared(shop: Shop) -> None:
         'CREATE TABLE things (a text COLLATE "C", b text COLLATE "POSIX", PRIMARY KEY (a, b))',
         "INSERT INTO things VALUES ('A', 'b'), ('ä', '')",
     )
-    columns = (("a", Kind.TEXT), ("b", Kind.TEXT))
+    columns = (("a", TextForm.TEXT), ("b", TextForm.TEXT))
     moment = ComparedPostgres(shop.access()).moment()
 
-    found = moment.rows("public.things", Layout(columns, ("a", "b")), 0, [0], None)
-    some = moment.keys("public.things", Layout(columns, ("a", "b")), [*found][:1], None)
+    found = moment.rows("public.things", DigestLayout(columns, ("a", "b")), 0, [0], None)
+    some = moment.keys("public.things", DigestLayout(columns, ("a", "b")), [*found][:1], None)
     moment.close()
 
     assert sorted(one.key for one in found.values()) == ["A, b", "ä, "]

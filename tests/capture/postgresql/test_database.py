@@ -101,7 +101,7 @@ def test_rows_of_a_later_view_stand_behind_the_last_transaction_that_it_has(
     database.begin(tables).snapshot.close()
     create = slots.create
 
-    def beside_others(*args: Any, **more: Any) -> slots.Exported:
+    def beside_others(*args: Any, **more: Any) -> slots.ExportedSnapshot:
         shop.run(
             "UPDATE orders SET n = 1", "UPDATE orders SET n = 2", "INSERT INTO apart VALUES (1)"
         )

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.source import Beginning, Offset, SourceTable
+from polynya.capture.source import CaptureStart, Offset, SourceTable
 from polynya.model.errors import DependencyError
 from tests.capture.postgresql.shop import Shop, read_all
 
 
 def look(
     shop: Shop, *include: str, beyond: Offset | None = None, **more: Any
-) -> tuple[tuple[SourceTable, ...], Beginning]:
+) -> tuple[tuple[SourceTable, ...], CaptureStart]:
     database = shop.open(**more)
     tables = database.tables(include, ())
     beginning = database.look(tables, beyond)

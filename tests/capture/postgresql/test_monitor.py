@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from polynya.capture.postgresql.health import lag_of, lost_of
-from polynya.capture.postgresql.slots import Slot
+from polynya.capture.postgresql.slots import ReplicationSlot
 
 GIB = 1 << 30
-SLOT = Slot(
+SLOT = ReplicationSlot(
     plugin="pgoutput", database="shop", reader=7, wal_status="reserved", safe_bytes=None,
     restart=900, confirmed=1000, kept_bytes=100, end=5000, flush_seconds=None, was_read=True,
 )  # fmt: skip
@@ -45,7 +45,9 @@ def test_while_nobody_reads_the_time_since_the_last_transaction_counts() -> None
         (None, "is not there"),
     ],
 )
-def test_the_danger_to_the_disk_and_to_the_slot_is_told(slot: Slot | None, said: str) -> None:
+def test_the_danger_to_the_disk_and_to_the_slot_is_told(
+    slot: ReplicationSlot | None, said: str
+) -> None:
     assert said in lag_of(slot, OFFSET, now=100).notes[0]
 
 
@@ -59,7 +61,7 @@ def test_the_danger_to_the_disk_and_to_the_slot_is_told(slot: Slot | None, said:
         (replace(SLOT, confirmed=1001), "made again, or somebody else read"),
     ],
 )
-def test_a_stream_that_cannot_go_on_is_told_why(slot: Slot | None, said: str) -> None:
+def test_a_stream_that_cannot_go_on_is_told_why(slot: ReplicationSlot | None, said: str) -> None:
     assert said in str(lost_of("polynya_shop", "shop", slot, OFFSET))
 
 

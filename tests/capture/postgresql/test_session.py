@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from examples.servers.door import certificate, door
-from polynya.capture.postgresql.session import Session
+from polynya.capture.postgresql.session import PostgresSession
 from polynya.model.errors import DependencyError, OperationError
 from tests.capture.postgresql.captured import CaptureProcess
 from tests.capture.postgresql.shop import Shop
@@ -24,19 +24,19 @@ def test_a_server_is_proven_by_its_certificate_and_name(shop: Shop, tmp_path: Pa
 
     with door(shop.server.port, certificate=shown) as tls:
         verified = shop.access(port=tls.port, tls="verify", ca=str(shown))
-        with Session(verified) as session:
+        with PostgresSession(verified) as session:
             assert session.run("SELECT 1") == [[1]]
         assert (
             "TLS, verified"
             in shop.open(port=tls.port, tls="verify", ca=str(shown)).findings()[0].what
         )
         with pytest.raises(OperationError, match="not secure"):
-            Session(shop.access(port=tls.port, tls="verify"))
-        with Session(shop.access(port=tls.port, tls="require")) as session:
+            PostgresSession(shop.access(port=tls.port, tls="verify"))
+        with PostgresSession(shop.access(port=tls.port, tls="require")) as session:
             assert session.run("SELECT 1") == [[1]]
     with door(shop.server.port, certificate=for_somebody_else) as tls:
         with pytest.raises(OperationError) as caught:
-            Session(shop.access(port=tls.port, tls="verify", ca=str(for_somebody_else)))
+            PostgresSession(shop.access(port=tls.port, tls="verify", ca=str(for_somebody_else)))
         assert caught.value.code == "POLYNYA-GTW-022"
 
 
@@ -78,7 +78,7 @@ def test_debezium_takes_the_server_only_by_its_certificate_too(shop: Shop, tmp_p
 
 def test_a_server_without_tls_is_not_spoken_to_where_tls_is_wanted(shop: Shop) -> None:
     with pytest.raises(OperationError) as caught:
-        Session(shop.access(tls="verify"))
+        PostgresSession(shop.access(tls="verify"))
 
     assert caught.value.code == "POLYNYA-GTW-022"
 
@@ -86,7 +86,7 @@ def test_a_server_without_tls_is_not_spoken_to_where_tls_is_wanted(shop: Shop) -
 @pytest.mark.parametrize("wrong", [{"password": "wrong"}, {"user": "nobody"}, {"database": "no"}])
 def test_a_refused_log_in_does_not_pass_by_itself(shop: Shop, wrong: dict[str, str]) -> None:
     with pytest.raises(OperationError) as caught:
-        Session(shop.access(**wrong))
+        PostgresSession(shop.access(**wrong))
 
     assert caught.value.code == "POLYNYA-GTW-021"
     assert not caught.value.retryable
@@ -95,12 +95,12 @@ def test_a_refused_log_in_does_not_pass_by_itself(shop: Shop, wrong: dict[str, s
 
 def test_a_server_that_is_away_or_goes_away_is_worth_another_try(shop: Shop) -> None:
     with pytest.raises(DependencyError) as refused:
-        Session(shop.access(port=1))
-    with door(shop.server.port) as way, Session(shop.access(port=way.port)) as session:
+        PostgresSession(shop.access(port=1))
+    with door(shop.server.port) as way, PostgresSession(shop.access(port=way.port)) as session:
         way.cut()
         with pytest.raises(DependencyError) as cut:
             session.run("SELECT 1")
-    with Session(shop.access()) as session:
+    with PostgresSession(shop.access()) as session:
         pid = session.run("SELECT pg_backend_pid()")[0][0]
         shop.run(f"SELECT pg_terminate_backend({pid}, 5000)")
         with pytest.raises(DependencyError) as ended:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.capture.wire import request_line
+from polynya.capture.wire import CaptureRequest
 from tests.capture.postgresql.captured import CaptureProcess
 from tests.capture.postgresql.shop import Shop
 
@@ -47,7 +47,7 @@ def test_a_value_that_debezium_cannot_convert_leaves_out_its_table_alone(
     )
     assert capture.process is not None
     assert capture.process.stdin is not None
-    capture.process.stdin.write(request_line(("public.readings",), reload=False))
+    capture.process.stdin.write(CaptureRequest(("public.readings",), reload=False))
     capture.process.stdin.flush()
     capture.wait_for("loaded", times=3)
     shop.run("INSERT INTO readings VALUES (901, 1)")

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from polynya.capture.postgresql import snapshot
-from polynya.capture.postgresql.session import Session
+from polynya.capture.postgresql.session import PostgresSession
 from polynya.capture.reading_order import ReadingOrder
 from polynya.model.errors import ConfigError, DependencyError, OperationError, PolynyaError
 from polynya.transform.source_conditions import checked_condition
@@ -209,7 +209,7 @@ def test_a_condition_of_a_load_runs_no_second_statement(
 def test_no_accepted_condition_does_more_than_choose_rows(shop: Shop) -> None:
     """By the protocol that takes several statements at once, which captures do not use for them."""
     shop.run("CREATE TABLE x (a int)", "CREATE TABLE t (a text)", "INSERT INTO t VALUES ('x')")
-    session, draw, tried = Session(shop.access()), random.Random(SEED), 0
+    session, draw, tried = PostgresSession(shop.access()), random.Random(SEED), 0
     for _ in range(60_000):
         text = draw.choice(("", " ")).join(draw.choices(WORDS, k=draw.randrange(1, 8)))
         try:

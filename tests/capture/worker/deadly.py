@@ -19,7 +19,7 @@ from polynya.capture.landing.log import CaptureLog
 from polynya.capture.mysql.database import MysqlDatabase
 from polynya.capture.mysql.snapshot import MysqlSnapshot
 from polynya.capture.postgresql.database import PostgresDatabase
-from polynya.capture.postgresql.snapshot import View
+from polynya.capture.postgresql.snapshot import PostgresSnapshot
 from polynya.capture.worker import __main__ as worker
 from polynya.capture.worker.changes import Changes
 from polynya.formats.debezium.captured import CaptureHeader
@@ -50,7 +50,7 @@ class Deadly:
 
     def chunk(self) -> None:
         """Rows of a load are read and have not landed."""
-        self._after("read", View, MysqlSnapshot)
+        self._after("read", PostgresSnapshot, MysqlSnapshot)
 
     def put(self) -> None:
         """A batch is ready and has not been put."""

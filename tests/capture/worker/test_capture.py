@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import Position
+from polynya.capture.landing.position import CapturePosition
 from polynya.capture.source import Access
-from polynya.capture.wire import WorkerSettings
+from polynya.capture.wire import CaptureRequest, WorkerSettings
 from polynya.capture.worker.capture import Capture
-from polynya.capture.worker.requests import Request
 from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
 from polynya.testing.fakes import MemoryObjectStore
 from tests.capture.deadly_store import DeadlyStore, Killed, folded, landed_values
@@ -116,7 +115,7 @@ def test_tables_are_loaded_while_others_write_and_nothing_is_lost() -> None:
     values = landed_values(store, "shop")
     assert folded(values) == database.rows
     assert len(streamed(values)) == len(set(streamed(values)))
-    assert Position.of(newest(store)).tables["public.t0"].state == "loaded"
+    assert CapturePosition.of(newest(store)).tables["public.t0"].state == "loaded"
 
 
 def newest(store: MemoryObjectStore) -> Any:
@@ -167,7 +166,7 @@ def test_a_load_goes_on_after_the_last_chunk_that_landed() -> None:
     with pytest.raises((Killed, PolynyaError)):
         a_capture(database, store, parallel=1).run()
     store.revive()
-    before = Position.of(newest(store)).tables["public.t0"]
+    before = CapturePosition.of(newest(store)).tables["public.t0"]
 
     a_capture(database, store, parallel=1).run()
 
@@ -196,7 +195,7 @@ def test_a_table_that_cannot_be_read_is_tried_again_then_suspended(
 
     a_capture(database, store, told).run()
 
-    progress = Position.of(newest(store)).tables
+    progress = CapturePosition.of(newest(store)).tables
     assert progress["public.t1"].state == "suspended"
     assert progress["public.t1"].why == "POLYNYA-GTW-030: no right"
     assert progress["public.t2"].state == "loaded"
@@ -223,7 +222,7 @@ def test_table_that_changes_during_its_load_comes_from_a_later_view(
     assert folded(landed_values(store, "shop")) == database.rows
     failed = [(one["error"]["code"], one["suspended"]) for one in told.of("table_failed")]
     assert failed == [("POLYNYA-GTW-033", False), ("POLYNYA-GTW-045", False)]
-    assert Position.of(newest(store)).tables["public.t1"].state == "loaded"
+    assert CapturePosition.of(newest(store)).tables["public.t1"].state == "loaded"
     assert database.views == []
 
 
@@ -256,7 +255,7 @@ def test_a_table_that_cannot_be_read_stops_the_capture_where_the_task_says_so(
         a_capture(database, store, told, **settings).run()
 
     assert [one["suspended"] for one in told.of("table_failed")] == [False, False]
-    assert Position.of(newest(store)).tables["public.t1"].state == "queued"
+    assert CapturePosition.of(newest(store)).tables["public.t1"].state == "queued"
     assert database.views == []
     # Somebody has removed the cause, and the task is started again.
     a_capture(database, store, **settings).run()
@@ -269,7 +268,7 @@ def test_a_suspended_table_is_taken_up_again_when_asked(monkeypatch: pytest.Monk
     database.failing["public.t1"] = [OperationError("POLYNYA-GTW-030", "no right") for _ in "1234"]
     a_capture(database, store).run()
     capture = a_capture(database, store)
-    capture.ask(Request("resume", ("public.t1",)))
+    capture.ask(CaptureRequest(("public.t1",)))
 
     capture.run()
 
@@ -280,7 +279,7 @@ def test_a_table_that_is_loaded_anew_does_not_name_what_is_left_out() -> None:
     database, store, masks = a_database(), MemoryObjectStore(), {"public.t1": {"v": "drop"}}
     a_capture(database, store, masks=masks).run()
     capture = a_capture(database, store, masks=masks)
-    capture.ask(Request("reload", ("public.t1",)))
+    capture.ask(CaptureRequest(("public.t1",), reload=True))
 
     capture.run()
 
@@ -302,7 +301,7 @@ def test_a_log_that_is_gone_is_named_and_everything_loaded_anew_when_asked() -> 
     assert caught.value.code == "POLYNYA-GTW-008"
 
     capture = a_capture(database, store)
-    capture.ask(Request("reload"))
+    capture.ask(CaptureRequest(reload=True))
     capture.run()
     assert folded(landed_values(store, "shop")) == database.rows
 
@@ -350,7 +349,7 @@ def test_a_capture_ends_at_the_place_up_to_which_the_log_was_read() -> None:
 
     newest = CaptureLog(store, "shop").newest()
     assert newest is not None
-    assert Position.of(newest.position).read_to == {"lsn": 10**9}
+    assert CapturePosition.of(newest.position).read_to == {"lsn": 10**9}
 
 
 class Stuck(StandInEngines):
@@ -371,7 +370,7 @@ def test_a_stream_that_cannot_be_read_begins_anew_when_all_is_to_be_loaded(comes
     capture = a_capture(database, store, told)
     capture.engines = Stuck()
     capture.patience = 30.0
-    ask = Request("reload", ())
+    ask = CaptureRequest((), reload=True)
     if comes == "before":
         capture.ask(ask)
     else:

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.landing.log import CaptureLog, Lander
-from polynya.capture.landing.position import Position, StreamPosition, TableProgress
-from polynya.capture.landing.stream import Cutter, Roll, StreamEvent
+from polynya.capture.landing.log import CaptureLander, CaptureLog
+from polynya.capture.landing.position import CapturePosition, ResumePoint, TableProgress
+from polynya.capture.landing.stream import Cutter, RollLimits, StreamEvent
 from polynya.capture.worker.changes import Changes
-from polynya.capture.worker.loads import Keyless
+from polynya.capture.worker.loads import KeylessTables
 from polynya.capture.worker.masks import TableMasks
 from polynya.formats.debezium.captured import CaptureHeader
 from polynya.model.errors import DependencyError
 from polynya.testing.fakes import MemoryObjectStore
 
 _PATIENCE = 20
-BEGIN = StreamPosition({"pos": 0})
-NO_KEYLESS = Keyless("postgresql", {}, Position(BEGIN), loads=False)
+BEGIN = ResumePoint({"pos": 0})
+NO_KEYLESS = KeylessTables("postgresql", {}, CapturePosition(BEGIN), loads=False)
 OFF = DependencyError("POLYNYA-AWS-001", "the landing zone does not answer")
 
 
@@ -49,22 +49,24 @@ def row(number: int, text: bytes = b"x\n", shape: Mapping[str, Any] | None = Non
     return StreamEvent("row", text, lambda: {"pos": number}, "w.t", shape or {}, number)
 
 
-def begun(store: MemoryObjectStore, **tables: TableProgress) -> Lander:
-    lander = Lander(CaptureLog(store, "shop"), "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    lander.begin(Position(BEGIN, tables))
+def begun(store: MemoryObjectStore, **tables: TableProgress) -> CaptureLander:
+    lander = CaptureLander(
+        CaptureLog(store, "shop"), "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    lander.begin(CapturePosition(BEGIN, tables))
     return lander
 
 
-def begun_from(store: MemoryObjectStore) -> Lander:
+def begun_from(store: MemoryObjectStore) -> CaptureLander:
     log = CaptureLog(store, "shop")
-    return Lander(log, "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC), newest=log.newest())
+    return CaptureLander(log, "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC), newest=log.newest())
 
 
-def following(lander: Lander, landed: threading.Event | None = None, **roll: Any) -> Changes:
+def following(lander: CaptureLander, landed: threading.Event | None = None, **roll: Any) -> Changes:
     said = landed or threading.Event()
     changes = Changes(
         Cutter(BEGIN), lander, TableMasks(), lambda: 0.0, keyless=NO_KEYLESS,
-        roll=Roll(**{"bytes": 100, "seconds": 0.0, **roll}), landed=said.set,
+        roll=RollLimits(**{"bytes": 100, "seconds": 0.0, **roll}), landed=said.set,
     )  # fmt: skip
     changes.start()
     return changes
@@ -121,7 +123,9 @@ def test_a_place_that_no_event_says_lands_by_itself_and_stays() -> None:
     after.finish()
 
     assert [header.events for header in headers(store)] == [0, 0, 1]
-    assert [Position.of(header.position).read_to for header in headers(store)[1:]] == [place] * 2
+    assert [CapturePosition.of(header.position).read_to for header in headers(store)[1:]] == [
+        place
+    ] * 2
 
 
 def test_changes_of_a_table_in_its_load_are_counted_where_everybody_sees_it() -> None:
@@ -133,7 +137,7 @@ def test_changes_of_a_table_in_its_load_are_counted_where_everybody_sees_it() ->
     changes.finish()
 
     *_, newest = headers(store)
-    landed = Position.of(newest.position).tables
+    landed = CapturePosition.of(newest.position).tables
     assert (landed["w.t"].changes, landed["w.u"].changes) == (2, 0)
 
 

@@ -11,10 +11,10 @@ from itertools import count
 import pytest
 
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import Position
+from polynya.capture.landing.position import CapturePosition
+from polynya.capture.wire import CaptureRequest
 from polynya.capture.worker import loads
-from polynya.capture.worker.loads import Keyless, Spool
-from polynya.capture.worker.requests import Request
+from polynya.capture.worker.loads import KeylessTables, Spool
 from polynya.formats.debezium.captured import CaptureHeader
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.testing.fakes import MemoryObjectStore
@@ -60,10 +60,10 @@ def there(database: StandIn) -> Counter[int]:
     return Counter([*database.rows[LOG]])
 
 
-def position(store: MemoryObjectStore) -> Position:
+def position(store: MemoryObjectStore) -> CapturePosition:
     header = CaptureLog(store, "shop").newest()
     assert header is not None
-    return Position.of(header.position)
+    return CapturePosition.of(header.position)
 
 
 def headers(store: MemoryObjectStore) -> list[CaptureHeader]:
@@ -135,9 +135,9 @@ def test_what_the_stream_passes_at_the_last_moment_lands_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     database, store = a_database(), MemoryObjectStore()
-    real, numbers = Keyless.taken, iter((100,))
+    real, numbers = KeylessTables.taken, iter((100,))
 
-    def taken(keyless: Keyless, table: str) -> Spool:
+    def taken(keyless: KeylessTables, table: str) -> Spool:
         held = real(keyless, table)
         number = next(numbers, None)
         if number is not None:
@@ -145,7 +145,7 @@ def test_what_the_stream_passes_at_the_last_moment_lands_with_it(
             until(lambda: position(store).stream.offset["lsn"] >= database.at)
         return held
 
-    monkeypatch.setattr(Keyless, "taken", taken)
+    monkeypatch.setattr(KeylessTables, "taken", taken)
 
     a_capture(database, store).run()
 
@@ -170,7 +170,7 @@ def test_it_is_not_loaded_again_for_that_would_double_it() -> None:
     database, store, told = a_database(), MemoryObjectStore(), Told()
     a_capture(database, store).run()
     capture = a_capture(database, store, told)
-    capture.ask(Request("reload"))
+    capture.ask(CaptureRequest(reload=True))
     database.commit(("c", LOG, 50, "goes on"))
 
     capture.run()
@@ -192,7 +192,7 @@ def test_one_that_was_not_followed_is_suspended_and_goes_on_when_asked() -> None
     assert str(progress.why).startswith("POLYNYA-GTW-012")
 
     capture = a_capture(database, store)
-    capture.ask(Request("resume", (LOG,)))
+    capture.ask(CaptureRequest((LOG,)))
     capture.run()
     database.commit(("c", LOG, 71, "followed again"))
     a_capture(database, store).run()
@@ -219,7 +219,7 @@ def test_after_a_stream_was_lost_it_is_suspended_while_the_others_are_loaded() -
     database.at += 1000
     database.kept_from = database.at
     capture = a_capture(database, store)
-    capture.ask(Request("reload"))
+    capture.ask(CaptureRequest(reload=True))
 
     capture.run()
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from polynya.capture.worker.requests import Request
+from polynya.capture.wire import CaptureRequest
 from polynya.testing.fakes import MemoryObjectStore
 from tests.capture.deadly_store import DeadlyStore, Killed, folded, landed_values
 from tests.capture.stand_in import StandIn
@@ -21,7 +21,7 @@ def test_a_table_that_is_loaded_anew_loses_the_rows_that_are_gone() -> None:
     a_capture(database, store).run()
     database.forget("public.t1", 3)
     capture = a_capture(database, store)
-    capture.ask(Request("reload", ("public.t1",)))
+    capture.ask(CaptureRequest(("public.t1",), reload=True))
 
     capture.run()
 

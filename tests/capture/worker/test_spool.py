@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from polynya.capture.landing.log import CaptureLog, Lander
-from polynya.capture.landing.position import Position, StreamPosition
+from polynya.capture.landing.log import CaptureLander, CaptureLog
+from polynya.capture.landing.position import CapturePosition, ResumePoint
 from polynya.capture.worker.loads import Spool
 from polynya.model.errors import ConflictError, OperationError
 from polynya.store.object_store import LocalObjectStore
@@ -18,10 +18,12 @@ from tests.capture.stand_in import ENVELOPE
 OTHER = {**ENVELOPE, "name": "other"}
 
 
-def a_lander(folder: Path) -> Lander:
+def a_lander(folder: Path) -> CaptureLander:
     log = CaptureLog(LocalObjectStore(folder), "shop")
-    lander = Lander(log, "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC), writer=str(folder))
-    lander.begin(Position(StreamPosition({})))
+    lander = CaptureLander(
+        log, "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC), writer=str(folder)
+    )
+    lander.begin(CapturePosition(ResumePoint({})))
     return lander
 
 
@@ -49,7 +51,7 @@ def test_what_was_added_lands_as_one_batch(tmp_path: Path) -> None:
 def test_of_two_captures_one_loses_the_number(tmp_path: Path) -> None:
     first, spool = a_lander(tmp_path), filled()
     log = CaptureLog(LocalObjectStore(tmp_path), "shop")
-    other = Lander(
+    other = CaptureLander(
         log, "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC), writer="other", newest=log.newest()
     )
     first.land_file(spool.file, spool.events, {"s.t": spool.shapes}, lambda before: before)

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.landing.position import Position
-from polynya.capture.wire import TableFaults
-from polynya.capture.worker.requests import Request
+from polynya.capture.landing.position import CapturePosition
+from polynya.capture.wire import CaptureRequest, TableFaults
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.testing.fakes import MemoryObjectStore
 from tests.capture.deadly_store import DeadlyStore, Killed, folded, landed_values
@@ -52,7 +51,7 @@ def test_a_table_is_tried_again_then_suspended_and_the_others_go_on(way: str) ->
 
     a_capture(database, store, told, table_retries=2, **LIMITED).run()
 
-    progress = Position.of(newest(store)).tables
+    progress = CapturePosition.of(newest(store)).tables
     failed = told.of("table_failed")
     assert progress[BAD].state == "suspended"
     assert str(progress[BAD].why).startswith(WAYS[way])
@@ -74,7 +73,7 @@ def test_what_is_resumed_has_all_its_rows_once(way: str) -> None:
     a_capture(database, store, **LIMITED).run()
     database.commit(("u", BAD, 2, "short again"))
     capture = a_capture(database, store, **LIMITED)
-    capture.ask(Request("resume", (BAD,)))
+    capture.ask(CaptureRequest((BAD,)))
 
     capture.run()
     database.commit(("u", BAD, 7, "followed"))
@@ -83,7 +82,7 @@ def test_what_is_resumed_has_all_its_rows_once(way: str) -> None:
     values = landed_values(store, "shop")
     assert folded(values) == database.rows
     assert len(streamed(values)) == len(set(streamed(values)))
-    assert Position.of(newest(store)).lacking == frozenset()
+    assert CapturePosition.of(newest(store)).lacking == frozenset()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -98,7 +97,7 @@ def test_a_kill_at_any_put_meanwhile_loses_and_doubles_nothing(put: int, way: st
         try:
             capture = a_capture(database, store, table_retries=1, **LIMITED)
             if asked:
-                capture.ask(Request("resume"))
+                capture.ask(CaptureRequest())
             capture.run()
         except (Killed, PolynyaError):
             assert store.is_dead
@@ -120,7 +119,7 @@ def test_the_capture_ends_where_the_task_says_so() -> None:
         a_capture(database, store, told, table_retries=1, table_then="stop").run()
 
     assert [one["suspended"] for one in told.of("table_failed")] == [False, False]
-    assert Position.of(newest(store)).tables[BAD].state == "loaded"
+    assert CapturePosition.of(newest(store)).tables[BAD].state == "loaded"
     database.unreadable.clear()
     a_capture(database, store).run()
     assert folded(landed_values(store, "shop")) == database.rows
@@ -130,9 +129,9 @@ def test_a_table_without_key_goes_on_without_what_it_lacks() -> None:
     store = MemoryObjectStore()
     database = a_shop(store, "the engine", keyless=BAD)
     a_capture(database, store, table_retries=0).run()
-    suspended = Position.of(newest(store)).tables[BAD].state
+    suspended = CapturePosition.of(newest(store)).tables[BAD].state
     capture = a_capture(database, store)
-    capture.ask(Request("resume"))
+    capture.ask(CaptureRequest())
     capture.run()
     database.commit(("c", BAD, 91, "followed"))
 
@@ -150,7 +149,7 @@ def test_a_mask_that_still_does_not_fit_leaves_the_table_out_and_not_the_others(
     database = a_shop(store, "a limit")
     a_capture(database, store, masks=masks, table_retries=0).run()
     capture = a_capture(database, store, told, masks=masks)
-    capture.ask(Request("resume"))
+    capture.ask(CaptureRequest())
     database.commit(("u", "public.t0", 3, "goes on"))
 
     capture.run()
@@ -160,7 +159,7 @@ def test_a_mask_that_still_does_not_fit_leaves_the_table_out_and_not_the_others(
     assert failed["error"]["code"] == "POLYNYA-GTW-080"
     assert others(folded(landed_values(store, "shop"))) == others(database.rows)
     capture = a_capture(database, store)
-    capture.ask(Request("resume"))
+    capture.ask(CaptureRequest())
     capture.run()
     assert folded(landed_values(store, "shop")) == database.rows
 
@@ -185,12 +184,12 @@ def test_a_table_that_cannot_be_captured_is_left_out_of_a_capture_that_goes_on(o
     }
 
     capture = a_capture(database, store, told)
-    capture.ask(Request("resume", (other,)))
+    capture.ask(CaptureRequest((other,)))
     capture.run()
     assert len(told.of("table_failed")) == 2
     database.outside.clear()
     capture = a_capture(database, store, told)
-    capture.ask(Request("resume", (other,)))
+    capture.ask(CaptureRequest((other,)))
     capture.run()
     assert folded(landed_values(store, "shop")) == database.rows
 

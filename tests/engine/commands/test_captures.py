@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.landing.position import Position, StreamPosition, TableProgress
+from polynya.capture.landing.position import CapturePosition, ResumePoint, TableProgress
 from polynya.capture.source import Chunk
 from polynya.engine.commands.captures import captured_table_state
 from polynya.model.config.capture import CaptureLanding
@@ -51,11 +51,12 @@ def test_a_table_without_changes_is_loaded_and_never_running() -> None:
 
 
 def test_changes_count_until_the_load_has_ended() -> None:
-    before = Position(StreamPosition({}), {"a": TableProgress(), "b": LOADED})
+    before = CapturePosition(ResumePoint({}), {"a": TableProgress(), "b": LOADED})
 
     after = before.with_changes({"a": 3, "b": 4, "gone": 5})
     loaded = after.tables["a"].with_chunk(Chunk(b"", 1, None, is_last=True), 8)
 
     assert (after.tables["a"].changes, after.tables["b"]) == (3, LOADED)
     assert (loaded.changes, loaded.ended) == (3, 8)
-    assert TableProgress.of(loaded.as_dict()) == loaded
+    position = CapturePosition(ResumePoint({}), {"public.a": loaded})
+    assert CapturePosition.of(position.as_dict()) == position

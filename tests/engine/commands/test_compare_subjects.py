@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.capture.compare.compare import Subject
+from polynya.capture.compare.compare import ComparedTable
 from polynya.capture.source import SourceTable
 from polynya.engine.commands.compare import NotCompared, subject_of, without_view
 from polynya.model.config.capture import CaptureLanding
@@ -44,7 +44,7 @@ def test_a_loaded_table_is_compared_by_its_key_without_what_is_masked():
         rows={"public.orders": "region = 'eu'"},
     )
 
-    assert subject(landing) == Subject(
+    assert subject(landing) == ComparedTable(
         "public.orders", "shop.orders", ("id",), frozenset({"ssn"}), "region = 'eu'"
     )
 
@@ -79,7 +79,7 @@ def test_a_view_that_is_not_the_table_by_design_is_left_out(landing, of, why):
 def test_a_table_without_a_key_is_compared_with_a_view_of_events():
     found = subject(of=dataset(mode="append_only"), table=SourceTable("public.orders", (), ()))
 
-    assert isinstance(found, Subject)
+    assert isinstance(found, ComparedTable)
     assert found.key == ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.capture.wire import Wish
+from polynya.capture.wire import CaptureRequest
 from polynya.engine.tasks.capture_supervisor import REQUEST_CHECK_SECONDS, ReloadSchedule
 from polynya.model.config.schedule import parse_cron, parse_recurrence
 from polynya.testing.fakes import FakeClock
@@ -42,7 +42,7 @@ def test_after_the_last_moment_of_a_rule_only_what_is_asked_for_is_loaded():
         coming=[FakeProcess([[TABLES]], ends=0)],
     )
     assert zone.look().wait == REQUEST_CHECK_SECONDS
-    zone.asking.ask(Wish((), reload=True), "a")
+    zone.asking.add(CaptureRequest((), reload=True), "a")
     zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
 
@@ -85,9 +85,9 @@ def test_a_reload_that_is_asked_for_does_not_wait_for_its_moment():
         coming=[FakeProcess([[TABLES]], ends=0)],
     )
     assert zone.look().wait == REQUEST_CHECK_SECONDS
-    zone.asking.ask(Wish((), reload=True), "a")
+    zone.asking.add(CaptureRequest((), reload=True), "a")
     zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
 
     assert zone.modes == ["reload"]
-    assert not zone.asking.look().wishes
+    assert not zone.asking.pending().requests

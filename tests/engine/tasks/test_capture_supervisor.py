@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.wire import Asking, Wish, error_fields
+from polynya.capture.wire import CaptureRequest, RequestFolder, error_fields
 from polynya.engine.tasks.capture_supervisor import (
     EXPIRY_CHECK_SECONDS,
     REQUEST_CHECK_SECONDS,
@@ -80,7 +80,7 @@ class Zone:
     expired: list[int] = field(default_factory=list)
 
     def __post_init__(self):
-        self.asking = Asking(self.store, "shop_db")
+        self.asking = RequestFolder(self.store, "shop_db")
         self.supervisor = CaptureSupervisor(
             "shop_db", self.policy, self.launch, self.asking,
             clock=self.clock, sink=self.events.append, reloads=self.reloads,
@@ -218,22 +218,22 @@ def test_a_run_that_ends_does_not_start_what_is_held():
 
 def test_requests_that_wait_are_what_a_process_begins_with():
     zone = Zone(coming=[FakeProcess([[], [TABLES], [], []])])
-    zone.asking.ask(Wish(("public.orders",), reload=True), "a")
+    zone.asking.add(CaptureRequest(("public.orders",), reload=True), "a")
     zone.look()
-    assert zone.asking.look().wishes
+    assert zone.asking.pending().requests
     for _ in range(3):
         zone.clock.sleep(REQUEST_CHECK_SECONDS)
         zone.look()
 
     assert zone.wishes == [[(("public.orders",), True)]]
     assert zone.started[0].asked == []
-    assert not zone.asking.look().wishes
+    assert not zone.asking.pending().requests
 
 
 def test_a_process_at_work_is_told_of_a_request_once():
     zone = Zone(coming=[FakeProcess([[TABLES], [], [], []])])
     zone.look()
-    zone.asking.ask(Wish((), reload=False), "a")
+    zone.asking.add(CaptureRequest((), reload=False), "a")
     for _ in range(3):
         zone.clock.sleep(REQUEST_CHECK_SECONDS)
         zone.look()
@@ -243,13 +243,13 @@ def test_a_process_at_work_is_told_of_a_request_once():
 
 def test_a_request_that_a_killed_process_had_not_begun_is_for_the_next_one():
     zone = Zone(coming=[FakeProcess([[failed(REFUSED)]], ends=4), FakeProcess([[TABLES], []])])
-    zone.asking.ask(Wish((), reload=True), "a")
+    zone.asking.add(CaptureRequest((), reload=True), "a")
     zone.look()
     zone.clock.sleep(60)
     zone.look()
 
     assert zone.wishes == [[((), True)], [((), True)]]
-    assert not zone.asking.look().wishes
+    assert not zone.asking.pending().requests
 
 
 def test_batches_that_are_too_old_are_removed_now_and_then():

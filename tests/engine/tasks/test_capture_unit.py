@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from polynya.capture.wire import Asking, error_fields
+from polynya.capture.wire import RequestFolder, error_fields
 from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, run_until_stopped
 from polynya.engine.tasks.capture import CaptureUnit
@@ -106,7 +106,7 @@ class Run:
             "shop_db",
             EnvironmentErrors(),
             self.launch,
-            Asking(self.context.landing, "shop_db"),
+            RequestFolder(self.context.landing, "shop_db"),
             clock=self.context.clock,
             sink=self.context.sink,
         )

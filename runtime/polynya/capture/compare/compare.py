@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from polynya.capture.compare.digest import (
     ComparedColumn,
-    Layout,
-    LeftOut,
+    DigestLayout,
+    SkippedColumn,
     digest_keys,
     digest_ranges,
     digest_rows,
     layout_of,
 )
 from polynya.capture.compare.ranges import (
-    Difference,
+    DifferingRow,
     Range,
     Ranges,
     Rows,
@@ -35,7 +35,7 @@ from polynya.model.error_catalogue.capture import DATABASE_TYPE_NOT_COMPARED
 from polynya.model.types import DataType
 
 
-class Moment(Protocol):
+class SourceMoment(Protocol):
     """One consistent view of a database: all that was committed before its position.
 
     Tables are named as `SourceTable.name` has them. `where` is a condition in the database's SQL,
@@ -59,18 +59,25 @@ class Moment(Protocol):
         """Number of rows."""
         ...
 
-    def ranges(self, table: str, layout: Layout, bits: int, where: str | None) -> dict[int, Range]:
+    def ranges(
+        self, table: str, layout: DigestLayout, bits: int, where: str | None
+    ) -> dict[int, Range]:
         """Number of rows and sum of hashes of each range that has rows."""
         ...
 
     def rows(
-        self, table: str, layout: Layout, bits: int, ranges: Collection[int], where: str | None
+        self,
+        table: str,
+        layout: DigestLayout,
+        bits: int,
+        ranges: Collection[int],
+        where: str | None,
     ) -> dict[str, RowState]:
         """The rows of some ranges by the hash of their key."""
         ...
 
     def keys(
-        self, table: str, layout: Layout, keys: Collection[str], where: str | None
+        self, table: str, layout: DigestLayout, keys: Collection[str], where: str | None
     ) -> dict[str, RowState]:
         """The rows whose keys have one of the given hashes."""
         ...
@@ -83,7 +90,7 @@ class Moment(Protocol):
 class ComparedDatabase(Protocol):
     """A database whose moments can be compared. Raises what a `Database` raises."""
 
-    def moment(self) -> Moment:
+    def moment(self) -> SourceMoment:
         """What is committed now."""
         ...
 
@@ -109,7 +116,7 @@ class CurrentTable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ComparedTable:
     """What is compared.
 
     Attributes:
@@ -128,7 +135,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ComparisonResult:
     """What a comparison found.
 
     Attributes:
@@ -142,36 +149,36 @@ class Verdict:
         is_whole: no range that differs was left unread.
     """
 
-    subject: Subject
+    subject: ComparedTable
     position: str
     source_rows: int
     current_rows: int
     key: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    left_out: tuple[SkippedColumn, ...] = ()
+    differences: tuple[DifferingRow, ...] = ()
     undecided: tuple[str, ...] = ()
     is_whole: bool = True
 
 
 @dataclass(slots=True)
 class _Found:
-    differences: dict[str, Difference] = field(default_factory=dict)
+    differences: dict[str, DifferingRow] = field(default_factory=dict)
     undecided: dict[str, str] = field(default_factory=dict)
 
 
-class Comparison:
+class TableComparison:
     """A comparison of tables that have one first moment in common.
 
     `wait` returns when Current has all that was committed before a moment, or raises.
     """
 
     def __init__(
-        self, database: ComparedDatabase, first: Moment, wait: Callable[[Moment], None]
+        self, database: ComparedDatabase, first: SourceMoment, wait: Callable[[SourceMoment], None]
     ) -> None:
         self._database, self._first, self._wait = database, first, wait
 
-    def compare(self, subject: Subject, current: CurrentTable) -> Verdict:
+    def compare(self, subject: ComparedTable, current: CurrentTable) -> ComparisonResult:
         """Compare one table. Raises what the database and the reading of Current raise."""
         layout = layout_of(
             self._first.columns(subject.table),
@@ -184,7 +191,7 @@ class Comparison:
         source, ours = one.source_ranges(bits), one.current_ranges(bits)
         differing = unlike(source, ours)
         found, rest = self._look(one, bits, differing, source, ours)
-        return Verdict(
+        return ComparisonResult(
             subject,
             self._first.position,
             _rows(source),
@@ -234,7 +241,7 @@ class Comparison:
             if moment is not self._first:
                 moment.close()
 
-    def _next(self, moment: Moment) -> Moment:
+    def _next(self, moment: SourceMoment) -> SourceMoment:
         if moment is not self._first:
             moment.close()
         return self._database.moment()
@@ -244,12 +251,12 @@ class Comparison:
 class _Table:
     """Both sides of one table, the source at one moment."""
 
-    moment: Moment
-    subject: Subject
-    layout: Layout
+    moment: SourceMoment
+    subject: ComparedTable
+    layout: DigestLayout
     current: CurrentTable
 
-    def at(self, moment: Moment) -> _Table:
+    def at(self, moment: SourceMoment) -> _Table:
         return _Table(moment, self.subject, self.layout, self.current)
 
     def source_ranges(self, bits: int) -> Ranges:

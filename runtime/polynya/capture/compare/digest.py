@@ -33,7 +33,7 @@ from polynya.model.types import (
 )
 
 
-class Kind(StrEnum):
+class TextForm(StrEnum):
     """The text by which values of a column are compared."""
 
     WHOLE = "whole"  # digits, with a sign where it is negative
@@ -53,12 +53,12 @@ class ComparedColumn:
     """A column of the source; `kind` None: it cannot be compared, for the reason `why`."""
 
     name: str
-    kind: Kind | None
+    kind: TextForm | None
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedColumn:
     """A column that is not compared, and why."""
 
     column: str
@@ -66,7 +66,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DigestLayout:
     """What of a table is compared.
 
     Attributes:
@@ -76,9 +76,9 @@ class Layout:
         left_out: the others.
     """
 
-    columns: tuple[tuple[str, Kind], ...]
+    columns: tuple[tuple[str, TextForm], ...]
     key: tuple[str, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedColumn, ...] = ()
 
 
 def layout_of(
@@ -87,7 +87,7 @@ def layout_of(
     *,
     key: Sequence[str],
     masked: Collection[str] = (),
-) -> Layout:
+) -> DigestLayout:
     """What of a table is compared, column by column.
 
     Args:
@@ -96,23 +96,23 @@ def layout_of(
         key: primary key of the source.
         masked: columns that never leave the database as they are.
     """
-    compared: list[tuple[str, Kind]] = []
-    left_out: list[LeftOut] = []
+    compared: list[tuple[str, TextForm]] = []
+    left_out: list[SkippedColumn] = []
     for column in source:
         why = _why_not(column, current, masked)
         if why is None and column.kind is not None:
             compared.append((column.name, column.kind))
         else:
-            left_out.append(LeftOut(column.name, why or column.why))
+            left_out.append(SkippedColumn(column.name, why or column.why))
     known = {column.name for column in source}
     left_out += [
-        LeftOut(name, "the source has no such column any more")
+        SkippedColumn(name, "the source has no such column any more")
         for name in current
         if name not in known
     ]
     names = {name for name, _ in compared}
     usable = tuple(key) if key and names.issuperset(key) else ()
-    return Layout(tuple(compared), usable, tuple(left_out))
+    return DigestLayout(tuple(compared), usable, tuple(left_out))
 
 
 def _why_not(
@@ -129,24 +129,24 @@ def _why_not(
     return None
 
 
-def _holds(kind: Kind, datatype: DataType) -> bool:
+def _holds(kind: TextForm, datatype: DataType) -> bool:
     """Whether values of a type of Current have the text of a kind."""
     if isinstance(datatype, Decimal):
-        return kind is Kind.NUMBER or (kind is Kind.WHOLE and datatype.scale == 0)
+        return kind is TextForm.NUMBER or (kind is TextForm.WHOLE and datatype.scale == 0)
     return datatype in _TYPES[kind]
 
 
-_TYPES: Final[Mapping[Kind, frozenset[DataType]]] = {
-    Kind.WHOLE: frozenset({INT, BIGINT}),
-    Kind.NUMBER: frozenset({STRING}),  # more digits than a decimal column holds
-    Kind.DOUBLE: frozenset({DOUBLE}),
-    Kind.FLOAT: frozenset({FLOAT}),
-    Kind.BOOLEAN: frozenset({BOOLEAN}),
-    Kind.TEXT: frozenset({STRING}),
-    Kind.BYTES: frozenset({BINARY}),
-    Kind.DATE: frozenset({DATE}),
-    Kind.TIME: frozenset({STRING}),
-    Kind.MICROS: frozenset({TIMESTAMP, TIMESTAMP_NTZ}),
+_TYPES: Final[Mapping[TextForm, frozenset[DataType]]] = {
+    TextForm.WHOLE: frozenset({INT, BIGINT}),
+    TextForm.NUMBER: frozenset({STRING}),  # more digits than a decimal column holds
+    TextForm.DOUBLE: frozenset({DOUBLE}),
+    TextForm.FLOAT: frozenset({FLOAT}),
+    TextForm.BOOLEAN: frozenset({BOOLEAN}),
+    TextForm.TEXT: frozenset({STRING}),
+    TextForm.BYTES: frozenset({BINARY}),
+    TextForm.DATE: frozenset({DATE}),
+    TextForm.TIME: frozenset({STRING}),
+    TextForm.MICROS: frozenset({TIMESTAMP, TIMESTAMP_NTZ}),
 }
 
 
@@ -158,13 +158,15 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "temp_directory": "",
 }
 #: Kinds whose values are their bits, which Arrow reads without a copy.
-_BITS: Final[Mapping[Kind, tuple[pa.DataType, pa.DataType]]] = {
-    Kind.DOUBLE: (pa.float64(), pa.int64()),
-    Kind.FLOAT: (pa.float32(), pa.int32()),
+_BITS: Final[Mapping[TextForm, tuple[pa.DataType, pa.DataType]]] = {
+    TextForm.DOUBLE: (pa.float64(), pa.int64()),
+    TextForm.FLOAT: (pa.float32(), pa.int32()),
 }
 
 
-def digest_ranges(batches: Iterable[pa.RecordBatch], layout: Layout, bits: int) -> dict[int, Range]:
+def digest_ranges(
+    batches: Iterable[pa.RecordBatch], layout: DigestLayout, bits: int
+) -> dict[int, Range]:
     """Number of rows and sum of hashes of each range that has rows."""
     found: dict[int, Range] = {}
     sql = (
@@ -178,7 +180,7 @@ def digest_ranges(batches: Iterable[pa.RecordBatch], layout: Layout, bits: int) 
 
 
 def digest_rows(
-    batches: Iterable[pa.RecordBatch], layout: Layout, bits: int, ranges: Collection[int]
+    batches: Iterable[pa.RecordBatch], layout: DigestLayout, bits: int, ranges: Collection[int]
 ) -> dict[str, RowState]:
     """The rows of some ranges by the hash of their key."""
     wanted = f"SELECT * FROM ({_hashed(layout)}) SEMI JOIN wanted ON {_number(bits)} = wanted.n"
@@ -186,7 +188,7 @@ def digest_rows(
 
 
 def digest_keys(
-    batches: Iterable[pa.RecordBatch], layout: Layout, keys: Collection[str]
+    batches: Iterable[pa.RecordBatch], layout: DigestLayout, keys: Collection[str]
 ) -> dict[str, RowState]:
     """The rows whose keys have one of the given hashes."""
     wanted = f"SELECT * FROM ({_hashed(layout)}) SEMI JOIN wanted ON key_hash = wanted.n"
@@ -194,7 +196,7 @@ def digest_keys(
 
 
 def _rows(
-    batches: Iterable[pa.RecordBatch], layout: Layout, sql: str, wanted: pa.Table
+    batches: Iterable[pa.RecordBatch], layout: DigestLayout, sql: str, wanted: pa.Table
 ) -> dict[str, RowState]:
     found: dict[str, RowState] = {}
     grouped = (
@@ -208,7 +210,10 @@ def _rows(
 
 
 def _answers(
-    batches: Iterable[pa.RecordBatch], layout: Layout, sql: str, wanted: pa.Table | None = None
+    batches: Iterable[pa.RecordBatch],
+    layout: DigestLayout,
+    sql: str,
+    wanted: pa.Table | None = None,
 ) -> Iterable[tuple]:  # type: ignore[type-arg]
     with closing(duckdb.connect(":memory:", config=_SETTINGS)) as connection:
         if wanted is not None:
@@ -221,7 +226,7 @@ def _answers(
             connection.unregister("rows_given")
 
 
-def _prepared(batch: pa.RecordBatch, layout: Layout) -> pa.Table:
+def _prepared(batch: pa.RecordBatch, layout: DigestLayout) -> pa.Table:
     """The compared columns, named `c0`, `c1` and so on."""
     arrays = [_array(batch.column(name), kind) for name, kind in layout.columns]
     # Without any column rows are still counted.
@@ -229,7 +234,7 @@ def _prepared(batch: pa.RecordBatch, layout: Layout) -> pa.Table:
     return pa.table(arrays, names=[f"c{number}" for number in range(len(arrays))])
 
 
-def _array(array: pa.Array, kind: Kind) -> pa.Array:
+def _array(array: pa.Array, kind: TextForm) -> pa.Array:
     if kind not in _BITS:
         return array
     floats, whole = _BITS[kind]
@@ -239,7 +244,7 @@ def _array(array: pa.Array, kind: Kind) -> pa.Array:
     return plain.view(whole)
 
 
-def _hashed(layout: Layout) -> str:
+def _hashed(layout: DigestLayout) -> str:
     """SQL of `key_hash`, `key_text` and `row_hash` of each row."""
     texts = {name: _TEXTS[kind](f"c{number}") for number, (name, kind) in enumerate(layout.columns)}
     row = _joined(list(texts.values()))
@@ -272,15 +277,15 @@ def _plain(column: str) -> str:
     return f"(CASE WHEN contains({text}, '.') THEN {trimmed} ELSE {text} END)"
 
 
-_TEXTS: Final[Mapping[Kind, Callable[[str], str]]] = {
-    Kind.WHOLE: lambda column: f"CAST({column} AS VARCHAR)",
-    Kind.NUMBER: _plain,
-    Kind.DOUBLE: lambda column: f"CAST({column} AS VARCHAR)",
-    Kind.FLOAT: lambda column: f"CAST({column} AS VARCHAR)",
-    Kind.BOOLEAN: lambda column: f"CAST({column} AS VARCHAR)",
-    Kind.TEXT: lambda column: column,
-    Kind.BYTES: lambda column: f"lower(hex({column}))",
-    Kind.DATE: lambda column: f"CAST(({column} - DATE '1970-01-01') AS VARCHAR)",
-    Kind.TIME: lambda column: column,
-    Kind.MICROS: lambda column: f"CAST(epoch_us({column}) AS VARCHAR)",
+_TEXTS: Final[Mapping[TextForm, Callable[[str], str]]] = {
+    TextForm.WHOLE: lambda column: f"CAST({column} AS VARCHAR)",
+    TextForm.NUMBER: _plain,
+    TextForm.DOUBLE: lambda column: f"CAST({column} AS VARCHAR)",
+    TextForm.FLOAT: lambda column: f"CAST({column} AS VARCHAR)",
+    TextForm.BOOLEAN: lambda column: f"CAST({column} AS VARCHAR)",
+    TextForm.TEXT: lambda column: column,
+    TextForm.BYTES: lambda column: f"lower(hex({column}))",
+    TextForm.DATE: lambda column: f"CAST(({column} - DATE '1970-01-01') AS VARCHAR)",
+    TextForm.TIME: lambda column: column,
+    TextForm.MICROS: lambda column: f"CAST(epoch_us({column}) AS VARCHAR)",
 }

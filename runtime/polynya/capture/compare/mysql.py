@@ -1,8 +1,8 @@
 """The MariaDB and MySQL side of a comparison: the rows of a table at one moment, as hashes.
 
-The server writes values as the texts of `Kind` in `polynya.capture.compare.digest`, as the capture
-lands them. Where an event has another value than the database, as for dates outside the calendar,
-the value of the event counts.
+The server writes values as the texts of `TextForm` in `polynya.capture.compare.digest`, as the
+capture lands them. Where an event has another value than the database, as for dates outside the
+calendar, the value of the event counts.
 
 The server cannot concatenate texts beyond its `max_allowed_packet`. A table with longer rows is
 read row by row and hashed here.
@@ -16,14 +16,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, Final
 
-from polynya.capture.compare.digest import ComparedColumn, Kind, Layout
+from polynya.capture.compare.digest import ComparedColumn, DigestLayout, TextForm
 from polynya.capture.compare.ranges import Range, RowState
-from polynya.capture.landing.position import place_of_offset, place_of_rows
-from polynya.capture.mysql.catalog import Table, read_tables
+from polynya.capture.landing.position import position_of_offset, position_of_rows
+from polynya.capture.mysql.catalog import MysqlTable, read_tables
 from polynya.capture.mysql.rows import given
-from polynya.capture.mysql.session import Session, quoted
+from polynya.capture.mysql.session import MysqlSession, quoted
 from polynya.capture.mysql.snapshot import MARIADB, begin_view, newest_place, open_view
-from polynya.capture.mysql.types import Facts
+from polynya.capture.mysql.types import ColumnDefinition
 from polynya.capture.source import Access
 from polynya.model.error_catalogue.capture_databases import MYSQL_RIGHT_MISSING
 
@@ -44,50 +44,52 @@ class Text:
         is_hex: `sql` is the value as lower-case hex.
     """
 
-    kind: Kind
+    kind: TextForm
     sql: str
     checked: str
     value: str | None = None
     is_hex: bool = False
 
 
-def text_of(facts: Facts) -> Text | None:
+def text_of(facts: ColumnDefinition) -> Text | None:
     """The text of a column; None for a type that is not compared."""
     made = _KINDS.get(facts.type)
     return None if made is None else made(facts, quoted(facts.name))
 
 
-def _short(kind: Kind, sql: str) -> Text:
+def _short(kind: TextForm, sql: str) -> Text:
     return Text(kind, sql, sql)
 
 
-def _whole(_: Facts, column: str) -> Text:
+def _whole(_: ColumnDefinition, column: str) -> Text:
     # Zeros that ZEROFILL puts before a number are not of its value.
-    return _short(Kind.WHOLE, f"CAST({column} + 0 AS CHAR)")
+    return _short(TextForm.WHOLE, f"CAST({column} + 0 AS CHAR)")
 
 
-def _year(_: Facts, column: str) -> Text:
-    return _short(Kind.WHOLE, f"CAST(IF({column} = 0, 1900, {column} + 0) AS CHAR)")
+def _year(_: ColumnDefinition, column: str) -> Text:
+    return _short(TextForm.WHOLE, f"CAST(IF({column} = 0, 1900, {column} + 0) AS CHAR)")
 
 
-def _decimal(facts: Facts, column: str) -> Text:
+def _decimal(facts: ColumnDefinition, column: str) -> Text:
     # Added to a zero the largest ones would lose digits.
     text = f"CAST({column}{' + 0' if 'zerofill' in facts.full else ''} AS CHAR)"
     trimmed = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
-    return _short(Kind.NUMBER, f"IF(LOCATE('.', {text}), {trimmed}, {text})")
+    return _short(TextForm.NUMBER, f"IF(LOCATE('.', {text}), {trimmed}, {text})")
 
 
-def _float(facts: Facts, column: str) -> Text:
+def _float(facts: ColumnDefinition, column: str) -> Text:
     number = f"CAST({column} AS DOUBLE)"
-    return _double_text(number) if "," in facts.plain else _short(Kind.FLOAT, _single_bits(number))
+    return (
+        _double_text(number) if "," in facts.plain else _short(TextForm.FLOAT, _single_bits(number))
+    )
 
 
-def _double(_: Facts, column: str) -> Text:
+def _double(_: ColumnDefinition, column: str) -> Text:
     return _double_text(column)
 
 
 def _double_text(number: str) -> Text:
-    return _short(Kind.DOUBLE, f"CONV({_hex(number)}, 16, -10)")
+    return _short(TextForm.DOUBLE, f"CONV({_hex(number)}, 16, -10)")
 
 
 def _hex(number: str) -> str:
@@ -105,71 +107,73 @@ def _single_bits(number: str) -> str:
     return f"CAST(IF({number} < 0, {size} - 2147483648, {size}) AS CHAR)"
 
 
-def _bit(facts: Facts, column: str) -> Text:
+def _bit(facts: ColumnDefinition, column: str) -> Text:
     length = facts.precision or 1
     if length == 1:
         flag = f"IF({column}, 'true', 'false')"
-        return _short(Kind.BOOLEAN, f"CASE WHEN {column} IS NOT NULL THEN {flag} END")
+        return _short(TextForm.BOOLEAN, f"CASE WHEN {column} IS NOT NULL THEN {flag} END")
     parts = (f"LPAD(HEX(({column} >> {at}) & 255), 2, '0')" for at in range(0, length, 8))
-    return _short(Kind.BYTES, f"LOWER(CONCAT({', '.join(parts)}))")
+    return _short(TextForm.BYTES, f"LOWER(CONCAT({', '.join(parts)}))")
 
 
 def _valid(column: str) -> str:
     return f"{column} >= '0001-01-01' AND MONTH({column}) > 0 AND DAYOFMONTH({column}) > 0"
 
 
-def _empty(facts: Facts, column: str) -> str:
+def _empty(facts: ColumnDefinition, column: str) -> str:
     """What a date of no calendar is; NULL stays NULL."""
     return "NULL" if facts.nullable else f"IF({column} IS NULL, NULL, 0)"
 
 
-def _date(facts: Facts, column: str) -> Text:
+def _date(facts: ColumnDefinition, column: str) -> Text:
     days = f"TO_DAYS({column}) - {_EPOCH}"
     either = f"IF({_valid(column)}, {days}, {_empty(facts, column)})"
-    return _short(Kind.DATE, f"CAST({either} AS CHAR)")
+    return _short(TextForm.DATE, f"CAST({either} AS CHAR)")
 
 
-def _micros(empty: Callable[[Facts, str], str]) -> Callable[[Facts, str], Text]:
-    def made(facts: Facts, column: str) -> Text:
+def _micros(
+    empty: Callable[[ColumnDefinition, str], str],
+) -> Callable[[ColumnDefinition, str], Text]:
+    def made(facts: ColumnDefinition, column: str) -> Text:
         days = f"(TO_DAYS({column}) - {_EPOCH}) * {_DAY_MICROS}"
         clock = f"CAST(FLOOR(TIME_TO_SEC({column})) AS SIGNED) * 1000000 + MICROSECOND({column})"
         either = f"IF({_valid(column)}, {days} + {clock}, {empty(facts, column)})"
-        return _short(Kind.MICROS, f"CAST({either} AS CHAR)")
+        return _short(TextForm.MICROS, f"CAST({either} AS CHAR)")
 
     return made
 
 
-def _beginning(_: Facts, column: str) -> str:
+def _beginning(_: ColumnDefinition, column: str) -> str:
     return f"IF({column} IS NULL, NULL, 0)"
 
 
-def _time(_: Facts, column: str) -> Text:
-    return _short(Kind.TIME, f"REPLACE(CAST(CAST({column} AS TIME(6)) AS CHAR), '.000000', '')")
+def _time(_: ColumnDefinition, column: str) -> Text:
+    return _short(TextForm.TIME, f"REPLACE(CAST(CAST({column} AS TIME(6)) AS CHAR), '.000000', '')")
 
 
-def _text(_: Facts, column: str) -> Text:
+def _text(_: ColumnDefinition, column: str) -> Text:
     text = f"CONVERT({column} USING utf8mb4)"
-    return Text(Kind.TEXT, text, column, text)
+    return Text(TextForm.TEXT, text, column, text)
 
 
-def _label(_: Facts, column: str) -> Text:
+def _label(_: ColumnDefinition, column: str) -> Text:
     text = f"CONVERT({column} USING utf8mb4)"
-    return _short(Kind.TEXT, f"REPLACE({text}, ',', CONCAT({_BACKSLASH}, ','))")
+    return _short(TextForm.TEXT, f"REPLACE({text}, ',', CONCAT({_BACKSLASH}, ','))")
 
 
-def _bytes(_: Facts, column: str) -> Text:
-    return Text(Kind.BYTES, f"LOWER(HEX({column}))", column, column, is_hex=True)
+def _bytes(_: ColumnDefinition, column: str) -> Text:
+    return Text(TextForm.BYTES, f"LOWER(HEX({column}))", column, column, is_hex=True)
 
 
-def _uuid(_: Facts, column: str) -> Text:
-    return _short(Kind.BYTES, f"LOWER(REPLACE(CAST({column} AS CHAR), '-', ''))")
+def _uuid(_: ColumnDefinition, column: str) -> Text:
+    return _short(TextForm.BYTES, f"LOWER(REPLACE(CAST({column} AS CHAR), '-', ''))")
 
 
-def _address(_: Facts, column: str) -> Text:
-    return _short(Kind.BYTES, f"LOWER(HEX(INET6_ATON(CAST({column} AS CHAR))))")
+def _address(_: ColumnDefinition, column: str) -> Text:
+    return _short(TextForm.BYTES, f"LOWER(HEX(INET6_ATON(CAST({column} AS CHAR))))")
 
 
-_KINDS: Final[Mapping[str, Callable[[Facts, str], Text]]] = {
+_KINDS: Final[Mapping[str, Callable[[ColumnDefinition, str], Text]]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _whole),
     "year": _year,
     "decimal": _decimal,
@@ -257,26 +261,26 @@ class ComparedMysql:
         self._access = access
 
     def moment(self) -> MysqlMoment:
-        """What is committed now. Raises what `Session` raises."""
-        return MysqlMoment(Session(self._access), self._access)
+        """What is committed now. Raises what `MysqlSession` raises."""
+        return MysqlMoment(MysqlSession(self._access), self._access)
 
 
 class MysqlMoment:
     """A view, in a session of its own."""
 
-    def __init__(self, session: Session, access: Access) -> None:
+    def __init__(self, session: MysqlSession, access: Access) -> None:
         self._session, self._access = session, access
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, MysqlTable] = {}
         self._long: set[str] = set()
         file, at = _opened(session, access)
         self.position = f"{file}:{at}" if at else file
-        self._place = place_of_rows(access.type, {"file": file, "pos": at}) if at else None
+        self._place = position_of_rows(access.type, {"file": file, "pos": at}) if at else None
 
     def is_reached(self, offset: Mapping[str, Any]) -> bool:
         """Whether a capture that landed as far as an offset has all that is in the view."""
         if not offset or self._place is None:
             return False
-        return place_of_offset(self._access.type, offset) >= self._place
+        return position_of_offset(self._access.type, offset) >= self._place
 
     def columns(self, table: str) -> tuple[ComparedColumn, ...]:
         """Columns of a table."""
@@ -293,7 +297,9 @@ class MysqlMoment:
         (found,) = self._session.rows(f"SELECT COUNT(*) FROM {self._from(table, where)}")
         return int(found[0] or 0)
 
-    def ranges(self, table: str, layout: Layout, bits: int, where: str | None) -> dict[int, Range]:
+    def ranges(
+        self, table: str, layout: DigestLayout, bits: int, where: str | None
+    ) -> dict[int, Range]:
         """Number of rows and sum of hashes of each range that has rows."""
         if table not in self._long:
             total = "SUM(CAST(CONV(SUBSTR(row_hash, 1, 15), 16, 10) AS UNSIGNED))"
@@ -311,7 +317,12 @@ class MysqlMoment:
         return found
 
     def rows(
-        self, table: str, layout: Layout, bits: int, ranges: Collection[int], where: str | None
+        self,
+        table: str,
+        layout: DigestLayout,
+        bits: int,
+        ranges: Collection[int],
+        where: str | None,
     ) -> dict[str, RowState]:
         """The rows of some ranges by the hash of their key."""
         wanted = frozenset(ranges)
@@ -325,7 +336,7 @@ class MysqlMoment:
         return collected(one for one in read if range_of(one[0], bits) in wanted)
 
     def keys(
-        self, table: str, layout: Layout, keys: Collection[str], where: str | None
+        self, table: str, layout: DigestLayout, keys: Collection[str], where: str | None
     ) -> dict[str, RowState]:
         """The rows whose keys have one of the given hashes."""
         wanted = frozenset(one for one in keys if _HASH.fullmatch(one))
@@ -342,7 +353,7 @@ class MysqlMoment:
         """End the transaction with its session."""
         self._session.close()
 
-    def _table(self, name: str) -> Table:
+    def _table(self, name: str) -> MysqlTable:
         known = self._tables.get(name) or read_tables(self._session, only=name).get(name)
         if known is None:
             raise MYSQL_RIGHT_MISSING(
@@ -358,12 +369,12 @@ class MysqlMoment:
         conditions = given(where, self._access, name)
         return quoted(table.database, table.name) + "".join(f" WHERE {one}" for one in conditions)
 
-    def _texts(self, table: str, layout: Layout) -> dict[str, Text]:
+    def _texts(self, table: str, layout: DigestLayout) -> dict[str, Text]:
         facts = {column.facts.name: column.facts for column in self._table(table).columns}
         texts = {name: text_of(facts[name]) for name, _ in layout.columns}
         return {name: text for name, text in texts.items() if text is not None}
 
-    def _hashed(self, table: str, layout: Layout, where: str | None) -> str:
+    def _hashed(self, table: str, layout: DigestLayout, where: str | None) -> str:
         texts = self._texts(table, layout)
         row = _joined(list(texts.values()))
         key = _joined([texts[name] for name in layout.key]) if layout.key else row
@@ -375,7 +386,7 @@ class MysqlMoment:
         )
 
     def _states(
-        self, table: str, layout: Layout, where: str | None, wanted: str
+        self, table: str, layout: DigestLayout, where: str | None, wanted: str
     ) -> dict[str, RowState] | None:
         """Rows as the server hashes them; None: some are too long for it."""
         if table in self._long:
@@ -400,7 +411,7 @@ class MysqlMoment:
         return is_long
 
     def _read(
-        self, table: str, layout: Layout, where: str | None
+        self, table: str, layout: DigestLayout, where: str | None
     ) -> Iterator[tuple[str, str, str]]:
         """Each row: hash of its key, text of its key, hash of its compared columns."""
         texts = self._texts(table, layout)
@@ -409,7 +420,7 @@ class MysqlMoment:
         return hashed(self._session.stream(sql, f"comparing {table}"), texts, layout.key)
 
 
-def _opened(session: Session, access: Access) -> tuple[str, int]:
+def _opened(session: MysqlSession, access: Access) -> tuple[str, int]:
     """Begin a view; the place of the binlog that is not before it, 0 where none is needed."""
     if not access.follows:
         begin_view(session)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from polynya.capture.compare.digest import ComparedColumn, Kind, Layout
+from polynya.capture.compare.digest import ComparedColumn, DigestLayout, TextForm
 from polynya.capture.compare.ranges import Range, RowState
 from polynya.capture.postgresql.session import (
     ASKED,
     PREFIX,
-    Session,
+    PostgresSession,
     identifier,
     literal,
     lsn_number,
@@ -32,12 +32,12 @@ class ComparedPostgres:
         self._access = access
 
     def moment(self) -> PostgresMoment:
-        """What is committed now. Raises what `Session` raises."""
-        found = PostgresMoment(Session(self._access))
+        """What is committed now. Raises what `PostgresSession` raises."""
+        found = PostgresMoment(PostgresSession(self._access))
         # A database in which nothing happens has no stream that would reach the position. The
         # capture lands it as soon as it has read this. Where this is not allowed, as on a standby,
         # it is reached with the next change.
-        with suppress(PolynyaError), Session(self._access) as nudge:
+        with suppress(PolynyaError), PostgresSession(self._access) as nudge:
             said = f"{literal(PREFIX)}, {literal(ASKED)}"
             nudge.run(f"SELECT pg_logical_emit_message(true, {said})::text")
         return found
@@ -46,7 +46,7 @@ class ComparedPostgres:
 class PostgresMoment:
     """A snapshot, in a session of its own."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: PostgresSession) -> None:
         self._session = session
         session.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         # The snapshot is taken first: whatever it shows was committed before this position.
@@ -79,7 +79,9 @@ class PostgresMoment:
         ((rows,),) = self._session.run_alone(f"SELECT count(*) FROM {_from(table, where)}")
         return int(rows)
 
-    def ranges(self, table: str, layout: Layout, bits: int, where: str | None) -> dict[int, Range]:
+    def ranges(
+        self, table: str, layout: DigestLayout, bits: int, where: str | None
+    ) -> dict[int, Range]:
         """Number of rows and sum of hashes of each range that has rows."""
         total = "sum(('x' || substr(row_hash, 1, 15))::bit(60)::bigint)"
         rows = self._session.run_alone(
@@ -89,7 +91,12 @@ class PostgresMoment:
         return {int(number): Range(int(count), int(total)) for number, count, total in rows}
 
     def rows(
-        self, table: str, layout: Layout, bits: int, ranges: Collection[int], where: str | None
+        self,
+        table: str,
+        layout: DigestLayout,
+        bits: int,
+        ranges: Collection[int],
+        where: str | None,
     ) -> dict[str, RowState]:
         """The rows of some ranges by the hash of their key."""
         listed = ",".join(str(int(one)) for one in ranges)
@@ -97,7 +104,7 @@ class PostgresMoment:
         return self._states(table, layout, where, wanted)
 
     def keys(
-        self, table: str, layout: Layout, keys: Collection[str], where: str | None
+        self, table: str, layout: DigestLayout, keys: Collection[str], where: str | None
     ) -> dict[str, RowState]:
         """The rows whose keys have one of the given hashes."""
         listed = ",".join(one for one in keys if _HASH.fullmatch(one))
@@ -108,7 +115,7 @@ class PostgresMoment:
         self._session.close()
 
     def _states(
-        self, table: str, layout: Layout, where: str | None, wanted: str
+        self, table: str, layout: DigestLayout, where: str | None, wanted: str
     ) -> dict[str, RowState]:
         rows = self._session.run_alone(
             "SELECT key_hash, min(key_text), min(row_hash), count(*), min(version)"
@@ -119,7 +126,7 @@ class PostgresMoment:
             for key, text, digest, copies, version in rows
         }
 
-    def _hashed(self, table: str, layout: Layout, where: str | None) -> str:
+    def _hashed(self, table: str, layout: DigestLayout, where: str | None) -> str:
         texts = {name: _TEXTS[kind](identifier(name)) for name, kind in layout.columns}
         row = _joined(list(texts.values()))
         key = _joined([texts[name] for name in layout.key]) if layout.key else row
@@ -141,7 +148,7 @@ class PostgresMoment:
 def _column(name: str, typname: str, typtype: str, generated: str) -> ComparedColumn:
     if generated:
         return ComparedColumn(name, None, "it is generated, and generated columns are not streamed")
-    kind = Kind.TEXT if typtype == "e" else _KINDS.get(typname)
+    kind = TextForm.TEXT if typtype == "e" else _KINDS.get(typname)
     if kind is None:
         return ComparedColumn(name, None, f"values of type {typname} are not compared")
     return ComparedColumn(name, kind)
@@ -185,33 +192,33 @@ def _output(column: str) -> str:
     return f"(CASE WHEN {column} IS NOT NULL THEN concat({column}) END)"
 
 
-_TEXTS: Final[Mapping[Kind, Callable[[str], str]]] = {
-    Kind.WHOLE: lambda column: f"{column}::text",
-    Kind.NUMBER: lambda column: f"trim_scale({column}::numeric)::text",
-    Kind.DOUBLE: _bits("float8send", "float8", "64", "bigint"),
-    Kind.FLOAT: _bits("float4send", "float4", "32", "int"),
-    Kind.BOOLEAN: lambda column: f"{column}::text",
-    Kind.TEXT: _output,
-    Kind.BYTES: lambda column: f"encode({column}, 'hex')",
-    Kind.DATE: lambda column: _finite(column, f"({column} - date '1970-01-01')::text"),
-    Kind.TIME: lambda column: f"replace(to_char({column}, 'HH24:MI:SS.US'), '.000000', '')",
-    Kind.MICROS: lambda column: _finite(
+_TEXTS: Final[Mapping[TextForm, Callable[[str], str]]] = {
+    TextForm.WHOLE: lambda column: f"{column}::text",
+    TextForm.NUMBER: lambda column: f"trim_scale({column}::numeric)::text",
+    TextForm.DOUBLE: _bits("float8send", "float8", "64", "bigint"),
+    TextForm.FLOAT: _bits("float4send", "float4", "32", "int"),
+    TextForm.BOOLEAN: lambda column: f"{column}::text",
+    TextForm.TEXT: _output,
+    TextForm.BYTES: lambda column: f"encode({column}, 'hex')",
+    TextForm.DATE: lambda column: _finite(column, f"({column} - date '1970-01-01')::text"),
+    TextForm.TIME: lambda column: f"replace(to_char({column}, 'HH24:MI:SS.US'), '.000000', '')",
+    TextForm.MICROS: lambda column: _finite(
         column, f"(extract(epoch FROM {column}) * 1000000)::bigint::text"
     ),
 }
-_KINDS: Final[Mapping[str, Kind]] = {
-    **dict.fromkeys(("int2", "int4", "int8", "oid"), Kind.WHOLE),
-    **dict.fromkeys(("numeric", "money"), Kind.NUMBER),
-    "float8": Kind.DOUBLE,
-    "float4": Kind.FLOAT,
-    "bool": Kind.BOOLEAN,
+_KINDS: Final[Mapping[str, TextForm]] = {
+    **dict.fromkeys(("int2", "int4", "int8", "oid"), TextForm.WHOLE),
+    **dict.fromkeys(("numeric", "money"), TextForm.NUMBER),
+    "float8": TextForm.DOUBLE,
+    "float4": TextForm.FLOAT,
+    "bool": TextForm.BOOLEAN,
     **dict.fromkeys(
         ("text", "varchar", "bpchar", "name", "citext", "uuid", "json", "jsonb", "xml",
          "inet", "cidr", "macaddr", "macaddr8"),
-        Kind.TEXT,
+        TextForm.TEXT,
     ),
-    "bytea": Kind.BYTES,
-    "date": Kind.DATE,
-    "time": Kind.TIME,
-    **dict.fromkeys(("timestamp", "timestamptz"), Kind.MICROS),
+    "bytea": TextForm.BYTES,
+    "date": TextForm.DATE,
+    "time": TextForm.TIME,
+    **dict.fromkeys(("timestamp", "timestamptz"), TextForm.MICROS),
 }  # fmt: skip

@@ -64,7 +64,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DifferingRow:
     """A row that differs, and how many copies of it each side has."""
 
     key: str
@@ -100,18 +100,18 @@ def affordable(differing: Collection[int], source: Ranges, current: Ranges, most
     return chosen
 
 
-def differing_rows(source: Rows, current: Rows) -> dict[str, Difference]:
+def differing_rows(source: Rows, current: Rows) -> dict[str, DifferingRow]:
     """Rows that are not the same on both sides, by the hash of their key."""
     found = {}
     for key in source.keys() | current.keys():
         left, right = source.get(key), current.get(key)
         if right is None:
             assert left is not None
-            found[key] = Difference(left.key, Fault.MISSING, left.copies, 0)
+            found[key] = DifferingRow(left.key, Fault.MISSING, left.copies, 0)
         elif left is None:
-            found[key] = Difference(right.key, Fault.SURPLUS, 0, right.copies)
+            found[key] = DifferingRow(right.key, Fault.SURPLUS, 0, right.copies)
         elif (left.digest, left.copies) != (right.digest, right.copies):
-            found[key] = Difference(left.key, Fault.DIFFERENT, left.copies, right.copies)
+            found[key] = DifferingRow(left.key, Fault.DIFFERENT, left.copies, right.copies)
     return found
 
 

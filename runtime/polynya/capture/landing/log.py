@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
-from polynya.capture.landing.position import Position, in_epoch
+from polynya.capture.landing.position import CapturePosition, in_epoch
 from polynya.formats.debezium.captured import (
     CaptureHeader,
     EventSchema,
@@ -169,7 +169,7 @@ class CaptureLog:
         return f"{self.folder}/{batch_name(number)}"
 
 
-class Lander:
+class CaptureLander:
     """Puts batches one after the other. Usable from many threads."""
 
     def __init__(
@@ -201,12 +201,12 @@ class Lander:
         self._failure: Exception | None = None
         self._number = 0 if newest is None else newest.number
         self._digest = "" if newest is None else newest.digest
-        self._position: Position | None = None
+        self._position: CapturePosition | None = None
         if newest is not None:
-            self._position = Position.of(newest.position)
+            self._position = CapturePosition.of(newest.position)
 
     @property
-    def position(self) -> Position:
+    def position(self) -> CapturePosition:
         """After all that has landed. Raises ValueError before the first batch."""
         if self._position is None:
             raise ValueError("nothing has landed yet")
@@ -217,7 +217,7 @@ class Lander:
         """Of the newest batch, 0 for none."""
         return self._number
 
-    def begin(self, position: Position) -> None:
+    def begin(self, position: CapturePosition) -> None:
         """Land a position without events: the first, or one that a person asked for."""
         self._put(b"", 0, {}, lambda: position)
 
@@ -226,7 +226,7 @@ class Lander:
         lines: bytes,
         events: int,
         shapes: Mapping[str, Sequence[EventSchema]],
-        move: Callable[[Position], Position],
+        move: Callable[[CapturePosition], CapturePosition],
         *,
         epoch: int | None = None,
     ) -> None:
@@ -253,7 +253,7 @@ class Lander:
         file: BinaryIO,
         events: int,
         shapes: Mapping[str, Sequence[EventSchema]],
-        move: Callable[[Position], Position],
+        move: Callable[[CapturePosition], CapturePosition],
     ) -> None:
         """Land events that wait in a file, compressed; the rest, and what it raises, as `land`."""
         self._put(file, events, shapes, lambda: move(self.position))
@@ -263,7 +263,7 @@ class Lander:
         packed: bytes | BinaryIO,
         events: int,
         shapes: Mapping[str, Sequence[EventSchema]],
-        moved: Callable[[], Position],
+        moved: Callable[[], CapturePosition],
     ) -> None:
         with self._lock:
             if self._failure is not None:

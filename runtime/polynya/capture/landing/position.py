@@ -13,13 +13,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias
 
-from polynya.capture.source import Chunk, Offset, Seen, SourceTable
+from pydantic import TypeAdapter
+
+from polynya.capture.source import Chunk, Offset, SeenTransactions, SourceTable
 from polynya.model.errors import PolynyaError
 
-Place: TypeAlias = tuple[int, ...]
+LogPosition: TypeAlias = tuple[int, ...]
 
 #: Connectors whose places are files and bytes in them.
 BINLOGS: Final = frozenset({"mariadb", "mysql"})
@@ -27,7 +30,7 @@ BINLOGS: Final = frozenset({"mariadb", "mysql"})
 _AFTER_LOAD: Final = 1
 
 
-def place_of_offset(connector: str, offset: Offset) -> Place:
+def position_of_offset(connector: str, offset: Offset) -> LogPosition:
     """How far a stream was read. Raises ValueError or LookupError."""
     if connector == "postgresql":
         return (int(offset["lsn"]),)
@@ -36,7 +39,7 @@ def place_of_offset(connector: str, offset: Offset) -> Place:
     return (_AFTER_LOAD if offset and "snapshot" not in offset else 0,)
 
 
-def place_of_rows(connector: str, source: Mapping[str, Any]) -> Place:
+def position_of_rows(connector: str, source: Mapping[str, Any]) -> LogPosition:
     """Where the rows of a view stand. Raises ValueError or LookupError."""
     if connector == "postgresql":
         return (int(source["lsn"]),)
@@ -79,7 +82,8 @@ def _file_number(name: Any) -> int:
 
 
 TableState: TypeAlias = Literal["queued", "loading", "loaded", "suspended"]
-_STATES: Final = frozenset(get_args(TableState))
+_ALWAYS_STORED: Final = frozenset({"state", "rows", "chunks"})
+#: Value of `columns_made` after a statement filled a column.
 _FILLED: Final = -1
 
 
@@ -113,9 +117,9 @@ class TableProgress:
     columns_made: int | None = None
     changes: int = 0
     ended: int | None = None
-    seen: Seen | None = None
+    seen: SeenTransactions | None = None
     lacks_changes: bool = False
-    since: Place | None = None
+    since: LogPosition | None = None
     is_replaced: bool = False
 
     def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
@@ -130,7 +134,9 @@ class TableProgress:
             ended=batch if chunk.is_last else None,
         )
 
-    def with_whole(self, rows: int, seen: Seen, batch: int | None = None) -> TableProgress:
+    def with_whole(
+        self, rows: int, seen: SeenTransactions, batch: int | None = None
+    ) -> TableProgress:
         """After all of a table without key has landed at once, in a batch of this number."""
         return replace(self, state="loaded", rows=rows, chunks=1, why=None, seen=seen, ended=batch)
 
@@ -152,11 +158,11 @@ class TableProgress:
         other = self.identity is not None and self.identity != table.identity
         return other or self.is_replaced
 
-    def replaced(self, place: Place) -> TableProgress:
+    def replaced(self, place: LogPosition) -> TableProgress:
         """After its rows were exchanged at a place of the binlog. Its load may be behind that."""
         return replace(self, is_replaced=True) if self._began_before(place) else self
 
-    def filled(self, place: Place) -> TableProgress:
+    def filled(self, place: LogPosition) -> TableProgress:
         """After a column was filled in all of its rows at a place of the binlog."""
         return replace(self, columns_made=_FILLED) if self._began_before(place) else self
 
@@ -165,7 +171,7 @@ class TableProgress:
         """Whether its rows are others now, of which the stream does not tell."""
         return self.is_replaced or self.columns_made == _FILLED
 
-    def _began_before(self, place: Place) -> bool:
+    def _began_before(self, place: LogPosition) -> bool:
         return self.since is None or place >= self.since
 
     def is_stale(self, table: SourceTable) -> bool:
@@ -177,51 +183,13 @@ class TableProgress:
         return self.columns_made is not None and table.columns_filled > self.columns_made
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON; what is not there is left out."""
+        """As JSON, without the fields that have their defaults."""
         shown: dict[str, Any] = {"state": self.state, "rows": self.rows, "chunks": self.chunks}
-        if self.after is not None:
-            shown["after"] = list(self.after)
-        if self.why is not None:
-            shown["why"] = self.why
-        if self.identity is not None:
-            shown["identity"] = self.identity
-        if self.columns_made is not None:
-            shown["columns_made"] = self.columns_made
-        if self.changes:
-            shown["changes"] = self.changes
-        if self.ended is not None:
-            shown["ended"] = self.ended
-        if self.seen is not None:
-            shown["seen"] = dict(self.seen)
-        if self.lacks_changes:
-            shown["lacks_changes"] = True
-        if self.since is not None:
-            shown["since"] = list(self.since)
-        if self.is_replaced:
-            shown["is_replaced"] = True
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.name not in shown and value != item.default:
+                shown[item.name] = list(value) if isinstance(value, tuple) else value
         return shown
-
-    @classmethod
-    def of(cls, says: Mapping[str, Any]) -> TableProgress:
-        """From its JSON. Raises ValueError or LookupError."""
-        if says["state"] not in _STATES:
-            raise ValueError(f"state {str(says['state'])[:40]!r}")
-        after = says.get("after")
-        return cls(
-            state=cast("TableState", says["state"]),
-            after=None if after is None else tuple(after),
-            rows=int(says["rows"]),
-            chunks=int(says["chunks"]),
-            why=says.get("why"),
-            identity=says.get("identity"),
-            columns_made=says.get("columns_made"),
-            changes=int(says.get("changes", 0)),
-            ended=says.get("ended"),
-            seen=says.get("seen"),
-            lacks_changes=bool(says.get("lacks_changes", False)),
-            since=tuple(says["since"]) if "since" in says else None,
-            is_replaced=bool(says.get("is_replaced", False)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +204,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamPosition:
+class ResumePoint:
     """Where the stream goes on: from an offset of the connector, without what it has passed."""
 
     offset: Offset
@@ -244,7 +212,7 @@ class StreamPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class CapturePosition:
     """Where a capture goes on.
 
     Attributes:
@@ -259,15 +227,15 @@ class Position:
             offset; None: that of the offset.
     """
 
-    stream: StreamPosition
+    stream: ResumePoint
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     history: int = 0
     epoch: int = 0
-    left_out: Mapping[str, Place] = field(default_factory=dict)
+    left_out: Mapping[str, LogPosition] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
     read_to: Offset | None = None
 
-    def with_table(self, name: str, progress: TableProgress) -> Position:
+    def with_table(self, name: str, progress: TableProgress) -> CapturePosition:
         """With another progress of one table."""
         return replace(self, tables={**self.tables, name: progress})
 
@@ -276,7 +244,7 @@ class Position:
         """The tables whose changes do not land."""
         return frozenset(name for name, one in self.tables.items() if one.lacks_changes)
 
-    def with_changes(self, counts: Mapping[str, int]) -> Position:
+    def with_changes(self, counts: Mapping[str, int]) -> CapturePosition:
         """After events of the stream have landed, so many by table: tables in their load count."""
         tables = {
             name: replace(self.tables[name], changes=self.tables[name].changes + count)
@@ -290,24 +258,24 @@ class Position:
         """Whether a table waits for being loaded again, since its rows are others now."""
         return any(one.is_other and one.state != "suspended" for one in self.tables.values())
 
-    def with_replaced(self, places: Mapping[str, Place]) -> Position:
+    def with_replaced(self, places: Mapping[str, LogPosition]) -> CapturePosition:
         """After rows of tables were exchanged, each at a place of the binlog."""
         known = self.tables
         return self._with(
             {one: known[one].replaced(at) for one, at in places.items() if one in known}
         )
 
-    def with_filled(self, places: Mapping[str, Place]) -> Position:
+    def with_filled(self, places: Mapping[str, LogPosition]) -> CapturePosition:
         """After a column was filled in the rows of tables, likewise."""
         known = self.tables
         return self._with(
             {one: known[one].filled(at) for one, at in places.items() if one in known}
         )
 
-    def _with(self, tables: Mapping[str, TableProgress]) -> Position:
+    def _with(self, tables: Mapping[str, TableProgress]) -> CapturePosition:
         return replace(self, tables={**self.tables, **tables}) if tables else self
 
-    def loaded_from(self, place: Place) -> Position:
+    def loaded_from(self, place: LogPosition) -> CapturePosition:
         """Before tables are loaded from views that do not begin before a place of the binlog."""
         tables = {
             name: replace(one, since=place)
@@ -317,7 +285,7 @@ class Position:
         }
         return replace(self, tables=tables)
 
-    def with_tables(self, names: Iterable[str], again: Iterable[str] = ()) -> Position:
+    def with_tables(self, names: Iterable[str], again: Iterable[str] = ()) -> CapturePosition:
         """With the tables that there are now: new ones wait for their load, as do those `again`."""
         renewed, found = frozenset(again), frozenset(names)
         tables = {
@@ -349,21 +317,17 @@ class Position:
         return shown
 
     @classmethod
-    def of(cls, says: Mapping[str, Any]) -> Position:
+    def of(cls, stored: Mapping[str, Any]) -> CapturePosition:
         """From its JSON. Raises ValueError, TypeError or LookupError when it is none."""
-        stream, passed = says["stream"], says["stream"].get("passed")
-        return cls(
-            stream=StreamPosition(
-                dict(stream["offset"]),
-                None if passed is None else Passed(str(passed["transaction"]), int(passed["lsn"])),
-            ),
-            tables={name: TableProgress.of(one) for name, one in says["tables"].items()},
-            history=int(says["history"]),
-            epoch=int(says.get("epoch", 0)),
-            left_out={name: tuple(one) for name, one in says.get("left_out", {}).items()},
-            gone=frozenset(says.get("gone", ())),
-            read_to=dict(says["read_to"]) if "read_to" in says else None,
-        )
+        tables = stored["tables"].values()
+        if "history" not in stored or any(_ALWAYS_STORED - table.keys() for table in tables):
+            raise ValueError("a position without its history, or a table without its state")
+        return _adapter().validate_python(stored)
+
+
+@cache
+def _adapter() -> TypeAdapter[CapturePosition]:
+    return TypeAdapter(CapturePosition)
 
 
 #: What a user may say of a table, in the order of loading.
@@ -371,39 +335,31 @@ PRIORITIES: Final = ("highest", "high", "normal", "low", "lowest")
 _NORMAL: Final = PRIORITIES.index("normal")
 
 
-@dataclass(frozen=True, slots=True)
-class LoadPlan:
-    """How tables are loaded.
+def next_table(
+    position: CapturePosition,
+    running: Collection[str],
+    *,
+    parallel: int = 5,
+    order: Mapping[str, str] | None = None,
+) -> str | None:
+    """The table that a free thread loads; None: there is none, or enough are being loaded.
 
-    Attributes:
+    A table whose load has begun comes first, then priority decides, then the name.
+
+    Args:
+        position: of the capture.
+        running: the tables that are being loaded.
         parallel: at most so many at a time.
         order: priority by table, for those that are not `normal`.
-        where: condition of the rows to load, by table.
-        chunk_rows: about so many rows land at once.
-        retries: so often a table is tried again before it is given up.
-        then: what giving it up means: `suspend` it, or `stop` the capture.
     """
+    if len(running) >= parallel:
+        return None
+    ranks = order or {}
 
-    parallel: int = 5
-    order: Mapping[str, str] = field(default_factory=dict)
-    where: Mapping[str, str] = field(default_factory=dict)
-    chunk_rows: int = 50_000
-    retries: int = 3
-    then: str = "suspend"
+    def rank(name: str) -> tuple[bool, int, str]:
+        return position.tables[name].state != "loading", priority(ranks.get(name)), name
 
-    def next_table(self, position: Position, running: Collection[str]) -> str | None:
-        """The table that a free thread takes; None: there is none, or enough are loaded now.
-
-        One that was begun comes before those that were not, then priority decides, then the name.
-        """
-        if len(running) >= self.parallel:
-            return None
-        waiting = [name for name in unloaded(position) if name not in running]
-        return min(waiting, key=lambda name: self._rank(position, name), default=None)
-
-    def _rank(self, position: Position, name: str) -> tuple[int, int, str]:
-        is_begun = position.tables[name].state == "loading"
-        return (0 if is_begun else 1, priority(self.order.get(name)), name)
+    return min((name for name in unloaded(position) if name not in running), key=rank, default=None)
 
 
 def priority(word: str | None) -> int:
@@ -411,7 +367,7 @@ def priority(word: str | None) -> int:
     return PRIORITIES.index(word) if word in PRIORITIES else _NORMAL
 
 
-def unloaded(position: Position) -> list[str]:
+def unloaded(position: CapturePosition) -> list[str]:
     """The tables that wait for their load, or are in it; suspended ones do neither."""
     return [name for name, one in position.tables.items() if one.state in {"queued", "loading"}]
 
@@ -425,7 +381,7 @@ def next_epoch(connector: str, epoch: int, before: Offset, begins: Offset) -> in
     """The epoch of a capture that begins anew, after one that had come as far as `before`."""
     if connector not in BINLOGS or not begins:
         return epoch
-    is_later = place_of_offset(connector, begins) >= place_of_offset(connector, before)
+    is_later = position_of_offset(connector, begins) >= position_of_offset(connector, before)
     return epoch if is_later else epoch + 1
 
 

@@ -37,15 +37,15 @@ from sqlglot import Token, TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from polynya.capture.landing.position import (
+    CapturePosition,
+    LogPosition,
     Passed,
-    Place,
-    Position,
-    StreamPosition,
+    ResumePoint,
     TableProgress,
-    place_of_offset,
-    place_of_rows,
+    position_of_offset,
+    position_of_rows,
 )
-from polynya.capture.source import Offset, Seen, SourceTable
+from polynya.capture.source import Offset, SeenTransactions, SourceTable
 from polynya.formats.debezium.captured import EventSchema
 from polynya.formats.debezium.tables import replacing, table_ddl
 
@@ -202,7 +202,7 @@ _OTHER: Final = re.compile(
 )
 
 
-def replaced_by(line: bytes) -> dict[str, Place]:
+def replaced_by(line: bytes) -> dict[str, LogPosition]:
     """The tables whose rows are others after a statement, each with its place.
 
     One that was renamed has the rows that it brings along, and so have tables that change parts
@@ -219,17 +219,17 @@ def replaced_by(line: bytes) -> dict[str, Place]:
         names += [_dotted(found, space) for found in _OTHER.finditer(statement)]
     if not names:
         return {}
-    place = place_of_rows(_BINLOG, value["source"])
+    place = position_of_rows(_BINLOG, value["source"])
     return dict.fromkeys(names, place)
 
 
-def filled_by(line: bytes) -> dict[str, Place]:
+def filled_by(line: bytes) -> dict[str, LogPosition]:
     """The tables with a key whose rows a statement gave a value for a column, and its place."""
     value = json.loads(line)["value"]
     names = altered_tables(value.get("tableChanges"))
     if not names or not fills(str(value.get("ddl") or "")):
         return {}
-    return dict.fromkeys(names, place_of_rows(_BINLOG, value["source"]))
+    return dict.fromkeys(names, position_of_rows(_BINLOG, value["source"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class Misread:
     """A statement after which Debezium reads the rows of a table by its old columns."""
 
     table: str
-    place: Place
+    place: LogPosition
 
 
 def misread(line: bytes) -> Misread | None:
@@ -246,14 +246,16 @@ def misread(line: bytes) -> Misread | None:
         return None
     value = json.loads(line)["value"]
     found = replacing(str(value.get("ddl") or ""), value.get("databaseName"))
-    return None if found is None else Misread(found.table, place_of_rows(_BINLOG, value["source"]))
+    return (
+        None if found is None else Misread(found.table, position_of_rows(_BINLOG, value["source"]))
+    )
 
 
-def mistyped(line: bytes) -> dict[str, Place]:
+def mistyped(line: bytes) -> dict[str, LogPosition]:
     """The tables of which a statement gives Debezium a column of a wrong type, and its place."""
     value = json.loads(line)["value"]
     names = misread_tables(value.get("tableChanges"))
-    return dict.fromkeys(names, place_of_rows(_BINLOG, value["source"])) if names else {}
+    return dict.fromkeys(names, position_of_rows(_BINLOG, value["source"])) if names else {}
 
 
 def as_read(history: bytes) -> bytes:
@@ -297,7 +299,7 @@ _ORDERED_BY_TRANSACTION: Final = "postgresql"
 _NUMBERS: Final = 1 << 32
 
 
-def is_seen(connector: str, seen: Seen, line: bytes) -> bool:
+def is_seen(connector: str, seen: SeenTransactions, line: bytes) -> bool:
     """Whether a view has what an event of the stream says. Raises ValueError or LookupError.
 
     Args:
@@ -308,30 +310,30 @@ def is_seen(connector: str, seen: Seen, line: bytes) -> bool:
     source = json.loads(line)["value"]["source"]
     if connector == _ORDERED_BY_TRANSACTION:
         return _has_transaction(seen, int(source["txId"]))
-    return place_of_rows(connector, source) < place_of_rows(connector, seen)
+    return position_of_rows(connector, source) < position_of_rows(connector, seen)
 
 
-def is_passed(connector: str, seen: Seen, offset: Offset) -> bool:
+def is_passed(connector: str, seen: SeenTransactions, offset: Offset) -> bool:
     """Whether a stream that goes on from an offset brings nothing more that a view has."""
-    return place_of_offset(connector, offset) >= place_of_rows(connector, seen)
+    return position_of_offset(connector, offset) >= position_of_rows(connector, seen)
 
 
-def has_all(connector: str, seen: Seen, place: Place) -> bool:
+def has_all(connector: str, seen: SeenTransactions, place: LogPosition) -> bool:
     """Whether a view has the event at a place, which was streamed before the view was taken.
 
     A binlog may be read a moment before the tables show what it says.
     """
-    return place_of_rows(connector, seen) > place
+    return position_of_rows(connector, seen) > place
 
 
-def place_of_event(connector: str, line: bytes) -> Place | None:
+def position_of_event(connector: str, line: bytes) -> LogPosition | None:
     """The place that a later view has to be behind; None: any later view is."""
     if connector == _ORDERED_BY_TRANSACTION:
         return None
-    return place_of_rows(connector, json.loads(line)["value"]["source"])
+    return position_of_rows(connector, json.loads(line)["value"]["source"])
 
 
-def _has_transaction(seen: Seen, number: int) -> bool:
+def _has_transaction(seen: SeenTransactions, number: int) -> bool:
     end = int(seen["end"])
     # The one with these last bits that is nearest: the log is not that long.
     whole = end + (number - end + _NUMBERS // 2) % _NUMBERS - _NUMBERS // 2
@@ -378,11 +380,11 @@ class Cut:
     """
 
     events: Sequence[StreamEvent]
-    position: StreamPosition
+    position: ResumePoint
     last: StreamEvent | None
 
 
-def cutter_of(connector: str, position: StreamPosition) -> Cutter:
+def cutter_of(connector: str, position: ResumePoint) -> Cutter:
     """What decides for a connector, from a position on."""
     if connector in _BY_TRANSACTION:
         return TransactionCutter(position)
@@ -393,12 +395,12 @@ def cutter_of(connector: str, position: StreamPosition) -> Cutter:
 class Cutter:
     """For connectors that restart exactly after each event."""
 
-    position: StreamPosition
+    position: ResumePoint
 
     def take(self, events: Sequence[StreamEvent]) -> Cut:
         """What lands after these have come too; the position moves with it."""
         if events:
-            self.position = StreamPosition(events[-1].offset())
+            self.position = ResumePoint(events[-1].offset())
         landing = [event for event in events if event.kind != "end"]
         return Cut(landing, self.position, events[-1] if events else None)
 
@@ -424,7 +426,7 @@ class TransactionCutter(Cutter):
             offset, passed = told.offset(), None
         if end < len(whole) - 1:
             passed = passed_by(whole[-1].offset())
-        self.position = StreamPosition(offset, passed)
+        self.position = ResumePoint(offset, passed)
         return Cut([event for event in whole if event.kind != "end"], self.position, told)
 
     def _fresh(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
@@ -465,7 +467,7 @@ def _is_beyond(event: StreamEvent, passed: Passed) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class RollLimits:
     """When what is pending lands.
 
     Attributes:
@@ -514,13 +516,13 @@ class Pending:
     size: int = 0
     events: int = 0
     apart: list[StreamEvent] = field(default_factory=list)
-    position: StreamPosition | None = None
+    position: ResumePoint | None = None
     told: StreamEvent | None = None
     counts: Counter[str] = field(default_factory=Counter)
     is_awaited: bool = False
     read_to: Offset | None = None
-    replaced: dict[str, Place] = field(default_factory=dict)
-    filled: dict[str, Place] = field(default_factory=dict)
+    replaced: dict[str, LogPosition] = field(default_factory=dict)
+    filled: dict[str, LogPosition] = field(default_factory=dict)
     _lines: list[bytes] = field(default_factory=list)
     _shapes: dict[str, list[EventSchema]] = field(default_factory=dict)
 
@@ -566,7 +568,7 @@ def _not_kept() -> Offset:
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class KeylessEvents:
     """Events of tables without key.
 
     Attributes:
@@ -577,29 +579,34 @@ class Parted:
 
     landing: Sequence[StreamEvent]
     kept: Sequence[StreamEvent]
-    left_out: Mapping[str, Place]
+    left_out: Mapping[str, LogPosition]
 
 
-def parted(connector: str, events: Sequence[StreamEvent], position: Position) -> Parted:
+def parted(
+    connector: str, events: Sequence[StreamEvent], position: CapturePosition
+) -> KeylessEvents:
     """What becomes of events, whose `table` is there, at a position."""
     landing, kept = [], []
-    left_out: dict[str, Place] = {}
+    left_out: dict[str, LogPosition] = {}
     for event in events:
         table = str(event.table)
         progress = position.tables.get(table)
         if progress is None or progress.state != "loaded":
             kept.append(event)
-            place = place_of_event(connector, event.line)
+            place = position_of_event(connector, event.line)
             if place is not None:
                 left_out[table] = place
         elif progress.seen is None or not is_seen(connector, progress.seen, event.line):
             landing.append(event)
-    return Parted(landing, kept, left_out)
+    return KeylessEvents(landing, kept, left_out)
 
 
 def moved(
-    connector: str, before: Position, stream: StreamPosition, left_out: Mapping[str, Place]
-) -> Position:
+    connector: str,
+    before: CapturePosition,
+    stream: ResumePoint,
+    left_out: Mapping[str, LogPosition],
+) -> CapturePosition:
     """The position after events; what a view has is dropped once the stream has passed it."""
     tables = {
         name: replace(one, seen=None)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from polynya.capture.mysql.session import Session, literal
-from polynya.capture.mysql.types import Coding, Facts, coding_of
+from polynya.capture.mysql.session import MysqlSession, literal
+from polynya.capture.mysql.types import Coding, ColumnDefinition, coding_of
 from polynya.capture.source import ROW_NUMBER, Access, SourceColumn, SourceTable
 from polynya.capture.wire import TableError
 from polynya.model.error_catalogue.capture_databases import MYSQL_NOT_CAPTURED
@@ -20,19 +20,19 @@ _SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MysqlColumn:
     """A column with its coding; None: of a type that cannot be captured.
 
     `fills`: when it was added, rows that were there got a value, of which the stream says nothing.
     """
 
-    facts: Facts
+    facts: ColumnDefinition
     coding: Coding | None = field(compare=False)
     fills: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MysqlTable:
     """A table of a database, as the catalog has it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Table:
 
     database: str
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[MysqlColumn, ...]
     key: tuple[str, ...]
     engine: str
     is_versioned: bool
@@ -58,7 +58,7 @@ class Table:
         return f"{self.database}.{self.name}"
 
     @property
-    def captured(self) -> tuple[tuple[Facts, Coding], ...]:
+    def captured(self) -> tuple[tuple[ColumnDefinition, Coding], ...]:
         """The columns that are captured."""
         return tuple((one.facts, one.coding) for one in self.columns if one.coding is not None)
 
@@ -76,12 +76,12 @@ class Table:
         )  # fmt: skip
 
 
-def field_schema(facts: Facts, coding: Coding) -> dict[str, object]:
+def field_schema(facts: ColumnDefinition, coding: Coding) -> dict[str, object]:
     """The Connect schema of a field of rows."""
     return {**coding.connect, "optional": facts.nullable, "field": facts.name}
 
 
-def read_tables(session: Session, only: str | None = None) -> dict[str, Table]:
+def read_tables(session: MysqlSession, only: str | None = None) -> dict[str, MysqlTable]:
     """Tables and views that the user may read, by full name, without those of the server."""
     these = _NOT_SYSTEM if only is None else _only(only)
     columns, keys = _columns(session, these), _keys(session, these)
@@ -92,7 +92,7 @@ def read_tables(session: Session, only: str | None = None) -> dict[str, Table]:
         " AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') ORDER BY 1, 2",
         "listing the tables",
     ):
-        table = Table(
+        table = MysqlTable(
             _text(database), _text(name), tuple(columns[database, name]),
             keys.get((_text(database), _text(name)), ()), engine or "", kind == "SYSTEM VERSIONED",
             int(rows) if rows else None, int(size) if size else None, is_view=kind == "VIEW",
@@ -120,7 +120,9 @@ def _only(name: str) -> str:
     return " OR ".join(parts) if len(parts) == 1 else f"({' OR '.join(parts) or 'FALSE'})"
 
 
-def _columns(session: Session, these: str) -> dict[tuple[str | None, str | None], list[Column]]:
+def _columns(
+    session: MysqlSession, these: str
+) -> dict[tuple[str | None, str | None], list[MysqlColumn]]:
     found = defaultdict(list)
     for row in session.rows(
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE,"
@@ -131,15 +133,15 @@ def _columns(session: Session, these: str) -> dict[tuple[str | None, str | None]
         "listing the columns",
     ):
         precision, scale, fraction = (None if one is None else int(one) for one in row[7:10])
-        facts = Facts(
+        facts = ColumnDefinition(
             _text(row[2]), _text(row[3]).lower(), _text(row[4]), row[5] == "YES", row[6],
             precision, scale, fraction, row[11],
         )  # fmt: skip
-        found[row[0], row[1]].append(Column(facts, coding_of(facts), fills=row[10] == "1"))
+        found[row[0], row[1]].append(MysqlColumn(facts, coding_of(facts), fills=row[10] == "1"))
     return found
 
 
-def _keys(session: Session, these: str) -> dict[tuple[str, str], tuple[str, ...]]:
+def _keys(session: MysqlSession, these: str) -> dict[tuple[str, str], tuple[str, ...]]:
     """What Debezium takes for the keys: the primary one, else the first that has no NULL."""
     indexes: dict[tuple[str, str], dict[str, list[tuple[str, bool]]]] = defaultdict(dict)
     for database, table, index, column, nullable in session.rows(
@@ -168,7 +170,7 @@ _NOT_SYSTEM: Final = f"TABLE_SCHEMA NOT IN ({', '.join(literal(one) for one in _
 _LEAVE_OUT = "exclude them with `tables: {exclude: …}`"
 
 
-def refuse_unfollowed(access: Access, tables: Sequence[Table]) -> None:
+def refuse_unfollowed(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise POLYNYA-GTW-048 for the first thing of which the stream has not all."""
     _refuse(
         access, [one.full_name for one in tables if one.is_view],
@@ -184,7 +186,7 @@ def refuse_unfollowed(access: Access, tables: Sequence[Table]) -> None:
         )
 
 
-def refuse_later(access: Access, tables: Sequence[Table]) -> None:
+def refuse_later(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise TableError for the first table of which the stream has not all."""
     for one in tables:
         try:
@@ -193,7 +195,7 @@ def refuse_later(access: Access, tables: Sequence[Table]) -> None:
             raise TableError.of(one.full_name, error) from None
 
 
-def refuse_unread(access: Access, tables: Sequence[Table]) -> None:
+def refuse_unread(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise POLYNYA-GTW-048 for the first thing whose rows would come wrongly."""
     versioned = [one.full_name for one in tables if one.is_versioned]
     unknown = [
@@ -206,7 +208,7 @@ def refuse_unread(access: Access, tables: Sequence[Table]) -> None:
     _refuse(access, unknown, "are of such a type, which cannot be captured", _LEAVE_OUT)
 
 
-def refuse_unnumbered(access: Access, tables: Sequence[Table]) -> None:
+def refuse_unnumbered(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise POLYNYA-GTW-048 for tables without key whose rows have no room for their number."""
     taken = [
         one.full_name

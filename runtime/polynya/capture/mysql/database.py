@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from polynya.capture.mysql.catalog import (
-    Column,
-    Table,
+    MysqlColumn,
+    MysqlTable,
     matching,
     read_tables,
     refuse_later,
@@ -36,9 +36,9 @@ from polynya.capture.mysql.catalog import (
 )
 from polynya.capture.mysql.health import binlog_settings, findings_of, lag_of, lost_of, of_binlog
 from polynya.capture.mysql.rows import NAME
-from polynya.capture.mysql.session import Session, quoted
+from polynya.capture.mysql.session import MysqlSession, quoted
 from polynya.capture.mysql.snapshot import (
-    MysqlLook,
+    MysqlReloadSnapshot,
     MysqlSnapshot,
     end_view,
     offset_at,
@@ -47,8 +47,8 @@ from polynya.capture.mysql.snapshot import (
 )
 from polynya.capture.source import (
     Access,
-    Beginning,
-    Finding,
+    CaptureStart,
+    ConnectionFinding,
     Lag,
     Offset,
     SourceTable,
@@ -63,7 +63,7 @@ from polynya.model.errors import PolynyaError
 from polynya.model.patterns import joined
 
 
-def history_of(tables: Iterable[Table], offset: Mapping[str, Any]) -> bytes:
+def history_of(tables: Iterable[MysqlTable], offset: Mapping[str, Any]) -> bytes:
     """The initial schema history: a line for each table, at the place of an offset.
 
     Views are not in it, since no row of the log is of one.
@@ -81,7 +81,7 @@ def history_of(tables: Iterable[Table], offset: Mapping[str, Any]) -> bytes:
     )  # fmt: skip
 
 
-def definition(table: Table) -> str:
+def definition(table: MysqlTable) -> str:
     """The statement that makes a table with the columns and the key of another one."""
     parts = [_column(column) for column in table.columns]
     if table.key:
@@ -89,7 +89,7 @@ def definition(table: Table) -> str:
     return f"CREATE TABLE {quoted(table.database, table.name)} ({', '.join(parts)})"
 
 
-def _column(column: Column) -> str:
+def _column(column: MysqlColumn) -> str:
     facts = column.facts
     kind = (column.coding.history if column.coding else "longblob") or facts.plain
     charset = f" CHARACTER SET {facts.charset}" if facts.charset else ""
@@ -202,7 +202,7 @@ class MysqlDatabase:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._open: Session | None = None
+        self._open: MysqlSession | None = None
         self._include: Sequence[str] = ()
         self._exclude: Sequence[str] = ()
         self._scratch: Path | None = None
@@ -212,7 +212,7 @@ class MysqlDatabase:
         """`mariadb` or `mysql`."""
         return self._access.type
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ConnectionFinding, ...]:
         """What a test of the connection says."""
         return findings_of(self._access)
 
@@ -230,7 +230,7 @@ class MysqlDatabase:
         )
         return tuple(found[name].source_table() for name in names)
 
-    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+    def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:
         """The moment at which the capture begins; nothing is made on the server.
 
         Raises:
@@ -250,7 +250,7 @@ class MysqlDatabase:
             after = self._tables()
             if _definitions(before) == _definitions(after):
                 history = history_of(after.values(), offset)
-                return Beginning(offset, MysqlSnapshot(self._access, place), history)
+                return CaptureStart(offset, MysqlSnapshot(self._access, place), history)
             before = after
         raise MYSQL_TABLE_CHANGED(
             where=self._access.task, activity="the start of the capture",
@@ -269,7 +269,7 @@ class MysqlDatabase:
         end_view(session)
         return MysqlSnapshot(self._access, place)
 
-    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
+    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> CaptureStart:
         """Views without a binlog, by whoever may read. Each table is of a moment of its own.
 
         Raises:
@@ -280,7 +280,7 @@ class MysqlDatabase:
         refuse_unnumbered(self._access, chosen)
         place = place_of_load(self._session(), self.connector, beyond)
         offset = {"file": place.file, "pos": place.position}
-        return Beginning(offset, MysqlLook(self._access, place))
+        return CaptureStart(offset, MysqlReloadSnapshot(self._access, place))
 
     def engine_properties(
         self, tables: Sequence[SourceTable], without: Collection[str] = ()
@@ -305,7 +305,7 @@ class MysqlDatabase:
 
     def lost(self, offset: Offset) -> str | None:
         """Why the binlog does not go on from an offset. Any thread may ask, so it connects anew."""
-        session = Session(self._access)
+        session = MysqlSession(self._access)
         try:
             return lost_of(session, self.connector, offset)
         finally:
@@ -323,20 +323,20 @@ class MysqlDatabase:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
 
-    def _tables(self) -> dict[str, Table]:
+    def _tables(self) -> dict[str, MysqlTable]:
         return read_tables(self._session())
 
-    def _session(self) -> Session:
+    def _session(self) -> MysqlSession:
         """The session, or a new one when it does not answer any more."""
         if self._open is not None:
             with suppress(PolynyaError):
                 self._open.run("DO 1")
                 return self._open
             self._open.close()
-        self._open = Session(self._access)
+        self._open = MysqlSession(self._access)
         return self._open
 
-    def _refuse_incomplete(self, session: Session) -> None:
+    def _refuse_incomplete(self, session: MysqlSession) -> None:
         wrong = [one.what for one in of_binlog(binlog_settings(session)) if not one.ok]
         if wrong:
             raise BINLOG_INCOMPLETE(where=self._access.task, reason=", ".join(wrong))
@@ -356,10 +356,10 @@ class MysqlDatabase:
         }
 
 
-def _of(tables: Sequence[SourceTable], found: Mapping[str, Table]) -> list[Table]:
+def _of(tables: Sequence[SourceTable], found: Mapping[str, MysqlTable]) -> list[MysqlTable]:
     """Those that are still there."""
     return [found[one.name] for one in tables if one.name in found]
 
 
-def _definitions(tables: Mapping[str, Table]) -> dict[str, object]:
+def _definitions(tables: Mapping[str, MysqlTable]) -> dict[str, object]:
     return {name: (one.columns, one.key) for name, one in tables.items()}

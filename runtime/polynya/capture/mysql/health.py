@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from polynya.capture.mysql.session import Session
+from polynya.capture.mysql.session import MysqlSession
 from polynya.capture.mysql.snapshot import LOAD_FILE, MARIADB, gtids_at, log_files
-from polynya.capture.source import Access, Finding, Lag, Offset
+from polynya.capture.source import Access, ConnectionFinding, Lag, Offset
 from polynya.model.errors import PolynyaError
 
 _OLDEST: Final = {"mariadb": (10, 5), "mysql": (8, 0)}
@@ -25,14 +25,16 @@ _SETTINGS: Final = (
 )  # fmt: skip
 
 
-def findings_of(access: Access) -> tuple[Finding, ...]:
+def findings_of(access: Access) -> tuple[ConnectionFinding, ...]:
     """What is well, and what is not; a failure is the last finding."""
-    found: list[Finding] = []
+    found: list[ConnectionFinding] = []
     try:
-        session = Session(access)
+        session = MysqlSession(access)
         try:
             found.append(
-                Finding(ok=True, what=f"{access.user} reaches {access.host}:{access.port}")
+                ConnectionFinding(
+                    ok=True, what=f"{access.user} reaches {access.host}:{access.port}"
+                )
             )
             said = binlog_settings(session)
             found += [*_of_tls(session, access), *_of_version(access.type, said)]
@@ -41,18 +43,18 @@ def findings_of(access: Access) -> tuple[Finding, ...]:
         finally:
             session.close()
     except PolynyaError as error:
-        found.append(Finding(ok=False, what=error.message, fix=error.fix or ""))
+        found.append(ConnectionFinding(ok=False, what=error.message, fix=error.fix or ""))
     return tuple(found)
 
 
-def binlog_settings(session: Session) -> dict[str, str]:
+def binlog_settings(session: MysqlSession) -> dict[str, str]:
     """What the server has set, as far as a capture depends on it."""
     names = ", ".join(f"'{name}'" for name in _SETTINGS)
     rows = session.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
     return {str(name): str(value) for name, value in rows}
 
 
-def of_binlog(said: Mapping[str, str]) -> Iterator[Finding]:
+def of_binlog(said: Mapping[str, str]) -> Iterator[ConnectionFinding]:
     """Settings without which changes are missing from the binlog, or are not whole."""
     yield _is(said, "log_bin", "ON", "start the server with log_bin")
     yield _is(said, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', and in its settings")
@@ -63,10 +65,10 @@ def of_binlog(said: Mapping[str, str]) -> Iterator[Finding]:
         yield _is(said, "log_bin_compress", "OFF", f"{plain} that are compressed")
 
 
-def _of_filters(session: Session) -> Iterator[Finding]:
+def _of_filters(session: MysqlSession) -> Iterator[ConnectionFinding]:
     row = session.first("SHOW MASTER STATUS")
     if row is not None and (row[2] or row[3]):
-        yield Finding(
+        yield ConnectionFinding(
             ok=False, what=f"the binlog leaves databases out: only {row[2] or 'all'}, "
             f"not {row[3] or 'none'}",
             fix="take binlog_do_db and binlog_ignore_db out of the server's settings, or capture "
@@ -74,27 +76,29 @@ def _of_filters(session: Session) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _of_tls(session: Session, access: Access) -> Iterator[Finding]:
+def _of_tls(session: MysqlSession, access: Access) -> Iterator[ConnectionFinding]:
     row = session.first("SHOW STATUS LIKE 'Ssl_version'")
     if row is not None and row[1]:
         trust = "the certificate is verified" if access.tls == "verify" else "not verified"
-        yield Finding(ok=True, what=f"{row[1]}, {trust}")
+        yield ConnectionFinding(ok=True, what=f"{row[1]}, {trust}")
     else:
-        yield Finding(ok=True, what="no TLS, as the connection says")
+        yield ConnectionFinding(ok=True, what="no TLS, as the connection says")
 
 
-def _of_version(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+def _of_version(kind: str, said: Mapping[str, str]) -> Iterator[ConnectionFinding]:
     version = said.get("version", "")
     number = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
     is_this = ("MariaDB" in version) == (kind == MARIADB)
     oldest = ".".join(map(str, _OLDEST[kind]))
-    yield Finding(
+    yield ConnectionFinding(
         is_this and number >= _OLDEST[kind], f"version {version}",
         f"a connection of type {kind} needs that server, {oldest} or later",
     )  # fmt: skip
 
 
-def _of_changes(session: Session, kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+def _of_changes(
+    session: MysqlSession, kind: str, said: Mapping[str, str]
+) -> Iterator[ConnectionFinding]:
     """What only a capture needs that follows the binlog."""
     yield from _of_settings(kind, said)
     rights = list(_of_rights(_granted(session)))
@@ -103,7 +107,7 @@ def _of_changes(session: Session, kind: str, said: Mapping[str, str]) -> Iterato
         yield from _of_filters(session)
 
 
-def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[ConnectionFinding]:
     yield from of_binlog(said)
     yield _of_retention(said)
     if said.get("gtid_slave_pos"):
@@ -111,42 +115,42 @@ def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
     if kind == MARIADB:
         there = said.get("gtid_binlog_pos", "")
         what = f"the binlog is at {there}" if there else "the binlog has no transaction yet"
-        yield Finding(bool(there), what, "change a row")
+        yield ConnectionFinding(bool(there), what, "change a row")
 
 
-def _is(said: Mapping[str, str], name: str, wanted: str, fix: str) -> Finding:
+def _is(said: Mapping[str, str], name: str, wanted: str, fix: str) -> ConnectionFinding:
     value = said.get(name, "not there")
-    return Finding(value == wanted, f"{name} is {value}", fix)
+    return ConnectionFinding(value == wanted, f"{name} is {value}", fix)
 
 
-def _of_retention(said: Mapping[str, str]) -> Finding:
+def _of_retention(said: Mapping[str, str]) -> ConnectionFinding:
     days = float(said.get("expire_logs_days") or 0)
     seconds = float(said.get("binlog_expire_logs_seconds") or days * _DAY)
     if seconds == 0:
-        return Finding(ok=True, what="the binlog is kept until somebody deletes it")
-    return Finding(
+        return ConnectionFinding(ok=True, what="the binlog is kept until somebody deletes it")
+    return ConnectionFinding(
         seconds >= _DAY, f"the binlog is kept for {seconds / 3600:.0f} hours",
         "keep it for longer than a capture may stand still: binlog_expire_logs_seconds = 259200",
     )  # fmt: skip
 
 
-def _granted(session: Session) -> str:
+def _granted(session: MysqlSession) -> str:
     return " ".join(str(row[0]).upper() for row in session.rows("SHOW GRANTS"))
 
 
-def _of_rights(granted: str) -> Iterator[Finding]:
+def _of_rights(granted: str) -> Iterator[ConnectionFinding]:
     whole = re.search(r"\bALL PRIVILEGES ON \*\.\*", granted) is not None
     for purpose, words in _RIGHTS.items():
         has = whole or any(word in granted for word in words)
-        yield Finding(
+        yield ConnectionFinding(
             has, f"the right {words[0]}, to {purpose}",
             f"GRANT {words[0]} ON *.* TO the user of the connection",
         )  # fmt: skip
 
 
-def _of_reading(granted: str) -> Finding:
+def _of_reading(granted: str) -> ConnectionFinding:
     may_read = re.search(r"\b(SELECT|ALL PRIVILEGES)\b[^;]*? ON ", granted) is not None
-    return Finding(
+    return ConnectionFinding(
         may_read, "the right SELECT, to load tables",
         "GRANT SELECT ON the tables TO the user of the connection",
     )  # fmt: skip
@@ -156,7 +160,7 @@ def _of_reading(granted: str) -> Finding:
 _MANY_FILES: Final = 3
 
 
-def lag_of(session: Session, offset: Offset) -> Lag:
+def lag_of(session: MysqlSession, offset: Offset) -> Lag:
     """Bytes and seconds from an offset to the end of the binlog."""
     files = log_files(session)
     names = [name for name, _ in files]
@@ -170,7 +174,7 @@ def lag_of(session: Session, offset: Offset) -> Lag:
     return Lag(max(behind, 0), 0.0 if behind <= 0 else _age(session, offset), notes)
 
 
-def _age(session: Session, offset: Offset) -> float | None:
+def _age(session: MysqlSession, offset: Offset) -> float | None:
     """How old the last event before an offset is, by the server's clock."""
     if "ts_sec" not in offset:
         return None
@@ -178,7 +182,7 @@ def _age(session: Session, offset: Offset) -> float | None:
     return max(float(now or 0) - float(offset["ts_sec"]), 0.0)
 
 
-def lost_of(session: Session, connector: str, offset: Offset) -> str | None:
+def lost_of(session: MysqlSession, connector: str, offset: Offset) -> str | None:
     """Why the binlog does not go on from an offset; None: it does."""
     files = dict(log_files(session))
     file, position = str(offset["file"]), int(offset["pos"])
@@ -200,7 +204,7 @@ def lost_of(session: Session, connector: str, offset: Offset) -> str | None:
     return None
 
 
-def _taken_over(session: Session, gtids: str) -> str | None:
+def _taken_over(session: MysqlSession, gtids: str) -> str | None:
     """Whether another server has written on where one was read, as after a switch of the primary.
 
     Debezium does not go on there.

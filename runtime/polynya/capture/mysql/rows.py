@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from polynya.capture.conditions import condition
-from polynya.capture.mysql.catalog import Table, field_schema, read_tables
-from polynya.capture.mysql.session import Session, literal, quoted, text_of_bytes
-from polynya.capture.mysql.types import NULL, Facts
+from polynya.capture.mysql.catalog import MysqlTable, field_schema, read_tables
+from polynya.capture.mysql.session import MysqlSession, literal, quoted, text_of_bytes
+from polynya.capture.mysql.types import NULL, ColumnDefinition
 from polynya.capture.reading_order import ReadingOrder
 from polynya.capture.source import Access, Chunk, Key
 from polynya.model.error_catalogue.capture_databases import MYSQL_TABLE_CHANGED
@@ -29,7 +29,7 @@ _COLLATED: Final = "collated"
 class Keyset:
     """The key of a table that is read in its order."""
 
-    columns: tuple[tuple[Facts, str], ...]
+    columns: tuple[tuple[ColumnDefinition, str], ...]
 
     @property
     def reading(self) -> ReadingOrder:
@@ -81,7 +81,7 @@ class Keyset:
         return f"{names[0]} {sign}= {constants[0]} AND ({whole})"
 
 
-def keyset_of(table: Table) -> Keyset | None:
+def keyset_of(table: MysqlTable) -> Keyset | None:
     """The key of a table; None: it is read as a whole.
 
     That is so without a key, and with one whose order is not that of its constants: labels are
@@ -98,7 +98,7 @@ def keyset_of(table: Table) -> Keyset | None:
     return Keyset(tuple(columns)) if columns else None
 
 
-def _is_unlike_its_index(facts: Facts) -> bool:
+def _is_unlike_its_index(facts: ColumnDefinition) -> bool:
     """The index has the blanks at the end of a CHAR, a comparison does not.
 
     That matters where blanks are not added by the comparison itself (NOPAD), and in Thai, where a
@@ -108,7 +108,7 @@ def _is_unlike_its_index(facts: Facts) -> bool:
     return facts.type == "char" and ("nopad" in collation or collation.startswith("tis620_thai"))
 
 
-def _constant(facts: Facts, kind: str, value: str) -> str:
+def _constant(facts: ColumnDefinition, kind: str, value: str) -> str:
     if kind == "number":
         return _number(value)
     if kind == _COLLATED:
@@ -134,7 +134,7 @@ _SOURCE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BinlogPosition:
     """A moment of a server: a place in its binlog, and the clock then."""
 
     connector: str
@@ -150,13 +150,13 @@ class Place:
         }  # fmt: skip
 
 
-def select_list(table: Table) -> str:
+def select_list(table: MysqlTable) -> str:
     """The columns of a query whose rows `line_of` takes."""
     captured = table.captured
     return ", ".join(coding.expression.format(quoted(facts.name)) for facts, coding in captured)
 
 
-def line_of(table: Table, place: Place) -> Callable[[Sequence[bytes | None]], bytes]:
+def line_of(table: MysqlTable, place: BinlogPosition) -> Callable[[Sequence[bytes | None]], bytes]:
     """What makes an event line of a row that was read at a moment."""
     columns = table.captured
     names = [f"{json.dumps(facts.name)}:".encode() for facts, _ in columns]
@@ -179,7 +179,7 @@ def line_of(table: Table, place: Place) -> Callable[[Sequence[bytes | None]], by
     return made
 
 
-def envelope(table: Table, connector: str) -> dict[str, Any]:
+def envelope(table: MysqlTable, connector: str) -> dict[str, Any]:
     """The Connect schema of the `value` of a table's events."""
     name = f"{NAME}.{table.full_name}"
     row = {
@@ -219,7 +219,7 @@ Row: TypeAlias = Sequence[bytes | None]
 MOST_BYTES: Final = 32 << 20
 
 
-def as_now(session: Session, access: Access, name: str) -> Table:
+def as_now(session: MysqlSession, access: Access, name: str) -> MysqlTable:
     """A table as it is now: rows and their schema have to fit. Raises POLYNYA-GTW-045."""
     known = read_tables(session, only=name).get(name)
     if known is None:
@@ -236,7 +236,7 @@ def given(where: str | None, access: Access, table: str) -> list[str]:
     return [condition(where, access, table)] if where else []
 
 
-def query(table: Table, conditions: Sequence[str]) -> str:
+def query(table: MysqlTable, conditions: Sequence[str]) -> str:
     """The rows of a table that meet all conditions, in the order of a key that has one."""
     sql = f"SELECT {select_list(table)} FROM {quoted(table.database, table.name)}"
     sql += f" WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
@@ -245,7 +245,7 @@ def query(table: Table, conditions: Sequence[str]) -> str:
 
 
 @dataclass(slots=True)
-class Cursor:
+class TableCursor:
     """A query that is being read, by a session of its own.
 
     Attributes:
@@ -254,13 +254,13 @@ class Cursor:
         at: how many were read.
     """
 
-    session: Session
+    session: MysqlSession
     rows: Iterator[Row]
     line: Callable[[int, Row], bytes]
     at: int = 0
 
     def next(self, rows: int) -> Chunk:
-        """About so many rows, fewer when they are long. Raises as `Session.stream`."""
+        """About so many rows, fewer when they are long. Raises as `MysqlSession.stream`."""
         lines, size, is_last = list[bytes](), 0, False
         while len(lines) < rows and size < MOST_BYTES and not is_last:
             row = next(self.rows, None)
@@ -283,11 +283,11 @@ class Cursor:
             yield chunk
 
 
-class Cursors:
+class TableCursors:
     """Tables that are read by one query each; a table by one thread at a time."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Cursor] = {}
+        self._open: dict[str, TableCursor] = {}
         self._lock = threading.Lock()
 
     def stands_at(self, name: str, after: Key) -> bool:
@@ -295,7 +295,9 @@ class Cursors:
         with self._lock:
             return name in self._open and self._open[name].at == after[0]
 
-    def read(self, name: str, after: Key | None, rows: int, begin: Callable[[], Cursor]) -> Chunk:
+    def read(
+        self, name: str, after: Key | None, rows: int, begin: Callable[[], TableCursor]
+    ) -> Chunk:
         """The next rows of a table, from its beginning where no cursor stands behind `after`.
 
         Args:

@@ -134,7 +134,7 @@ _SETTINGS: Final = (
 )
 
 
-class Session:
+class MysqlSession:
     """One connection. Not for several threads at a time."""
 
     def __init__(self, access: Access) -> None:

@@ -5,10 +5,10 @@ than one chunk: the server keeps no old rows for the load, and a kill loses noth
 exact because the position of each row decides between it and the changes of the stream, not the
 order of reading.
 
-Loads without changes (`MysqlLook`) need no binlog and only the right to read. One query reads each
-table as of one moment, including tables that a binlog cannot follow: views, tables without key,
-engines without transactions. The rows of all tables have one position in the order of events, so an
-event right before it can empty what an earlier load left.
+Loads without changes (`MysqlReloadSnapshot`) need no binlog and only the right to read. One query
+reads each table as of one moment, including tables that a binlog cannot follow: views, tables
+without key, engines without transactions. The rows of all tables have one position in the order of
+events, so an event right before it can empty what an earlier load left.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from polynya.capture.mysql.catalog import Column, Table
+from polynya.capture.mysql.catalog import MysqlColumn, MysqlTable
 from polynya.capture.mysql.rows import (
-    Cursor,
-    Cursors,
+    BinlogPosition,
     Keyset,
-    Place,
+    TableCursor,
+    TableCursors,
     as_now,
     envelope,
     given,
@@ -33,10 +33,10 @@ from polynya.capture.mysql.rows import (
     line_of,
     query,
 )
-from polynya.capture.mysql.session import Session, literal, quoted, where_of
-from polynya.capture.mysql.types import Coding, Facts, whole
+from polynya.capture.mysql.session import MysqlSession, literal, quoted, where_of
+from polynya.capture.mysql.types import Coding, ColumnDefinition, whole
 from polynya.capture.reading_order import KeyChangedError, another_key
-from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, Offset, SourceTable, Whole
+from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, Offset, SourceTable, WholeTable
 from polynya.model.error_catalogue.capture_databases import (
     BINLOG_INCOMPLETE,
     KEYLESS_LOAD_NOT_SEPARABLE,
@@ -48,7 +48,7 @@ from polynya.model.errors import OperationError
 MARIADB: Final = "mariadb"
 
 
-def open_view(session: Session, connector: str) -> Place:
+def open_view(session: MysqlSession, connector: str) -> BinlogPosition:
     """Begin a transaction that sees one moment; no lock is taken.
 
     MariaDB says where exactly that moment is in its binlog. MySQL does not: there it is a place
@@ -65,15 +65,15 @@ def open_view(session: Session, connector: str) -> Place:
             reason="the server has no binlog", state="nothing was read",
             fix="start the server with log_bin, or load without changes: `update_method: reload`",
         )  # fmt: skip
-    return Place(connector, *place, clock(session))
+    return BinlogPosition(connector, *place, clock(session))
 
 
-def begin_view(session: Session) -> None:
+def begin_view(session: MysqlSession) -> None:
     """Begin a transaction that sees one moment, wherever that is in a binlog."""
     session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
 
-def place_of_view(session: Session) -> tuple[str, int] | None:
+def place_of_view(session: MysqlSession) -> tuple[str, int] | None:
     """Where the view of a session is in MariaDB's binlog; None: there is none."""
     rows = session.rows("SHOW STATUS LIKE 'Binlog_snapshot_%'")
     said = {str(name): str(value) for name, value in rows}
@@ -81,18 +81,18 @@ def place_of_view(session: Session) -> tuple[str, int] | None:
     return (file, int(said["Binlog_snapshot_position"])) if file else None
 
 
-def clock(session: Session) -> int:
+def clock(session: MysqlSession) -> int:
     """The server's clock, in milliseconds since 1970."""
     (millis,) = session.rows("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)")[0]
     return int(millis or 0)
 
 
-def end_view(session: Session) -> None:
+def end_view(session: MysqlSession) -> None:
     """End the transaction of a view."""
     session.run("ROLLBACK")
 
 
-def has_transactions(session: Session, engine: str) -> bool:
+def has_transactions(session: MysqlSession, engine: str) -> bool:
     """Whether a view sees the tables of an engine as they were at its moment."""
     found = session.rows(
         f"SELECT TRANSACTIONS FROM information_schema.ENGINES WHERE ENGINE = {literal(engine)}"
@@ -100,7 +100,7 @@ def has_transactions(session: Session, engine: str) -> bool:
     return found == [("YES",)]
 
 
-def offset_at(session: Session, access: Access, place: Place) -> dict[str, Any]:
+def offset_at(session: MysqlSession, access: Access, place: BinlogPosition) -> dict[str, Any]:
     """A moment as Debezium's offset.
 
     Raises:
@@ -121,19 +121,19 @@ def offset_at(session: Session, access: Access, place: Place) -> dict[str, Any]:
     return offset | ({"gtids": "".join(gtids.split())} if gtids else {})
 
 
-def gtids_at(session: Session, file: str, position: int) -> str | None:
+def gtids_at(session: MysqlSession, file: str, position: int) -> str | None:
     """The last transactions before a place in MariaDB's binlog, one of each domain."""
     (gtids,) = session.rows(f"SELECT BINLOG_GTID_POS({literal(file)}, {position})")[0]
     return None if gtids is None else str(gtids)
 
 
-def log_files(session: Session) -> list[tuple[str, int]]:
+def log_files(session: MysqlSession) -> list[tuple[str, int]]:
     """The files of the binlog that there are, oldest first, with their sizes in bytes."""
     rows = session.rows("SHOW BINARY LOGS", "listing the binlogs")
     return [(str(row[0]), int(row[1] or 0)) for row in rows]
 
 
-def newest_place(session: Session) -> tuple[str, int]:
+def newest_place(session: MysqlSession) -> tuple[str, int]:
     """The end of the binlog."""
     file, size = log_files(session)[-1]
     return file, size
@@ -142,12 +142,13 @@ def newest_place(session: Session) -> tuple[str, int]:
 #: The name of a file that no binlog has: nothing can be streamed from there on.
 LOAD_FILE: Final = "polynya_load."
 _FIRST: Final = (1, 4)
-_NUMBER: Final = Column(
-    Facts(ROW_NUMBER, "bigint", "bigint(20)", nullable=False), Coding({"type": "int64"}, whole)
+_NUMBER: Final = MysqlColumn(
+    ColumnDefinition(ROW_NUMBER, "bigint", "bigint(20)", nullable=False),
+    Coding({"type": "int64"}, whole),
 )
 
 
-def place_of_load(session: Session, connector: str, beyond: Offset | None) -> Place:
+def place_of_load(session: MysqlSession, connector: str, beyond: Offset | None) -> BinlogPosition:
     """A place for the rows of a load: behind the binlog, if there is one, and behind `beyond`."""
     begin_view(session)
     said = place_of_view(session)
@@ -160,7 +161,7 @@ def place_of_load(session: Session, connector: str, beyond: Offset | None) -> Pl
         # The event that empties a table stands between the rows of both loads.
         places.append((number, position + 2))
     number, position = max(places)
-    return Place(connector, f"{LOAD_FILE}{number:06d}", position, clock(session))
+    return BinlogPosition(connector, f"{LOAD_FILE}{number:06d}", position, clock(session))
 
 
 def _numbers(file: Any, position: Any) -> tuple[int, int]:
@@ -168,14 +169,14 @@ def _numbers(file: Any, position: Any) -> tuple[int, int]:
     return int(str(file).rpartition(".")[2]), int(position)
 
 
-class MysqlLook:
+class MysqlReloadSnapshot:
     """Views of a server for loads without changes, each of one table; for several threads."""
 
-    def __init__(self, access: Access, place: Place) -> None:
+    def __init__(self, access: Access, place: BinlogPosition) -> None:
         """`place` is that of all rows."""
         self._access, self._place = access, place
-        self._tables: dict[str, Table] = {}
-        self._cursors = Cursors()
+        self._tables: dict[str, MysqlTable] = {}
+        self._cursors = TableCursors()
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -208,7 +209,7 @@ class MysqlLook:
         table: SourceTable,
         rows: int,  # noqa: ARG002
         where: str | None,  # noqa: ARG002
-    ) -> AbstractContextManager[Whole]:
+    ) -> AbstractContextManager[WholeTable]:
         """Nothing to tell rows from changes by. Raises ValueError."""
         raise ValueError(f"{table.name}: a view without a place in the binlog")
 
@@ -216,8 +217,8 @@ class MysqlLook:
         """End the sessions."""
         self._cursors.close()
 
-    def _begun(self, name: str, where: str | None) -> Cursor:
-        session = Session(self._access)
+    def _begun(self, name: str, where: str | None) -> TableCursor:
+        session = MysqlSession(self._access)
         try:
             begin_view(session)
             known = as_now(session, self._access, name)
@@ -230,12 +231,12 @@ class MysqlLook:
         if known.key:
             self._tables[name] = known
             line = line_of(known, self._place)
-            return Cursor(session, found, lambda _, row: line(row))
+            return TableCursor(session, found, lambda _, row: line(row))
         self._tables[name] = numbered = replace(
             known, columns=(_NUMBER, *known.columns), key=(ROW_NUMBER,)
         )
         of_number = line_of(numbered, self._place)
-        return Cursor(session, found, lambda at, row: of_number((b"%d" % at, *row)))
+        return TableCursor(session, found, lambda at, row: of_number((b"%d" % at, *row)))
 
     def _cut(self, name: str, why: str) -> OperationError:
         task = self._access.task
@@ -245,12 +246,12 @@ class MysqlLook:
 class MysqlSnapshot:
     """Views of a server, for several threads; each has a session of its own while it reads."""
 
-    def __init__(self, access: Access, first: Place) -> None:
+    def __init__(self, access: Access, first: BinlogPosition) -> None:
         """`first` is the moment at which the load begins."""
         self._access, self._first = access, first
-        self._tables: dict[str, Table] = {}
-        self._idle: list[Session] = []
-        self._cursors = Cursors()
+        self._tables: dict[str, MysqlTable] = {}
+        self._idle: list[MysqlSession] = []
+        self._cursors = TableCursors()
         self._lock = threading.Lock()
 
     @property
@@ -307,9 +308,9 @@ class MysqlSnapshot:
             end_view(session)
         return chunk
 
-    def _begun(self, table: SourceTable, where: str | None) -> Cursor:
+    def _begun(self, table: SourceTable, where: str | None) -> TableCursor:
         """A view of a table that stays open until all of it was read."""
-        session = Session(self._access)
+        session = MysqlSession(self._access)
         try:
             place = open_view(session, self._first.connector)
             return self._cursor(session, self._look(session, table), place, where)
@@ -317,15 +318,17 @@ class MysqlSnapshot:
             session.close()
             raise
 
-    def _cursor(self, session: Session, table: Table, place: Place, where: str | None) -> Cursor:
+    def _cursor(
+        self, session: MysqlSession, table: MysqlTable, place: BinlogPosition, where: str | None
+    ) -> TableCursor:
         found = session.stream(
             query(table, given(where, self._access, table.full_name)), f"reading {table.full_name}"
         )
         line = line_of(table, place)
-        return Cursor(session, found, lambda _, row: line(row))
+        return TableCursor(session, found, lambda _, row: line(row))
 
     @contextmanager
-    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Whole]:
+    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[WholeTable]:
         """All rows of a table, and the place in the binlog up to which they have all.
 
         Raises:
@@ -336,10 +339,10 @@ class MysqlSnapshot:
             known = self._look(session, table)
             self._require_exact(session, known)
             seen = {"file": place.file, "pos": place.position}
-            yield Whole(seen, self._cursor(session, known, place, where).chunks(rows))
+            yield WholeTable(seen, self._cursor(session, known, place, where).chunks(rows))
             end_view(session)
 
-    def _require_exact(self, session: Session, table: Table) -> None:
+    def _require_exact(self, session: MysqlSession, table: MysqlTable) -> None:
         """See that the rows of a view are those of its place in the binlog, and no others."""
         why = None
         if self._first.connector != MARIADB:
@@ -359,7 +362,7 @@ class MysqlSnapshot:
             session.close()
         self._cursors.close()
 
-    def _look(self, session: Session, table: SourceTable) -> Table:
+    def _look(self, session: MysqlSession, table: SourceTable) -> MysqlTable:
         """The table as it is now: rows and their schema have to fit."""
         known = self._tables[table.name] = as_now(session, self._access, table.name)
         return known
@@ -379,11 +382,11 @@ class MysqlSnapshot:
             raise another_key(self._access, table.name) from None
 
     @contextmanager
-    def _session(self) -> Iterator[Session]:
+    def _session(self) -> Iterator[MysqlSession]:
         """A session; after an error it is not used again."""
         with self._lock:
             session = self._idle.pop() if self._idle else None
-        session = session or Session(self._access)
+        session = session or MysqlSession(self._access)
         try:
             yield session
         except BaseException:
@@ -394,7 +397,7 @@ class MysqlSnapshot:
 
 
 def _bound(
-    session: Session, table: Table, key: Keyset, conditions: list[str], rows: int
+    session: MysqlSession, table: MysqlTable, key: Keyset, conditions: list[str], rows: int
 ) -> tuple[str, ...] | None:
     """The last key of a chunk, found in the index alone; None: the rest is not more than it."""
     where = f" WHERE {conditions[0]}" if conditions else ""

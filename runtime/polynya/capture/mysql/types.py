@@ -173,7 +173,7 @@ _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ColumnDefinition:
     """What the catalog says of a column. `type` is its word, `full` the whole as in DDL."""
 
     name: str
@@ -223,7 +223,7 @@ class Coding:
 _WRONG_SETS: Final = frozenset({"cp932", "geostd8", "hp8", "keybcs2"})
 
 
-def coding_of(facts: Facts) -> Coding | None:
+def coding_of(facts: ColumnDefinition) -> Coding | None:
     """The coding of a column; None for one that cannot be captured as it is."""
     made = _KINDS.get(facts.type)
     if made is None or "COMPRESSED" in facts.full or facts.charset in _WRONG_SETS:
@@ -236,21 +236,21 @@ def _named(kind: str, name: str, **parameters: str) -> dict[str, Any]:
     return schema | ({"parameters": parameters} if parameters else {})
 
 
-def _whole(signed: str, unsigned: str) -> Callable[[Facts], Coding]:
-    def made(facts: Facts) -> Coding:
+def _whole(signed: str, unsigned: str) -> Callable[[ColumnDefinition], Coding]:
+    def made(facts: ColumnDefinition) -> Coding:
         kind = unsigned if "unsigned" in facts.full else signed
         return Coding({"type": kind}, whole, key="number")
 
     return made
 
 
-def _bigint(facts: Facts) -> Coding:
+def _bigint(facts: ColumnDefinition) -> Coding:
     if "unsigned" in facts.full:
         return Coding(_decimal_schema(20, 0), decimal, key="number")
     return Coding({"type": "int64"}, whole, key="number")
 
 
-def _decimal(facts: Facts) -> Coding:
+def _decimal(facts: ColumnDefinition) -> Coding:
     schema = _decimal_schema(facts.precision or 10, facts.scale or 0)
     return Coding(schema, decimal, key="number")
 
@@ -262,87 +262,87 @@ def _decimal_schema(precision: int, scale: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _float(facts: Facts) -> Coding:
+def _float(facts: ColumnDefinition) -> Coding:
     # FLOAT(7,3) is a double to Debezium, FLOAT is not.
     kind, encode = ("double", double) if "," in facts.plain else ("float", single)
     return Coding({"type": kind}, encode, "CAST({} AS DOUBLE)")
 
 
-def _double(_: Facts) -> Coding:
+def _double(_: ColumnDefinition) -> Coding:
     return Coding({"type": "double"}, double)
 
 
-def _bit(facts: Facts) -> Coding:
+def _bit(facts: ColumnDefinition) -> Coding:
     length = facts.precision or 1
     if length == 1:
         return Coding({"type": "boolean"}, flag)
     return Coding(_named("bytes", f"{_DEBEZIUM}data.Bits", length=str(length)), bits)
 
 
-def _year(_: Facts) -> Coding:
+def _year(_: ColumnDefinition) -> Coding:
     return Coding(_named("int32", f"{_DEBEZIUM}time.Year"), year, key="number")
 
 
-def _empty(facts: Facts) -> bytes:
+def _empty(facts: ColumnDefinition) -> bytes:
     """What a date of no calendar becomes."""
     return NULL if facts.nullable else b"0"
 
 
-def _date(facts: Facts) -> Coding:
+def _date(facts: ColumnDefinition) -> Coding:
     schema = _named("int32", f"{_DEBEZIUM}time.Date")
     return Coding(schema, days(_empty(facts)), key="text")
 
 
-def _datetime(facts: Facts) -> Coding:
+def _datetime(facts: ColumnDefinition) -> Coding:
     is_fine = (facts.fraction or 0) > 3
     name, unit = ("MicroTimestamp", 1) if is_fine else ("Timestamp", 1000)
     encode = wall_clock(unit, _empty(facts))
     return Coding(_named("int64", f"{_DEBEZIUM}time.{name}"), encode, key="text")
 
 
-def _timestamp(_: Facts) -> Coding:
+def _timestamp(_: ColumnDefinition) -> Coding:
     schema = _named("string", f"{_DEBEZIUM}time.ZonedTimestamp")
     return Coding(schema, instant, key="text")
 
 
-def _time(_: Facts) -> Coding:
+def _time(_: ColumnDefinition) -> Coding:
     return Coding(_named("int64", f"{_DEBEZIUM}time.MicroTime"), duration, key="text")
 
 
-def _text(_: Facts) -> Coding:
+def _text(_: ColumnDefinition) -> Coding:
     return Coding({"type": "string"}, text, key="collated")
 
 
-def _long_text(_: Facts) -> Coding:
+def _long_text(_: ColumnDefinition) -> Coding:
     return Coding({"type": "string"}, text)
 
 
-def _json(_: Facts) -> Coding:
+def _json(_: ColumnDefinition) -> Coding:
     return Coding(_named("string", f"{_DEBEZIUM}data.Json"), text)
 
 
-def _bytes(_: Facts) -> Coding:
+def _bytes(_: ColumnDefinition) -> Coding:
     return Coding({"type": "bytes"}, binary, key="bytes")
 
 
-def _long_bytes(_: Facts) -> Coding:
+def _long_bytes(_: ColumnDefinition) -> Coding:
     return Coding({"type": "bytes"}, binary)
 
 
-def _uuid(_: Facts) -> Coding:
+def _uuid(_: ColumnDefinition) -> Coding:
     return Coding({"type": "bytes"}, uuid, history="binary(16)", key="text")
 
 
-def _address(length: int) -> Callable[[Facts], Coding]:
-    def made(_: Facts) -> Coding:
+def _address(length: int) -> Callable[[ColumnDefinition], Coding]:
+    def made(_: ColumnDefinition) -> Coding:
         kind = f"binary({length})"
         return Coding({"type": "bytes"}, address, history=kind, key="text")
 
     return made
 
 
-def _labels(name: str, encode: Encoder) -> Callable[[Facts], Coding]:
-    def made(facts: Facts) -> Coding:
+def _labels(name: str, encode: Encoder) -> Callable[[ColumnDefinition], Coding]:
+    def made(facts: ColumnDefinition) -> Coding:
         labels = [one.replace(",", "\\,") for one in labels_of(facts.plain)]
         schema = _named("string", f"{_DEBEZIUM}data.{name}", allowed=",".join(labels))
         return Coding(schema, encode)
@@ -355,13 +355,13 @@ def labels_of(full: str) -> list[str]:
     return [one.replace("''", "'") for one in re.findall(r"'((?:[^']|'')*)'", full)]
 
 
-def _geometry(_: Facts) -> Coding:
+def _geometry(_: ColumnDefinition) -> Coding:
     wkb = {"type": "bytes", "optional": False, "field": "wkb"}
     schema = _shape("Geometry", "Geometry", [wkb])
     return Coding(schema, geometry)
 
 
-def _point(_: Facts) -> Coding:
+def _point(_: ColumnDefinition) -> Coding:
     fields = [{"type": "double", "optional": False, "field": name} for name in ("x", "y")]
     wkb = {"type": "bytes", "optional": True, "field": "wkb"}
     return Coding(_shape("Point", "Geometry (POINT)", [*fields, wkb]), point)
@@ -375,7 +375,7 @@ def _shape(name: str, doc: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_KINDS: Final[dict[str, Callable[[Facts], Coding]]] = {
+_KINDS: Final[dict[str, Callable[[ColumnDefinition], Coding]]] = {
     "tinyint": _whole("int16", "int16"),
     "smallint": _whole("int16", "int32"),
     "mediumint": _whole("int32", "int32"),

@@ -13,8 +13,13 @@ from typing import Any, Final, TypeVar
 
 from polynya.capture.postgresql import health, slots
 from polynya.capture.postgresql.health import lag_of, lost_of, place_of
-from polynya.capture.postgresql.session import Session, authorities, literal
-from polynya.capture.postgresql.snapshot import Look, View, export, source_of
+from polynya.capture.postgresql.session import PostgresSession, authorities, literal
+from polynya.capture.postgresql.snapshot import (
+    PostgresReloadSnapshot,
+    PostgresSnapshot,
+    export,
+    source_of,
+)
 from polynya.capture.postgresql.tables import (
     PgColumn,
     PgTable,
@@ -26,8 +31,8 @@ from polynya.capture.postgresql.tables import (
 )
 from polynya.capture.source import (
     Access,
-    Beginning,
-    Finding,
+    CaptureStart,
+    ConnectionFinding,
     Lag,
     Offset,
     SourceTable,
@@ -172,11 +177,11 @@ class PostgresDatabase:
         name = _default_name(access.task)
         self._slot, self._publication = access.slot or name, access.publication or name
         self._tables: Mapping[str, PgTable] = {}
-        self._session: Session | None = None
+        self._session: PostgresSession | None = None
         self._scratch: Path | None = None
         self._lock = threading.Lock()
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ConnectionFinding, ...]:
         """What a test of the connection says."""
         return health.findings_of(self._access, slot=self._slot, publication=self._publication)
 
@@ -192,7 +197,7 @@ class PostgresDatabase:
         followed = self._asked(lambda session: slots.tables_of(session, self._publication))
         return tuple(found[name].as_source(is_followed=name in followed) for name in sorted(names))
 
-    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+    def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:
         """Make publication and slot; the view is that of the very place where the slot begins.
 
         Raises:
@@ -200,29 +205,29 @@ class PostgresDatabase:
             DependencyError: POLYNYA-GTW-020, and with it nothing or a slot that the next try takes.
         """
         chosen_tables = self._of(tables)
-        with Session(self._access) as session:
+        with PostgresSession(self._access) as session:
             refuse(session, self._access, chosen_tables)
             slots.ensure(session, self._access, self._publication, chosen_tables)
             slots.make_room(session, self._access, self._slot)
             exported = slots.create(self._access, self._slot, is_temporary=False)
             view = self._view(exported, exported.lsn)
-        return Beginning(_offset(exported.lsn, view.source), view)
+        return CaptureStart(_offset(exported.lsn, view.source), view)
 
-    def resume(self, tables: Sequence[SourceTable]) -> View:
+    def resume(self, tables: Sequence[SourceTable]) -> PostgresSnapshot:
         """A later view, beside the stream. Its rows stand behind the last transaction that it has.
 
         Raises:
             TableError: POLYNYA-GTW-025, -027, -030 or -035, a table cannot be captured.
         """
         chosen_tables = self._of(tables)
-        with Session(self._access) as session:
+        with PostgresSession(self._access) as session:
             published = [one for one in chosen_tables if not one.not_captured]
             refuse_later(session, self._access, published)
             slots.grow(session, self._access, self._publication, published)
             exported, commit = slots.create_later(session, self._access, self._publication)
         return self._view(exported, commit)
 
-    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
+    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> CaptureStart:
         """A view without slot, publication or the right to replicate. What was made stays.
 
         Its place is behind an earlier load, also on a server whose log ends before that.
@@ -232,7 +237,10 @@ class PostgresDatabase:
         # The event that empties a table stands between the rows of both loads.
         place = exported.lsn if before is None else max(exported.lsn, before + 2)
         source = self._source(exported, place)
-        return Beginning(_offset(place, source), Look(self._access, exported, self._tables, source))
+        return CaptureStart(
+            _offset(place, source),
+            PostgresReloadSnapshot(self._access, exported, self._tables, source),
+        )
 
     def engine_properties(
         self, tables: Sequence[SourceTable], without: Collection[str] = ()
@@ -264,7 +272,7 @@ class PostgresDatabase:
 
     def drop(self) -> None:
         """Remove the slot, and the publication where this user owns it. Only when asked for."""
-        with Session(self._access) as session:
+        with PostgresSession(self._access) as session:
             slots.drop_slot(session, self._slot)
             slots.drop_publication(session, self._publication)
 
@@ -289,10 +297,10 @@ class PostgresDatabase:
         made.write_text("\n".join(certificates_of(Path(given).read_text("utf-8"))) + "\n")
         return str(made)
 
-    def _view(self, exported: slots.Exported, lsn: int) -> View:
-        return View(self._access, exported, self._tables, self._source(exported, lsn))
+    def _view(self, exported: slots.ExportedSnapshot, lsn: int) -> PostgresSnapshot:
+        return PostgresSnapshot(self._access, exported, self._tables, self._source(exported, lsn))
 
-    def _source(self, exported: slots.Exported, lsn: int) -> Mapping[str, Any]:
+    def _source(self, exported: slots.ExportedSnapshot, lsn: int) -> Mapping[str, Any]:
         """What rows of a view carry; a view of which it cannot be told is closed."""
         try:
             micros = int(self._asked(lambda session: session.run(_NOW))[0][0])
@@ -313,11 +321,11 @@ class PostgresDatabase:
             raise POSTGRESQL_TABLE_MISSING(where=self._access.task, tables=", ".join(gone))
         return [self._tables[one.name] for one in tables]
 
-    def _asked(self, question: Callable[[Session], _Answer]) -> _Answer:
+    def _asked(self, question: Callable[[PostgresSession], _Answer]) -> _Answer:
         """The answer in a session that is kept; one that failed is not used again."""
         with self._lock:
             if self._session is None:
-                self._session = Session(self._access)
+                self._session = PostgresSession(self._access)
             try:
                 return question(self._session)
             except BaseException:

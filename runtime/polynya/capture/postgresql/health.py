@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from polynya.capture.postgresql.session import Session, identifier, literal, qualified
-from polynya.capture.postgresql.slots import PLUGIN, Slot, read_publication, read_slot
+from polynya.capture.postgresql.session import PostgresSession, identifier, literal, qualified
+from polynya.capture.postgresql.slots import PLUGIN, ReplicationSlot, read_publication, read_slot
 from polynya.capture.postgresql.tables import PgTable, deadly_types, read_tables, without_identity
-from polynya.capture.source import Access, Finding, Lag, Offset
+from polynya.capture.source import Access, ConnectionFinding, Lag, Offset
 from polynya.model.errors import PolynyaError
 
 #: From here on the log that is kept for us is worth a word.
@@ -25,7 +25,7 @@ def place_of(offset: Offset) -> int | None:
     return int(value) if value is not None else None
 
 
-def lag_of(slot: Slot | None, offset: Offset, *, now: float) -> Lag:
+def lag_of(slot: ReplicationSlot | None, offset: Offset, *, now: float) -> Lag:
     """What is still to come, of the log and of time, with what a person should know.
 
     Args:
@@ -40,7 +40,7 @@ def lag_of(slot: Slot | None, offset: Offset, *, now: float) -> Lag:
     return Lag(behind, _seconds(slot, offset, behind, now), _notes(slot))
 
 
-def lost_of(name: str, database: str, slot: Slot | None, offset: Offset) -> str | None:
+def lost_of(name: str, database: str, slot: ReplicationSlot | None, offset: Offset) -> str | None:
     """Why the stream cannot go on from an offset; None: it can."""
     place = place_of(offset)
     if slot is None:
@@ -65,7 +65,7 @@ def lost_of(name: str, database: str, slot: Slot | None, offset: Offset) -> str 
     return None
 
 
-def _seconds(slot: Slot, offset: Offset, behind: int | None, now: float) -> float | None:
+def _seconds(slot: ReplicationSlot, offset: Offset, behind: int | None, now: float) -> float | None:
     if behind == 0:
         return 0.0
     if slot.flush_seconds is not None:
@@ -77,7 +77,7 @@ def _seconds(slot: Slot, offset: Offset, behind: int | None, now: float) -> floa
     return max(0.0, now - int(stamp) / 1e6) if stamp else None
 
 
-def _notes(slot: Slot) -> tuple[str, ...]:
+def _notes(slot: ReplicationSlot) -> tuple[str, ...]:
     notes = []
     kept = slot.kept_bytes or 0
     if slot.wal_status == "lost":
@@ -131,7 +131,7 @@ class Room:
     timeout: str | None
 
 
-def room_findings(session: Session, name: str, room: Room) -> Iterator[Finding]:
+def room_findings(session: PostgresSession, name: str, room: Room) -> Iterator[ConnectionFinding]:
     """What there is to say; `name` is that of the capture's own slot."""
     there = read_slot(session, name)
     for what, left, most, setting in (
@@ -140,7 +140,7 @@ def room_findings(session: Session, name: str, room: Room) -> Iterator[Finding]:
     ):
         needed = most - (there is not None)
         enough = left >= needed
-        yield Finding(
+        yield ConnectionFinding(
             ok=enough, what=f"{left} {what} are free, {needed} are needed",
             fix="" if enough else f"raise {setting}, or drop slots that nobody needs",
         )  # fmt: skip
@@ -148,7 +148,7 @@ def room_findings(session: Session, name: str, room: Room) -> Iterator[Finding]:
         is_lost = there.wal_status == "lost"
         kept = f", the server keeps {(there.kept_bytes or 0) / _MIB:.0f} MiB of its log for it"
         why = f" ({there.reason})" if there.reason else ""
-        yield Finding(
+        yield ConnectionFinding(
             ok=not is_lost,
             what=f"slot {name} is there, its log is {there.wal_status}{why if is_lost else kept}",
             fix="load all tables anew: `polynya landing reload`" if is_lost else "",
@@ -156,20 +156,20 @@ def room_findings(session: Session, name: str, room: Room) -> Iterator[Finding]:
     yield from _disk(session, name, room)
 
 
-def _disk(session: Session, name: str, room: Room) -> Iterator[Finding]:
+def _disk(session: PostgresSession, name: str, room: Room) -> Iterator[ConnectionFinding]:
     if room.limit == "-1":
-        yield Finding(
+        yield ConnectionFinding(
             ok=True, what="max_slot_wal_keep_size is not set: a stopped capture fills the disk",
             fix="set it to what the disk can spare; a slot that falls further back is lost, and "
             "the tables are loaded again",
         )  # fmt: skip
     if room.timeout is not None:
-        yield Finding(
+        yield ConnectionFinding(
             ok=True, what=f"a slot that nobody reads for {room.timeout} is lost",
             fix="idle_replication_slot_timeout should be longer than a capture may stand still",
         )  # fmt: skip
     for other, kept in session.run(_IDLE.format(name=literal(name), bytes=MUCH_BYTES)):
-        yield Finding(
+        yield ConnectionFinding(
             ok=True,
             what=f"slot {other}, which nobody reads, keeps {kept / _MIB:.0f} MiB of the log",
             fix=f"if nobody needs it: SELECT pg_drop_replication_slot({literal(other)})",
@@ -201,42 +201,46 @@ ORDER BY 1
 """
 
 
-def findings_of(access: Access, *, slot: str, publication: str) -> tuple[Finding, ...]:
+def findings_of(access: Access, *, slot: str, publication: str) -> tuple[ConnectionFinding, ...]:
     """All that there is to say; a server that cannot be reached is one finding."""
     try:
-        with Session(access) as session:
+        with PostgresSession(access) as session:
             return tuple(_findings(session, access, slot, publication))
     except PolynyaError as error:
         told = f"{error.message}: {error.why}" if error.why else error.message
-        return (Finding(ok=False, what=told, fix=error.fix or ""),)
+        return (ConnectionFinding(ok=False, what=told, fix=error.fix or ""),)
 
 
-def _findings(session: Session, access: Access, slot: str, publication: str) -> Iterator[Finding]:
+def _findings(
+    session: PostgresSession, access: Access, slot: str, publication: str
+) -> Iterator[ConnectionFinding]:
     (facts,) = session.run(_FACTS)
     version, number, level, free, senders, limit, replicates, may_create, tls, timeout = facts[:-1]
     encrypted = {"verify": "TLS, verified", "require": "TLS, not verified"}.get(
         access.tls, "no TLS"
     )
     detail = f" ({tls})" if tls else ""
-    yield Finding(ok=True, what=f"PostgreSQL {version} lets {access.user} in, {encrypted}{detail}")
+    yield ConnectionFinding(
+        ok=True, what=f"PostgreSQL {version} lets {access.user} in, {encrypted}{detail}"
+    )
     if facts[-1] and access.follows:
-        yield Finding(
+        yield ConnectionFinding(
             ok=False, what="the server is a standby, of which changes cannot be captured",
             fix="capture from the primary; loads with `update_method: reload` may read here",
         )  # fmt: skip
         return
-    yield Finding(
+    yield ConnectionFinding(
         ok=number >= _OLDEST, what=f"version {version}",
         fix="" if number >= _OLDEST else "use PostgreSQL 14 or newer",
     )  # fmt: skip
     if not access.follows:
         yield from _unread(session)
         return
-    yield Finding(
+    yield ConnectionFinding(
         ok=level == "logical", what=f"wal_level is {level}",
         fix="" if level == "logical" else "set wal_level = logical, and restart the server",
     )  # fmt: skip
-    yield Finding(
+    yield ConnectionFinding(
         ok=bool(replicates), what=f"{access.user} may {'' if replicates else 'not '}replicate",
         fix="" if replicates else f"ALTER ROLE {identifier(access.user)} REPLICATION",
     )  # fmt: skip
@@ -245,16 +249,16 @@ def _findings(session: Session, access: Access, slot: str, publication: str) -> 
     yield from _tables(session)
     types = deadly_types(session)
     if types:
-        yield Finding(
+        yield ConnectionFinding(
             ok=False, what=f"the stream cannot be read with these types: {_some(types)}",
             fix="use the enum itself instead of a domain over it; drop enums without labels",
         )  # fmt: skip
 
 
-def _publication(session: Session, name: str, *, may_create: bool) -> Finding:
+def _publication(session: PostgresSession, name: str, *, may_create: bool) -> ConnectionFinding:
     there = read_publication(session, name)
     if there is None:
-        return Finding(
+        return ConnectionFinding(
             ok=may_create,
             what=f"publication {name} is not there, and this user may "
             f"{'' if may_create else 'not '}make one",
@@ -262,29 +266,29 @@ def _publication(session: Session, name: str, *, may_create: bool) -> Finding:
             f"{identifier(name)} FOR TABLE … WITH (publish_via_partition_root = true)",
         )  # fmt: skip
     well = there.by_root and not there.lacks
-    return Finding(
+    return ConnectionFinding(
         ok=well, what=f"publication {name} has {len(there.tables)} tables",
         fix="" if well else f"ALTER PUBLICATION {identifier(name)} SET (publish = 'insert, "
         "update, delete, truncate', publish_via_partition_root = true)",
     )  # fmt: skip
 
 
-def _unread(session: Session) -> Iterator[Finding]:
+def _unread(session: PostgresSession) -> Iterator[ConnectionFinding]:
     unreadable = [row[0] for row in session.run(_UNREADABLE)]
     if unreadable:
-        yield Finding(
+        yield ConnectionFinding(
             ok=True, what=f"{len(unreadable)} tables cannot be read: {_some(unreadable)}",
             fix="GRANT USAGE ON SCHEMA … and GRANT SELECT ON … for what is to be captured",
         )  # fmt: skip
 
 
-def _tables(session: Session) -> Iterator[Finding]:
+def _tables(session: PostgresSession) -> Iterator[ConnectionFinding]:
     yield from _unread(session)
     tables = read_tables(session)
     bare = without_identity(tables)
     if bare:
         first = qualified(bare[0].schema, bare[0].relation)
-        yield Finding(
+        yield ConnectionFinding(
             ok=True,
             what=f"{len(bare)} tables have no replica identity: {_some([t.name for t in bare])}",
             fix=f"exclude them, or ALTER TABLE {first} REPLICA IDENTITY FULL",
@@ -292,10 +296,12 @@ def _tables(session: Session) -> Iterator[Finding]:
     yield from _left_out(tables)
 
 
-def _left_out(tables: tuple[PgTable, ...]) -> Iterator[Finding]:
+def _left_out(tables: tuple[PgTable, ...]) -> Iterator[ConnectionFinding]:
     columns = [f"{one.name}.{name} ({why})" for one in tables for name, why in one.left_out]
     if columns:
-        yield Finding(ok=True, what=f"{len(columns)} columns are left out: {_some(columns)}")
+        yield ConnectionFinding(
+            ok=True, what=f"{len(columns)} columns are left out: {_some(columns)}"
+        )
 
 
 def _some(names: list[str]) -> str:

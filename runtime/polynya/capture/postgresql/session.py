@@ -137,7 +137,7 @@ _SETTINGS: Final = {
 }
 
 
-class Session:
+class PostgresSession:
     """A connection that is not shared between threads."""
 
     def __init__(self, access: Access, *, replicates: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from polynya.capture.conditions import condition
 from polynya.capture.postgresql.session import (
-    Session,
+    PostgresSession,
     identifier,
     literal,
     lsn_number,
@@ -52,7 +52,7 @@ WHERE get_byte(data, 0) = ascii('C') AND lsn <= {end} ORDER BY lsn DESC LIMIT 1
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ReplicationSlot:
     """A slot as the server shows it.
 
     Attributes:
@@ -82,26 +82,26 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedSnapshot:
     """A view that other sessions take part in while `holder` is open: its place, and its name."""
 
     lsn: int
     view: str
-    holder: Session
+    holder: PostgresSession
 
 
-def read_slot(session: Session, name: str) -> Slot | None:
+def read_slot(session: PostgresSession, name: str) -> ReplicationSlot | None:
     """The slot of a name; None: there is none."""
     found = session.run(_LOOK.format(name=literal(name)))
     return _slot(found[0]) if found else None
 
 
-def create(access: Access, name: str, *, is_temporary: bool) -> Exported:
+def create(access: Access, name: str, *, is_temporary: bool) -> ExportedSnapshot:
     """Make a slot, and the view of the database at exactly that place of its log.
 
     It waits for the transactions that run now. Raises OperationError and DependencyError.
     """
-    holder = Session(access, replicates=True)
+    holder = PostgresSession(access, replicates=True)
     try:
         kind = " TEMPORARY" if is_temporary else ""
         # The older spelling of the options: all releases take it.
@@ -111,10 +111,12 @@ def create(access: Access, name: str, *, is_temporary: bool) -> Exported:
     except BaseException:
         holder.close()
         raise
-    return Exported(lsn_number(str(rows[0][1])), str(rows[0][2]), holder)
+    return ExportedSnapshot(lsn_number(str(rows[0][1])), str(rows[0][2]), holder)
 
 
-def create_later(session: Session, access: Access, publication: str) -> tuple[Exported, int]:
+def create_later(
+    session: PostgresSession, access: Access, publication: str
+) -> tuple[ExportedSnapshot, int]:
     """A view beside a stream, and the commit of the last transaction that is in both.
 
     An event of the stream has the commit of the transaction before it. So rows with the commit of
@@ -151,7 +153,7 @@ def create_later(session: Session, access: Access, publication: str) -> tuple[Ex
     return exported, commit
 
 
-def make_room(session: Session, access: Access, name: str) -> None:
+def make_room(session: PostgresSession, access: Access, name: str) -> None:
     """See that no slot has that name; one that nobody ever read goes.
 
     Raises:
@@ -167,7 +169,7 @@ def make_room(session: Session, access: Access, name: str) -> None:
     drop_slot(session, name)
 
 
-def drop_slot(session: Session, name: str) -> None:
+def drop_slot(session: PostgresSession, name: str) -> None:
     """Drop a slot if it is there; the server removes the log that it kept."""
     session.run(
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
@@ -175,11 +177,11 @@ def drop_slot(session: Session, name: str) -> None:
     )
 
 
-def _slot(row: list[Any]) -> Slot:
+def _slot(row: list[Any]) -> ReplicationSlot:
     plugin, database, reader, status, safe, restart, confirmed, kept, end, lag, was_read, reason = (
         row
     )
-    return Slot(
+    return ReplicationSlot(
         plugin=plugin or "", database=database or "", reader=reader, wal_status=status,
         safe_bytes=None if safe is None else int(safe),
         restart=None if restart is None else lsn_number(restart),
@@ -206,7 +208,7 @@ def transactions_seen(lsn: int, numbers: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class Publication:
     """A publication as the catalog has it.
 
     Attributes:
@@ -220,7 +222,7 @@ class Published:
     tables: frozenset[str]
 
 
-def read_publication(session: Session, name: str) -> Published | None:
+def read_publication(session: PostgresSession, name: str) -> Publication | None:
     """What there is by that name; None: nothing."""
     found = session.run(
         "SELECT pubviaroot, pubinsert, pubupdate, pubdelete, pubtruncate FROM pg_publication "
@@ -231,10 +233,10 @@ def read_publication(session: Session, name: str) -> Published | None:
     by_root, *told = found[0]
     kinds = ("insert", "update", "delete", "truncate")
     lacks = tuple(kind for kind, is_told in zip(kinds, told, strict=True) if not is_told)
-    return Published(by_root, lacks, tables_of(session, name))
+    return Publication(by_root, lacks, tables_of(session, name))
 
 
-def tables_of(session: Session, name: str) -> frozenset[str]:
+def tables_of(session: PostgresSession, name: str) -> frozenset[str]:
     """The names of the tables whose changes a publication tells; none when it is not there."""
     tables = session.run(
         "SELECT schemaname || '.' || tablename FROM pg_publication_tables "
@@ -251,7 +253,7 @@ def creation(name: str, tables: Sequence[PgTable], access: Access) -> str:
     )
 
 
-def ensure(session: Session, access: Access, name: str, tables: Sequence[PgTable]) -> None:
+def ensure(session: PostgresSession, access: Access, name: str, tables: Sequence[PgTable]) -> None:
     """Have a publication with these tables.
 
     One that somebody else made is used as it is when it has them all. Rows that are to be left out
@@ -279,7 +281,7 @@ def ensure(session: Session, access: Access, name: str, tables: Sequence[PgTable
         _run(session, access, name, statement, absent)
 
 
-def grow(session: Session, access: Access, name: str, tables: Sequence[PgTable]) -> None:
+def grow(session: PostgresSession, access: Access, name: str, tables: Sequence[PgTable]) -> None:
     """Have a publication with these tables, of which some came later: each is added for itself.
 
     Raises:
@@ -297,7 +299,7 @@ def grow(session: Session, access: Access, name: str, tables: Sequence[PgTable])
                 raise TableError.of(one.name, error) from None
 
 
-def drop_publication(session: Session, name: str) -> None:
+def drop_publication(session: PostgresSession, name: str) -> None:
     """Drop a publication that this user owns; one of somebody else stays."""
     owned = session.run(
         f"SELECT pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE pubname = {literal(name)}"
@@ -317,7 +319,7 @@ def _listed(tables: Sequence[PgTable], access: Access) -> str:
 
 
 def _run(
-    session: Session, access: Access, name: str, statement: str, tables: Sequence[PgTable]
+    session: PostgresSession, access: Access, name: str, statement: str, tables: Sequence[PgTable]
 ) -> None:
     """Run a statement in a transaction that is kept only if its conditions harm nobody."""
     session.run("BEGIN")
@@ -338,7 +340,7 @@ def _run(
     session.run("COMMIT")
 
 
-def _check_conditions(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
+def _check_conditions(session: PostgresSession, access: Access, tables: Sequence[PgTable]) -> None:
     """A condition on a column that is not part of the identity makes the source's updates fail."""
     for table in tables:
         if table.name not in access.rows or table.identity == "f":

@@ -1,7 +1,8 @@
 """The first load of a PostgreSQL table: consistent views, pages of rows, event lines.
 
-Loads without changes (`Look`) also read what the log has no changes of: views, foreign and unlogged
-tables, tables without key. A cursor reads those without key, and the number of a row is its key.
+Loads without changes (`PostgresReloadSnapshot`) also read what the log has no changes of: views,
+foreign and unlogged tables, tables without key. A cursor reads those without key, and the number of
+a row is its key.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from polynya.capture.conditions import condition
-from polynya.capture.postgresql.session import Session, identifier, literal, lsn_number
-from polynya.capture.postgresql.slots import Exported, transactions_seen
+from polynya.capture.postgresql.session import PostgresSession, identifier, literal, lsn_number
+from polynya.capture.postgresql.slots import ExportedSnapshot, transactions_seen
 from polynya.capture.postgresql.tables import PgColumn, PgTable, field_schema
 from polynya.capture.postgresql.types import ROW_NUMBER_TYPE
 from polynya.capture.reading_order import KeyChangedError, ReadingOrder, another_key
-from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, SourceTable, Whole
+from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, SourceTable, WholeTable
 from polynya.model.error_catalogue.capture_databases import POSTGRESQL_TABLE_CHANGED
 from polynya.model.errors import PolynyaError
 
@@ -237,21 +238,21 @@ SELECT count(*) FROM pg_class c WHERE (c.oid = {oid} OR c.oid IN
 """
 
 
-class View:
+class PostgresSnapshot:
     """What a database was at one place of its log. `source` is what its rows carry."""
 
     def __init__(
         self,
         access: Access,
-        exported: Exported,
+        exported: ExportedSnapshot,
         tables: Mapping[str, PgTable],
         source: Mapping[str, Any],
     ) -> None:
         """Take over a view that was exported; it is closed with this."""
         self._access, self._exported, self._tables = access, exported, tables
         self._source = dict(source)
-        self._idle: list[Session] = []
-        self._open: set[Session] = set()
+        self._idle: list[PostgresSession] = []
+        self._open: set[PostgresSession] = set()
         self._lengths: dict[str, float] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -289,12 +290,12 @@ class View:
         return chunk
 
     @contextmanager
-    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Whole]:
+    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[WholeTable]:
         """All rows of a table, and which transactions they have. Raises as `read`."""
         with self._session() as session:
             # The name of all releases; the numbers are whole, not their last 32 bits.
             (numbers,) = session.run("SELECT txid_current_snapshot()::text")[0]
-        yield Whole(
+        yield WholeTable(
             transactions_seen(self._exported.lsn, str(numbers)), self._chunks(table, rows, where)
         )
 
@@ -318,14 +319,19 @@ class View:
         given = (where, self._access.rows.get(table.name))
         return [condition(one, self._access, table.name) for one in given if one]
 
-    def _refuse_rewritten(self, session: Session, table: PgTable) -> None:
+    def _refuse_rewritten(self, session: PostgresSession, table: PgTable) -> None:
         if session.run(_REWRITTEN.format(oid=table.oid)) != [[0]]:
             raise POSTGRESQL_TABLE_CHANGED(
                 where=self._access.task, why=f"{table.name} was truncated or rewritten"
             )
 
     def _by_key(
-        self, session: Session, table: PgTable, after: Key | None, rows: int, given: list[str]
+        self,
+        session: PostgresSession,
+        table: PgTable,
+        after: Key | None,
+        rows: int,
+        given: list[str],
     ) -> Chunk:
         order = reading_order(table)
         try:
@@ -348,7 +354,12 @@ class View:
         return self._copied(session, table, conditions, last=last, is_last=True)
 
     def _by_blocks(
-        self, session: Session, table: PgTable, after: Key | None, rows: int, given: list[str]
+        self,
+        session: PostgresSession,
+        table: PgTable,
+        after: Key | None,
+        rows: int,
+        given: list[str],
     ) -> Chunk:
         if after is not None and not isinstance(after[0], int):
             raise another_key(self._access, table.name)
@@ -367,9 +378,14 @@ class View:
             first = end
 
     def _copied(
-        self, session: Session, table: PgTable, conditions: Sequence[str], *, last: Key | None,
+        self,
+        session: PostgresSession,
+        table: PgTable,
+        conditions: Sequence[str],
+        *,
+        last: Key | None,
         is_last: bool,
-    ) -> Chunk:  # fmt: skip
+    ) -> Chunk:
         taken: list[bytes] = []
         query = f"SELECT {line(table, self._source)} FROM {table.sql} {ROW}"
         session.copy(f"COPY ({query}{_where(conditions)}) TO STDOUT {_FORMAT}", taken.append)
@@ -379,7 +395,7 @@ class View:
         return Chunk(content, len(taken), last if taken else None, is_last)
 
     @contextmanager
-    def _session(self) -> Iterator[Session]:
+    def _session(self) -> Iterator[PostgresSession]:
         """A session in the view; one that failed is not used again."""
         session = self._borrowed()
         try:
@@ -391,16 +407,16 @@ class View:
             if not self._is_closed:
                 self._idle.append(session)
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: PostgresSession) -> None:
         with self._lock:
             self._open.discard(session)
         session.close()
 
-    def _borrowed(self) -> Session:
+    def _borrowed(self) -> PostgresSession:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        session = Session(self._access)
+        session = PostgresSession(self._access)
         try:
             session.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             session.run(f"SET TRANSACTION SNAPSHOT {literal(self._exported.view)}")
@@ -428,9 +444,9 @@ _PLACE: Final = (
 )
 
 
-def export(access: Access) -> Exported:
+def export(access: Access) -> ExportedSnapshot:
     """A view of what is there now. Raises OperationError and DependencyError."""
-    holder = Session(access)
+    holder = PostgresSession(access)
     try:
         holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         view = holder.run("SELECT pg_export_snapshot()")[0][0]
@@ -438,7 +454,7 @@ def export(access: Access) -> Exported:
     except BaseException:
         holder.close()
         raise
-    return Exported(lsn_number(str(place)), str(view), holder)
+    return ExportedSnapshot(lsn_number(str(place)), str(view), holder)
 
 
 def numbered(table: PgTable) -> PgTable:
@@ -447,13 +463,13 @@ def numbered(table: PgTable) -> PgTable:
     return replace(table, columns=(column, *table.columns), key=(ROW_NUMBER,))
 
 
-class Look(View):
+class PostgresReloadSnapshot(PostgresSnapshot):
     """What a database was at one moment. A table without key is read by one thread at a time."""
 
     def __init__(
         self,
         access: Access,
-        exported: Exported,
+        exported: ExportedSnapshot,
         tables: Mapping[str, PgTable],
         source: Mapping[str, Any],
     ) -> None:
@@ -464,7 +480,7 @@ class Look(View):
             for name, one in tables.items()
         }
         super().__init__(access, exported, shown, source)
-        self._cursors: dict[str, tuple[Session, int]] = {}
+        self._cursors: dict[str, tuple[PostgresSession, int]] = {}
 
     def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
         """The next rows of a table. Raises as a view does."""
@@ -487,7 +503,7 @@ class Look(View):
             self._cursors[found.name] = session, begin + chunk.rows
         return chunk
 
-    def _at(self, table: PgTable, begin: int, conditions: Sequence[str]) -> Session:
+    def _at(self, table: PgTable, begin: int, conditions: Sequence[str]) -> PostgresSession:
         """A session with a cursor that stands before a row."""
         session, at = self._cursors.pop(table.name, (None, 0))
         if session is not None and at == begin:
@@ -503,7 +519,7 @@ class Look(View):
         return session
 
     def _open_cursor(
-        self, session: Session, table: PgTable, begin: int, conditions: Sequence[str]
+        self, session: PostgresSession, table: PgTable, begin: int, conditions: Sequence[str]
     ) -> None:
         condition = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         rows = (
@@ -520,7 +536,7 @@ class Look(View):
         if begin:
             session.run(f"MOVE FORWARD {begin} IN {_CURSOR}")
 
-    def _fetched(self, session: Session, table: PgTable, begin: int, rows: int) -> Chunk:
+    def _fetched(self, session: PostgresSession, table: PgTable, begin: int, rows: int) -> Chunk:
         found = session.run(f"FETCH FORWARD {rows} FROM {_CURSOR}")
         content = "".join(f"{row[0]}\n" for row in found).encode()
         if found:

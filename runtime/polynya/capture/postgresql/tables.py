@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from polynya.capture.postgresql.session import Session, qualified
-from polynya.capture.postgresql.types import LeftOut, PgType, Written, written
+from polynya.capture.postgresql.session import PostgresSession, qualified
+from polynya.capture.postgresql.types import PgType, UnsupportedType, ValueEncoding, written
 from polynya.capture.source import Access, SourceColumn, SourceTable
 from polynya.capture.wire import TableError
 from polynya.model.error_catalogue.capture_databases import (
@@ -82,7 +82,7 @@ class PgColumn:
     name: str
     type_name: str
     nullable: bool
-    written: Written
+    written: ValueEncoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def field_schema(column: PgColumn) -> dict[str, Any]:
     return {**schema, "optional": optional, "field": column.name}
 
 
-def read_tables(session: Session) -> tuple[PgTable, ...]:
+def read_tables(session: PostgresSession) -> tuple[PgTable, ...]:
     """All tables and views of a database that are not its own, by name."""
     types = {int(row[0]): _type(row) for row in session.run(_TYPES)}
     found = session.run(_TABLES)
@@ -204,7 +204,9 @@ def _type(row: Sequence[Any]) -> PgType:
     return PgType(schema, name, kind, int(element), int(base), int(typmod), tuple(labels or ()))
 
 
-def _by_table(session: Session, statement: str, oids: str) -> dict[Any, list[Sequence[Any]]]:
+def _by_table(
+    session: PostgresSession, statement: str, oids: str
+) -> dict[Any, list[Sequence[Any]]]:
     found: dict[Any, list[Sequence[Any]]] = {}
     for row in session.run(statement.format(oids=oids)):
         found.setdefault(row[0], []).append(row)
@@ -225,7 +227,7 @@ def _table(
             left_out.append((name, "a generated column is not in the stream"))
             continue
         how = written(types, int(type_oid), int(typmod))
-        if isinstance(how, LeftOut):
+        if isinstance(how, UnsupportedType):
             left_out.append((name, how.why))
         else:
             captured.append(PgColumn(name, type_name, not is_required, how))
@@ -269,7 +271,7 @@ ORDER BY 1
 """
 
 
-def deadly_types(session: Session) -> list[str]:
+def deadly_types(session: PostgresSession) -> list[str]:
     """Types that no capture of the database gets over: domains over enums, enums without labels."""
     return [row[0] for row in session.run(_DEADLY_TYPES)]
 
@@ -279,7 +281,7 @@ def without_identity(tables: Sequence[PgTable]) -> list[PgTable]:
     return [one for one in tables if not one.not_captured and not one.has_identity]
 
 
-def refuse(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
+def refuse(session: PostgresSession, access: Access, tables: Sequence[PgTable]) -> None:
     """Raise OperationError for the first thing that cannot be captured.
 
     POLYNYA-GTW-026 (views and the like), -025 (no replica identity), -035 (a key that may be NULL),
@@ -289,7 +291,7 @@ def refuse(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
     _refuse_types(session, access)
 
 
-def refuse_later(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
+def refuse_later(session: PostgresSession, access: Access, tables: Sequence[PgTable]) -> None:
     """Raise TableError for the first table that cannot be captured beside those that are.
 
     Raises OperationError, POLYNYA-GTW-029, as `refuse`.
@@ -318,7 +320,7 @@ def _refuse_tables(access: Access, tables: Sequence[PgTable]) -> None:
             )
 
 
-def _refuse_types(session: Session, access: Access) -> None:
+def _refuse_types(session: PostgresSession, access: Access) -> None:
     types = deadly_types(session)
     if types:
         raise TYPES_UNREADABLE(where=access.task, types=", ".join(types[:10]))

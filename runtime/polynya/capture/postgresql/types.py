@@ -16,7 +16,7 @@ _HEADER: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ValueEncoding:
     """How values of a type leave: the Connect schema and the SQL.
 
     `optional` is in the schema only where Debezium says it of all columns of the type.
@@ -36,8 +36,8 @@ def _time(name: str) -> dict[str, Any]:
 
 _STRING: Final = {"type": "string"}
 _BYTES: Final = {"type": "bytes"}
-OPAQUE: Final = Written(_BYTES, encoding.opaque)
-JSON: Final = Written(_logical("string", "io.debezium.data.Json"), encoding.text)
+OPAQUE: Final = ValueEncoding(_BYTES, encoding.opaque)
+JSON: Final = ValueEncoding(_logical("string", "io.debezium.data.Json"), encoding.text)
 _POINT: Final = {
     "type": "struct",
     "fields": [
@@ -61,53 +61,53 @@ _FREE_DECIMAL: Final = {
     "doc": "Variable scaled decimal",
 }
 
-ROW_NUMBER_TYPE: Final = Written({"type": "int64"}, encoding.plain)
+ROW_NUMBER_TYPE: Final = ValueEncoding({"type": "int64"}, encoding.plain)
 
 #: Types whose schema does not depend on a length.
-_SIMPLE: Final[Mapping[str, Written]] = {
-    "bool": Written({"type": "boolean"}, encoding.plain),
-    "int2": Written({"type": "int16"}, encoding.plain),
-    "int4": Written({"type": "int32"}, encoding.plain),
-    "int8": Written({"type": "int64"}, encoding.plain),
-    "oid": Written({"type": "int64"}, encoding.plain),
-    "float4": Written({"type": "float"}, encoding.floating),
-    "float8": Written({"type": "double"}, encoding.floating),
-    "money": Written(_logical("bytes", _DECIMAL, parameters={"scale": "2"}), encoding.money),
-    "text": Written(_STRING, encoding.text),
-    "varchar": Written(_STRING, encoding.text),
-    "bpchar": Written(_STRING, encoding.output),
-    "char": Written(_STRING, encoding.text),
-    "name": Written(_STRING, encoding.text),
-    "bytea": Written(_BYTES, encoding.binary),
-    "date": Written(_logical("int32", "io.debezium.time.Date"), encoding.date),
-    "time": Written(_time("MicroTime"), encoding.time),
-    "timetz": Written(_logical("string", "io.debezium.time.ZonedTime"), encoding.zoned_time),
-    "interval": Written(_logical("string", "io.debezium.time.Interval"), encoding.interval),
-    "uuid": Written(_logical("string", "io.debezium.data.Uuid"), encoding.text),
+_SIMPLE: Final[Mapping[str, ValueEncoding]] = {
+    "bool": ValueEncoding({"type": "boolean"}, encoding.plain),
+    "int2": ValueEncoding({"type": "int16"}, encoding.plain),
+    "int4": ValueEncoding({"type": "int32"}, encoding.plain),
+    "int8": ValueEncoding({"type": "int64"}, encoding.plain),
+    "oid": ValueEncoding({"type": "int64"}, encoding.plain),
+    "float4": ValueEncoding({"type": "float"}, encoding.floating),
+    "float8": ValueEncoding({"type": "double"}, encoding.floating),
+    "money": ValueEncoding(_logical("bytes", _DECIMAL, parameters={"scale": "2"}), encoding.money),
+    "text": ValueEncoding(_STRING, encoding.text),
+    "varchar": ValueEncoding(_STRING, encoding.text),
+    "bpchar": ValueEncoding(_STRING, encoding.output),
+    "char": ValueEncoding(_STRING, encoding.text),
+    "name": ValueEncoding(_STRING, encoding.text),
+    "bytea": ValueEncoding(_BYTES, encoding.binary),
+    "date": ValueEncoding(_logical("int32", "io.debezium.time.Date"), encoding.date),
+    "time": ValueEncoding(_time("MicroTime"), encoding.time),
+    "timetz": ValueEncoding(_logical("string", "io.debezium.time.ZonedTime"), encoding.zoned_time),
+    "interval": ValueEncoding(_logical("string", "io.debezium.time.Interval"), encoding.interval),
+    "uuid": ValueEncoding(_logical("string", "io.debezium.data.Uuid"), encoding.text),
     "json": JSON,
     "jsonb": JSON,
-    "xml": Written(_logical("string", "io.debezium.data.Xml"), encoding.text),
-    "tsvector": Written(_logical("string", "io.debezium.data.Tsvector"), encoding.text),
-    "point": Written(_POINT, encoding.point),
-    "inet": Written(_STRING, encoding.output),
+    "xml": ValueEncoding(_logical("string", "io.debezium.data.Xml"), encoding.text),
+    "tsvector": ValueEncoding(_logical("string", "io.debezium.data.Tsvector"), encoding.text),
+    "point": ValueEncoding(_POINT, encoding.point),
+    "inet": ValueEncoding(_STRING, encoding.output),
     **{
-        name: Written(_STRING, encoding.text)
+        name: ValueEncoding(_STRING, encoding.text)
         for name in (
             "cidr", "macaddr", "macaddr8", "int4range", "int8range", "numrange", "tsrange",
             "tstzrange", "daterange",
         )
     },
     **{
-        name: Written(_BYTES, encoding.shape)
+        name: ValueEncoding(_BYTES, encoding.shape)
         for name in ("line", "lseg", "box", "path", "polygon", "circle")
     },
 }  # fmt: skip
 
 #: Types of extensions, wherever those are installed.
-EXTENSIONS: Final[Mapping[str, Written]] = {
-    "citext": Written(_STRING, encoding.text),
-    "isbn": Written(_STRING, encoding.text),
-    "ltree": Written(_logical("string", "io.debezium.data.Ltree"), encoding.text),
+EXTENSIONS: Final[Mapping[str, ValueEncoding]] = {
+    "citext": ValueEncoding(_STRING, encoding.text),
+    "isbn": ValueEncoding(_STRING, encoding.text),
+    "ltree": ValueEncoding(_logical("string", "io.debezium.data.Ltree"), encoding.text),
 }
 
 #: Types of PostGIS, and how Debezium calls them.
@@ -127,7 +127,7 @@ NULLABLE_ELEMENTS: Final = frozenset({
 NO_ARRAYS: Final = frozenset({"money", "name", "interval", "bit", "varbit", "xml", "point"})
 
 
-def geometry(name: str, schema: str) -> Written:
+def geometry(name: str, schema: str) -> ValueEncoding:
     """How a type of PostGIS leaves; `schema` is where the extension is, as SQL."""
     called = GEOMETRIES[name]
     shape: dict[str, Any] = {
@@ -142,10 +142,10 @@ def geometry(name: str, schema: str) -> Written:
     }
     if name == "geometry":
         shape["optional"] = True
-    return Written(shape, encoding.geometry(schema))
+    return ValueEncoding(shape, encoding.geometry(schema))
 
 
-def built_in(name: str, typmod: int) -> Written | None:
+def built_in(name: str, typmod: int) -> ValueEncoding | None:
     """How a type of pg_catalog leaves; None: Debezium does not know it, or cannot have it."""
     if name in {"numeric", "bit", "varbit", "timestamp", "timestamptz"}:
         return _with_length(name, typmod)
@@ -157,30 +157,32 @@ def is_negative_scale(name: str, typmod: int) -> bool:
     return name == "numeric" and typmod >= 0 and (typmod - _HEADER) & 0x400 != 0
 
 
-def _with_length(name: str, typmod: int) -> Written:
+def _with_length(name: str, typmod: int) -> ValueEncoding:
     if name == "numeric":
         return _numeric(typmod)
     if name in {"bit", "varbit"}:
         if typmod == 1:
-            return Written({"type": "boolean"}, encoding.one_bit)
+            return ValueEncoding({"type": "boolean"}, encoding.one_bit)
         length = typmod if typmod >= 0 else 2**31 - 1
         schema = _logical("bytes", "io.debezium.data.Bits", parameters={"length": str(length)})
-        return Written(schema, encoding.bits)
+        return ValueEncoding(schema, encoding.bits)
     digits = typmod if typmod >= 0 else 6
     if name == "timestamptz":
         schema = _logical("string", "io.debezium.time.ZonedTimestamp")
-        return Written(schema, encoding.zoned_timestamp(digits))
+        return ValueEncoding(schema, encoding.zoned_timestamp(digits))
     if digits <= 3:
-        return Written(_time("Timestamp"), encoding.timestamp_millis)
-    return Written(_time("MicroTimestamp"), encoding.timestamp_micros)
+        return ValueEncoding(_time("Timestamp"), encoding.timestamp_millis)
+    return ValueEncoding(_time("MicroTimestamp"), encoding.timestamp_micros)
 
 
-def _numeric(typmod: int) -> Written:
+def _numeric(typmod: int) -> ValueEncoding:
     if typmod < 0:
-        return Written(_FREE_DECIMAL, encoding.free_decimal)
+        return ValueEncoding(_FREE_DECIMAL, encoding.free_decimal)
     precision, scale = (typmod - _HEADER) >> 16, (typmod - _HEADER) & 0x7FF
     parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
-    return Written(_logical("bytes", _DECIMAL, parameters=parameters), encoding.decimal(precision))
+    return ValueEncoding(
+        _logical("bytes", _DECIMAL, parameters=parameters), encoding.decimal(precision)
+    )
 
 
 _CATALOG = "pg_catalog"
@@ -208,13 +210,13 @@ class PgType:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class UnsupportedType:
     """A column that Debezium cannot give, and why."""
 
     why: str
 
 
-def written(types: Mapping[int, PgType], oid: int, typmod: int) -> Written | LeftOut:
+def written(types: Mapping[int, PgType], oid: int, typmod: int) -> ValueEncoding | UnsupportedType:
     """How a column of a type leaves the database."""
     found = types.get(oid)
     while found is not None and found.kind == "d":
@@ -225,9 +227,9 @@ def written(types: Mapping[int, PgType], oid: int, typmod: int) -> Written | Lef
     if found.element:
         return _array(types, found, typmod)
     if _is_untried(found):
-        return LeftOut(f"{found.name} was never tried")
+        return UnsupportedType(f"{found.name} was never tried")
     if found.schema == _CATALOG and is_negative_scale(found.name, typmod):
-        return LeftOut("a number with a negative scale has no exact place in the stream")
+        return UnsupportedType("a number with a negative scale has no exact place in the stream")
     return _single(found, typmod)
 
 
@@ -235,7 +237,7 @@ def _is_untried(found: PgType) -> bool:
     return found.schema != _CATALOG and found.kind == "b" and found.name in UNTRIED
 
 
-def _single(found: PgType, typmod: int) -> Written:
+def _single(found: PgType, typmod: int) -> ValueEncoding:
     if found.kind == "e":
         schema = {
             "type": "string",
@@ -243,7 +245,7 @@ def _single(found: PgType, typmod: int) -> Written:
             "version": 1,
             "parameters": {"allowed": ",".join(found.labels)},
         }
-        return Written(schema, encoding.text)
+        return ValueEncoding(schema, encoding.text)
     if found.schema == _CATALOG:
         return built_in(found.name, typmod) or OPAQUE
     if found.name == "hstore":
@@ -252,34 +254,36 @@ def _single(found: PgType, typmod: int) -> Written:
             "keys": {"type": "string", "optional": False},
             "values": {"type": "string", "optional": True},
         }
-        return Written(schema_of, encoding.map_of(identifier(found.schema)))
+        return ValueEncoding(schema_of, encoding.map_of(identifier(found.schema)))
     if found.kind == "b" and found.name in GEOMETRIES:
         return geometry(found.name, identifier(found.schema))
     return EXTENSIONS.get(found.name, OPAQUE) if found.kind == "b" else OPAQUE
 
 
-def _array(types: Mapping[int, PgType], found: PgType, typmod: int) -> Written | LeftOut:
+def _array(
+    types: Mapping[int, PgType], found: PgType, typmod: int
+) -> ValueEncoding | UnsupportedType:
     element = types.get(found.element)
     if found.schema == _CATALOG and found.name in {"int2vector", "oidvector"}:
-        return LeftOut("the stream has lists of this type without their elements")
+        return UnsupportedType("the stream has lists of this type without their elements")
     if element is None or element.kind == "d":
         return _list_of(OPAQUE, may_be_null=False)
     if _is_untried(element) or (element.kind == "b" and element.name in GEOMETRIES):
-        return LeftOut(f"lists of {element.name} were never tried")
+        return UnsupportedType(f"lists of {element.name} were never tried")
     if element.schema == _CATALOG and element.name in NO_ARRAYS:
-        return LeftOut(f"the stream has no lists of {element.name}")
+        return UnsupportedType(f"the stream has no lists of {element.name}")
     if element.schema == _CATALOG and is_negative_scale(element.name, typmod):
-        return LeftOut("a number with a negative scale has no exact place in the stream")
+        return UnsupportedType("a number with a negative scale has no exact place in the stream")
     inner = _single(element, typmod)
     other = _IN_ARRAYS.get(element.name) if element.schema == _CATALOG else None
     if other is not None:
-        inner = Written(inner.schema, other)
+        inner = ValueEncoding(inner.schema, other)
     is_known = element.kind in "br" and element.name in NULLABLE_ELEMENTS
     return _list_of(inner, may_be_null=is_known)
 
 
-def _list_of(inner: Written, *, may_be_null: bool) -> Written:
+def _list_of(inner: ValueEncoding, *, may_be_null: bool) -> ValueEncoding:
     items = {**inner.schema, "optional": may_be_null}
-    return Written(
+    return ValueEncoding(
         {"type": "array", "items": items}, encoding.array(inner.encode, null_elements=may_be_null)
     )

@@ -8,20 +8,27 @@ from pathlib import Path
 from typing import Final
 
 from polynya.capture.debezium import KeptHistory
-from polynya.capture.landing.log import CaptureLog, Lander
-from polynya.capture.landing.position import Position, TableProgress
-from polynya.capture.source import NAME, Access, Database, Scratch, SourceTable, engine_settings
+from polynya.capture.landing.log import CaptureLander, CaptureLog
+from polynya.capture.landing.position import CapturePosition, TableProgress
+from polynya.capture.source import (
+    NAME,
+    Access,
+    Scratch,
+    SourceDatabase,
+    SourceTable,
+    engine_settings,
+)
 from polynya.capture.wire import (
     TableChangedError,
     TableError,
     TableFaults,
     WorkerSettings,
+    asks_for_all,
     error_fields,
 )
 from polynya.capture.worker.changes import History
 from polynya.capture.worker.context import CaptureContext
-from polynya.capture.worker.engines import Engine, Take
-from polynya.capture.worker.requests import is_for_all, taken
+from polynya.capture.worker.engines import StreamEngine, Take
 from polynya.capture.worker.round import Round
 from polynya.lake.spark.jars import DEBEZIUM, jar_paths
 from polynya.lake.spark.java import find_java
@@ -47,7 +54,7 @@ class DebeziumEngines:
     _history: KeptHistory | None = None
     _runs: int = field(default=0)
 
-    def history(self, database: Database, log: CaptureLog) -> History | None:
+    def history(self, database: SourceDatabase, log: CaptureLog) -> History | None:
         """The history of schemas of the run that comes next."""
         self._runs += 1
         self._scratch.folder.mkdir(parents=True)
@@ -58,12 +65,12 @@ class DebeziumEngines:
 
     def engine(
         self,
-        database: Database,
+        database: SourceDatabase,
         tables: Sequence[SourceTable],
-        position: Position,
+        position: CapturePosition,
         take: Take,
         ended: Callable[[], None],
-    ) -> Engine:
+    ) -> StreamEngine:
         """One that reads from a position on; `history` comes before it.
 
         Raises:
@@ -142,7 +149,7 @@ class Capture(CaptureContext):
             PolynyaError: it cannot go on; `retryable` says whether a new start may help. All that
                 has landed stays, and the next start goes on after it.
         """
-        lander = Lander(
+        lander = CaptureLander(
             self.log,
             self.settings.task,
             self.now,
@@ -174,7 +181,7 @@ class Capture(CaptureContext):
             raise error
         self.stop.wait(_RETRY_SECONDS)
 
-    def _take_out(self, error: TableError, lander: Lander, faults: TableFaults) -> None:
+    def _take_out(self, error: TableError, lander: CaptureLander, faults: TableFaults) -> None:
         """After a change of a table could not land: it is tried again, or goes on without it.
 
         Raises the error where the task says so.
@@ -190,7 +197,7 @@ class Capture(CaptureContext):
             self.stop.wait(_RETRY_SECONDS)
             return
 
-        def move(before: Position) -> Position:
+        def move(before: CapturePosition) -> CapturePosition:
             progress = before.tables.get(error.table, TableProgress())
             return before.with_table(error.table, progress.without_changes(error))
 
@@ -213,7 +220,7 @@ class Capture(CaptureContext):
         """Wait for somebody to ask for a load of all tables; whether somebody does."""
         until = self.monotonic() + self.patience
         while not self.stop.is_set():
-            if is_for_all(taken(self.requests)):
+            if asks_for_all(self.taken_requests()):
                 return True
             left = until - self.monotonic()
             if left <= 0:
@@ -223,7 +230,7 @@ class Capture(CaptureContext):
         return False
 
 
-def _known_to(position: Position, error: TableError) -> TableError:
+def _known_to(position: CapturePosition, error: TableError) -> TableError:
     """An error with the whole name of its table. Raises it as one of no table where that is open.
 
     Where nothing has landed yet, no table is known.

@@ -13,12 +13,12 @@ from itertools import compress
 from operator import not_
 from typing import Protocol
 
-from polynya.capture.landing.log import Lander
-from polynya.capture.landing.position import Place, Position, StreamPosition
-from polynya.capture.landing.stream import Cutter, Pending, Roll, StreamEvent
+from polynya.capture.landing.log import CaptureLander
+from polynya.capture.landing.position import CapturePosition, LogPosition, ResumePoint
+from polynya.capture.landing.stream import Cutter, Pending, RollLimits, StreamEvent
 from polynya.capture.source import Offset
 from polynya.capture.wire import TableError
-from polynya.capture.worker.loads import Keyless
+from polynya.capture.worker.loads import KeylessTables
 from polynya.capture.worker.masks import TableMasks
 from polynya.model.errors import OperationError
 
@@ -45,12 +45,12 @@ class Changes:
     def __init__(
         self,
         cutter: Cutter,
-        lander: Lander,
+        lander: CaptureLander,
         masks: TableMasks,
         monotonic: Callable[[], float],
         *,
-        keyless: Keyless,
-        roll: Roll | None = None,
+        keyless: KeylessTables,
+        roll: RollLimits | None = None,
         history: History | None = None,
         lacking: Collection[str] = (),
         landed: Callable[[], None] = lambda: None,
@@ -71,7 +71,7 @@ class Changes:
         self.failure: Exception | None = None
         self._cutter, self._lander, self._masks = cutter, lander, masks
         self._keyless, self._lacking = keyless, frozenset(lacking)
-        self._monotonic, self._roll, self._landed = monotonic, roll or Roll(), landed
+        self._monotonic, self._roll, self._landed = monotonic, roll or RollLimits(), landed
         self._history = history or NoHistory()
         self._landed_at = monotonic() - self._roll.seconds
         self._pending, self._landing = Pending(), Pending()
@@ -81,7 +81,7 @@ class Changes:
         self._thread = threading.Thread(target=self._run, name="land", daemon=True)
 
     @property
-    def position(self) -> StreamPosition:
+    def position(self) -> ResumePoint:
         """How far the stream was read, also where nothing was to be landed."""
         return self._cutter.position
 
@@ -96,7 +96,7 @@ class Changes:
         self._thread.start()
 
     def take(
-        self, events: Sequence[StreamEvent], replaced: Iterable[tuple[str, Place]] = ()
+        self, events: Sequence[StreamEvent], replaced: Iterable[tuple[str, LogPosition]] = ()
     ) -> StreamEvent | None:
         """Take what the engine has read; from its thread only. Waits while there is no room.
 
@@ -136,7 +136,7 @@ class Changes:
     def begin_at(self, offset: Offset) -> None:
         """The stream goes on at an offset, of which nothing beyond was taken."""
         with self._changed:
-            self._cutter.position = self._pending.position = StreamPosition(offset)
+            self._cutter.position = self._pending.position = ResumePoint(offset)
 
     def has_read_to(self, place: Offset) -> None:
         """All up to a place in the log was taken: it lands, with what waits."""
@@ -193,7 +193,7 @@ class Changes:
             found = self._keyless.parted(batch.apart, self._lander.position)
             batch.add(found.landing)
 
-            def move(before: Position) -> Position:
+            def move(before: CapturePosition) -> CapturePosition:
                 stream = batch.position or before.stream
                 read_to = batch.read_to or before.read_to
                 after = self._keyless.moved(before, stream, found)

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import Place
-from polynya.capture.source import Database
-from polynya.capture.wire import WorkerSettings
-from polynya.capture.worker.engines import Engines
-from polynya.capture.worker.requests import Request
-from polynya.capture.worker.telling import Tell
+from polynya.capture.landing.position import LogPosition
+from polynya.capture.source import SourceDatabase
+from polynya.capture.wire import CaptureRequest, WorkerSettings
+from polynya.capture.worker.engines import StreamEngines
+from polynya.capture.worker.telling import ReportEvent
 from polynya.formats.debezium.envelope import placeholder_of
 
 
@@ -32,28 +31,35 @@ class CaptureContext:
     """
 
     settings: WorkerSettings
-    database: Database
+    database: SourceDatabase
     log: CaptureLog
-    engines: Engines
-    tell: Tell
+    engines: StreamEngines
+    tell: ReportEvent
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
     writer: str = ""
     stop: threading.Event = field(default_factory=threading.Event)
     wake: threading.Event = field(default_factory=threading.Event)
-    requests: queue.SimpleQueue[Request] = field(default_factory=queue.SimpleQueue)
+    requests: queue.SimpleQueue[CaptureRequest] = field(default_factory=queue.SimpleQueue)
     patience: float = 15.0
-    understood: set[Place] = field(default_factory=set)
+    understood: set[LogPosition] = field(default_factory=set)
 
     @property
     def unsent(self) -> str:
         """The text by which its events say that a column was not sent; empty: all are."""
         return placeholder_of(self.database.connector, self.writer)
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: CaptureRequest) -> None:
         """Take a request, from whichever thread."""
         self.requests.put(request)
         self.wake.set()
+
+    def taken_requests(self) -> list[CaptureRequest]:
+        """The requests that have come so far, each once."""
+        requests = []
+        while not self.requests.empty():
+            requests.append(self.requests.get())
+        return requests
 
     def end(self) -> None:
         """End cleanly, asked from whichever thread."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import Position
+from polynya.capture.landing.position import CapturePosition
 from polynya.capture.landing.stream import StreamEvent
-from polynya.capture.source import Database, Offset, SourceTable
+from polynya.capture.source import Offset, SourceDatabase, SourceTable
 from polynya.capture.worker.changes import History
 from polynya.model.errors import PolynyaError
 
@@ -16,7 +16,7 @@ Take: TypeAlias = Callable[[Sequence[StreamEvent]], StreamEvent | None]
 """Lands events; gives the one whose offset the database may be told, None for none yet."""
 
 
-class Engine(Protocol):
+class StreamEngine(Protocol):
     """What reads the stream, in a thread of its own."""
 
     @property
@@ -40,20 +40,20 @@ class Engine(Protocol):
         ...
 
 
-class Engines(Protocol):
+class StreamEngines(Protocol):
     """Makes engines."""
 
     def engine(
         self,
-        database: Database,
+        database: SourceDatabase,
         tables: Sequence[SourceTable],
-        position: Position,
+        position: CapturePosition,
         take: Take,
         ended: Callable[[], None],
-    ) -> Engine:
+    ) -> StreamEngine:
         """One that reads from a position on."""
         ...
 
-    def history(self, database: Database, log: CaptureLog) -> History | None:
+    def history(self, database: SourceDatabase, log: CaptureLog) -> History | None:
         """What its connector needs of the past; None: nothing."""
         ...

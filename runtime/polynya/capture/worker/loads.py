@@ -21,10 +21,10 @@ from typing import Any, BinaryIO, Final, cast
 
 import pyarrow as pa
 
-from polynya.capture.landing.log import Lander
-from polynya.capture.landing.position import LoadPlan, Position, StreamPosition, in_epoch
+from polynya.capture.landing.log import CaptureLander
+from polynya.capture.landing.position import CapturePosition, ResumePoint, in_epoch, next_table
 from polynya.capture.landing.stream import (
-    Parted,
+    KeylessEvents,
     StreamEvent,
     has_all,
     is_seen,
@@ -32,10 +32,17 @@ from polynya.capture.landing.stream import (
     moved,
     parted,
 )
-from polynya.capture.source import Chunk, Key, Seen, Snapshot, SourceTable, Whole
-from polynya.capture.wire import TableChangedError, error_fields
+from polynya.capture.source import (
+    Chunk,
+    Key,
+    SeenTransactions,
+    SourceSnapshot,
+    SourceTable,
+    WholeTable,
+)
+from polynya.capture.wire import TableChangedError, WorkerSettings, error_fields
 from polynya.capture.worker.masks import TableMasks
-from polynya.capture.worker.telling import Tell
+from polynya.capture.worker.telling import ReportEvent
 from polynya.formats.debezium.captured import EventSchema, packed_lines
 from polynya.model.error_catalogue.capture import DATABASE_BEHIND_ITS_LOG, KEYLESS_LOAD_TOO_LARGE
 from polynya.model.error_catalogue.capture_databases import (
@@ -133,14 +140,14 @@ _AT_ONCE: Final = frozenset({"mariadb", "mysql"})
 _WITHOUT_KEY: Final = b'{"key":null,'
 
 
-class Keyless:
+class KeylessTables:
     """The tables without key of a round."""
 
     def __init__(
         self,
         connector: str,
         tables: Mapping[str, SourceTable],
-        position: Position,
+        position: CapturePosition,
         *,
         loads: bool,
     ) -> None:
@@ -173,18 +180,20 @@ class Keyless:
         with self._turn:
             yield
 
-    def parted(self, events: Sequence[StreamEvent], position: Position) -> Parted:
+    def parted(self, events: Sequence[StreamEvent], position: CapturePosition) -> KeylessEvents:
         """What becomes of events that are apart; those of tables to be loaded are held."""
         found = parted(self.connector, events, position)
         for _, group in groupby(found.kept, key=lambda one: (one.table, id(one.shape))):
             self._hold(list(group))
         return found
 
-    def moved(self, before: Position, stream: StreamPosition, found: Parted) -> Position:
+    def moved(
+        self, before: CapturePosition, stream: ResumePoint, found: KeylessEvents
+    ) -> CapturePosition:
         """The position after events of the stream."""
         return moved(self.connector, before, stream, found.left_out)
 
-    def look_again(self, position: Position) -> None:
+    def look_again(self, position: CapturePosition) -> None:
         """Let go of the tables whose events all land from now on."""
         for name in [name for name in self._watched if is_settled(position.tables.get(name))]:
             self._watched.discard(name)
@@ -201,7 +210,7 @@ class Keyless:
             held, self._held[table] = self._held[table], Spool(table)
             return held
 
-    def unseen(self, lines: bytes, seen: Seen) -> list[bytes]:
+    def unseen(self, lines: bytes, seen: SeenTransactions) -> list[bytes]:
         """Those of event lines that a view has not."""
         every = lines.splitlines(keepends=True)
         return [line for line in every if not is_seen(self.connector, seen, line)]
@@ -246,12 +255,12 @@ _LONGEST_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.2
 
 
-class Stopped(Exception):  # noqa: N818 - it is none
+class LoadStoppedError(Exception):
     """The load was told to end. Nothing of the table has landed."""
 
 
 @dataclass(slots=True)
-class WholeLoad:
+class KeylessLoad:
     """The load of one table without key, as one batch.
 
     Attributes:
@@ -260,10 +269,10 @@ class WholeLoad:
     """
 
     table: SourceTable
-    snapshot: Snapshot
-    lander: Lander
+    snapshot: SourceSnapshot
+    lander: CaptureLander
     masks: TableMasks
-    keyless: Keyless
+    keyless: KeylessTables
     stop: threading.Event
 
     def land(self, rows: int, where: str | None, read: Callable[[Chunk], None]) -> None:
@@ -283,7 +292,7 @@ class WholeLoad:
             shape = self.snapshot.envelope(self.table)
             for chunk in whole.chunks:
                 if self.stop.is_set():
-                    raise Stopped
+                    raise LoadStoppedError
                 self._add(spool, shape, chunk)
                 read(chunk)
             loaded = spool.events
@@ -294,7 +303,7 @@ class WholeLoad:
                 self._land(spool, loaded, whole.seen)
 
     @contextmanager
-    def _moment(self, rows: int, where: str | None) -> Iterator[Whole]:
+    def _moment(self, rows: int, where: str | None) -> Iterator[WholeTable]:
         """A moment that has all events that were left out until now."""
         name, waited = self.table.name, 0.0
         place = self.lander.position.left_out.get(name)
@@ -304,7 +313,7 @@ class WholeLoad:
                     yield whole
                     return
             if self.stop.wait(_PAUSE_SECONDS):
-                raise Stopped
+                raise LoadStoppedError
             waited += _PAUSE_SECONDS
             if waited > _LONGEST_SECONDS:
                 raise DATABASE_BEHIND_ITS_LOG(table=name)
@@ -315,16 +324,16 @@ class WholeLoad:
             shape, lines = masks.schema, masks.lines(lines)
         spool.add(in_epoch(lines, self.lander.position.epoch), chunk.rows, shape)
 
-    def _add_held(self, spool: Spool, seen: Seen) -> None:
+    def _add_held(self, spool: Spool, seen: SeenTransactions) -> None:
         with closing(self.keyless.taken(self.table.name)) as held:
             for lines, shape in held.parts():
                 fresh = self.keyless.unseen(lines, seen)
                 spool.add(in_epoch(b"".join(fresh), self.lander.position.epoch), len(fresh), shape)
 
-    def _land(self, spool: Spool, rows: int, seen: Seen) -> None:
+    def _land(self, spool: Spool, rows: int, seen: SeenTransactions) -> None:
         name = self.table.name
 
-        def move(before: Position) -> Position:
+        def move(before: CapturePosition) -> CapturePosition:
             loaded = before.tables[name].with_whole(rows, seen, self.lander.number + 1)
             after = before.with_table(name, loaded)
             left_out = {one: place for one, place in before.left_out.items() if one != name}
@@ -356,11 +365,11 @@ class _Table:
 
 
 @dataclass(slots=True)
-class Loading:
+class LoadThreads:
     """Threads that load until nothing is left, something fails or they are told to stop.
 
     Attributes:
-        plan: which table is next, and how a table is read.
+        settings: which table is next, and how a table is read.
         tables: those that there are, by name.
         emptied: by table, a last event of its load.
         keyless: tables without key, which land whole; None: they are read in parts as all others,
@@ -368,16 +377,16 @@ class Loading:
         failure: what ended the load; None as long as nothing did.
     """
 
-    plan: LoadPlan
+    settings: WorkerSettings
     tables: Mapping[str, SourceTable]
-    snapshot: Snapshot
-    lander: Lander
+    snapshot: SourceSnapshot
+    lander: CaptureLander
     masks: TableMasks
-    tell: Tell
+    tell: ReportEvent
     monotonic: Callable[[], float]
     ended: Callable[[], None]
     emptied: Mapping[str, bytes] = field(default_factory=dict)
-    keyless: Keyless | None = None
+    keyless: KeylessTables | None = None
     failure: Exception | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -386,7 +395,7 @@ class Loading:
 
     def start(self) -> None:
         """Begin to load."""
-        for number in range(self.plan.parallel):
+        for number in range(self.settings.parallel):
             thread = threading.Thread(target=self._work, name=f"load-{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -424,7 +433,12 @@ class Loading:
 
     def _claimed(self) -> str | None:
         with self._lock:
-            name = self.plan.next_table(self.lander.position, self._running)
+            name = next_table(
+                self.lander.position,
+                self._running,
+                parallel=self.settings.parallel,
+                order=self.settings.order,
+            )
             if name is not None:
                 self._running.add(name)
             return name
@@ -436,12 +450,12 @@ class Loading:
             try:
                 if self._land_next(one):
                     return
-            except Stopped:
+            except LoadStoppedError:
                 return
             except OperationError as error:
                 one.failures += 1
                 if error.code in _LASTING:
-                    one.failures = self.plan.retries + 1
+                    one.failures = self.settings.table_retries + 1
                 if self._gives_up(one, error):
                     return
                 self._stop.wait(_RETRY_SECONDS)
@@ -453,16 +467,16 @@ class Loading:
     def _land_next(self, one: _Table) -> bool:
         """Land the next chunk; whether it was the last."""
         name = one.table.name
-        where = self.plan.where.get(name)
+        where = self.settings.filter.get(name)
         if self._is_whole(one.table):
             return self._land_whole(one, where)
-        chunk = self.snapshot.read(one.table, one.after, self.plan.chunk_rows, where)
+        chunk = self.snapshot.read(one.table, one.after, self.settings.chunk_rows, where)
         shape, lines = self.snapshot.envelope(one.table), chunk.lines
         masks, hides_key = self.masks.of_table(name, shape), False
         if masks is not None:
             shape, lines, hides_key = masks.schema, masks.lines(lines), masks.hides_key
 
-        def move(position: Position) -> Position:
+        def move(position: CapturePosition) -> CapturePosition:
             moved = position.tables[name].with_chunk(chunk, self.lander.number + 1)
             # A key that is masked must not be written here either: after a kill such a table
             # begins anew, which its key makes harmless.
@@ -487,10 +501,10 @@ class Loading:
         """Land all of a table without key."""
         assert self.keyless is not None
         one.rows = one.bytes = 0
-        load = WholeLoad(
+        load = KeylessLoad(
             one.table, self.snapshot, self.lander, self.masks, self.keyless, self._stop
         )
-        load.land(self.plan.chunk_rows, where, lambda chunk: self._read(one, chunk))
+        load.land(self.settings.chunk_rows, where, lambda chunk: self._read(one, chunk))
         self._tell_loaded(one)
         return True
 
@@ -517,8 +531,8 @@ class Loading:
 
     def _gives_up(self, one: _Table, error: PolynyaError) -> bool:
         """Whether a table is given up. Raises the error when that ends the capture."""
-        name, gives_up = one.table.name, one.failures > self.plan.retries
-        suspends = gives_up and self.plan.then == "suspend"
+        name, gives_up = one.table.name, one.failures > self.settings.table_retries
+        suspends = gives_up and self.settings.table_then == "suspend"
         self.tell("table_failed", table=name, error=error_fields(error), suspended=suspends)
         if gives_up and not suspends:
             raise error

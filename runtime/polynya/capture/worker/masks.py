@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from polynya.capture.lobs import Limit, Shown, limited
+from polynya.capture.lobs import EventRewriter, Limit, limited
 from polynya.capture.masks import mask_of, masked
 from polynya.capture.source import SourceTable
 from polynya.formats.debezium.envelope import Unsent
@@ -29,7 +29,9 @@ class TableMasks:
     limit: Limit | None = None
     unsent: str = ""
     cut: set[tuple[str, str]] = field(default_factory=set)
-    _made: dict[tuple[str, int], tuple[Mapping[str, Any], Shown]] = field(default_factory=dict)
+    _made: dict[tuple[str, int], tuple[Mapping[str, Any], EventRewriter]] = field(
+        default_factory=dict
+    )
 
     @classmethod
     def of(
@@ -56,7 +58,7 @@ class TableMasks:
         told = self.limit.told
         return [f"values of {table}.{column} that are {told}" for table, column in sorted(self.cut)]
 
-    def of_table(self, table: str, shape: Mapping[str, Any]) -> Shown | None:
+    def of_table(self, table: str, shape: Mapping[str, Any]) -> EventRewriter | None:
         """What becomes of the events of a table under a schema; None: they land as they are.
 
         Raises:
@@ -71,8 +73,10 @@ class TableMasks:
             known = self._made[table, id(shape)] = (shape, self._shown(table, shape, given or {}))
         return known[1]
 
-    def _shown(self, table: str, shape: Mapping[str, Any], given: Mapping[str, Any]) -> Shown:
-        made: Shown | None = None
+    def _shown(
+        self, table: str, shape: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> EventRewriter:
+        made: EventRewriter | None = None
         if given:
             masks = {column: mask_of(one) for column, one in given.items()}
             unsent = Unsent(self.unsent)

@@ -15,10 +15,9 @@ from typing import BinaryIO, Final
 
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.source import open_database
-from polynya.capture.wire import WorkerSettings, error_fields
+from polynya.capture.wire import CaptureRequest, WorkerSettings, error_fields
 from polynya.capture.worker.capture import Capture, DebeziumEngines
-from polynya.capture.worker.requests import Request
-from polynya.capture.worker.telling import Lines
+from polynya.capture.worker.telling import EventLines
 from polynya.formats.debezium.envelope import placeholder_of
 from polynya.model.error_catalogue.capture import CAPTURE_FAILED_UNEXPECTEDLY
 from polynya.model.errors import InternalError, PolynyaError
@@ -36,7 +35,7 @@ def run() -> int:
     # Only events go to the standard output, whatever a library prints.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    tell, source = Lines(out), sys.stdin.buffer
+    tell, source = EventLines(out), sys.stdin.buffer
     try:
         _capture(WorkerSettings.of_line(source.readline()), tell, source)
     except PolynyaError as error:
@@ -48,7 +47,7 @@ def run() -> int:
     return 0
 
 
-def _capture(settings: WorkerSettings, tell: Lines, source: BinaryIO) -> None:
+def _capture(settings: WorkerSettings, tell: EventLines, source: BinaryIO) -> None:
     place = parse_location(settings.landing, Path.cwd(), settings.task)
     store = store_at(place, settings.aws)
     database = open_database(settings.access)
@@ -64,8 +63,8 @@ def _capture(settings: WorkerSettings, tell: Lines, source: BinaryIO) -> None:
             monotonic=time.monotonic,
             writer=writer,
         )
-        for one in settings.asked:
-            capture.ask(Request.of(one))
+        for request in settings.requests:
+            capture.ask(request)
         signal.signal(signal.SIGTERM, lambda *_: capture.end())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         threading.Thread(target=_listen, args=(source, capture), daemon=True).start()
@@ -79,7 +78,7 @@ def _listen(source: BinaryIO, capture: Capture) -> None:
     """Take requests; the end of the input ends the capture."""
     for line in source:
         try:
-            capture.ask(Request.of_line(line))
+            capture.ask(CaptureRequest.of_line(line))
         except ValueError:
             continue  # A newer engine may ask for what this process does not know.
     capture.end()

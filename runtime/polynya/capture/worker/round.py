@@ -9,27 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from polynya.capture.debezium import Misreading
-from polynya.capture.landing.log import Lander
+from polynya.capture.debezium import MisreadStatements
+from polynya.capture.landing.log import CaptureLander
 from polynya.capture.landing.position import (
-    LoadPlan,
-    Place,
-    place_of_offset,
-    place_of_rows,
+    LogPosition,
+    position_of_offset,
+    position_of_rows,
     unloaded,
 )
-from polynya.capture.landing.stream import Roll, StreamEvent, cutter_of
+from polynya.capture.landing.stream import RollLimits, StreamEvent, cutter_of
 from polynya.capture.mysql.catalog import matching
-from polynya.capture.source import Offset, Snapshot
-from polynya.capture.wire import error_fields
+from polynya.capture.source import Offset, SourceSnapshot
+from polynya.capture.wire import asks_for_all, error_fields
 from polynya.capture.worker.changes import Changes
 from polynya.capture.worker.context import CaptureContext
-from polynya.capture.worker.engines import Engine
-from polynya.capture.worker.loads import Keyless, Loading
+from polynya.capture.worker.engines import StreamEngine
+from polynya.capture.worker.loads import KeylessTables, LoadThreads
 from polynya.capture.worker.masks import TableMasks
-from polynya.capture.worker.requests import is_for_all, taken
 from polynya.capture.worker.starting import (
-    Start,
+    RoundStart,
     first_position,
     goes_on,
     has_begun,
@@ -60,21 +58,23 @@ class ReadAgainError(PolynyaError):
 class Round:
     """From one look at the tables to the next."""
 
-    def __init__(self, capture: CaptureContext, lander: Lander, *, is_anew: bool = False) -> None:
+    def __init__(
+        self, capture: CaptureContext, lander: CaptureLander, *, is_anew: bool = False
+    ) -> None:
         self._of, self._lander, self._is_anew = capture, lander, is_anew
         #: Somebody asked for a load of all tables.
         self.is_for_all = False
         self._masks = TableMasks()
-        self._snapshot: Snapshot | None = None
-        self._loading: Loading | None = None
+        self._snapshot: SourceSnapshot | None = None
+        self._loading: LoadThreads | None = None
         self._changes: Changes | None = None
-        self._engine: Engine | None = None
-        self._keyless: Keyless | None = None
-        self._target: Place | None = None
+        self._engine: StreamEngine | None = None
+        self._keyless: KeylessTables | None = None
+        self._target: LogPosition | None = None
         #: A place up to which the stream was read, and that of the look at the lag before.
         self._read_to: Offset | None = None
         self._rested_at: Offset | None = None
-        self._misreading: Misreading | None = None
+        self._misreading: MisreadStatements | None = None
         self._heard_at = capture.monotonic()
 
     def __enter__(self) -> Round:
@@ -128,19 +128,19 @@ class Round:
             if self._misreading is not None and self._misreading.told is not None:
                 self._of.understood.add(self._misreading.told)
 
-    def _load(self, start: Start, masks: TableMasks) -> None:
+    def _load(self, start: RoundStart, masks: TableMasks) -> None:
         of, snapshot = self._of, self._snapshot
         if snapshot is None or not unloaded(self._lander.position):
             return
-        self._loading = Loading(
-            self._plan(), start.tables, snapshot, self._lander, masks, of.tell, of.monotonic,
+        self._loading = LoadThreads(
+            of.settings, start.tables, snapshot, self._lander, masks, of.tell, of.monotonic,
             of.wake.set, start.emptied, self._keyless,
         )  # fmt: skip
         self._loading.start()
 
-    def _started(self) -> Start:
-        of, asked = self._of, taken(self._of.requests)
-        self.is_for_all = is_for_all(asked)
+    def _started(self) -> RoundStart:
+        of, requests = self._of, self._of.taken_requests()
+        self.is_for_all = asks_for_all(requests)
         if of.settings.mode == "reload":
             start = loads_again(of.database, of.settings, self._lander, of.log)
         elif self._is_anew or not has_begun(self._lander):
@@ -149,28 +149,28 @@ class Round:
                 of.database.drop()
             start = first_position(of.database, of.settings, self._lander, of.log)
         else:
-            start = goes_on(of.database, of.settings, self._lander, of.log, asked)
+            start = goes_on(of.database, of.settings, self._lander, of.log, requests)
         self._snapshot = start.snapshot
         if of.settings.mode == "once" and start.snapshot is not None:
-            self._target = place_of_rows(of.database.connector, start.snapshot.source)
+            self._target = position_of_rows(of.database.connector, start.snapshot.source)
         return start
 
-    def _follow(self, start: Start, masks: TableMasks) -> None:
+    def _follow(self, start: RoundStart, masks: TableMasks) -> None:
         of = self._of
         position = self._lander.position
         cutter = cutter_of(of.database.connector, position.stream)
         has_view = self._snapshot is not None
-        keyless = Keyless(of.database.connector, start.tables, position, loads=has_view)
+        keyless = KeylessTables(of.database.connector, start.tables, position, loads=has_view)
         self._keyless = keyless
         history = of.engines.history(of.database, of.log)
-        roll = Roll(of.settings.roll_bytes, of.settings.roll_seconds)
+        roll = RollLimits(of.settings.roll_bytes, of.settings.roll_seconds)
         changes = Changes(
             cutter, self._lander, masks, of.monotonic, keyless=keyless, roll=roll,
             history=history, lacking=position.lacking, landed=of.wake.set,
         )  # fmt: skip
         tables = tuple(start.tables.values())
 
-        self._misreading = misreading = Misreading(self._is_captured, of.understood)
+        self._misreading = misreading = MisreadStatements(self._is_captured, of.understood)
         is_sure = False
 
         def take(events: Sequence[StreamEvent]) -> StreamEvent | None:
@@ -206,17 +206,6 @@ class Round:
     def _reads_again(self) -> bool:
         """Whether the stream has to begin again behind what it has brought, in a new round."""
         return self._engine is not None and isinstance(self._engine.failure, ReadAgainError)
-
-    def _plan(self) -> LoadPlan:
-        settings = self._of.settings
-        return LoadPlan(
-            parallel=settings.parallel,
-            order=settings.order,
-            where=settings.filter,
-            chunk_rows=settings.chunk_rows,
-            retries=settings.table_retries,
-            then=settings.table_then,
-        )
 
     def _watch(self) -> None:
         of = self._of
@@ -309,8 +298,8 @@ class Round:
         found = (changes.position.offset, self._read_to, self._lander.position.read_to)
         return max((one for one in found if one is not None), key=self._place)
 
-    def _place(self, offset: Offset) -> Place:
-        return place_of_offset(self._of.database.connector, offset)
+    def _place(self, offset: Offset) -> LogPosition:
+        return position_of_offset(self._of.database.connector, offset)
 
     def _tell_lag(self) -> None:
         if self._changes is None:
@@ -320,7 +309,7 @@ class Round:
         notes = [*lag.notes, *self._masks.notes]
         self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=notes)
 
-    def _tell_tables(self, start: Start) -> None:
+    def _tell_tables(self, start: RoundStart) -> None:
         tables, shown = start.tables, dict[str, Any]()
         of_tables = self._lander.position.tables
         for name, one in of_tables.items():

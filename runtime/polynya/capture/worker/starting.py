@@ -6,22 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from polynya.capture.debezium import put_history
-from polynya.capture.landing.log import CaptureLog, Lander
+from polynya.capture.landing.log import CaptureLander, CaptureLog
 from polynya.capture.landing.position import (
     BINLOGS,
-    Position,
-    StreamPosition,
+    CapturePosition,
+    ResumePoint,
     TableProgress,
     next_epoch,
-    place_of_rows,
+    position_of_rows,
     truncation,
     unloaded,
 )
 from polynya.capture.landing.stream import would_come_twice
-from polynya.capture.source import Beginning, Database, Snapshot, SourceTable
-from polynya.capture.wire import TableError, WorkerSettings
+from polynya.capture.source import CaptureStart, SourceDatabase, SourceSnapshot, SourceTable
+from polynya.capture.wire import CaptureRequest, TableError, WorkerSettings, asks_for_all
 from polynya.capture.worker.masks import TableMasks
-from polynya.capture.worker.requests import Request, is_for_all
 from polynya.formats.debezium.captured import EventSchema
 from polynya.model.error_catalogue.capture import (
     KEYLESS_TABLE_NOT_RELOADABLE,
@@ -33,17 +32,17 @@ from polynya.model.errors import OperationError
 
 
 def asked_for(
-    before: Position, tables: Mapping[str, SourceTable], asked: Sequence[Request]
-) -> tuple[Position, list[str], dict[str, OperationError]]:
+    before: CapturePosition, tables: Mapping[str, SourceTable], requests: Sequence[CaptureRequest]
+) -> tuple[CapturePosition, list[str], dict[str, OperationError]]:
     """The position after what was asked for and what has changed meanwhile.
 
     With it the tables that are emptied and loaded again, and those that cannot be, with the reason.
     """
     stale = [name for name in tables if _is_stale(before, tables[name])]
-    resumed = _named(asked, "resume", tables)
+    resumed = _named(requests, tables, reload=False)
     lacking = before.lacking & set(resumed)
     back = before.gone & set(tables)
-    wanted = {*_named(asked, "reload", tables), *stale, *back}
+    wanted = {*_named(requests, tables, reload=True), *stale, *back}
     wanted |= {*_whole_again(before, tables, lacking)}
     refused = {
         name: KEYLESS_TABLE_NOT_RELOADABLE(table=name)
@@ -60,7 +59,7 @@ def asked_for(
     return position, again, refused
 
 
-def has_changed(position: Position, tables: Mapping[str, SourceTable]) -> bool:
+def has_changed(position: CapturePosition, tables: Mapping[str, SourceTable]) -> bool:
     """Whether tables came, or were changed in a way that the stream does not tell."""
     return any(
         name not in position.tables or _is_stale(position, one) or _lacks_defaults(position, one)
@@ -68,15 +67,15 @@ def has_changed(position: Position, tables: Mapping[str, SourceTable]) -> bool:
     )
 
 
-def known_of(position: Position, tables: Mapping[str, SourceTable]) -> Position:
+def known_of(position: CapturePosition, tables: Mapping[str, SourceTable]) -> CapturePosition:
     """With what is known of tables whose load is still to come, or began before this was kept."""
     known = {name: one.of_table(tables[name]) for name, one in position.tables.items()}
     return replace(position, tables=known)
 
 
 def _without_twice(
-    position: Position, tables: Mapping[str, SourceTable], stale: Collection[str]
-) -> tuple[Position, dict[str, OperationError]]:
+    position: CapturePosition, tables: Mapping[str, SourceTable], stale: Collection[str]
+) -> tuple[CapturePosition, dict[str, OperationError]]:
     """Tables without key suspended that would have to be loaded again, and why."""
     refused = {}
     for name in {*stale, *unloaded(position)}:
@@ -87,18 +86,18 @@ def _without_twice(
 
 
 def _whole_again(
-    position: Position, tables: Mapping[str, SourceTable], lacking: Collection[str]
+    position: CapturePosition, tables: Mapping[str, SourceTable], lacking: Collection[str]
 ) -> list[str]:
     """Of tables that lack changes those that are loaded anew when they are resumed."""
     return [one for one in lacking if not would_come_twice(position.tables[one], tables[one])]
 
 
-def _is_stale(position: Position, table: SourceTable) -> bool:
+def _is_stale(position: CapturePosition, table: SourceTable) -> bool:
     progress = position.tables.get(table.name)
     return progress is not None and _follows(progress) and progress.is_stale(table)
 
 
-def _lacks_defaults(position: Position, table: SourceTable) -> bool:
+def _lacks_defaults(position: CapturePosition, table: SourceTable) -> bool:
     if table.lacks_key:
         # Its rows would come twice.
         return False
@@ -111,12 +110,14 @@ def _follows(progress: TableProgress) -> bool:
     return progress.state != "suspended"
 
 
-def _named(asked: Sequence[Request], type_: str, tables: Mapping[str, SourceTable]) -> list[str]:
-    """The tables that requests of a type name."""
-    wanted = [one for one in asked if one.type == type_]
-    if any(not one.tables for one in wanted):
+def _named(
+    requests: Sequence[CaptureRequest], tables: Mapping[str, SourceTable], *, reload: bool
+) -> list[str]:
+    """The tables that the requests to reload, or to resume, name."""
+    wanted = [request for request in requests if request.reload == reload]
+    if any(not request.tables for request in wanted):
         return list(tables)
-    return sorted({name for one in wanted for name in one.tables if name in tables})
+    return sorted({name for request in wanted for name in request.tables if name in tables})
 
 
 def _resumed(progress: TableProgress, table: SourceTable) -> TableProgress:
@@ -132,7 +133,7 @@ def _resumed(progress: TableProgress, table: SourceTable) -> TableProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class RoundStart:
     """How a round begins.
 
     Attributes:
@@ -143,14 +144,14 @@ class Start:
     """
 
     tables: Mapping[str, SourceTable]
-    snapshot: Snapshot | None
+    snapshot: SourceSnapshot | None
     emptied: Mapping[str, bytes] = field(default_factory=dict)
     refused: Mapping[str, OperationError] = field(default_factory=dict)
 
 
 def first_position(
-    database: Database, settings: WorkerSettings, lander: Lander, log: CaptureLog
-) -> Start:
+    database: SourceDatabase, settings: WorkerSettings, lander: CaptureLander, log: CaptureLog
+) -> RoundStart:
     """Begin a capture, and land where it begins before anything else.
 
     Where something has landed before, all tables are emptied and loaded anew: nobody knows what
@@ -160,7 +161,7 @@ def first_position(
     if not has_begun(lander):
         # Of two captures that begin at once the other one stops here or at its own beginning,
         # before it has taken the slot from this one and goes on all the same.
-        lander.begin(Position(StreamPosition({})))
+        lander.begin(CapturePosition(ResumePoint({})))
     known = lander.position.tables
     beginning = database.begin(tuple(tables.values()))
     refused = {
@@ -168,7 +169,7 @@ def first_position(
         for name in tables
         if would_come_twice(known.get(name), tables[name])
     }
-    start = Start(tables, beginning.snapshot, refused=refused)
+    start = RoundStart(tables, beginning.snapshot, refused=refused)
     position = _anew(database.connector, beginning, tables, lander, log)
     for name, error in refused.items():
         position = position.with_table(name, known[name].suspended(error))
@@ -180,14 +181,14 @@ def first_position(
     return start
 
 
-def has_begun(lander: Lander) -> bool:
+def has_begun(lander: CaptureLander) -> bool:
     """Whether a place in the stream has landed: before it there may be a claim to begin."""
     return bool(lander.number and lander.position.stream.offset)
 
 
 def loads_again(
-    database: Database, settings: WorkerSettings, lander: Lander, log: CaptureLog
-) -> Start:
+    database: SourceDatabase, settings: WorkerSettings, lander: CaptureLander, log: CaptureLog
+) -> RoundStart:
     """Load everything anew, of a capture that follows no changes.
 
     A table is emptied by the last event of its load, which stands right before the load's rows in
@@ -201,16 +202,16 @@ def loads_again(
     source = beginning.snapshot.source
     emptied = {name: truncation(database.connector, name, source) for name in known}
     lander.begin(_anew(database.connector, beginning, tables, lander, log))
-    return Start(tables, beginning.snapshot, emptied)
+    return RoundStart(tables, beginning.snapshot, emptied)
 
 
 def goes_on(
-    database: Database,
+    database: SourceDatabase,
     settings: WorkerSettings,
-    lander: Lander,
+    lander: CaptureLander,
     log: CaptureLog,
-    asked: Sequence[Request],
-) -> Start:
+    requests: Sequence[CaptureRequest],
+) -> RoundStart:
     """Go on where the log says.
 
     Raises:
@@ -219,12 +220,12 @@ def goes_on(
     tables = _found(database, settings)
     before = lander.position
     is_over = database.lost(before.stream.offset) is not None or _is_unreadable(before)
-    if is_over and is_for_all(asked):
+    if is_over and asks_for_all(requests):
         # What is left of the old stream is of no use, and would be in the way of a new one.
         database.drop()
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
-    position, again, refused = asked_for(before, tables, asked)
+    position, again, refused = asked_for(before, tables, requests)
     new = set(tables) - set(before.tables) - before.gone
     is_needed = bool(unloaded(position)) or settings.mode == "once"
     snapshot = None
@@ -238,7 +239,7 @@ def goes_on(
     if snapshot is not None and again and not snapshot.source:
         # What Debezium loads it loads as a whole.
         return first_position(database, settings, lander, log)
-    start = Start(tables, snapshot, refused=refused)
+    start = RoundStart(tables, snapshot, refused=refused)
     if snapshot is not None and again:
         emptied = {name for name in again if name not in new}
         misfits = _misfits(settings, start, snapshot, emptied)
@@ -254,11 +255,11 @@ def goes_on(
 
 def _anew(
     connector: str,
-    beginning: Beginning,
+    beginning: CaptureStart,
     tables: Mapping[str, SourceTable],
-    lander: Lander,
+    lander: CaptureLander,
     log: CaptureLog,
-) -> Position:
+) -> CapturePosition:
     """A position from which everything is loaded. What a history begins with is put before it."""
     # A load by Debezium begins its history as well.
     history = lander.position.history if lander.number and beginning.snapshot.source else 0
@@ -268,19 +269,21 @@ def _anew(
     if has_begun(lander):
         before = lander.position
         epoch = next_epoch(connector, before.epoch, before.stream.offset, beginning.offset)
-    position = Position(StreamPosition(beginning.offset), history=history, epoch=epoch)
+    position = CapturePosition(ResumePoint(beginning.offset), history=history, epoch=epoch)
     position = known_of(position.with_tables(tables), tables)
     return _loaded_from(connector, position, beginning.snapshot)
 
 
-def _loaded_from(connector: str, position: Position, snapshot: Snapshot) -> Position:
+def _loaded_from(
+    connector: str, position: CapturePosition, snapshot: SourceSnapshot
+) -> CapturePosition:
     """With the place in the binlog that all views of the loads to come are behind."""
     if connector not in BINLOGS or not snapshot.source:
         return position
-    return position.loaded_from(place_of_rows(connector, snapshot.source))
+    return position.loaded_from(position_of_rows(connector, snapshot.source))
 
 
-def _is_unreadable(position: Position) -> bool:
+def _is_unreadable(position: CapturePosition) -> bool:
     """Whether rows of a table would not be read after another load of it either."""
     return any(
         one.lacks_changes and str(one.why).startswith(f"{STREAM_UNREADABLE.code}:")
@@ -288,7 +291,9 @@ def _is_unreadable(position: Position) -> bool:
     )
 
 
-def require_stream(database: Database, settings: WorkerSettings, position: Position) -> None:
+def require_stream(
+    database: SourceDatabase, settings: WorkerSettings, position: CapturePosition
+) -> None:
     """See that the stream can go on from a position.
 
     Raises:
@@ -300,11 +305,11 @@ def require_stream(database: Database, settings: WorkerSettings, position: Posit
 
 
 def _joined(
-    database: Database,
+    database: SourceDatabase,
     settings: WorkerSettings,
     tables: Mapping[str, SourceTable],
-    position: Position,
-) -> tuple[Snapshot, dict[str, OperationError]]:
+    position: CapturePosition,
+) -> tuple[SourceSnapshot, dict[str, OperationError]]:
     """A view of the tables whose changes land, and why some of them cannot be captured.
 
     Raises the error of such a table where the task says so.
@@ -325,7 +330,7 @@ def _joined(
 
 
 def _misfits(
-    settings: WorkerSettings, start: Start, snapshot: Snapshot, names: Collection[str]
+    settings: WorkerSettings, start: RoundStart, snapshot: SourceSnapshot, names: Collection[str]
 ) -> dict[str, OperationError]:
     """Tables that their masks do not fit, so that nothing of them can land, not even their end.
 
@@ -344,13 +349,13 @@ def _misfits(
 
 
 def _land_emptied(
-    database: Database,
+    database: SourceDatabase,
     settings: WorkerSettings,
-    start: Start,
+    start: RoundStart,
     names: Collection[str],
     *,
-    lander: Lander,
-    position: Position,
+    lander: CaptureLander,
+    position: CapturePosition,
 ) -> None:
     snapshot, tables = start.snapshot, start.tables
     if snapshot is None:
@@ -365,7 +370,7 @@ def _land_emptied(
     lander.land(b"".join(lines), len(lines), shapes, lambda _: position, epoch=position.epoch)
 
 
-def _found(database: Database, settings: WorkerSettings) -> dict[str, SourceTable]:
+def _found(database: SourceDatabase, settings: WorkerSettings) -> dict[str, SourceTable]:
     found = database.tables(settings.include, settings.exclude)
     if not found:
         raise NO_TABLE_INCLUDED(where=settings.task)

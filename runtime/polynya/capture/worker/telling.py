@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Protocol
 from polynya.capture.wire import event_line
 
 
-class Tell(Protocol):
+class ReportEvent(Protocol):
     """Tells an event."""
 
     def __call__(self, type_: str, **fields: Any) -> None:
@@ -16,7 +16,7 @@ class Tell(Protocol):
         ...
 
 
-class Lines:
+class EventLines:
     """Events as lines of a stream."""
 
     def __init__(self, out: BinaryIO) -> None:

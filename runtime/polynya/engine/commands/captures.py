@@ -10,9 +10,16 @@ from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import Position, TableProgress, unloaded
-from polynya.capture.source import Access, Database, Finding, Lag, SourceTable, open_database
-from polynya.capture.wire import Asking
+from polynya.capture.landing.position import CapturePosition, TableProgress, unloaded
+from polynya.capture.source import (
+    Access,
+    ConnectionFinding,
+    Lag,
+    SourceDatabase,
+    SourceTable,
+    open_database,
+)
+from polynya.capture.wire import RequestFolder
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.tasks.capture_process import CaptureSecrets, access_of, access_to
 from polynya.lake.read import inspect
@@ -43,7 +50,7 @@ def access_for(task: ConnectedCapture) -> Access:
 
 
 @contextmanager
-def database_of(task: ConnectedCapture) -> Iterator[Database]:
+def database_of(task: ConnectedCapture) -> Iterator[SourceDatabase]:
     """The database of a capture, closed at the end. Raises as `access_for`."""
     database = open_database(access_for(task))
     try:
@@ -58,7 +65,7 @@ def secrets_of(task: ConnectedCapture) -> CaptureSecrets:
 
 
 @contextmanager
-def database_at(connection: Connection, name: str) -> Iterator[Database]:
+def database_at(connection: Connection, name: str) -> Iterator[SourceDatabase]:
     """The database that a connection leads to, without a task. Raises as `database_of`."""
     database = open_database(access_to(connection, name, CaptureSecrets(name, os.environ, vault())))
     try:
@@ -119,11 +126,11 @@ def capture_status(
     project: LoadedProject, store: ObjectStore, task: ConnectedCapture, *, ask_database: bool
 ) -> CaptureStatus:
     """The status of a capture. Raises OperationError when its newest batch is unreadable."""
-    held, log = Asking(store, task.place).is_held(), CaptureLog(store, task.place)
+    held, log = RequestFolder(store, task.place).is_held(), CaptureLog(store, task.place)
     newest = log.newest()
     if newest is None:
         return CaptureStatus(task.name, 0, None, held)
-    position = Position.of(newest.position)
+    position = CapturePosition.of(newest.position)
     copied = copied_batches(project, task, log)
     tables = tuple(
         TableStatus(
@@ -158,7 +165,7 @@ def captured_tables(task: ConnectedCapture) -> tuple[SourceTable, ...]:
         return database.tables(task.tables.include, task.tables.exclude)
 
 
-def capture_findings(project: LoadedProject, name: str) -> list[Finding]:
+def capture_findings(project: LoadedProject, name: str) -> list[ConnectionFinding]:
     """Findings for and against capturing over a connection, without duplicates.
 
     Raises PolynyaError. They concern what its tasks need: publication and slot of those that follow
@@ -167,7 +174,7 @@ def capture_findings(project: LoadedProject, name: str) -> list[Finding]:
     tasks = [capture for capture in project.captures if capture.connection == name]
     chosen = [task for task in tasks if task.update_method == "cdc"] or tasks[:1]
     opening = [database_of(task) for task in chosen]
-    findings: list[Finding] = []
+    findings: list[ConnectionFinding] = []
     for opened in opening or [database_at(project.connections[name], name)]:
         with opened as database:
             findings += database.findings()

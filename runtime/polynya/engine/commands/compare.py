@@ -9,10 +9,16 @@ from typing import Final
 
 import pyarrow as pa
 
-from polynya.capture.compare.compare import ComparedDatabase, Comparison, Moment, Subject, Verdict
+from polynya.capture.compare.compare import (
+    ComparedDatabase,
+    ComparedTable,
+    ComparisonResult,
+    SourceMoment,
+    TableComparison,
+)
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import Position
-from polynya.capture.source import Database, SourceTable
+from polynya.capture.landing.position import CapturePosition
+from polynya.capture.source import SourceDatabase, SourceTable
 from polynya.engine.answers import Answers, stream_embedded
 from polynya.engine.commands.captures import readers_of
 from polynya.engine.inventory import ProjectTable, inventory
@@ -55,12 +61,12 @@ def compare_capture(
     answers: Answers,
     *,
     landing: ObjectStore,
-    database: Database,
+    database: SourceDatabase,
     compared: ComparedDatabase,
     chosen: Callable[[str], bool],
     clock: Clock,
     patience: float,
-) -> Iterator[Verdict | NotCompared]:
+) -> Iterator[ComparisonResult | NotCompared]:
     """Compare each table as of one moment of the source, one after the other.
 
     Args:
@@ -95,11 +101,11 @@ def compare_capture(
         tables = [table for table in database.tables(include, exclude) if chosen(table.name)]
         entries = _entries(project, tasks)
         position = _position(log)
-        comparison = Comparison(compared, moment, wait)
+        comparison = TableComparison(compared, moment, wait)
         for table in tables:
             for entry in entries.get(table.name, ()):
                 subject = _subject(capture, table, entry, position)
-                if isinstance(subject, Subject):
+                if isinstance(subject, ComparedTable):
                     yield comparison.compare(subject, CurrentView(entry, answers))
                 else:
                     yield subject
@@ -116,15 +122,15 @@ def _entries(project: LoadedProject, tasks: set[str]) -> dict[str, list[ProjectT
     return entries
 
 
-def _position(log: CaptureLog) -> Position:
+def _position(log: CaptureLog) -> CapturePosition:
     newest = log.newest()
     assert newest is not None, "batches do not go away while they are the newest"
-    return Position.of(newest.position)
+    return CapturePosition.of(newest.position)
 
 
 def _subject(
-    capture: CaptureLanding, table: SourceTable, entry: ProjectTable, position: Position
-) -> Subject | NotCompared:
+    capture: CaptureLanding, table: SourceTable, entry: ProjectTable, position: CapturePosition
+) -> ComparedTable | NotCompared:
     assert entry.table is not None, "datasets without a table were left out"
     copied = inspect.states(entry.table)[0]
     progress = position.tables.get(table.name)
@@ -144,7 +150,7 @@ def subject_of(
     *,
     state: str | None,
     suspended: bool,
-) -> Subject | NotCompared:
+) -> ComparedTable | NotCompared:
     """What to compare of a table and its dataset.
 
     Args:
@@ -172,7 +178,7 @@ def subject_of(
         return not_compared("it is append-only: the view has every event, not the newest rows")
     if _condition_for(capture.load.filter, table.name) is not None:
         return not_compared("only a part of it was loaded (`load.filter`)")
-    return Subject(
+    return ComparedTable(
         table.name,
         view,
         table.key,
@@ -259,7 +265,7 @@ class CopyWaiter:
         self._catalog, self._clock, self._patience = catalog, clock, patience
         self._follows = follows
 
-    def wait(self, moment: Moment) -> None:
+    def wait(self, moment: SourceMoment) -> None:
         """Return when everything is copied. Raises OperationError, POLYNYA-GTW-091."""
         began = self._clock.monotonic()
         number: int | None = None
@@ -279,7 +285,7 @@ class CopyWaiter:
                 _POLL_SECONDS if waited < _FAST_POLLING_SECONDS else _LATER_POLL_SECONDS
             )
 
-    def _landed(self, moment: Moment) -> int | None:
+    def _landed(self, moment: SourceMoment) -> int | None:
         """The number of a batch with which everything has landed; None: not yet."""
         newest = self._log.newest()
         if newest is None:

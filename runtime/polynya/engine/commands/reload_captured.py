@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from polynya.capture.landing.log import CaptureLog, change_identifier, chunk_as_batch
-from polynya.capture.landing.position import Position, in_epoch, source_in_epoch
-from polynya.capture.source import Chunk, Database, Key, Snapshot, SourceTable
+from polynya.capture.landing.position import CapturePosition, in_epoch, source_in_epoch
+from polynya.capture.source import Chunk, Key, SourceDatabase, SourceSnapshot, SourceTable
 from polynya.capture.worker.masks import TableMasks
 from polynya.engine.commands.captures import database_of, secrets_of
 from polynya.engine.context import EngineContext
@@ -49,7 +49,7 @@ class CapturedLoad:
         self._context, self._working, self._capture = context, working, capture
         self._task, self._mode = task, mode
         self._opened = ExitStack()
-        self._view: tuple[SourceTable, Snapshot, TableMasks] | None = None
+        self._view: tuple[SourceTable, SourceSnapshot, TableMasks] | None = None
 
     def refuse(self, files: str | None) -> None:
         """Open the view. Raises OperationError and DependencyError when there is none to load."""
@@ -91,7 +91,7 @@ class CapturedLoad:
     def _epoch(self) -> int:
         """How often the offsets of the stream started again."""
         newest = CaptureLog(self._context.landing, self._capture.place).newest()
-        return 0 if newest is None else Position.of(newest.position).epoch
+        return 0 if newest is None else CapturePosition.of(newest.position).epoch
 
     def gather(self) -> None:
         """Gather the table chunk by chunk until the run is stopped. Raises what a copy raises."""
@@ -115,11 +115,11 @@ class CapturedLoad:
         """Let go of the view and its database."""
         self._opened.close()
 
-    def _view_of(self, database: Database, tables: tuple[SourceTable, ...]) -> Snapshot:
+    def _view_of(self, database: SourceDatabase, tables: tuple[SourceTable, ...]) -> SourceSnapshot:
         if self._capture.update_method == "cdc":
             return database.resume(tables)
         newest = CaptureLog(self._context.landing, self._capture.place).newest()
-        beyond = None if newest is None else Position.of(newest.position).stream.offset
+        beyond = None if newest is None else CapturePosition.of(newest.position).stream.offset
         return database.look(tables, beyond).snapshot
 
     def _take(self, chunk: Chunk, number: int, store: LocalObjectStore) -> None:

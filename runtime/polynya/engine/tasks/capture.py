@@ -12,8 +12,8 @@ from typing import Final
 from typing_extensions import override
 
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import Position, unloaded
-from polynya.capture.wire import Asking, Mode, Wish
+from polynya.capture.landing.position import CapturePosition, unloaded
+from polynya.capture.wire import CaptureRequest, Mode, RequestFolder
 from polynya.engine.context import EngineContext
 from polynya.engine.tasks.capture_process import (
     CaptureProcess,
@@ -96,7 +96,7 @@ def supervisor_of(
         task.name,
         task.errors.environment,
         CaptureLauncher(task, target),
-        Asking(store, task.place),
+        RequestFolder(store, task.place),
         clock=clock,
         sink=sink,
         reloads=reloads,
@@ -111,7 +111,7 @@ class CaptureLauncher:
     task: ConnectedCapture
     target: ResolvedTarget
 
-    def __call__(self, mode: Mode, wishes: Sequence[Wish]) -> CaptureProcess:
+    def __call__(self, mode: Mode, wishes: Sequence[CaptureRequest]) -> CaptureProcess:
         """Start it. Raises PolynyaError: a secret cannot be read, a process not started."""
         secrets = CaptureSecrets(self.task.name, os.environ, vault())
         settings = worker_settings(self.task, self.target, mode, secrets, wishes)
@@ -158,6 +158,6 @@ class CapturedBatches(Batches):
 def last_landed(store: ObjectStore, folder: str) -> datetime | None:
     """When a capture had loaded everything; None: never, or a load is incomplete."""
     newest = CaptureLog(store, folder).newest()
-    if newest is None or unloaded(Position.of(newest.position)):
+    if newest is None or unloaded(CapturePosition.of(newest.position)):
         return None
     return newest.written_at

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from polynya.capture.lobs import Limit
 from polynya.capture.source import Access
-from polynya.capture.wire import Mode, Wish, WorkerSettings, request, request_line
+from polynya.capture.wire import CaptureRequest, Mode, WorkerSettings
 from polynya.model.config.capture import FromEnvironment, MaskSetting, SecretSetting
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.connection import Connection, ProjectFile
@@ -103,7 +103,7 @@ class WorkerProcess(CaptureProcess):
 
     @override
     def ask(self, tables: tuple[str, ...], *, reload: bool) -> None:
-        self._send(request_line(tables, reload=reload))
+        self._send(CaptureRequest(tables, reload).line())
 
     @property
     @override
@@ -235,7 +235,7 @@ def worker_settings(
     target: ResolvedTarget,
     mode: Mode,
     secrets: CaptureSecrets,
-    wishes: Sequence[Wish] = (),
+    wishes: Sequence[CaptureRequest] = (),
 ) -> WorkerSettings:
     """All settings that the process receives. Raises as `CaptureSecrets.text`."""
     return WorkerSettings(
@@ -259,7 +259,7 @@ def worker_settings(
         lob_then="truncate" if task.lobs is None else task.lobs.then,
         aws=target.aws,
         maven_repository=target.maven_repository,
-        asked=tuple(request(wish.tables, reload=wish.reload) for wish in wishes),
+        requests=tuple(wishes),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from polynya.capture.wire import Asking, Mode, Wish
+from polynya.capture.wire import CaptureRequest, Mode, RequestFolder
 from polynya.engine.tasks.capture_process import CaptureProcess
 from polynya.engine.tasks.capture_reports import CaptureReporter
 from polynya.model.config.capture import EnvironmentErrors, pause_seconds
@@ -28,7 +28,7 @@ from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 
 #: Starts a process with pending requests. Raises PolynyaError when that is not possible.
-Launch: TypeAlias = Callable[[Mode, Sequence[Wish]], CaptureProcess]
+Launch: TypeAlias = Callable[[Mode, Sequence[CaptureRequest]], CaptureProcess]
 
 #: How often requests for a capture are read, in seconds.
 REQUEST_CHECK_SECONDS: Final = 10.0
@@ -86,7 +86,7 @@ class CaptureSupervisor:
         task: str,
         policy: EnvironmentErrors,
         launch: Launch,
-        asking: Asking,
+        asking: RequestFolder,
         *,
         clock: Clock,
         sink: EventSink,
@@ -104,7 +104,7 @@ class CaptureSupervisor:
         self._last_error: PolynyaError | None = None
         self._requests_read_at: float | None = None
         # Pending requests by the path of their object; paths that the process knows.
-        self._requests: dict[str, Wish] = {}
+        self._requests: dict[str, CaptureRequest] = {}
         self._known_requests: set[str] = set()
         self._is_held = False
         self._closed = False
@@ -230,8 +230,8 @@ class CaptureSupervisor:
         ):
             return
         self._requests_read_at = now
-        asked = self._asking.look()
-        self._requests = dict(asked.wishes)
+        asked = self._asking.pending()
+        self._requests = dict(asked.requests)
         if self._process is not None:
             for path, request in self._requests.items():
                 if path not in self._known_requests:
@@ -244,6 +244,6 @@ class CaptureSupervisor:
     def _delete_begun_requests(self) -> None:
         """Delete requests that the process has begun; before that a kill must not lose them."""
         for path in self._known_requests & self._requests.keys():
-            self._asking.done(path)
+            self._asking.remove(path)
             del self._requests[path]
         self._known_requests.clear()
