@@ -64,7 +64,7 @@ def test_a_batch_under_another_number_is_not_believed() -> None:
     log = a_log(2)
     log.store.put(log.path(3), log.store.get(log.path(2)))
 
-    with pytest.raises(OperationError, match="it says that it is number 2"):
+    with pytest.raises(OperationError, match="its header has number 2"):
         log.newest()
 
 
