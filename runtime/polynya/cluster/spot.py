@@ -71,7 +71,7 @@ class Imds:
         try:
             return self._asked_again(path)
         except (OSError, HTTPException) as error:
-            raise IMDS_UNREACHABLE(where=self._address, why=str(error)) from error
+            raise IMDS_UNREACHABLE(where=self._address, reason=error) from error
 
     def _asked_again(self, path: str) -> str | None:
         try:
@@ -131,8 +131,8 @@ def _is_loopback(host: str | None) -> bool:
         return False
 
 
-#: Seconds from the notice until the node is gone, at the latest: AWS gives two minutes,
-#: and up to `EVERY_SECONDS` pass before it is seen.
+#: Seconds from the notice until the node is gone, at the latest: AWS gives two minutes, and up to
+#: `EVERY_SECONDS` pass until the agent sees the notice.
 NOTICE_SECONDS: Final = 90.0
 
 
@@ -169,9 +169,9 @@ class Advice:
 
 
 def advise(notices: SpotNotices) -> Advice | None:
-    """What to do; None as long as there is nothing to do.
+    """The advice that follows from notices, None without one.
 
-    A notice counts also when its text cannot be read: that there is one says enough.
+    A notice counts even if its text cannot be read.
     """
     if notices.action is not None:
         action, at = _field(notices.action, "action"), _field(notices.action, "time")
@@ -201,7 +201,7 @@ EVERY_SECONDS: Final = 5.0
 
 
 class SpotWatcher:
-    """Reports each advice once, and once per outage why the service cannot be asked.
+    """Reports each advice once, and each outage of the service once.
 
     `advised` and `unheard` are called on the thread of the watcher.
     """
@@ -229,7 +229,7 @@ class SpotWatcher:
     def look(self) -> None:
         """Ask once, and report what is new."""
         try:
-            advice = advise(self._said())
+            advice = advise(self._notices())
         except PolynyaError as error:
             if str(error) != self._silent:
                 self._silent = str(error)
@@ -240,10 +240,10 @@ class SpotWatcher:
         if advice is not None and advice != before:
             self._advised(advice)
 
-    def _said(self) -> SpotNotices:
+    def _notices(self) -> SpotNotices:
         action = self._imds.get("spot/instance-action")
         if action is not None:
-            # Nothing else matters, and whatever else is asked could fail.
+            # Nothing else matters, and another request could fail.
             return SpotNotices(action=action)
         return SpotNotices(
             recommendation=self._imds.get("events/recommendations/rebalance"),
@@ -252,9 +252,9 @@ class SpotWatcher:
 
 
 def is_on_demand(imds: Imds | None) -> bool:
-    """Whether this instance is one that AWS does not take back; also where there is no instance.
+    """Whether AWS does not interrupt this machine; True outside of EC2.
 
-    Without an answer it counts as Spot: then nothing is put on it because it lasts.
+    Without an answer it counts as Spot: then it gets no units because it lasts.
     """
     if imds is None:
         return True

@@ -122,7 +122,7 @@ class ProcessRuns(JobRuns):
                     start_new_session=True,
                 )
         except OSError as error:
-            raise JOB_PROCESS_NOT_STARTED(where=order.title, why=error.strerror) from error
+            raise JOB_PROCESS_NOT_STARTED(where=order.title, reason=error.strerror) from error
         self._forget(order.label.scope)
         self._processes[str(process.pid)] = order.label, process
         return str(process.pid)

@@ -88,6 +88,7 @@ IMDS_UNREACHABLE: Final = ErrorEntry(
     DependencyError,
     "POLYNYA-AGT-021",
     title="the instance metadata service does not answer",
+    message="the instance metadata service does not answer: {reason}",
     state="the node continues; without the service it does not see a Spot notice",
     fix="let this process reach 169.254.169.254 with IMDSv2, or start the agent with `--imds off`",
     page="On an EC2 instance the agent asks the service every 5 seconds whether AWS is about to "
@@ -213,6 +214,7 @@ JOB_PROCESS_NOT_STARTED: Final = ErrorEntry(
     DependencyError,
     "POLYNYA-AGT-073",
     title="a process for a job cannot be started",
+    message="a process for the job cannot be started: {reason}",
     state="nothing was started; no data was touched",
     fix="free memory or end processes on this machine; the agent retries",
     page="A task with an engine other than the agent's own works in a child process, and the "
@@ -234,7 +236,7 @@ GLUE_RUN_NOT_STOPPED: Final = ErrorEntry(
     DependencyError,
     "POLYNYA-AGT-075",
     title="Glue did not stop a run",
-    message="Glue did not stop run {run}",
+    message="Glue did not stop run {run}: {reason}",
     state="tables are as after the run's last completed commit; every commit is atomic",
     fix="nothing to do: the agent retries",
     page="The agent no longer owns the unit, or ends, and asked Glue to stop its run. Glue "

@@ -110,7 +110,7 @@ class GlueRuns(JobRuns):
         for one in answer.get("Errors", ()):
             if self.look(run).state is RunState.ACTIVE:
                 why = str(one.get("ErrorDetail", {}).get("ErrorMessage", ""))
-                raise GLUE_RUN_NOT_STOPPED(where=f"Glue job {self._job}", why=why, run=run)
+                raise GLUE_RUN_NOT_STOPPED(where=f"Glue job {self._job}", run=run, reason=why)
 
     def _asked(self, action: str, grant: str, ask: Callable[[], T]) -> T:
         resource = f"Glue job {self._job}"
