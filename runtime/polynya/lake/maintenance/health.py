@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import AwareDatetime, BeforeValidator, TypeAdapter, ValidationError
 
 from polynya.lake.iceberg.layout import lacks
 from polynya.lake.iceberg.table import IcebergTable
@@ -105,7 +107,7 @@ class Done:
     of the table then, `delete_files` those that it had afterwards.
     """
 
-    at: datetime
+    at: AwareDatetime
     why: str
     whole: bool = True
     expected_gain: int = 0
@@ -153,12 +155,23 @@ class Done:
         )
 
 
+def _of_known_actions(last: Any) -> Any:
+    return (
+        {name: last[name] for name in ACTIONS if name in last} if isinstance(last, dict) else last
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class MaintenanceRecord:
-    """What was done to a table. `began` is when the first action was taken, None before it."""
+    """What was done to a table. `began` is when the first action was taken, None before it.
 
-    began: datetime | None = None
-    last: Mapping[ActionName, Done] = field(default_factory=dict)
+    Actions and fields of later versions are ignored.
+    """
+
+    began: AwareDatetime | None = None
+    last: Annotated[Mapping[ActionName, Done], BeforeValidator(_of_known_actions)] = field(
+        default_factory=dict
+    )
 
     @property
     def newest(self) -> tuple[ActionName, Done] | None:
@@ -171,44 +184,18 @@ class MaintenanceRecord:
 
     def to_json(self) -> str:
         """The text of the property."""
-        began = None if self.began is None else self.began.isoformat()
-        last = {
-            action: {**asdict(done), "at": done.at.isoformat()}
-            for action, done in self.last.items()
-        }
-        return json.dumps({"began": began, "last": last}, separators=(",", ":"))
+        return _RECORD.dump_json(self).decode()
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> MaintenanceRecord:
         """What the properties of a table say; an empty record when they say nothing of use."""
         try:
-            document = json.loads(properties.get(PROPERTY, "{}"))
-            began = document.get("began")
-            return cls(
-                None if began is None else _moment(began),
-                {
-                    name: _done_from_json(document["last"][name])
-                    for name in ACTIONS
-                    if name in document["last"]
-                },
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
+            return _RECORD.validate_json(properties.get(PROPERTY, "{}"))
+        except ValidationError:
             return cls()
 
 
-_DONE_FIELDS: Final = frozenset(field.name for field in fields(Done))
-
-
-def _done_from_json(document: Mapping[str, Any]) -> Done:
-    values = {name: value for name, value in document.items() if name in _DONE_FIELDS}
-    return Done(**{**values, "at": _moment(document["at"])})
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(text)
-    return moment
+_RECORD: Final = TypeAdapter(MaintenanceRecord)
 
 
 @dataclass(frozen=True, slots=True)
