@@ -195,6 +195,20 @@ def function(
     return Function(name, "", names, text, build, shown, header=header, by_place=by_place)
 
 
+def template(sql: str, kind: DataType, *coerced: Callable[[Value], Value]) -> Build:
+    """A function that is one expression of Spark.
+
+    `sql` has a `{}` for each argument, which the function of `coerced` at its position brings to
+    the type that Spark takes there.
+    """
+
+    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
+        arguments = (coerce(value).sql for coerce, value in zip(coerced, values, strict=True))
+        return Value(sql.format(*arguments), kind)
+
+    return build
+
+
 def null(kind: DataType = STRING) -> Value:
     """NULL of a type."""
     return Value(f"CAST(NULL AS {kind})", kind)

@@ -17,6 +17,7 @@ from polynya.transform.functions.core import (
     names_of,
     null,
     record,
+    template,
 )
 
 _SOME_TIME = "TIMESTAMP '2018-03-10 08:55:12.456Z'"
@@ -55,14 +56,6 @@ def _parse_date(values: Sequence[Value], place: ExpressionContext) -> Value:
     if not place.works(f"try_to_timestamp('2018', {pattern})"):
         return null(TIMESTAMP)
     return Value(f"try_to_timestamp({text(values[0]).sql}, {pattern})", TIMESTAMP)
-
-
-def _millis(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"unix_millis({instant(values[0]).sql})", BIGINT)
-
-
-def _seconds(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"unix_seconds({instant(values[0]).sql})", BIGINT)
 
 
 def _epoch_to_date(values: Sequence[Value], _: ExpressionContext) -> Value:
@@ -109,12 +102,12 @@ DATE_FUNCTIONS = (
         "parse_date('25.9.2017', 'yyyy-MM-dd') -> null",
     ),
     function(
-        "to_unix_epoch_millis", "time", _millis,
+        "to_unix_epoch_millis", "time", template("unix_millis({})", BIGINT, instant),
         "Milliseconds since 1970.",
         "to_unix_epoch_millis('2018-03-10T08:55:12.456Z') -> 1520672112456",
     ),
     function(
-        "to_unix_epoch_seconds", "time", _seconds,
+        "to_unix_epoch_seconds", "time", template("unix_seconds({})", BIGINT, instant),
         "Whole seconds since 1970.",
         "to_unix_epoch_seconds('2018-03-10T08:55:12.456Z') -> 1520672112",
     ),
@@ -149,19 +142,6 @@ def _hash(called: str, *more: str) -> Build:
         return Value(f"{called}({', '.join([given.sql, *more])})", STRING)
 
     return build
-
-
-def _base64(values: Sequence[Value], _: ExpressionContext) -> Value:
-    raw = f"try_to_binary({text(values[0]).sql}, 'base64')"
-    return Value(f"try_validate_utf8(CAST({raw} AS STRING))", STRING)
-
-
-def _decode(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"try_url_decode({text(values[0]).sql})", STRING)
-
-
-def _encode(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"url_encode({text(values[0]).sql})", STRING)
 
 
 def _url(values: Sequence[Value], _: ExpressionContext) -> Value:
@@ -211,7 +191,10 @@ ENCODING_FUNCTIONS = (
         ' -> "4ea3b17f15346417f4c9b2ff94a1bfe82de99fdb0bbd30dc4dca031ab920d5e4"',
     ),
     function(
-        "base64_decode", "text", _base64,
+        "base64_decode", "text",
+        template(
+            "try_validate_utf8(CAST(try_to_binary({}, 'base64') AS STRING))", STRING, text
+        ),
         "The text that Base64 stands for, with or without `=` at its end; NULL where it is not "
         "valid, or not a text in UTF-8.",
         "base64_decode('SGVsbG8gV29ybGQ=') -> \"Hello World\"",
@@ -219,11 +202,13 @@ ENCODING_FUNCTIONS = (
         "base64_decode('###') -> null",
     ),
     function(
-        "url_decode", "text", _decode, "The text that was encoded for an address; NULL if wrong.",
+        "url_decode", "text", template("try_url_decode({})", STRING, text),
+        "The text that was encoded for an address; NULL if wrong.",
         "url_decode('The+quick+fox+%235') -> \"The quick fox #5\"", "url_decode('%zz') -> null",
     ),
     function(
-        "url_encode", "text", _encode, "A text encoded for an address.",
+        "url_encode", "text", template("url_encode({})", STRING, text),
+        "A text encoded for an address.",
         "url_encode('Comment #5') -> \"Comment+%235\"",
     ),
     function(

@@ -17,7 +17,14 @@ from polynya.transform.functions.coerce import (
     number,
     text,
 )
-from polynya.transform.functions.core import Build, ExpressionContext, Value, function, let
+from polynya.transform.functions.core import (
+    Build,
+    ExpressionContext,
+    Value,
+    function,
+    let,
+    template,
+)
 
 
 def _hex(values: Sequence[Value], _: ExpressionContext) -> Value:
@@ -110,10 +117,6 @@ def _compare(operator: str) -> Build:
     return build
 
 
-def _not(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"(NOT {boolean(values[0]).sql})", BOOLEAN)
-
-
 def between(values: Sequence[Value], _: ExpressionContext) -> Value:
     """Whether the first value is in the range of the others, both included."""
     value, low, high = comparable(values)
@@ -164,7 +167,7 @@ COMPARISON_FUNCTIONS = (
         "or(false, false) -> false",
     ),
     function(
-        "not", "condition", _not,
+        "not", "condition", template("(NOT {})", BOOLEAN, boolean),
         "True where the condition is false.",
         "polynya.not(false) -> true",
         "polynya.not('nonsense') -> null",

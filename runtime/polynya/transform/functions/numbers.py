@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from polynya.model.types import BIGINT, DOUBLE, FLOAT, INT, STRING, Decimal
 from polynya.transform.functions.arrays import extreme
 from polynya.transform.functions.coerce import as_kind, double, is_integral, joined, long, number
-from polynya.transform.functions.core import Build, ExpressionContext, Value, function, let
+from polynya.transform.functions.core import (
+    Build,
+    ExpressionContext,
+    Value,
+    function,
+    let,
+    template,
+)
 
 _MAX_PLACES = 18
 _EXACT_DIGITS = 34
@@ -158,24 +165,11 @@ def _positive(called: str) -> Build:
     return build
 
 
-def _log(values: Sequence[Value], _: ExpressionContext) -> Value:
-    value, base = double(values[0]), double(values[1])
-    return Value(f"try_divide(ln({value.sql}), ln({base.sql}))", DOUBLE)
-
-
 def _square(values: Sequence[Value], place: ExpressionContext) -> Value:
     (value,) = _operands(values)
     if isinstance(value.kind, Decimal):
         return place.typed(let("x", value, lambda x: f"try_multiply({x.sql}, {x.sql})"))
     return Value(let("x", value, lambda x: f"try_multiply({x.sql}, {x.sql})"), value.kind)
-
-
-def _reciprocal(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"try_divide(1.0D, {double(values[0]).sql})", DOUBLE)
-
-
-def _sign(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"TRY_CAST(sign({double(values[0]).sql}) AS INT)", INT)
 
 
 FUNCTIONS = (
@@ -247,7 +241,8 @@ FUNCTIONS = (
         "polynya.ln(0) -> null", "polynya.ln(-1) -> null",
     ),
     function(
-        "log", "number base", _log, "The logarithm to a base; NULL for 0 and less.",
+        "log", "number base", template("try_divide(ln({}), ln({}))", DOUBLE, double, double),
+        "The logarithm to a base; NULL for 0 and less.",
         "polynya.log(8, 2) -> 3.0", "polynya.log(-2, 2) -> null", "polynya.log(8, 1) -> null",
     ),
     function(
@@ -263,7 +258,8 @@ FUNCTIONS = (
         "square(-2) -> 4", "square(9223372036854775807) -> null",
     ),
     function(
-        "reciprocal", "number", _reciprocal, "1 divided by the number; of 0 it is NULL.",
+        "reciprocal", "number", template("try_divide(1.0D, {})", DOUBLE, double),
+        "1 divided by the number; of 0 it is NULL.",
         "reciprocal(4) -> 0.25", "reciprocal(0) -> null",
     ),
     function(
@@ -271,7 +267,7 @@ FUNCTIONS = (
         "negate(1) -> -1", "negate(-1.5) -> 1.5",
     ),
     function(
-        "sign", "number", _sign, "1, 0 or -1.",
+        "sign", "number", template("TRY_CAST(sign({}) AS INT)", INT, double), "1, 0 or -1.",
         "polynya.sign(5) -> 1", "polynya.sign(0) -> 0", "polynya.sign(-5.5) -> -1",
     ),
     function(

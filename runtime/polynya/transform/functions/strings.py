@@ -8,7 +8,6 @@ from polynya.model.names import literal
 from polynya.model.types import INT, STRING, Array
 from polynya.transform.functions.coerce import array, double, for_each, is_number, long, text
 from polynya.transform.functions.core import (
-    Build,
     ExpressionContext,
     PatternPart,
     Value,
@@ -20,31 +19,11 @@ from polynya.transform.functions.core import (
     names_of,
     null,
     record,
+    template,
     text_of,
 )
 
 _SPACE = r"' \t\n\r\u000b\u000c'"
-
-
-def _plain(called: str) -> Build:
-    """A function of Spark that takes one text."""
-
-    def build(values: Sequence[Value], _: ExpressionContext) -> Value:
-        return Value(f"{called}({text(values[0]).sql})", STRING)
-
-    return build
-
-
-def _length(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"char_length({text(values[0]).sql})", INT)
-
-
-def _trim(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"btrim({text(values[0]).sql}, {_SPACE})", STRING)
-
-
-def _trim_chars(values: Sequence[Value], _: ExpressionContext) -> Value:
-    return Value(f"btrim({text(values[0]).sql}, {text(values[1]).sql})", STRING)
 
 
 def _substring(values: Sequence[Value], _: ExpressionContext) -> Value:
@@ -279,7 +258,8 @@ FUNCTIONS = (
         "string_format('{2}', 'a') -> null",
     ),
     function(
-        "string_length", "text", _length, "How many characters a text has.",
+        "string_length", "text", template("char_length({})", INT, text),
+        "How many characters a text has.",
         "string_length('') -> 0", "string_length('Hello') -> 5", "string_length(NULL) -> null",
     ),
     function(
@@ -309,11 +289,11 @@ FUNCTIONS = (
         "polynya.substring('Hello', 'x') -> null",
     ),
     function(
-        "to_lower", "text", _plain("lower"), "In small letters.",
+        "to_lower", "text", template("lower({})", STRING, text), "In small letters.",
         "to_lower('HELLO x') -> \"hello x\"",
     ),
     function(
-        "to_upper", "text", _plain("upper"), "In capitals.",
+        "to_upper", "text", template("upper({})", STRING, text), "In capitals.",
         "to_upper('hello X') -> \"HELLO X\"",
     ),
     function(
@@ -333,11 +313,13 @@ FUNCTIONS = (
         the suffixes are known, `regex` takes a domain apart.""",
     ),
     function(
-        "trim", "text", _trim, "Without white space at both ends.",
+        "trim", "text", template(f"btrim({{}}, {_SPACE})", STRING, text),
+        "Without white space at both ends.",
         "polynya.trim(' \\t foo\\n') -> \"foo\"",
     ),
     function(
-        "trim_chars", "text characters", _trim_chars, "Without these characters at both ends.",
+        "trim_chars", "text characters", template("btrim({}, {})", STRING, text, text),
+        "Without these characters at both ends.",
         "trim_chars('-==--Hello World---=---', '-=') -> \"Hello World\"",
         "trim_chars('-----', '-') -> \"\"",
     ),
