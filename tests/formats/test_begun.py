@@ -158,7 +158,7 @@ def test_memory_that_does_not_suffice_for_long_sets_a_file_aside(
         for _ in range(tries):
             with pytest.raises(DependencyError):
                 read(begun)
-        clock.now += module.APART_SECONDS
+        clock.now += module.COUNT_INTERVAL_SECONDS
 
     (refused,) = read(begun).rejected
     assert "begun 3 times" in refused.error

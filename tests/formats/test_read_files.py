@@ -31,7 +31,7 @@ steps: st.SearchStrategy[Steps] = st.lists(
 
 @given(steps, st.integers(1, 5))
 def test_its_json_is_that_of_all_files_whatever_came_and_went(steps: Steps, many: int) -> None:
-    before, read_files._MANY = read_files._MANY, many  # type: ignore[misc]
+    before, read_files._JSON_CHUNK_FILES = read_files._JSON_CHUNK_FILES, many  # type: ignore[misc]
     try:
         files, wanted = FilesProgress(), dict[str, FileProgress]()
         for now, live in steps:
@@ -51,7 +51,7 @@ def test_its_json_is_that_of_all_files_whatever_came_and_went(steps: Steps, many
                 path: one.complete for path, one in wanted.items()
             }
     finally:
-        read_files._MANY = before  # type: ignore[misc]
+        read_files._JSON_CHUNK_FILES = before  # type: ignore[misc]
 
 
 def test_of_thousands_of_files_few_are_written_anew() -> None:

@@ -156,7 +156,7 @@ def test_more_objects_than_a_project_has_leave_the_pushed_ones_in_force(monkeypa
     assert len(snapshot.files) == MAX_FILES
     assert [error.where for error in snapshot.refused] == ["current/tasks/a997.yml"]
 
-    monkeypatch.setattr(bucket_reader, "MAX_LISTED", 10)
+    monkeypatch.setattr(bucket_reader, "MAX_LISTED_OBJECTS", 10)
     snapshot = source.read()
     assert TWO.items() <= snapshot.files.items()
     assert any("more than 10 objects" in error.message for error in snapshot.refused)

@@ -88,7 +88,7 @@ def test_a_store_that_arrow_does_not_reach_is_told_once_it_is_tried(
     for _ in range(3):
         assert "Arrow does not reach s3://lake/nothing" in str(files.refusal("s3://lake/nothing"))
     assert asked == ["HEAD"]
-    monkeypatch.setattr(data_objects, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(data_objects, "_RETRY_SECONDS", 0.0)
     assert [files.refusal("s3://lake/metadata.json") for _ in range(3)] == [None] * 3
 
     assert asked == ["HEAD"] * 2

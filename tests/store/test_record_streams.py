@@ -12,7 +12,7 @@ from polynya.store.aws.s3 import S3ObjectStore
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.store.places import stream_at
 from polynya.store.streams import (
-    MOST_BYTES,
+    MAX_RECORD_BYTES,
     SLOTS,
     STALE_SECONDS,
     IteratorLostError,
@@ -128,7 +128,7 @@ def test_objects_that_are_no_records_are_handed_on_for_the_reader_to_judge(
     store = MemoryObjectStore()
     stream = ObjectStream(store, clock)
     iterators = all_newest(stream)
-    junk = [b"", b"\xff", b"1", b"x y\nz", b"9" * 30 + b" k\nz", b"{" * (MOST_BYTES + 10)]
+    junk = [b"", b"\xff", b"1", b"x y\nz", b"9" * 30 + b" k\nz", b"{" * (MAX_RECORD_BYTES + 10)]
     for number, data in enumerate(junk):
         store.put(f"records/{number}/00", data)
     store.put("records/loose", b"x")
@@ -139,7 +139,7 @@ def test_objects_that_are_no_records_are_handed_on_for_the_reader_to_judge(
 
     assert StreamRecord("a", b"good") in records
     assert len(records) == len(junk) + 3
-    assert max(len(one.data) for one in records) == MOST_BYTES
+    assert max(len(one.data) for one in records) == MAX_RECORD_BYTES
 
 
 def test_a_name_in_a_folder_that_leads_elsewhere_is_not_read(

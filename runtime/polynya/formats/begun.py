@@ -32,11 +32,11 @@ from polynya.store.object_store import ObjectStore, not_now
 log = logging.getLogger(__name__)
 
 #: So often a file is begun before it is set aside.
-MOST: Final = 3
+MAX_ATTEMPTS: Final = 3
 #: So often tasks may not finish files of a load before they are read one by one.
-MOST_LOADS: Final = 2
+MAX_LOAD_ATTEMPTS: Final = 2
 #: Memory that is missing for a moment does not count more often than this, in seconds.
-APART_SECONDS: Final = 60.0
+COUNT_INTERVAL_SECONDS: Final = 60.0
 #: How long a file that was set aside stays so in this process, and a count on this machine.
 _REFUSED_SECONDS: Final = 600.0
 _KEPT_SECONDS: Final = 30 * 86_400.0
@@ -88,7 +88,7 @@ class Begun:
 
     def is_suspect(self, path: str) -> bool:
         """Whether a file was begun, and not finished."""
-        return self._times(path) > 0 or self._times(_LOAD + path) >= MOST_LOADS
+        return self._times(path) > 0 or self._times(_LOAD + path) >= MAX_LOAD_ATTEMPTS
 
     @contextmanager
     def batch(self, files: Sequence[FilePart]) -> Iterator[None]:
@@ -133,7 +133,7 @@ class Begun:
         """Count files that memory did not suffice for, though the process lives."""
         keys, now = list(map(self._key, paths)), self._now()
         last = max((self._counts.get(key, (0, 0.0))[1] for key in keys), default=now)
-        if now - last >= APART_SECONDS:
+        if now - last >= COUNT_INTERVAL_SECONDS:
             self._change(lambda counts: _add(counts, keys, now))
 
     def load_in_vain(self, paths: Iterable[str]) -> None:
@@ -144,7 +144,7 @@ class Begun:
     def _refuse(self, path: str) -> None:
         since = self._refused.get(path)
         times = self._times(path) + min(self._times(_LOAD + path), 1)
-        if since is None and times < MOST:
+        if since is None and times < MAX_ATTEMPTS:
             return
         if since is not None and self._now() - since > _REFUSED_SECONDS:
             del self._refused[path]
@@ -154,7 +154,7 @@ class Begun:
             self._refused[path] = self._now()
             self._change(lambda counts: self._forget(counts, path, _LOAD + path))
         raise UnreadableFileError(
-            f"it was begun {MOST} times and never finished: its reading took all memory or "
+            f"it was begun {MAX_ATTEMPTS} times and never finished: its reading took all memory or "
             "was killed; read it again on a machine with more memory, or land it in parts"
         )
 

@@ -18,7 +18,7 @@ Place: TypeAlias = tuple[str, str | None]
 
 #: Clocks differ, and are set back: times of one log may contradict its positions by that much.
 #: Microseconds.
-TOLERANCE: Final = 60_000_000
+CLOCK_TOLERANCE_MICROS: Final = 60_000_000
 #: Identifiers of later eras sort behind all of the first one, which never begin with a 9.
 _LATER: Final = "9{:03d}"
 _LONGEST: Final = 50
@@ -129,14 +129,14 @@ class LogEras:
     @staticmethod
     def _is_later(era: Era, micros: int | None) -> bool:
         """Whether what lies behind an era in a log of another name is newer, too."""
-        return not era.top or (micros is not None and micros + TOLERANCE >= era.last)
+        return not era.top or (micros is not None and micros + CLOCK_TOLERANCE_MICROS >= era.last)
 
     @staticmethod
     def _is_earlier(era: Era, micros: int | None, *, is_named: bool) -> bool:
         """Whether what lies inside of an era can be a part of it."""
         if not is_named:
             return micros is not None and micros < era.last
-        return micros is None or micros <= max(era.last, era.seen) + TOLERANCE
+        return micros is None or micros <= max(era.last, era.seen) + CLOCK_TOLERANCE_MICROS
 
     def _restarted(self, index: int, log: str, begun: Era) -> int:
         era = self.eras[index]

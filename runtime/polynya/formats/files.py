@@ -391,7 +391,7 @@ def _new(infos: Iterable[ObjectInfo], seen: Mapping[str, FileProgress]) -> list[
 
 
 #: The JSON of files is kept when there are so many more of them.
-_MANY: Final = 256
+_JSON_CHUNK_FILES: Final = 256
 
 
 class FilesProgress(dict[str, FileProgress]):
@@ -429,7 +429,7 @@ class FilesProgress(dict[str, FileProgress]):
 
     def _keep_text(self) -> None:
         """Keep the JSON of the complete files that follow those of which it is kept."""
-        if len(self) - self._count < _MANY:
+        if len(self) - self._count < _JSON_CHUNK_FILES:
             return
         more: dict[str, FileProgress] = {}
         for path, done in islice(self.items(), self._count, None):

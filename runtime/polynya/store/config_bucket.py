@@ -36,7 +36,7 @@ from polynya.store.configuration import (
 )
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 
-_SECONDS: Final = 10
+_GIT_TIMEOUT_SECONDS: Final = 10
 
 
 def commit_of(folder: Path) -> str | None:
@@ -59,7 +59,7 @@ def _git(folder: Path, *words: str) -> str | None:
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=_SECONDS,
+            timeout=_GIT_TIMEOUT_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -196,11 +196,11 @@ _FOLDERS: Final = frozenset({TASK_FOLDER, CONNECTION_FOLDER, TEST_FOLDER})
 POINTER: Final = "pushed.json"
 CURRENT: Final = "current"
 #: Most objects below `current/` that are looked at.
-MAX_LISTED: Final = 10_000
+MAX_LISTED_OBJECTS: Final = 10_000
 
 _ATTEMPTS: Final = 5
 #: Refused objects that are named one by one; the others are only counted.
-_NAMED: Final = 20
+_MAX_NAMED_OBJECTS: Final = 20
 
 
 def bundle_path(revision: str) -> str:
@@ -322,13 +322,13 @@ class BucketReader:
         # The objects may be millions, and nobody waits for them.
         objects = [
             ObjectInfo(info.path.removeprefix(f"{CURRENT}/"), info.size, info.version)
-            for info in islice(self.store.list(CURRENT), MAX_LISTED + 1)
+            for info in islice(self.store.list(CURRENT), MAX_LISTED_OBJECTS + 1)
         ]
         versions = {info.path: info.version for info in objects if is_project_file(info.path)}
         refused += _strangers(info.path for info in objects if info.path not in versions)
-        if len(objects) > MAX_LISTED:
+        if len(objects) > MAX_LISTED_OBJECTS:
             last = objects[-1].path
-            what = f"more than {MAX_LISTED} objects; none after {shown(last)} was looked at"
+            what = f"more than {MAX_LISTED_OBJECTS} objects; none after {shown(last)} was looked at"
             refused.append(CONFIGURATION_OBJECT_REFUSED(what, where=CURRENT))
             # Nobody can say whether those are edited.
             versions |= {path: "?" for path in pushed if path > last}
@@ -390,12 +390,12 @@ def is_project_file(path: str) -> bool:
 
 def _strangers(paths: Iterable[str]) -> Iterator[ConfigError]:
     strangers = list(paths)
-    for path in strangers[:_NAMED]:
+    for path in strangers[:_MAX_NAMED_OBJECTS]:
         problem = relative_path_problem(path) or "no file of a project has this name"
         yield CONFIGURATION_OBJECT_REFUSED(
             problem, where=shown(plain_path(path), limit=200).strip("`")
         )
-    if rest := strangers[_NAMED:]:
+    if rest := strangers[_MAX_NAMED_OBJECTS:]:
         yield CONFIGURATION_OBJECT_REFUSED(
             f"{len(rest)} more objects are not files of a project", where=CURRENT
         )

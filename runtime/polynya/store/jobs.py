@@ -116,7 +116,7 @@ class NodeGroups(Protocol):
 
 
 #: No run lives longer: a label is not looked for further back, in hours.
-MOST_HOURS: Final = 12
+MAX_RUN_HOURS: Final = 12
 _LABEL: Final = re.compile(r"polynya-([0-9a-f]{12})-(\d{1,18})-([0-9a-f]{16})")
 
 

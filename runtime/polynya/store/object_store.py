@@ -26,10 +26,10 @@ from polynya.model.error_catalogue.machine import FILE_UNREADABLE_NOW, PATH_ESCA
 from polynya.model.errors import DependencyError, OperationError
 
 _TEMPORARY_PREFIX = ".polynya-tmp-"
-_PIECE = 1 << 20
-_BUFFER = 1 << 16
+_PIECE_BYTES = 1 << 20
+_BUFFER_BYTES = 1 << 16
 #: A prime below 24 bits.
-_STAMPS = 16_777_213
+_STAMP_MODULUS = 16_777_213
 #: What an error says of a path: there is no such file, or it is none that can be read. Every other
 #: error of the system is one of the machine, and says nothing about the content of a file.
 OF_THE_FILE = frozenset({
@@ -282,7 +282,7 @@ class LocalObjectStore:
         target = self.resolve(path)
         try:
             is_file = stat.S_ISREG(target.stat().st_mode)
-            found = io.BufferedReader(_Local(target), _BUFFER) if is_file else None
+            found = io.BufferedReader(_Local(target), _BUFFER_BYTES) if is_file else None
         except OSError as error:
             raise _passing(target, error) from error
         if found is None:
@@ -357,7 +357,7 @@ class LocalObjectStore:
         descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=target.parent)
         content.seek(0)
         with os.fdopen(descriptor, "wb") as file:
-            shutil.copyfileobj(content, file, _PIECE)
+            shutil.copyfileobj(content, file, _PIECE_BYTES)
             file.flush()
             os.fsync(file.fileno())
         return Path(name)
@@ -369,7 +369,7 @@ def _version(known: os.stat_result) -> str:
 
 def _stamp(known: os.stat_result) -> int:
     """A number for the time of the last write. The inode has no say: a copied folder has others."""
-    return known.st_mtime_ns % _STAMPS + 1
+    return known.st_mtime_ns % _STAMP_MODULUS + 1
 
 
 def _as_text(path: str) -> str:

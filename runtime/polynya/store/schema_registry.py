@@ -25,7 +25,7 @@ from polynya.model.error_catalogue.stream_sources import (
 from polynya.model.errors import DependencyError
 
 _TIMEOUT_SECONDS: Final = 10.0
-_MOST_BYTES: Final = 16 * 1024 * 1024
+_MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 #: How an answer of 404 says that it is about a schema, subject or version: any server knows 404.
 _UNKNOWN: Final = frozenset({40401, 40402, 40403})
 _STATE: Final = "nothing of the landed batch was copied; it is read again at the next try"
@@ -98,7 +98,7 @@ class HttpSchemaRegistry(SchemaLookup):
         request = Request(self._url + path, headers=self._headers)  # noqa: S310
         try:
             with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
-                data: bytes = answer.read(_MOST_BYTES)
+                data: bytes = answer.read(_MAX_ANSWER_BYTES)
         except HTTPError as error:
             with error:
                 if error.code == 404 and _is_about_schemas(error):
@@ -132,7 +132,7 @@ class HttpSchemaRegistry(SchemaLookup):
 def _is_about_schemas(error: HTTPError) -> bool:
     """Whether a registry says that it has no such schema, and not something else on the way."""
     try:
-        said = json.loads(error.read(_MOST_BYTES))
+        said = json.loads(error.read(_MAX_ANSWER_BYTES))
     except (ValueError, OSError, HTTPException, RecursionError):
         return False
     return isinstance(said, dict) and said.get("error_code") in _UNKNOWN

@@ -108,12 +108,12 @@ SLOTS: Final = 16
 #: An object is removed when it has not changed for this number of seconds.
 STALE_SECONDS: Final = 3600.0
 #: So much of an object is read.
-MOST_BYTES: Final = 64 * 1024
+MAX_RECORD_BYTES: Final = 64 * 1024
 
 _FOLDER: Final = "records"
 _SHARD: Final = "all"
 #: So many readers of one process are remembered.
-_READERS: Final = 8
+_MAX_READERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class ObjectStream:
         with self._lock:
             iterator = f"{shard}-{next(self._numbers)}"
             self._readers[iterator] = seen
-            while len(self._readers) > _READERS:
+            while len(self._readers) > _MAX_READERS:
                 del self._readers[next(iter(self._readers))]
         return iterator
 
@@ -179,7 +179,7 @@ class ObjectStream:
         """Its writer, number, key and data; nothing when it went away or is not ours to read."""
         try:
             with _failures("read a record"):
-                data = self._store.read(one.path, MOST_BYTES).data
+                data = self._store.read(one.path, MAX_RECORD_BYTES).data
         except (FileNotFoundError, OperationError):
             return
         head, _, rest = data.partition(b"\n")

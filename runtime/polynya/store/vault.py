@@ -27,7 +27,7 @@ FRESH_SECONDS: Final = 300.0
 #: How long it is used while Secrets Manager does not answer.
 STALE_SECONDS: Final = 3600.0
 #: Secrets Manager has this limit, too.
-_MOST_BYTES: Final = 64 * 1024
+_MAX_SECRET_BYTES: Final = 64 * 1024
 
 #: Asks for an entry by name or ARN: its text.
 Ask = Callable[[str], str]
@@ -114,9 +114,9 @@ def _ask_secrets_manager(name: str) -> str:
 def _from_file(reference: LateReference) -> str:
     try:
         data = _bytes_of(reference)
-        if len(data) > _MOST_BYTES:
+        if len(data) > _MAX_SECRET_BYTES:
             raise STREAM_SECRET_UNREADABLE(
-                where=str(reference), why=f"the file has more than {_MOST_BYTES} bytes"
+                where=str(reference), why=f"the file has more than {_MAX_SECRET_BYTES} bytes"
             )
         text = data.decode()
     except OSError as error:
@@ -139,7 +139,7 @@ def _bytes_of(reference: LateReference) -> bytes:
         if not stat.S_ISREG(os.fstat(opened_file).st_mode):
             raise STREAM_SECRET_UNREADABLE(where=str(reference), why="it is not a file")
         with os.fdopen(opened_file, "rb", closefd=False) as file:
-            return file.read(_MOST_BYTES + 1)
+            return file.read(_MAX_SECRET_BYTES + 1)
     finally:
         os.close(opened_file)
 

@@ -67,9 +67,9 @@ def streams_of(
 _NOTHING: Final = LandingLimits(max_records=0, max_bytes=0)
 _EVERYTHING: Final = BatchLimits(1 << 62, 1 << 62)
 #: What is read is bounded by its bytes as they come; decoded it may be as much more.
-_EXPANDS: Final = 2
+_EXPANSION_FACTOR: Final = 2
 #: So many messages say what the columns of a table are. Without columns each is read by itself.
-_FIRST: Final = 1_000
+_TYPE_SAMPLE_MESSAGES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class DirectReader:
         self._bytes = min(landing.max_bytes, task.batch.max_bytes)
         self._most = min(landing.max_records, task.batch.max_rows)
         self._records = self._most
-        self._decoded = BatchLimits(task.batch.max_rows, _EXPANDS * task.batch.max_bytes)
+        self._decoded = BatchLimits(task.batch.max_rows, _EXPANSION_FACTOR * task.batch.max_bytes)
 
     def decide(
         self, streams: tuple[str, ...], position: DirectPosition | None, *, once: bool
@@ -134,7 +134,7 @@ class DirectReader:
         """
         if position is None:
             began = self._stream.next(streams, None, _NOTHING, once=False).end
-            self._records = min(self._records, _FIRST)
+            self._records = min(self._records, _TYPE_SAMPLE_MESSAGES)
         else:
             began = position.began
         begin = began if position is None else position.end

@@ -178,7 +178,7 @@ def _behind(source: StreamSource, said: PositionSummary, unit: str) -> int | Non
 
 
 #: Most batches that are removed at once, so that a unit does not stand still.
-MOST: Final = 200
+MAX_REMOVED_BATCHES: Final = 200
 #: The number of the first batch that some table has not copied; None: all have copied all.
 FirstUnread: TypeAlias = Callable[[], int | None]
 
@@ -250,7 +250,7 @@ class Expiry:
             self._oldest = min(self._log.numbers(), default=newest.number)
         unread: int | None = None
         removed = removed_unread = 0
-        while self._oldest < newest.number and removed < MOST:
+        while self._oldest < newest.number and removed < MAX_REMOVED_BATCHES:
             written = self._log.written_at(self._oldest)
             if written is not None:
                 if written > now - self._keep:

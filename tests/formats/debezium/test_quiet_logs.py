@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.formats.eras import TOLERANCE, LogEras
+from polynya.formats.eras import CLOCK_TOLERANCE_MICROS, LogEras
 
 _PLACE = ("00000000000000000001", None)
 _T = 1_795_803_923_469_000
@@ -12,7 +12,7 @@ def test_a_view_at_the_newest_place_is_of_the_same_log_however_late_it_is() -> N
     eras = LogEras([], "suspend")
 
     for number in range(3):
-        at = _T + number * 2 * TOLERANCE
+        at = _T + number * 2 * CLOCK_TOLERANCE_MICROS
         assert eras.placed(_PLACE, "binlog", at, at, tells=True) == _PLACE
 
     assert eras.change is None
@@ -23,7 +23,7 @@ def test_an_older_place_at_a_newer_time_still_tells_that_the_log_began_again() -
     eras = LogEras([], "suspend")
     eras.placed(("00000000000000000002", None), "binlog", _T, _T, tells=True)
 
-    late = _T + 2 * TOLERANCE
+    late = _T + 2 * CLOCK_TOLERANCE_MICROS
     eras.placed(_PLACE, "binlog", late, late, tells=True)
 
     assert eras.change is not None

@@ -24,12 +24,12 @@ def read_both(
     values = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in records]
     request = request_for(landed(values, **content), limits=limits)
     with (
-        patch.object(first, "MESSAGES", 4),
-        patch.object(first, "MANY", 16),
+        patch.object(first, "TYPE_SAMPLE_MESSAGES", 4),
+        patch.object(first, "TYPE_SAMPLE_FROM_MESSAGES", 16),
         patch.object(reader, "_read", wraps=reader._read) as reading,
     ):
         found = read_stream(request)
-    with patch.object(first, "MANY", 10**9):
+    with patch.object(first, "TYPE_SAMPLE_FROM_MESSAGES", 10**9):
         return found, read_stream(request), reading.call_count
 
 

@@ -123,7 +123,7 @@ def test_a_large_container_is_cut_into_containers(
 ) -> None:
     data = container(kind)
     for module in (reading, reading):
-        monkeypatch.setattr(module, "WHOLE_BYTES", len(data) // 4)
+        monkeypatch.setattr(module, "PART_BYTES", len(data) // 4)
 
     found = messages(data, type=kind)
 
@@ -139,7 +139,7 @@ def test_a_large_container_is_cut_into_containers(
 def test_what_has_to_be_one_message_and_is_too_large_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reading, "MOST_BYTES", 3)
+    monkeypatch.setattr(reading, "MAX_MESSAGE_BYTES", 3)
 
     with pytest.raises(UnreadableFileError, match="one message"):
         messages(b"<aaaa/>", type="xml")
@@ -181,7 +181,7 @@ def test_a_container_that_is_damaged_behind_its_beginning_is_named(
     parquet.write_table(ROWS, buffer, row_group_size=100)
     data = bytearray(buffer.getvalue())
     for module in (reading, reading):
-        monkeypatch.setattr(module, "WHOLE_BYTES", len(data) // 4)
+        monkeypatch.setattr(module, "PART_BYTES", len(data) // 4)
     first = len(messages(bytes(data), type="parquet")[0].value)
     last = parquet.ParquetFile(buffer).metadata.row_group(9).column(1).dictionary_page_offset
     data[last : last + 60] = b"\xff" * 60

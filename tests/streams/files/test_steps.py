@@ -242,7 +242,7 @@ def test_files_without_dates_are_remembered_as_long_as_they_are_there() -> None:
 
 
 def test_too_many_files_without_dates_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MOST_KNOWN", 2)
+    monkeypatch.setattr(source, "MAX_REMEMBERED_FILES", 2)
     landing = Landing({"pattern": "in/*.json"})
     for number in range(3):
         landing.put(f"in/{number}.json", "1")

@@ -9,7 +9,7 @@ from polynya.formats import limits
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.opening import codec_of, pieces_of
 
-_HEAD: Final = 16
+_HEAD_BYTES: Final = 16
 
 
 def expanded(message: bytes, limit: int | None = None) -> bytes:
@@ -20,7 +20,7 @@ def expanded(message: bytes, limit: int | None = None) -> bytes:
     Raises:
         RecordError: bad_archive, it is damaged or cut off; too_large, it holds more than `limit`.
     """
-    codec = codec_of(message[:_HEAD], "")
+    codec = codec_of(message[:_HEAD_BYTES], "")
     if codec is None:
         return message
     limit = limits.MESSAGE_BYTES if limit is None else limit

@@ -18,7 +18,7 @@ from polynya.model.types import DataType
 Item: TypeAlias = "dict[str, Any] | RecordError"
 
 #: Most characters of what an exception says.
-_MOST_SAID: Final = 400
+_MAX_ERROR_CHARACTERS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class OneByOne(Decoder):
             except PolynyaError:
                 raise
             except Exception as error:  # noqa: BLE001 - one message must not stop a stream
-                what = f"{type(error).__name__} {error}"[:_MOST_SAID]
+                what = f"{type(error).__name__} {error}"[:_MAX_ERROR_CHARACTERS]
                 yield RecordError("undecodable", f"the decoder failed: {what}")
 
     @abstractmethod

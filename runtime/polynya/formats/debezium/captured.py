@@ -39,7 +39,7 @@ MARK: Final = f'{{"{HEADER}":'.encode()
 _DIGITS: Final = 20
 _NAME: Final = re.compile(rf"capture-([0-9]{{{_DIGITS}}})\.jsonl\.zst", re.ASCII)
 _MAX_HEADER_BYTES: Final = 256 * 1024 * 1024
-_PIECE: Final = 64 * 1024
+_PIECE_BYTES: Final = 64 * 1024
 
 
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
@@ -149,7 +149,7 @@ def read_header(file: BinaryIO, path: str) -> CaptureHeader:
     try:
         with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd") as content:
             line = b""
-            while b"\n" not in line and (piece := content.read(_PIECE)):
+            while b"\n" not in line and (piece := content.read(_PIECE_BYTES)):
                 line += piece
                 if len(line) > _MAX_HEADER_BYTES:
                     raise UnreadableFileError("its first line is too long for a header")

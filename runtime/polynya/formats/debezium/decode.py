@@ -16,7 +16,7 @@ from polynya.formats.debezium.types import Typed, fields_of, postgresql_interval
 from polynya.formats.eras import LogEras
 from polynya.formats.errors import RecordError
 from polynya.formats.key_names import KeyNames
-from polynya.formats.values.sequence import Place
+from polynya.formats.values.sequence import OrderPosition
 from polynya.formats.values.times import in_range
 from polynya.model.headers import READ
 from polynya.model.types import Decimal as DecimalType
@@ -52,7 +52,7 @@ class DecodedEvent:
     operation: str
     data: dict[str, Any]
     unsent: tuple[str, ...]
-    place: Place | None
+    place: OrderPosition | None
     micros: int | None
     old_key: dict[str, Any] | None
     sequence: tuple[Any, ...]
@@ -232,7 +232,7 @@ class EventDecoder:
     def _old_key(self, old: Wrapped | None) -> dict[str, Any] | None:
         return None if old is None else self._typed(old.payload, old)
 
-    def _place(self, event: ChangeEvent) -> Place | None:
+    def _place(self, event: ChangeEvent) -> OrderPosition | None:
         try:
             place = native_position(event.value)
         except RecordError:
@@ -245,7 +245,9 @@ class EventDecoder:
             raise RecordError("no_position", f"connector {connector!r} gives no position")
         return place
 
-    def _in_era(self, event: ChangeEvent, place: Place | None, micros: int | None) -> Place | None:
+    def _in_era(
+        self, event: ChangeEvent, place: OrderPosition | None, micros: int | None
+    ) -> OrderPosition | None:
         """A place in the order of all eras of the log."""
         if place is None or self.settings.sequence_by:
             return place

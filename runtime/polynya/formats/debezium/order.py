@@ -20,14 +20,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from polynya.formats.errors import RecordError
-from polynya.formats.values.sequence import Place
+from polynya.formats.values.sequence import OrderPosition
 
 _MAX_DIGITS = 40
 #: What PostgreSQL's connector writes, without the detour of a parser.
 _SEQUENCE = re.compile(r'\["([0-9]{1,20})","[0-9]{1,20}"\]\Z', re.ASCII)
 
 
-def native_position(value: Mapping[str, Any]) -> Place | None:
+def native_position(value: Mapping[str, Any]) -> OrderPosition | None:
     """The place of an event; None when its connector has no order that we know.
 
     Args:
@@ -68,7 +68,7 @@ def belongs_there(value: Mapping[str, Any]) -> bool:
     return not isinstance(source, dict) or source.get("snapshot") != "incremental"
 
 
-def _postgresql(value: Mapping[str, Any], source: Mapping[str, Any]) -> Place | None:
+def _postgresql(value: Mapping[str, Any], source: Mapping[str, Any]) -> OrderPosition | None:
     lsn = _number(source.get("lsn"), "lsn")
     commit = _last_commit(source.get("sequence"))
     commit = lsn if commit is None else commit
@@ -95,7 +95,7 @@ def _last_commit(sequence: Any) -> int | None:
     return _number(commit, "sequence")
 
 
-def _binlog(_: Mapping[str, Any], source: Mapping[str, Any]) -> Place | None:
+def _binlog(_: Mapping[str, Any], source: Mapping[str, Any]) -> OrderPosition | None:
     file, position = source.get("file"), _number(source.get("pos"), "pos")
     if not file or position is None:
         return None
@@ -104,7 +104,7 @@ def _binlog(_: Mapping[str, Any], source: Mapping[str, Any]) -> Place | None:
     return _digits(number or 0, 10) + _digits(position, 13) + _digits(row, 12), None
 
 
-def _hexadecimal_lsn(_: Mapping[str, Any], source: Mapping[str, Any]) -> Place | None:
+def _hexadecimal_lsn(_: Mapping[str, Any], source: Mapping[str, Any]) -> OrderPosition | None:
     commit, change = _lsn(source.get("commit_lsn")), _lsn(source.get("change_lsn"))
     if commit is None:
         return None
@@ -126,7 +126,7 @@ def _lsn(text: Any) -> int | None:
     return (block << 48) | (offset << 16) | slot
 
 
-def _oracle(value: Mapping[str, Any], source: Mapping[str, Any]) -> Place | None:
+def _oracle(value: Mapping[str, Any], source: Mapping[str, Any]) -> OrderPosition | None:
     scn = _number(source.get("scn"), "scn")
     commit = _number(source.get("commit_scn"), "commit_scn")
     commit = scn if commit is None else commit
@@ -141,7 +141,7 @@ def _oracle(value: Mapping[str, Any], source: Mapping[str, Any]) -> Place | None
     return _digits(commit, 16) + _digits(scn or 0, 19) + _digits(serial, 10), None
 
 
-def _mongodb(_: Mapping[str, Any], source: Mapping[str, Any]) -> Place | None:
+def _mongodb(_: Mapping[str, Any], source: Mapping[str, Any]) -> OrderPosition | None:
     time = _number(source.get("ts_ms"), "ts_ms")
     if time is None:
         return None
@@ -173,7 +173,7 @@ def _digits(number: int, width: int) -> str:
     return text
 
 
-_READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Place | None]] = {
+_READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], OrderPosition | None]] = {
     "postgresql": _postgresql,
     "mysql": _binlog,
     "mariadb": _binlog,

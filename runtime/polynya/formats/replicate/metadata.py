@@ -74,7 +74,7 @@ HEADER_COLUMNS: Final = frozenset(
         "transaction_id", "timestamp",
     )
 )  # fmt: skip
-_MAX_BYTES = 8 * 1024 * 1024
+_MAX_METADATA_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,10 @@ def read_metadata(source: ObjectStore, path: str, delivery: Delivery) -> Metadat
     where = metadata_path(path)
     try:
         with source_of(source, where) as file:
-            content = file.read(_MAX_BYTES + 1)
+            content = file.read(_MAX_METADATA_BYTES + 1)
     except UnreadableFileError as error:
         raise UnreadableFileError(f"its .dfm file {error}") from error
-    if len(content) > _MAX_BYTES:
+    if len(content) > _MAX_METADATA_BYTES:
         raise UnreadableFileError("its .dfm file is larger than any that describes columns")
     try:
         document = parse_object(content.removeprefix(b"\xef\xbb\xbf"))

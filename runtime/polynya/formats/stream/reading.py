@@ -38,9 +38,9 @@ from polynya.model.types import DataType, Void
 from polynya.observe.trace import span
 
 #: So many messages say what the columns are...
-MESSAGES: Final = 1_000
+TYPE_SAMPLE_MESSAGES: Final = 1_000
 #: ...where there are at least so many.
-MANY: Final = 4 * MESSAGES
+TYPE_SAMPLE_FROM_MESSAGES: Final = 4 * TYPE_SAMPLE_MESSAGES
 
 Read = Callable[[ReadRequest], DatasetBatch]
 
@@ -52,7 +52,7 @@ def read_first(request: ReadRequest, read: Read) -> DatasetBatch:
     """
     if not _holds_many(request):
         return read(request)
-    limits = BatchLimits(MESSAGES, request.limits.max_bytes)
+    limits = BatchLimits(TYPE_SAMPLE_MESSAGES, request.limits.max_bytes)
     guess = read(replace(request, limits=limits))
     if not guess.schema or guess.rejected or any(kind == Void() for kind in guess.schema.values()):
         return read(request)
@@ -76,7 +76,9 @@ def _holds_many(request: ReadRequest) -> bool:
     except UnreadableFileError:
         return False
     is_json = isinstance(footer.content, JsonContent | AutoContent)
-    return is_json and min(footer.counts.records, request.limits.max_rows) >= MANY
+    return (
+        is_json and min(footer.counts.records, request.limits.max_rows) >= TYPE_SAMPLE_FROM_MESSAGES
+    )
 
 
 T = TypeVar("T")
@@ -137,13 +139,13 @@ def _pool() -> ThreadPoolExecutor:
 
 
 #: Most messages that are read as columns together, and so few that it is hardly worth it.
-_MOST: Final = 16_384
-_FEW: Final = 64
+_MAX_COLUMN_MESSAGES: Final = 16_384
+_MIN_COLUMN_MESSAGES: Final = 64
 #: Messages that were compressed are decoded together until they have so many bytes: many small ones
 #: may stand for any number of large ones.
 _EXPANDED_BYTES: Final = 32 * 1024 * 1024
 #: After so many tries that gave few on average, it is not tried any more.
-_TRIES: Final = 32
+_MAX_COLUMN_TRIES: Final = 32
 
 
 class MessageReader:
@@ -160,7 +162,7 @@ class MessageReader:
         self._messages = origins.messages
         self._schema: Mapping[str, DataType] = taken.schema
         self._quick = may_be_columns(self._messages.content, self._schema, taken.dataset)
-        self._step, self._odd_at = _MOST, -1
+        self._step, self._odd_at = _MAX_COLUMN_MESSAGES, -1
         self._pieces = Ahead(self._piece)
         self._tries = self._won = 0
         #: the next message, and the offset of its first record
@@ -196,7 +198,7 @@ class MessageReader:
             room = self._taken.room + max(0, self._part.start - self._offset)
             most = min(room, end - self._index)
             if not self._quick:
-                self._take_exactly(min(_MOST, most))
+                self._take_exactly(min(_MAX_COLUMN_MESSAGES, most))
             elif self._index == self._odd_at:
                 self._take_exactly(1)
             else:
@@ -209,26 +211,28 @@ class MessageReader:
         `end` is the index up to which there may be others.
         """
         place = MessageRange(self._index, count, self._offset)
-        piece, odd = self._pieces.get(place, place.following(end) if count == _MOST else ())
+        piece, odd = self._pieces.get(
+            place, place.following(end) if count == _MAX_COLUMN_MESSAGES else ()
+        )
         self._judge(0 if piece is None else count)
         if piece is None:
             self._pieces.forget()
         if piece is not None:
             self._take_piece(piece, count)
-            self._step = min(_MOST, 2 * count)
+            self._step = min(_MAX_COLUMN_MESSAGES, 2 * count)
         elif odd:
             self._odd_at = self._index + min(odd)
             self._step = max(min(odd), 1)
-        elif count > _FEW:
-            self._step = max(_FEW, count // 8)
+        elif count > _MIN_COLUMN_MESSAGES:
+            self._step = max(_MIN_COLUMN_MESSAGES, count // 8)
         else:
             self._take_exactly(count)
 
     def _judge(self, won: int) -> None:
         self._tries += 1
         self._won += won
-        if self._tries == _TRIES:
-            self._quick = self._won >= _TRIES * _FEW
+        if self._tries == _MAX_COLUMN_TRIES:
+            self._quick = self._won >= _MAX_COLUMN_TRIES * _MIN_COLUMN_MESSAGES
             self._tries = self._won = 0
 
     def _piece(self, place: MessageRange) -> tuple[MessageRows | None, list[int]]:

@@ -17,7 +17,7 @@ from polynya.model.promotion import differences, restricted, tag
 from polynya.model.types import Array, DataType, MapType, Struct, Void
 
 #: Columns `<name>_<type>` that one batch may add for one column.
-_MOST_VARIANTS = 4
+_MAX_VARIANTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _variants(
     kind = source.conflict
     # A declared type takes all later values; otherwise only those that fit nowhere else.
     left = set(range(len(source.values))) if kind is not None else _misfits(faults)
-    while left and len(variants) < _MOST_VARIANTS:
+    while left and len(variants) < _MAX_VARIANTS:
         values = [value if i in left else None for i, value in enumerate(source.values)]
         kind = kind or builder(values, None).type
         name = f"{source.name}_{tag(kind)}"

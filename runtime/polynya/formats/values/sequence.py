@@ -53,7 +53,7 @@ WIDTH = 35
 MAX_WIDTH = 50
 
 #: A change identifier and the rest of the sequence that it could not hold.
-Place: TypeAlias = tuple[str, str | None]
+OrderPosition: TypeAlias = tuple[str, str | None]
 
 _SIGN = 1 << 63
 _UNSIGNED = (1 << 64) - 1
@@ -66,7 +66,7 @@ _INSTANTS = {TIMESTAMP, TIMESTAMP_NTZ}
 _TEXTS = {STRING, BINARY}
 
 
-def sequence_encoder(types: Sequence[DataType]) -> Callable[[Sequence[Any]], Place]:
+def sequence_encoder(types: Sequence[DataType]) -> Callable[[Sequence[Any]], OrderPosition]:
     """The encoder of a sequence of columns with these types.
 
     It takes plain values (`plain_values`): microseconds for timestamps, days for dates, otherwise
@@ -80,7 +80,7 @@ def sequence_encoder(types: Sequence[DataType]) -> Callable[[Sequence[Any]], Pla
         return lambda values: single(values[0])
     parts = [_part(kind) for kind in types]
 
-    def encode(values: Sequence[Any]) -> Place:
+    def encode(values: Sequence[Any]) -> OrderPosition:
         text = "".join([part(value) for part, value in zip(parts, values, strict=True)])
         return text[:MAX_WIDTH].ljust(WIDTH, "0"), text[MAX_WIDTH:] or None
 
@@ -109,7 +109,7 @@ def plain_values(array: pa.Array | pa.ChunkedArray, kind: DataType) -> list[Any]
     return values
 
 
-def _single(kind: DataType) -> Callable[[Any], Place]:
+def _single(kind: DataType) -> Callable[[Any], OrderPosition]:
     if kind in _INTEGERS:
         return lambda value: (f"{value + _SIGN:035d}", None)
     if kind in _INSTANTS:
@@ -154,7 +154,7 @@ def _bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value
 
 
-def _text_place(data: bytes) -> Place:
+def _text_place(data: bytes) -> OrderPosition:
     prefix = int.from_bytes(data[:_PREFIX_BYTES].ljust(_PREFIX_BYTES, b"\0"), "big")
     # Padding with NUL hides the length, so a text that contains one needs the tail to tell.
     whole = len(data) <= _PREFIX_BYTES and b"\0" not in data

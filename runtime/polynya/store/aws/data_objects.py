@@ -22,17 +22,17 @@ from typing_extensions import override
 from polynya.store.data_files import DataFiles, ListedFile
 
 #: Ranges of objects that are asked for at the same time: an answer takes some 30 ms to begin.
-_REQUESTS: Final = 16
+_PARALLEL_REQUESTS: Final = 16
 #: As many as Iceberg's own client makes.
 _ATTEMPTS: Final = 6
-_CONNECT_SECONDS: Final = 5
+_CONNECT_TIMEOUT_SECONDS: Final = 5
 #: Without a byte in either direction.
-_SILENT_SECONDS: Final = 20
+_IDLE_TIMEOUT_SECONDS: Final = 20
 #: An object up to this size is fetched whole, by one request, and kept.
 _SMALL_BYTES: Final = 1 << 20
 _KEPT_BYTES: Final = 128 << 20
 _KEPT_OBJECTS: Final = 5000
-_AGAIN_SECONDS: Final = 600.0
+_RETRY_SECONDS: Final = 600.0
 _NOT_TRIED: Final = "nobody has asked yet"
 
 
@@ -53,7 +53,7 @@ class S3Files(DataFiles):
     @property
     @override
     def readers(self) -> int:
-        return _REQUESTS
+        return _PARALLEL_REQUESTS
 
     @property
     @override
@@ -74,8 +74,8 @@ class S3Files(DataFiles):
         """
         path = _object(location)
         bucket, now = (self, path.partition("/")[0]), time.monotonic()
-        tried, why = _tried.get(bucket, (-_AGAIN_SECONDS, _NOT_TRIED))
-        if why is not None and now - tried >= _AGAIN_SECONDS:
+        tried, why = _tried.get(bucket, (-_RETRY_SECONDS, _NOT_TRIED))
+        if why is not None and now - tried >= _RETRY_SECONDS:
             why = self._answer(path)
             _tried[bucket] = now, why
         return why
@@ -136,13 +136,13 @@ def _filesystem(settings: S3Files) -> Any:
     # Start-up time: the AWS SDK of Arrow.
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
-    pa.set_io_thread_count(max(pa.io_thread_count(), _REQUESTS))
+    pa.set_io_thread_count(max(pa.io_thread_count(), _PARALLEL_REQUESTS))
     return S3FileSystem(
         region=settings.region,
         endpoint_override=settings.endpoint,
         force_virtual_addressing=settings.virtual_hosts,
-        connect_timeout=_CONNECT_SECONDS,
-        request_timeout=_SILENT_SECONDS,
+        connect_timeout=_CONNECT_TIMEOUT_SECONDS,
+        request_timeout=_IDLE_TIMEOUT_SECONDS,
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
         # One request for a small object instead of the three of a multipart upload.
         allow_delayed_open=True,

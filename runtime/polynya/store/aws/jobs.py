@@ -16,7 +16,7 @@ from polynya.model.error_catalogue.cluster import GLUE_RUN_NOT_STOPPED
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.jobs import (
-    MOST_HOURS,
+    MAX_RUN_HOURS,
     JobOrder,
     JobRuns,
     RunSeen,
@@ -65,7 +65,7 @@ class GlueRuns(JobRuns):
             lambda: self._glue.start_job_run(
                 JobName=self._job,
                 Arguments={_ARGUMENTS: text, _LABEL: str(order.label)},
-                Timeout=MOST_HOURS * 60,
+                Timeout=MAX_RUN_HOURS * 60,
                 **_size(self._engine),
             ),
         )
@@ -83,7 +83,7 @@ class GlueRuns(JobRuns):
     @override
     def recent(self, scope: str) -> Sequence[RunSeen]:
         """Glue lists the newest run first."""
-        since = self._clock.now() - timedelta(hours=MOST_HOURS)
+        since = self._clock.now() - timedelta(hours=MAX_RUN_HOURS)
         asked: dict[str, Any] = {"JobName": self._job}
         found: list[RunSeen] = []
         while True:
@@ -185,7 +185,7 @@ class EmrServerlessRuns(JobRuns):
                 clientToken=str(order.label),
                 executionRoleArn=self._engine.execution_role,
                 name=f"{order.label} {order.title}"[:256],
-                executionTimeoutMinutes=MOST_HOURS * 60,
+                executionTimeoutMinutes=MAX_RUN_HOURS * 60,
                 jobDriver={
                     "sparkSubmit": {
                         "entryPoint": self._engine.entry_point,
@@ -208,7 +208,7 @@ class EmrServerlessRuns(JobRuns):
 
     @override
     def recent(self, scope: str) -> Sequence[RunSeen]:
-        since = self._clock.now() - timedelta(hours=MOST_HOURS)
+        since = self._clock.now() - timedelta(hours=MAX_RUN_HOURS)
         asked: dict[str, Any] = {"applicationId": self._application, "createdAtAfter": since}
         found: list[RunSeen] = []
         while True:

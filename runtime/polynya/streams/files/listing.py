@@ -56,9 +56,9 @@ def units(begin: datetime, end: datetime, unit: str) -> Iterator[datetime]:
 
 #: A request costs as much as it takes to list some hundred objects. So a unit is listed whole when
 #: more than a quarter of it is wanted.
-_WHOLE_FROM: Final = 4
+_WHOLE_UNIT_FRACTION: Final = 4
 #: As many prefixes are asked for one by one; of more the beginning that they share is listed.
-_MOST: Final = 1000
+_MAX_PREFIXES: Final = 1000
 
 
 def prefixes(pattern: FilePattern, begin: datetime | None, end: datetime) -> Iterator[str]:
@@ -78,7 +78,7 @@ def prefixes(pattern: FilePattern, begin: datetime | None, end: datetime) -> Ite
         return
     begin = begun(begin, _NAMES[pattern.depth - 1])
     first = _NAMES[levels[1] - 1]
-    if len(list(islice(units(begin, end, first), _MOST + 1))) > _MOST:
+    if len(list(islice(units(begin, end, first), _MAX_PREFIXES + 1))) > _MAX_PREFIXES:
         yield pattern.common
         return
     yield from _within(pattern, levels[1:], begin, end)
@@ -103,7 +103,7 @@ def _is_whole(at: datetime, after: datetime, begin: datetime, end: datetime, par
     if begin <= at and after <= following(begun(end, part), part):
         return True
     wanted = units(max(at, begin), min(_before(after), end), part)
-    most = PARTS[part] // _WHOLE_FROM
+    most = PARTS[part] // _WHOLE_UNIT_FRACTION
     return len(list(islice(wanted, most + 1))) > most
 
 
@@ -113,7 +113,7 @@ def _before(moment: datetime) -> datetime:
 
 
 #: So many files are taken from one look at most: they are held in memory until they are read.
-MOST_FILES: Final = 10_000
+MAX_LISTED_FILES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def look_at(
     now: datetime,
     look_back: timedelta,
     without: FilePattern | None = None,
-    most: int = MOST_FILES,
+    most: int = MAX_LISTED_FILES,
 ) -> Listing:
     """Look for files that were not read.
 
@@ -195,7 +195,11 @@ def look_at(
 
 
 def look_at_initial(
-    store: SourceStore, pattern: FilePattern, position: FilesPosition, *, most: int = MOST_FILES
+    store: SourceStore,
+    pattern: FilePattern,
+    position: FilesPosition,
+    *,
+    most: int = MAX_LISTED_FILES,
 ) -> Listing:
     """Look for files of the initial load that were not read, in the order of their names."""
     listed = store.beginning(pattern.common, position.initial or "")

@@ -37,7 +37,7 @@ from polynya.streams.files.files import FoundFile
 from polynya.streams.files.position import CutFile
 
 #: A file is cut when it is larger, into parts of about so many bytes.
-WHOLE_BYTES: Final = 32 * 2**20
+PART_BYTES: Final = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _orc(file: BinaryIO, record: int, size: int) -> Iterator[FileMessage]:
 
 def _rows(rows: int, size: int) -> int:
     """How many rows make a part of a file."""
-    return max(1, rows * WHOLE_BYTES // max(1, size))
+    return max(1, rows * PART_BYTES // max(1, size))
 
 
 def _tables(
@@ -118,7 +118,7 @@ def _avro(file: BinaryIO, record: int, size: int) -> Iterator[FileMessage]:
         else:
             first = at + records
         at += records
-        if sum(map(len, held)) >= WHOLE_BYTES:
+        if sum(map(len, held)) >= PART_BYTES:
             yield FileMessage(first, header + b"".join(held), at)
             held, first = [], at
     if held:
@@ -149,7 +149,7 @@ _LINE_END: Final = SplitLinesContent(type="split_lines").pattern
 #: How files begin that tell what they are.
 _STARTS: Final = {b"PAR1": "parquet", b"Obj\x01": "avro"}
 #: Nothing that has to be one message may be larger.
-MOST_BYTES: Final = 512 * 2**20
+MAX_MESSAGE_BYTES: Final = 512 * 2**20
 
 
 def pieces_of(
@@ -174,7 +174,7 @@ def pieces_of(
     if kind in CUTTERS and not (isinstance(content, AvroContent) and content.schema_):
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
-        if size > WHOLE_BYTES:
+        if size > PART_BYTES:
             return CUTTERS[kind](file, record, size)
         return _whole(file, record)
     if _has_lines(file, content):
@@ -241,10 +241,11 @@ def _from(
 def _whole(file: BinaryIO, record: int) -> Iterator[FileMessage]:
     if record:
         return
-    value = file.read(MOST_BYTES + 1)
-    if len(value) > MOST_BYTES:
+    value = file.read(MAX_MESSAGE_BYTES + 1)
+    if len(value) > MAX_MESSAGE_BYTES:
         raise UnreadableFileError(
-            f"it is one message and larger than {MOST_BYTES // 2**20} MiB; have it written in parts"
+            f"it is one message and larger than {MAX_MESSAGE_BYTES // 2**20} MiB; have it written "
+            "in parts"
         )
     if value:
         yield FileMessage(0, value, 1)
@@ -448,7 +449,7 @@ class FilesReader:
         One of which nothing was read lands as it is: what decodes it will put it into quarantine.
         """
         found.finished.append(one.file)
-        if one.record == 0 and one.file.size <= MOST_BYTES:
+        if one.record == 0 and one.file.size <= MAX_MESSAGE_BYTES:
             try:
                 raw = self._fetched(one.file, one.file.size + 1)
             except _GoneError as error:

@@ -41,7 +41,7 @@ from polynya.streams.source import (
 )
 
 #: So many files without dates are remembered at most: 1.6 MB in each footer.
-MOST_KNOWN: Final = 100_000
+MAX_REMEMBERED_FILES: Final = 100_000
 _NO_LIMIT: Final = 10**9
 
 
@@ -231,10 +231,10 @@ def _changed(file: FoundFile) -> Lost:
 
 
 def _refuse_too_many(known: RememberedFiles, settings: FilesSource) -> None:
-    if settings.has_dates or len(known) <= MOST_KNOWN:
+    if settings.has_dates or len(known) <= MAX_REMEMBERED_FILES:
         return
     where = f"{settings.url}, pattern {settings.pattern}"
-    raise TOO_MANY_UNDATED_FILES(where=where, count=len(known), limit=MOST_KNOWN)
+    raise TOO_MANY_UNDATED_FILES(where=where, count=len(known), limit=MAX_REMEMBERED_FILES)
 
 
 class Files(MessageSource):

@@ -57,18 +57,18 @@ from polynya.streams.source import (
 )
 
 #: What an offset is taken to have before any was read, in bytes.
-FIRST_GUESS: Final = 1024
+FIRST_GUESS_BYTES: Final = 1024
 #: Fewer offsets are planned than the bytes seem to allow, so that few reads are cut.
-_ROOM: Final = 0.8
+_FILL_FACTOR: Final = 0.8
 #: A read may hold so many times its limit in memory...
-_SPREAD: Final = 4
+_MEMORY_FACTOR: Final = 4
 #: ...but not more than so many bytes, if that is more than the limit: Spark refuses results of
 #: a gigabyte.
-_MOST: Final = 512 * 2**20
+_MAX_RESULT_BYTES: Final = 512 * 2**20
 #: A batch that has this part of the records that would fit is worth the faster way.
-_WORTH: Final = 4
+_FAST_READ_FRACTION: Final = 4
 #: Records are taken to be a little smaller with each read in which none was so large.
-_FORGET: Final = 0.9
+_SIZE_DECAY: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class Amounts:
         largest: bytes of the largest record lately.
     """
 
-    offset_bytes: float = FIRST_GUESS
+    offset_bytes: float = FIRST_GUESS_BYTES
     largest: float = 0.0
 
     def offsets(self, limits: LandingLimits) -> int:
         """How many offsets a read may have: about as many as the bytes allow."""
-        fit = _ROOM * limits.max_bytes / max(1.0, self.offset_bytes)
+        fit = _FILL_FACTOR * limits.max_bytes / max(1.0, self.offset_bytes)
         safe = _memory(limits) / (2 * self.largest) if self.largest else fit
-        most = safe if fit / _WORTH <= safe < fit else fit
+        most = safe if fit / _FAST_READ_FRACTION <= safe < fit else fit
         return min(limits.max_records, max(1, int(most)))
 
     def record_bytes(self, limits: LandingLimits, offsets: int) -> int | None:
@@ -107,12 +107,12 @@ class Amounts:
 
     def after(self, *, offsets: int, size_bytes: int, largest: int) -> Amounts:
         """What is known after a read."""
-        found = replace(self, largest=max(float(largest), _FORGET * self.largest))
+        found = replace(self, largest=max(float(largest), _SIZE_DECAY * self.largest))
         return replace(found, offset_bytes=size_bytes / offsets) if offsets > 0 else found
 
 
 def _memory(limits: LandingLimits) -> int:
-    return max(limits.max_bytes, min(_SPREAD * limits.max_bytes, _MOST))
+    return max(limits.max_bytes, min(_MEMORY_FACTOR * limits.max_bytes, _MAX_RESULT_BYTES))
 
 
 #: The topic was deleted.

@@ -141,11 +141,11 @@ def _hash(key: str, hashed: str | None) -> int:
 _PAUSE_SECONDS: Final = 0.25
 #: Reads without a record after which a shard counts as read for now, although it says that more
 #: follows: then a batch does not wait for it.
-_EMPTY_READS: Final = 20
+_MAX_EMPTY_READS: Final = 20
 #: So often a place is asked for again that has expired.
-_TRIES: Final = 3
+_MAX_ITERATOR_RENEWALS: Final = 3
 #: Threads that read, unless a task says how many: they wait for the network most of the time.
-READERS: Final = 8
+DEFAULT_READERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class _Place:
 class ShardsReader:
     """Reads shards, `readers` at a time. What it keeps between two batches saves requests only."""
 
-    def __init__(self, shards: Shards, clock: Clock, *, readers: int = READERS) -> None:
+    def __init__(self, shards: Shards, clock: Clock, *, readers: int = DEFAULT_READERS) -> None:
         self._shards, self._readers = shards, readers
         self._clock = clock
         self._places: dict[tuple[str, str], _Place] = {}
@@ -255,7 +255,7 @@ class ShardsReader:
             self._take(found, page, max_records, max_bytes)
             empty = 0 if page.records else empty + 1
             full = len(found.records) >= max_records or found.bytes >= max_bytes
-            if full or not found.behind or empty >= _EMPTY_READS:
+            if full or not found.behind or empty >= _MAX_EMPTY_READS:
                 return found
             self._clock.sleep(_PAUSE_SECONDS)
 
@@ -263,11 +263,11 @@ class ShardsReader:
         """What follows a position."""
         known = self._places.pop((stream, shard), None)
         iterator = known.iterator if known and known.position == at else None
-        for tries in range(_TRIES):
+        for tries in range(_MAX_ITERATOR_RENEWALS):
             try:
                 page = self._shards.read(stream, iterator or self._iterator(stream, shard, at))
             except ExpiredError:
-                if tries == _TRIES - 1:
+                if tries == _MAX_ITERATOR_RENEWALS - 1:
                     raise
                 iterator = None
                 continue

@@ -32,7 +32,13 @@ from polynya.streams.kinesis.plan import (
     StreamPlan,
     plan,
 )
-from polynya.streams.kinesis.reading import READERS, ReadShard, ShardsReader, WantedShard, rows_of
+from polynya.streams.kinesis.reading import (
+    DEFAULT_READERS,
+    ReadShard,
+    ShardsReader,
+    WantedShard,
+    rows_of,
+)
 from polynya.streams.source import (
     Again,
     AvailableStreams,
@@ -119,7 +125,7 @@ def _ancestors(shard: str, shards: Mapping[str, Shard]) -> Iterator[str]:
 
 #: How often in its retention the position of an idle stream is written down: what is deleted
 #: meanwhile is then known to have been read.
-_NOTES: Final = 4
+_POSITIONS_PER_RETENTION: Final = 4
 
 
 class Kinesis(MessageSource):
@@ -192,7 +198,7 @@ class KinesisStreams(Stream):
     def __init__(self, source: Kinesis) -> None:
         self._source = source
         asked = source.task.readers
-        readers = READERS if asked == "auto" else asked
+        readers = DEFAULT_READERS if asked == "auto" else asked
         self._reader = ShardsReader(source.shards, source.clock, readers=readers)
         self._ready: Ready | None = None
         self._done: set[tuple[str, str]] = set()
@@ -301,7 +307,7 @@ class _Planned:
         # Its children are read after it, and they are not to be forgotten.
         if self.plan.moves or any(one.position.ended for one in mine):
             return True
-        oldest = clock.now() - self.stream.keeps / _NOTES
+        oldest = clock.now() - self.stream.keeps / _POSITIONS_PER_RETENTION
         known = self.plan.position.shards
         return any(
             (before := known[one.shard].seen) is not None and before < oldest for one in mine
