@@ -18,6 +18,7 @@ from polynya.cluster.messages import (
     JobObserved,
     RoundEnded,
     RunEnded,
+    RunHandle,
     UnitCommandEnded,
     Workers,
 )
@@ -38,7 +39,7 @@ from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
 Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]
 
 
-class JobRun:
+class JobRun(RunHandle):
     """One run of a job.
 
     It ends when its own unit fails, and when it has a grant and any of its tables has a newer
@@ -55,8 +56,8 @@ class JobRun:
         self._held: dict[str, str] = {}
         self._error: PolynyaError | None = None
 
+    @override
     def stop(self) -> None:
-        """Ask it to end after the steps that are running; returns at once."""
         self.stopping.set()
 
     def start(self, scheduler: Scheduler, work: Units, landing: list[TaskGroup]) -> None:
@@ -117,17 +118,17 @@ class EngineWorkers(Workers):
 
     @override
     def know(self, tasks: Sequence[Task] | None) -> None:
-        """What lands a stream asks which tables read it."""
+        # A unit that lands a stream checks which tables read it.
         self._engine.landed_readers.know(tasks)
 
+    @override
     def jobs(self, task: Task) -> list[str]:
-        """Names of the pieces of work of a task."""
         return [unit.name for unit in units(self._engine, [task])]
 
+    @override
     def start(
         self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
     ) -> JobRun:
-        """Start a job with a stop, a backlog, a grant and a voice of its own."""
         context = replace(self._engine, backlog=backlog, epoch=epoch)
         started = JobRun(job, run, self._inbox, context)
 
@@ -137,10 +138,10 @@ class EngineWorkers(Workers):
         started.start(self._scheduler, own, self._landing)
         return started
 
+    @override
     def send(
         self, job: JobKey, task: Task, run: int, command: UnitCommand, epoch: int | None
     ) -> JobRun:
-        """Execute a command of a unit once."""
         started = JobRun(job, run, self._inbox, replace(self._engine, epoch=epoch))
 
         def once(context: EngineContext) -> Sequence[Unit]:
@@ -157,12 +158,12 @@ class EngineWorkers(Workers):
         started.start(self._scheduler, once, [])
         return started
 
+    @override
     def busy_seconds(self) -> float:
-        """How long its threads have worked in total, all together."""
         return self._scheduler.busy_seconds
 
+    @override
     def alive(self) -> bool:
-        """Whether the driver is."""
         return is_alive(self._engine.spark)
 
 

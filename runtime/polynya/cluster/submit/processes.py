@@ -94,10 +94,9 @@ _TAIL_BYTES: Final = 65_536
 
 
 class ProcessRuns(JobRuns):
-    """See `JobRuns`. A run that is cancelled ends after its step.
+    """Runs as child processes, which end when this process does.
 
-    Each is a process whose output goes to `jobs/SCOPE.log` in the work folder, and which ends when
-    this one does.
+    The output goes to `jobs/SCOPE.log` in the work folder. A cancelled run ends after its step.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ def service_of(engine: Submitted, access: AwsAccess) -> JobRuns:
 
 
 class RoutedWorkers(Workers):
-    """See `Workers`: jobs of the engine here, and those that are submitted."""
+    """Jobs of the engine of this process, and those that are submitted to others."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class RoutedWorkers(Workers):
 
     @override
     def know(self, tasks: Sequence[Task] | None) -> None:
-        """Streams are landed here."""
+        # Streams are landed here.
         self._here.know(tasks)
 
     @override
@@ -100,22 +100,20 @@ class RoutedWorkers(Workers):
 
     @override
     def busy_seconds(self) -> float:
-        """What is submitted keeps no thread of this process busy."""
+        # Submitted jobs keep no thread of this process busy.
         return self._here.busy_seconds()
 
     @override
     def alive(self) -> bool:
         return self._here.alive()
 
+    @override
     def start(
         self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
     ) -> RunHandle:
-        """See `Workers`.
-
-        Streams and databases are landed here: that takes little work and never ends.
-        Tables that read their stream themselves are here and not in a job of AWS, which ends when
-        all is done and is begun again when files land.
-        """
+        # Streams and databases are landed here: that takes little work and never ends. Tables that
+        # read their stream themselves stay here, too: a job in AWS ends when its work is done, and
+        # starts again only when files land.
         if isinstance(task, StreamingLanding | ConnectedCapture):
             return self._here.start(job, task, run, backlog, epoch)
         engine = task.engine or self._target.engine
@@ -137,7 +135,7 @@ class RoutedWorkers(Workers):
     def send(
         self, job: JobKey, task: Task, run: int, command: UnitCommand, epoch: int | None
     ) -> RunHandle:
-        """What is asked is done here, whatever engine the task has."""
+        # Commands are executed here, whatever engine the task has.
         return self._here.send(job, task, run, command, epoch)
 
     def _submission(
