@@ -34,7 +34,7 @@ import pyarrow as pa
 from polynya.capture.landing.log import HISTORY, CaptureLog
 from polynya.capture.landing.position import BINLOGS, LogPosition
 from polynya.capture.landing.stream import StreamEvent, as_read, misread, mistyped
-from polynya.capture.postgresql.session import ASKED, PREFIX
+from polynya.capture.postgresql.session import MESSAGE_PREFIX, POSITION_REQUEST
 from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
 from polynya.capture.wire import TableError
 from polynya.formats.debezium.tables import table_of
@@ -96,7 +96,7 @@ class MisreadStatements:
             if self._behind is not None and event.kind != "end":
                 offset = event.offset()
                 if _group(offset) != _group(self._behind):
-                    begin = {name: one for name, one in offset.items() if name not in _WITHIN}
+                    begin = {name: value for name, value in offset.items() if name not in _WITHIN}
                     return ReadableEvents(
                         landing, ends=True, begin=begin, replaced=tuple(left_out.items())
                     )
@@ -111,10 +111,10 @@ class MisreadStatements:
 
     def _is_misread(self, event: StreamEvent) -> bool:
         """Whether to end at once; else what follows a statement is held up in `_behind`."""
-        found = misread(event.line)
-        is_new = found is not None and found.place not in self._understood
-        if found is not None and is_new and self._is_captured(found.table):
-            self.told = found.place
+        statement = misread(event.line)
+        is_new = statement is not None and statement.place not in self._understood
+        if statement is not None and is_new and self._is_captured(statement.table):
+            self.told = statement.place
             return True
         tables = {
             name: place for name, place in mistyped(event.line).items() if self._is_captured(name)
@@ -184,7 +184,8 @@ class BinlogProgress:
         server = jpype.java.lang.management.ManagementFactory.getPlatformMBeanServer()
         name = jpype.javax.management.ObjectName(self._metrics)
         file, position = (
-            server.getAttribute(name, one) for one in ("BinlogFilename", "BinlogPosition")
+            server.getAttribute(name, attribute)
+            for attribute in ("BinlogFilename", "BinlogPosition")
         )
         return {"file": str(file or ""), "pos": int(position)}
 
@@ -263,9 +264,9 @@ def offset_text(offset: Offset) -> str:
     return json.dumps(dict(offset), separators=(",", ":"))
 
 
-def python_offset(found: Any) -> dict[str, Any]:
+def python_offset(java_offset: Any) -> dict[str, Any]:
     """An offset out of Java: texts, numbers, truth values and nothing else."""
-    return {str(entry.getKey()): _plain(entry.getValue()) for entry in found.entrySet()}
+    return {str(entry.getKey()): _plain(entry.getValue()) for entry in java_offset.entrySet()}
 
 
 def _plain(value: Any) -> Any:
@@ -302,7 +303,7 @@ _DELETE: Final = b'"op":"d"'
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _TopicSchema:
     """The schema that a topic's records have now; `table` and `shape` are those of rows."""
 
     java: Any
@@ -326,8 +327,8 @@ class RecordReader:
         is_key = False
         converter.configure(jpype.JClass("java.util.HashMap")(own), is_key)
         self._converter = converter
-        self._known: dict[str, _Known] = {}
-        self._last: _Known | None = None
+        self._known: dict[str, _TopicSchema] = {}
+        self._last: _TopicSchema | None = None
         self._key_changes = False
         self._is_awaited = False
         #: Number of the newest record of our own.
@@ -339,8 +340,8 @@ class RecordReader:
         if raw is None:
             return None
         source = record.sourceRecord()
-        known = self._schema(record, source)
-        topic = known.topic
+        schema = self._schema(record, source)
+        topic = schema.topic
         if topic == _MESSAGES:
             self._is_awaited |= asks_for_position(bytes(raw))
             return None
@@ -358,10 +359,10 @@ class RecordReader:
         line = b'{"key":%b,"value":%b' % (b"null" if key is None else bytes(key), value)
         if topic == NAME:
             return StreamEvent("statement", line + b"}\n", offset, origin=record)
-        if known.shape is None:
-            known = self._of_rows(known, value)
+        if schema.shape is None:
+            schema = self._of_rows(schema, value)
         line += self._headers(record, value)
-        return StreamEvent("row", line, offset, known.table, known.shape, record)
+        return StreamEvent("row", line, offset, schema.table, schema.shape, record)
 
     def _end(self, record: Any, source: Any) -> StreamEvent:
         is_awaited, self._is_awaited = self._is_awaited, False
@@ -381,7 +382,7 @@ class RecordReader:
             return b"}\n"
         return b',"headers":%b}\n' % json.dumps(pairs, separators=(",", ":")).encode()
 
-    def _schema(self, record: Any, source: Any) -> _Known:
+    def _schema(self, record: Any, source: Any) -> _TopicSchema:
         """The schema of a record, which is that of the record before it as a rule.
 
         PostgreSQL sends a table's columns anew whenever it has forgotten that it did, so that one
@@ -391,28 +392,30 @@ class RecordReader:
         if last is not None and schema.equals(last.java):
             return last
         topic = str(record.destination())
-        known = self._known.get(topic)
-        if known is None or not schema.equals(known.java):
-            known = self._known[topic] = _Known(schema, topic)
-        self._last = known
-        return known
+        topic_schema = self._known.get(topic)
+        if topic_schema is None or not schema.equals(topic_schema.java):
+            topic_schema = self._known[topic] = _TopicSchema(schema, topic)
+        self._last = topic_schema
+        return topic_schema
 
-    def _of_rows(self, known: _Known, value: bytes) -> _Known:
-        text = str(self._converter.asJsonSchema(known.java).toString())
+    def _of_rows(self, schema: _TopicSchema, value: bytes) -> _TopicSchema:
+        text = str(self._converter.asJsonSchema(schema.java).toString())
         table = table_of(json.loads(value)["source"])
-        full = replace(known, table=table, shape=json.loads(text))
-        self._known[known.topic] = self._last = full
+        full = replace(schema, table=table, shape=json.loads(text))
+        self._known[schema.topic] = self._last = full
         return full
 
 
 def asks_for_position(message: bytes) -> bool:
     """Whether a logical message of PostgreSQL is that of somebody who waits for the stream."""
     try:
-        said = json.loads(message).get("message") or {}
-        content = base64.b64decode(said.get("content") or "", validate=True)
+        content_of_message = json.loads(message).get("message") or {}
+        content = base64.b64decode(content_of_message.get("content") or "", validate=True)
     except (ValueError, AttributeError, TypeError):
         return False
-    return said.get("prefix") == PREFIX and content == ASKED.encode()
+    return (
+        content_of_message.get("prefix") == MESSAGE_PREFIX and content == POSITION_REQUEST.encode()
+    )
 
 
 class _Offset:
@@ -511,36 +514,36 @@ _VALUE: Final = re.compile(
 )
 _SETTING: Final = "server is not configured to use a"
 _QUOTED: Final = re.compile(r"'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)")
-_LONGEST: Final = 300
+_EXCERPT_CHARACTERS: Final = 300
 
 
-def failure_of(said: str) -> PolynyaError:
+def failure_of(message: str) -> PolynyaError:
     """The error of an engine that ended, from what it said."""
-    value = _VALUE.search(said)
+    value = _VALUE.search(message)
     if value is not None:
-        table, type_ = value["table"], value["type"].strip()[:_LONGEST]
+        table, type_ = value["table"], value["type"].strip()[:_EXCERPT_CHARACTERS]
         return TableError.of(
             table, VALUE_NOT_CAPTURED(where=table, table=table, column=value["column"], type=type_)
         )
-    statement = _STATEMENT.search(said)
+    statement = _STATEMENT.search(message)
     if statement is not None:
         # Its texts may be secrets.
-        shown = _QUOTED.sub("'…'", " ".join(statement[1].split()))[:_LONGEST]
+        shown = _QUOTED.sub("'…'", " ".join(statement[1].split()))[:_EXCERPT_CHARACTERS]
         return STREAM_UNREADABLE(obstacle=f"a statement that Debezium cannot read: {shown}")
     for mark, what in _MARKS:
-        if mark in said:
-            why = " ".join(said[said.index(mark) :].split())[:_LONGEST]
-            error, named = STREAM_UNREADABLE(obstacle=f"{what}: {why}"), _OF_TABLE.search(said)
+        if mark in message:
+            why = " ".join(message[message.index(mark) :].split())[:_EXCERPT_CHARACTERS]
+            error, named = STREAM_UNREADABLE(obstacle=f"{what}: {why}"), _OF_TABLE.search(message)
             return error if named is None else TableError.of(named["name"] or named["short"], error)
-    if _SETTING in said:
-        return BINLOG_INCOMPLETE(reason=said[:_LONGEST])
-    return STREAM_ENDED(reason=said)
+    if _SETTING in message:
+        return BINLOG_INCOMPLETE(reason=message[:_EXCERPT_CHARACTERS])
+    return STREAM_ENDED(reason=message)
 
 
 _CLOSE_SECONDS: Final = 60.0
-_CLOSE_AGAIN_SECONDS: Final = 0.5
-_MAX_CAUSES: Final = 5
-_MAX_SAID: Final = 600
+_CLOSE_INTERVAL_SECONDS: Final = 0.5
+_MOST_CAUSES: Final = 5
+_MESSAGE_CHARACTERS: Final = 600
 _FORMAT: Final = "io.debezium.engine.format."
 
 Take = Callable[[Sequence[StreamEvent]], StreamEvent | None]
@@ -586,8 +589,8 @@ class DebeziumEngine:
             # One that is just starting refuses, and one that ends by itself has nothing to close.
             with suppress(jpype.JException):
                 self._engine.close()
-            self._thread.join(_CLOSE_AGAIN_SECONDS)
-            patience -= _CLOSE_AGAIN_SECONDS
+            self._thread.join(_CLOSE_INTERVAL_SECONDS)
+            patience -= _CLOSE_INTERVAL_SECONDS
 
     def _built(self, settings: Mapping[str, str]) -> Any:
         json_bytes = jpype.JClass(f"{_FORMAT}JsonByteArray")
@@ -614,15 +617,15 @@ class DebeziumEngine:
     def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
         """Take a batch. An error ends the engine, and the database is told of nothing in it."""
         try:
-            found = (self._reader.read(record) for record in records)
-            told = self._take([event for event in found if event is not None])
+            events = (self._reader.read(record) for record in records)
+            landed = self._take([event for event in events if event is not None])
         except PolynyaError as error:
             self.failure = error
             raise
         if self._reach is not None:
             self._reach.came(self._reader.reached)
-        if told is not None:
-            committer.markProcessed(told.origin)
+        if landed is not None:
+            committer.markProcessed(landed.origin)
             committer.markBatchFinished()
 
     def supportsTombstoneEvents(self) -> bool:  # noqa: N802
@@ -638,15 +641,15 @@ class DebeziumEngine:
         if self._stopping or self.failure is not None:
             # One that is ended while it begins complains; nothing that it had read is lost.
             return
-        self.failure = failure_of(why[:_MAX_SAID])
+        self.failure = failure_of(why[:_MESSAGE_CHARACTERS])
 
 
 def _causes(error: Any) -> str:
     """What an exception of Java says, and its causes, each once."""
-    said: list[str] = []
-    while error is not None and len(said) < _MAX_CAUSES:
+    messages: list[str] = []
+    while error is not None and len(messages) < _MOST_CAUSES:
         text = str(error.getMessage() or error.getClass().getName())
-        if not any(text in one for one in said):
-            said.append(text)
+        if not any(text in message for message in messages):
+            messages.append(text)
         error = error.getCause()
-    return "; ".join(said)
+    return "; ".join(messages)

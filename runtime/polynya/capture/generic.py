@@ -74,7 +74,7 @@ def _by_driver(connector: str) -> Callable[[Access], dict[str, str]]:
     """Of drivers whose TLS is in settings that only the user knows."""
 
     def made(access: Access) -> dict[str, str]:
-        own = [one for one in access.properties if one.startswith(("driver.", "database.url"))]
+        own = [name for name in access.properties if name.startswith(("driver.", "database.url"))]
         if access.tls != "disable" and not own:
             raise _unsecured(access, "driver.… or database.url")
         return {**_reached(access, connector), "database.dbname": access.database}
@@ -137,18 +137,18 @@ class GenericDatabase:
     def findings(self) -> tuple[ConnectionFinding, ...]:
         """Whether the jars are there; more is not known before a capture starts."""
         found = [ConnectionFinding(ok=True, what=_NOT_TRIED.format(self._access.type))]
-        places = {one: CONNECTORS.below(one) for one in self._access.jars}
+        places = {jar: CONNECTORS.below(jar) for jar in self._access.jars}
         found += [
-            ConnectionFinding(ok=False, what=f"{one}: {CONNECTORS.outside()}", fix="put it there")
-            for one, place in places.items()
+            ConnectionFinding(ok=False, what=f"{jar}: {CONNECTORS.outside()}", fix="put it there")
+            for jar, place in places.items()
             if place is None
         ]
-        missing = [one for one, place in places.items() if place and not place.exists()]
+        missing = [jar for jar, place in places.items() if place and not place.exists()]
         found += [
             ConnectionFinding(
-                ok=False, what=f"{one} is not there", fix="put it there, or correct the path"
+                ok=False, what=f"{jar} is not there", fix="put it there, or correct the path"
             )
-            for one in missing
+            for jar in missing
         ]
         if not self._access.jars:
             found.append(
@@ -161,7 +161,7 @@ class GenericDatabase:
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
         """What the task includes, as it is written: which tables there are only Debezium knows."""
         self._include, self._exclude = tuple(include), tuple(exclude)
-        return tuple(SourceTable(one, (), ()) for one in sorted(include))
+        return tuple(SourceTable(name, (), ()) for name in sorted(include))
 
     def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:  # noqa: ARG002
         """Nothing: an engine without an offset begins with a first load of its own."""
@@ -181,7 +181,7 @@ class GenericDatabase:
         self, tables: Sequence[SourceTable], without: Collection[str] = ()
     ) -> Mapping[str, str]:
         """Debezium's settings, with those of the user."""
-        include = self._include or [one.name for one in tables]
+        include = self._include or [table.name for table in tables]
         return properties(self._access, include, self._exclude, without=without)
 
     def lag(self, offset: Offset) -> Lag:  # noqa: ARG002

@@ -105,8 +105,8 @@ class Limited:
             row = value.get(name) if isinstance(value, dict) else None
             if isinstance(row, dict):
                 changed[name] = {
-                    column: one if column in key else self._value(column, one)
-                    for column, one in row.items()
+                    column: content if column in key else self._value(column, content)
+                    for column, content in row.items()
                 }
         if all(value[name] == row for name, row in changed.items()):
             return line

@@ -27,7 +27,7 @@ class ReadingOrder:
 
     def place(self, values: Sequence[str]) -> Key:
         """The place behind the row that has these values in its key, as JSON has it."""
-        return ([list(one) for one in self.columns], *values)
+        return ([list(column) for column in self.columns], *values)
 
     def values(self, after: Key | None) -> tuple[str, ...] | None:
         """The values of a place; None: the table is read from its beginning.
@@ -39,14 +39,14 @@ class ReadingOrder:
         """
         if after is None:
             return None
-        said, values = after[0], after[1:]
-        if isinstance(said, list):
-            columns = tuple((str(name), str(by)) for name, by in said)
+        stored, values = after[0], after[1:]
+        if isinstance(stored, list):
+            columns = tuple((str(name), str(by)) for name, by in stored)
             if [name for name, _ in columns] != [name for name, _ in self.columns]:
                 raise KeyChangedError
             return tuple(values) if columns == self.columns else None
         # An earlier version wrote values only, all of them as text.
-        if not isinstance(said, str) or len(after) != len(self.columns):
+        if not isinstance(stored, str) or len(after) != len(self.columns):
             raise KeyChangedError
         return None
 

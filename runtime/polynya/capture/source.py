@@ -289,7 +289,7 @@ class SourceDatabase(Protocol):
 
 
 # Modules are imported when they are needed: each brings a driver.
-_KINDS: Final = {
+_IMPLEMENTATIONS: Final = {
     "postgresql": ("polynya.capture.postgresql.database", "PostgresDatabase"),
     "mariadb": ("polynya.capture.mysql.database", "MysqlDatabase"),
     "mysql": ("polynya.capture.mysql.database", "MysqlDatabase"),
@@ -306,11 +306,11 @@ def open_database(access: Access) -> SourceDatabase:
     Raises:
         OperationError: POLYNYA-GTW-001, there is no such kind.
     """
-    known = _KINDS.get(access.type)
-    if known is None:
-        supported = ", ".join(sorted(_KINDS))
+    implementation = _IMPLEMENTATIONS.get(access.type)
+    if implementation is None:
+        supported = ", ".join(sorted(_IMPLEMENTATIONS))
         raise DATABASE_TYPE_NOT_CAPTURED(where=access.task, type=access.type, supported=supported)
-    module, name = known
+    module, name = implementation
     return cast("SourceDatabase", getattr(import_module(module), name)(access))
 
 
@@ -321,7 +321,7 @@ _PEM: Final = re.compile(
 
 def certificates_of(pem: str) -> list[str]:
     """The certificates of a text in PEM, each as PEM; keys and comments are left out."""
-    return [str(one) for one in _PEM.findall(pem)]
+    return [str(certificate) for certificate in _PEM.findall(pem)]
 
 
 #: Name of the engine, and what topics and offsets are called after.
@@ -332,8 +332,8 @@ TRANSACTIONS: Final = f"{NAME}.transaction"
 # What the engine gives in one go is collected, and its queue has to hold more than that. Both are
 # small: rows in Java take several times the memory of their lines, and what lives long in a heap
 # that is full of short lives is copied again and again.
-_BATCH: Final = 2_048
-_QUEUE: Final = 2 * _BATCH
+_BATCH_RECORDS: Final = 2_048
+_QUEUE_RECORDS: Final = 2 * _BATCH_RECORDS
 # A change waits so long in the engine at most before it is given.
 _POLL_MILLIS: Final = 100
 
@@ -410,8 +410,8 @@ def engine_settings(
         "offset.storage.file.filename": str(scratch.offsets),
         # The connector tells the database after each landed batch, never before.
         "offset.flush.interval.ms": "0",
-        "max.batch.size": str(_BATCH),
-        "max.queue.size": str(_QUEUE),
+        "max.batch.size": str(_BATCH_RECORDS),
+        "max.queue.size": str(_QUEUE_RECORDS),
         "max.queue.size.in.bytes": str(roll_bytes),
         "poll.interval.ms": str(millis),
         "heartbeat.interval.ms": "10000",

@@ -43,7 +43,7 @@ from polynya.model.errors import ConflictError, DependencyError, OperationError,
 from polynya.store.object_store import ObjectStore
 
 #: Seconds after which a failure is no longer one of a row of them.
-_LONG_AGO: Final = 3600.0
+_FAILURE_WINDOW_SECONDS: Final = 3600.0
 
 
 class TableError(OperationError):
@@ -108,7 +108,7 @@ class TableFaults:
     def gives_up(self, table: str) -> bool:
         """Whether a table that has failed once more is to be given up; then it counts anew."""
         now = self.monotonic()
-        failed = [at for at in self._failed.get(table, ()) if now - at < _LONG_AGO]
+        failed = [at for at in self._failed.get(table, ()) if now - at < _FAILURE_WINDOW_SECONDS]
         failed.append(now)
         if len(failed) > self.retries:
             self._failed.pop(table, None)

@@ -8,5 +8,5 @@ from polynya.capture import source
 from polynya.capture.worker.__main__ import main
 
 if __name__ == "__main__":
-    source._KINDS["mariadb"] = source._KINDS["sqlserver"]
+    source._IMPLEMENTATIONS["mariadb"] = source._IMPLEMENTATIONS["sqlserver"]
     os._exit(main())

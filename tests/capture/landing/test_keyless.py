@@ -10,11 +10,11 @@ import pytest
 from polynya.capture.landing.position import CapturePosition, ResumePoint, TableProgress
 from polynya.capture.landing.stream import (
     StreamEvent,
+    divide_keyless,
     has_all,
     is_seen,
-    moved,
-    parted,
-    would_come_twice,
+    position_after,
+    would_load_twice,
 )
 from polynya.capture.postgresql.slots import transactions_seen
 from polynya.capture.source import SourceColumn, SourceTable
@@ -75,7 +75,7 @@ def test_nothing_lands_before_the_load_and_then_what_its_view_has_not() -> None:
     ]
     tables = {"s.waits": TableProgress(), "s.loaded": TableProgress().with_whole(3, AT_PLACE)}
 
-    found = parted(MARIADB, events, CapturePosition(ResumePoint({}), tables))
+    found = divide_keyless(MARIADB, events, CapturePosition(ResumePoint({}), tables))
 
     assert found.landing == [events[2]]
     assert found.kept == [events[0], events[3], events[4]]
@@ -86,8 +86,8 @@ def test_what_a_view_has_is_forgotten_when_the_stream_has_passed_it() -> None:
     loaded = TableProgress().with_whole(3, VIEW)
     begin = CapturePosition(ResumePoint({"lsn": 4000}), {"s.t": loaded})
 
-    before = moved(POSTGRESQL, begin, ResumePoint({"lsn": 4999}), {})
-    after = moved(POSTGRESQL, begin, ResumePoint({"lsn": 5000}), {})
+    before = position_after(POSTGRESQL, begin, ResumePoint({"lsn": 4999}), {})
+    after = position_after(POSTGRESQL, begin, ResumePoint({"lsn": 5000}), {})
 
     assert before.tables["s.t"].seen == VIEW
     assert after.tables["s.t"].seen is None
@@ -105,7 +105,7 @@ def test_only_rows_that_have_landed_and_of_the_same_table_would_come_twice() -> 
     table = SourceTable("s.t", columns, (), identity="first")
     landed = TableProgress(state="loaded", chunks=1, identity="first")
 
-    assert would_come_twice(landed, table)
-    assert not would_come_twice(TableProgress(identity="first"), table)
-    assert not would_come_twice(landed, SourceTable("s.t", columns, ("id",), identity="first"))
-    assert not would_come_twice(landed, SourceTable("s.t", columns, (), identity="second"))
+    assert would_load_twice(landed, table)
+    assert not would_load_twice(TableProgress(identity="first"), table)
+    assert not would_load_twice(landed, SourceTable("s.t", columns, ("id",), identity="first"))
+    assert not would_load_twice(landed, SourceTable("s.t", columns, (), identity="second"))

@@ -83,8 +83,8 @@ class Deadly:
         """All up to an event has landed, and the database is about to be told."""
         real = Changes.take
 
-        def take(changes: Changes, events: Any) -> Any:
-            told = real(changes, events)
+        def take(changes: Changes, events: Any, replaced: Any = ()) -> Any:
+            told = real(changes, events, replaced)
             self._dies(when=told is not None)
             return told
 
@@ -95,8 +95,8 @@ class Deadly:
         real_take, real_handle = Changes.take, DebeziumEngine.handleBatch
         seen = []
 
-        def take(changes: Changes, events: Any) -> Any:
-            told = real_take(changes, events)
+        def take(changes: Changes, events: Any, replaced: Any = ()) -> Any:
+            told = real_take(changes, events, replaced)
             seen.append(told is not None)
             return told
 

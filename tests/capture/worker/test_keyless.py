@@ -256,7 +256,7 @@ def test_a_load_that_fails_is_tried_again_without_doubling(monkeypatch: pytest.M
 def test_other_tables_are_looked_for_only_when_its_load_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("polynya.capture.worker.round._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("polynya.capture.worker.round._TABLE_CHECK_SECONDS", 0.0)
     database, store, told = a_database(), MemoryObjectStore(), Told()
     capture = a_capture(database, store, told, mode="follow", chunk_rows=1)
     numbers = count()

@@ -83,7 +83,7 @@ def test_rows_that_a_new_column_has_filled_are_loaded_again_once() -> None:
 def test_a_capture_that_follows_notices_that_a_table_was_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("polynya.capture.worker.round._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("polynya.capture.worker.round._TABLE_CHECK_SECONDS", 0.0)
     database, store, told = a_database(), MemoryObjectStore(), Told()
     capture = a_capture(database, store, told, mode="follow")
     thread = threading.Thread(target=capture.run)

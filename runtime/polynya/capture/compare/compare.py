@@ -100,7 +100,7 @@ _ROWS_AT_A_TIME: Final = 200_000
 #: Differences after which no further ones are looked for.
 MOST_DIFFERENCES: Final = 1_000
 #: Moments at which a row that differs is looked at before it stays undecided.
-_ROUNDS: Final = 4
+_MOMENTS: Final = 4
 
 
 class CurrentTable(Protocol):
@@ -186,11 +186,11 @@ class TableComparison:
             key=subject.key,
             masked=subject.masked,
         )
-        one = _Table(self._first, subject, layout, current)
+        table = _Table(self._first, subject, layout, current)
         bits = bits_for(self._first.count(subject.table, subject.where))
-        source, ours = one.source_ranges(bits), one.current_ranges(bits)
+        source, ours = table.source_ranges(bits), table.current_ranges(bits)
         differing = unlike(source, ours)
-        found, rest = self._look(one, bits, differing, source, ours)
+        found, rest = self._look(table, bits, differing, source, ours)
         return ComparisonResult(
             subject,
             self._first.position,
@@ -199,13 +199,15 @@ class TableComparison:
             key=layout.key,
             compared=tuple(name for name, _ in layout.columns),
             left_out=layout.left_out,
-            differences=tuple(sorted(found.differences.values(), key=lambda each: each.key)),
+            differences=tuple(
+                sorted(found.differences.values(), key=lambda difference: difference.key)
+            ),
             undecided=tuple(sorted(found.undecided.values())),
             is_whole=not rest,
         )
 
     def _look(
-        self, one: _Table, bits: int, differing: list[int], source: Ranges, ours: Ranges
+        self, table: _Table, bits: int, differing: list[int], source: Ranges, ours: Ranges
     ) -> tuple[_Found, list[int]]:
         """Look into ranges that differ, some at a time; what was found, and what is left."""
         found = _Found()
@@ -213,30 +215,30 @@ class TableComparison:
         while rest and len(found.differences) < MOST_DIFFERENCES:
             chosen = affordable(rest, source, ours, _ROWS_AT_A_TIME)
             rest = rest[len(chosen) :]
-            self._settle(one, bits, chosen, found)
+            self._settle(table, bits, chosen, found)
         return found, rest
 
-    def _settle(self, one: _Table, bits: int, ranges: list[int], found: _Found) -> None:
+    def _settle(self, table: _Table, bits: int, ranges: list[int], found: _Found) -> None:
         """Find the rows of some ranges that differ, and prove that they really do."""
-        before = one.source_rows(bits, ranges)
-        suspects = differing_rows(before, one.current_rows(bits, ranges))
+        before = table.source_rows(bits, ranges)
+        suspects = differing_rows(before, table.current_rows(bits, ranges))
         seen = dict.fromkeys(suspects, 0)
         moment = self._first
         try:
-            for _ in range(_ROUNDS):
+            for _ in range(_MOMENTS):
                 if not suspects:
                     return
                 moment = self._next(moment)
-                after = one.at(moment).source_keys(suspects)
+                after = table.at(moment).source_keys(suspects)
                 for key in unchanged(suspects, before, after):
                     seen[key] += 1
                     if seen[key] >= rounds_needed(before.get(key)):
                         found.differences[key] = suspects.pop(key)
                 self._wait(moment)
-                ours = one.current_keys(suspects)
+                ours = table.current_keys(suspects)
                 left = {key: row for key, row in after.items() if key in suspects}
                 before, suspects = left, differing_rows(left, ours)
-            found.undecided |= {key: each.key for key, each in suspects.items()}
+            found.undecided |= {key: difference.key for key, difference in suspects.items()}
         finally:
             if moment is not self._first:
                 moment.close()
@@ -284,7 +286,7 @@ class _Table:
 
 
 def _rows(ranges: Ranges) -> int:
-    return sum(one.rows for one in ranges.values())
+    return sum(range_.rows for range_ in ranges.values())
 
 
 def compared_database(access: Access) -> ComparedDatabase:

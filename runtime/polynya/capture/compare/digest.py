@@ -104,11 +104,11 @@ def layout_of(
             compared.append((column.name, column.kind))
         else:
             left_out.append(SkippedColumn(column.name, why or column.why))
-    known = {column.name for column in source}
+    source_names = {column.name for column in source}
     left_out += [
         SkippedColumn(name, "the source has no such column any more")
         for name in current
-        if name not in known
+        if name not in source_names
     ]
     names = {name for name, _ in compared}
     usable = tuple(key) if key and names.issuperset(key) else ()
@@ -168,15 +168,15 @@ def digest_ranges(
     batches: Iterable[pa.RecordBatch], layout: DigestLayout, bits: int
 ) -> dict[int, Range]:
     """Number of rows and sum of hashes of each range that has rows."""
-    found: dict[int, Range] = {}
+    ranges: dict[int, Range] = {}
     sql = (
         f"SELECT {_number(bits)} AS n, count(*), sum({_first_60('row_hash')})"
         f" FROM ({_hashed(layout)}) GROUP BY n"
     )
     for number, rows, total in _answers(batches, layout, sql):
-        known = found.get(number, Range(0, 0))
-        found[number] = Range(known.rows + rows, known.total + int(total))
-    return found
+        before = ranges.get(number, Range(0, 0))
+        ranges[number] = Range(before.rows + rows, before.total + int(total))
+    return ranges
 
 
 def digest_rows(
@@ -198,15 +198,15 @@ def digest_keys(
 def _rows(
     batches: Iterable[pa.RecordBatch], layout: DigestLayout, sql: str, wanted: pa.Table
 ) -> dict[str, RowState]:
-    found: dict[str, RowState] = {}
+    states: dict[str, RowState] = {}
     grouped = (
         f"SELECT key_hash, any_value(key_text), min(row_hash), count(*) FROM ({sql}) GROUP BY 1"
     )
     for key, text, digest, copies in _answers(batches, layout, grouped, wanted):
-        known = found.get(key)
+        known = states.get(key)
         before = 0 if known is None else known.copies
-        found[key] = RowState(text, digest, before + copies)
-    return found
+        states[key] = RowState(text, digest, before + copies)
+    return states
 
 
 def _answers(
@@ -259,7 +259,7 @@ def _hashed(layout: DigestLayout) -> str:
 
 def _joined(texts: list[str]) -> str:
     """One text of several, from which each could be read again; NULL is one of its own."""
-    parts = [f"coalesce('+' || length({one}) || ':' || {one}, '-')" for one in texts]
+    parts = [f"coalesce('+' || length({text}) || ':' || {text}, '-')" for text in texts]
     return " || ".join(parts) or "''"
 
 

@@ -219,14 +219,14 @@ def hashed(
 
 def collected(rows: Iterable[tuple[str, str, str]]) -> dict[str, RowState]:
     """Rows by the hash of their key, with the number of copies."""
-    found: dict[str, RowState] = {}
+    states: dict[str, RowState] = {}
     for key, text, digest in rows:
-        known = found.get(key)
+        known = states.get(key)
         if known is None:
-            found[key] = RowState(text, digest)
+            states[key] = RowState(text, digest)
         else:
-            found[key] = RowState(text, min(digest, known.digest), known.copies + 1)
-    return found
+            states[key] = RowState(text, min(digest, known.digest), known.copies + 1)
+    return states
 
 
 def range_of(key: str, bits: int) -> int:
@@ -241,8 +241,8 @@ def _written(text: Text, value: bytes | None) -> bytes | None:
 def _one_text(values: Sequence[bytes | None]) -> bytes:
     """One text of several, from which each could be read again; NULL is one of its own."""
     parts = (
-        b"-" if one is None else b"+%d:%b" % (len(one.decode(errors="replace")), one)
-        for one in values
+        b"-" if value is None else b"+%d:%b" % (len(value.decode(errors="replace")), value)
+        for value in values
     )
     return b"".join(parts)
 
@@ -294,8 +294,8 @@ class MysqlMoment:
 
     def count(self, table: str, where: str | None) -> int:
         """Number of rows."""
-        (found,) = self._session.rows(f"SELECT COUNT(*) FROM {self._from(table, where)}")
-        return int(found[0] or 0)
+        (row,) = self._session.rows(f"SELECT COUNT(*) FROM {self._from(table, where)}")
+        return int(row[0] or 0)
 
     def ranges(
         self, table: str, layout: DigestLayout, bits: int, where: str | None
@@ -308,12 +308,12 @@ class MysqlMoment:
                 f" FROM ({self._hashed(table, layout, where)}) AS h GROUP BY n",
                 f"comparing {table}",
             )
-            if not self._is_long(table, (int(one[3] or 0) for one in answers)):
+            if not self._is_long(table, (int(answer[3] or 0) for answer in answers)):
                 return {int(n or 0): Range(int(c or 0), int(t or 0)) for n, c, t, _ in answers}
         found: dict[int, Range] = {}
         for key, _, digest in self._read(table, layout, where):
-            known = found.get(number := range_of(key, bits), Range(0, 0))
-            found[number] = Range(known.rows + 1, known.total + int(digest[:15], 16))
+            before = found.get(number := range_of(key, bits), Range(0, 0))
+            found[number] = Range(before.rows + 1, before.total + int(digest[:15], 16))
         return found
 
     def rows(
@@ -329,9 +329,9 @@ class MysqlMoment:
         if not wanted:
             return {}
         sql = f"{_number(bits)} IN ({','.join(str(int(one)) for one in sorted(wanted))})"
-        found = self._states(table, layout, where, sql)
-        if found is not None:
-            return found
+        states = self._states(table, layout, where, sql)
+        if states is not None:
+            return states
         read = self._read(table, layout, where)
         return collected(one for one in read if range_of(one[0], bits) in wanted)
 
@@ -343,9 +343,9 @@ class MysqlMoment:
         if not wanted:
             return {}
         listed = ",".join(f"'{one}'" for one in sorted(wanted))
-        found = self._states(table, layout, where, f"key_hash IN ({listed})")
-        if found is not None:
-            return found
+        states = self._states(table, layout, where, f"key_hash IN ({listed})")
+        if states is not None:
+            return states
         read = self._read(table, layout, where)
         return collected(one for one in read if one[0] in wanted)
 
@@ -354,20 +354,22 @@ class MysqlMoment:
         self._session.close()
 
     def _table(self, name: str) -> MysqlTable:
-        known = self._tables.get(name) or read_tables(self._session, only=name).get(name)
-        if known is None:
+        table = self._tables.get(name) or read_tables(self._session, only=name).get(name)
+        if table is None:
             raise MYSQL_RIGHT_MISSING(
                 where=self._access.task, activity=f"comparing {name}",
                 reason="the table does not exist, or may not be read", state="nothing was changed",
                 fix="grant SELECT on it, or leave it out of the comparison",
             )  # fmt: skip
-        self._tables[name] = known
-        return known
+        self._tables[name] = table
+        return table
 
     def _from(self, name: str, where: str | None) -> str:
         table = self._table(name)
         conditions = given(where, self._access, name)
-        return quoted(table.database, table.name) + "".join(f" WHERE {one}" for one in conditions)
+        return quoted(table.database, table.name) + "".join(
+            f" WHERE {condition}" for condition in conditions
+        )
 
     def _texts(self, table: str, layout: DigestLayout) -> dict[str, Text]:
         facts = {column.facts.name: column.facts for column in self._table(table).columns}
@@ -396,7 +398,7 @@ class MysqlMoment:
             f" FROM ({self._hashed(table, layout, where)}) AS h WHERE {wanted} GROUP BY key_hash",
             f"comparing {table}",
         )
-        if self._is_long(table, (int(one[4] or 0) for one in answers)):
+        if self._is_long(table, (int(answer[4] or 0) for answer in answers)):
             return None
         return {
             str(key): RowState(str(text), str(digest), int(copies or 0))
@@ -415,7 +417,7 @@ class MysqlMoment:
     ) -> Iterator[tuple[str, str, str]]:
         """Each row: hash of its key, text of its key, hash of its compared columns."""
         texts = self._texts(table, layout)
-        columns = ", ".join(one.value or one.sql for one in texts.values()) or "NULL"
+        columns = ", ".join(text.value or text.sql for text in texts.values()) or "NULL"
         sql = f"SELECT {columns} FROM {self._from(table, where)}"
         return hashed(self._session.stream(sql, f"comparing {table}"), texts, layout.key)
 
@@ -433,8 +435,8 @@ def _opened(session: MysqlSession, access: Access) -> tuple[str, int]:
 def _joined(texts: Sequence[Text]) -> str:
     """SQL of one text of several; NULL also where it is too long for the server."""
     parts = [
-        f"IF({one.checked} IS NULL, '-', CONCAT('+', CHAR_LENGTH({one.sql}), ':', {one.sql}))"
-        for one in texts
+        f"IF({text.checked} IS NULL, '-', CONCAT('+', CHAR_LENGTH({text.sql}), ':', {text.sql}))"
+        for text in texts
     ]
     return f"CONCAT({', '.join(parts)})" if parts else "''"
 

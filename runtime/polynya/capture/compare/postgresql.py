@@ -10,8 +10,8 @@ from typing import Any, Final
 from polynya.capture.compare.digest import ComparedColumn, DigestLayout, TextForm
 from polynya.capture.compare.ranges import Range, RowState
 from polynya.capture.postgresql.session import (
-    ASKED,
-    PREFIX,
+    MESSAGE_PREFIX,
+    POSITION_REQUEST,
     PostgresSession,
     identifier,
     literal,
@@ -38,8 +38,8 @@ class ComparedPostgres:
         # capture lands it as soon as it has read this. Where this is not allowed, as on a standby,
         # it is reached with the next change.
         with suppress(PolynyaError), PostgresSession(self._access) as nudge:
-            said = f"{literal(PREFIX)}, {literal(ASKED)}"
-            nudge.run(f"SELECT pg_logical_emit_message(true, {said})::text")
+            message = f"{literal(MESSAGE_PREFIX)}, {literal(POSITION_REQUEST)}"
+            nudge.run(f"SELECT pg_logical_emit_message(true, {message})::text")
         return found
 
 
@@ -60,7 +60,7 @@ class PostgresMoment:
     def is_reached(self, offset: Mapping[str, Any]) -> bool:
         """Transactions come in the order of their commits: one place behind it suffices."""
         places = (offset.get(name) for name in ("lsn", "lsn_commit", "lsn_proc"))
-        return max((one for one in places if isinstance(one, int)), default=-1) >= self._lsn
+        return max((lsn for lsn in places if isinstance(lsn, int)), default=-1) >= self._lsn
 
     def columns(self, table: str) -> tuple[ComparedColumn, ...]:
         """Columns of a table; of a domain the type below it counts."""
@@ -99,7 +99,7 @@ class PostgresMoment:
         where: str | None,
     ) -> dict[str, RowState]:
         """The rows of some ranges by the hash of their key."""
-        listed = ",".join(str(int(one)) for one in ranges)
+        listed = ",".join(str(int(number)) for number in ranges)
         wanted = f"{_number(bits)} = ANY ('{{{listed}}}'::bigint[])"
         return self._states(table, layout, where, wanted)
 
@@ -107,7 +107,7 @@ class PostgresMoment:
         self, table: str, layout: DigestLayout, keys: Collection[str], where: str | None
     ) -> dict[str, RowState]:
         """The rows whose keys have one of the given hashes."""
-        listed = ",".join(one for one in keys if _HASH.fullmatch(one))
+        listed = ",".join(digest for digest in keys if _HASH.fullmatch(digest))
         return self._states(table, layout, where, f"key_hash = ANY ('{{{listed}}}'::text[])")
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ def _number(bits: int) -> str:
 
 def _joined(texts: list[str]) -> str:
     """One text of several, from which each could be read again; NULL is one of its own."""
-    parts = [f"coalesce('+' || length({one}) || ':' || {one}, '-')" for one in texts]
+    parts = [f"coalesce('+' || length({text}) || ':' || {text}, '-')" for text in texts]
     return " || ".join(parts) or "''"
 
 

@@ -102,17 +102,17 @@ def affordable(differing: Collection[int], source: Ranges, current: Ranges, most
 
 def differing_rows(source: Rows, current: Rows) -> dict[str, DifferingRow]:
     """Rows that are not the same on both sides, by the hash of their key."""
-    found = {}
+    differences = {}
     for key in source.keys() | current.keys():
         left, right = source.get(key), current.get(key)
         if right is None:
             assert left is not None
-            found[key] = DifferingRow(left.key, Fault.MISSING, left.copies, 0)
+            differences[key] = DifferingRow(left.key, Fault.MISSING, left.copies, 0)
         elif left is None:
-            found[key] = DifferingRow(right.key, Fault.SURPLUS, 0, right.copies)
+            differences[key] = DifferingRow(right.key, Fault.SURPLUS, 0, right.copies)
         elif (left.digest, left.copies) != (right.digest, right.copies):
-            found[key] = DifferingRow(left.key, Fault.DIFFERENT, left.copies, right.copies)
-    return found
+            differences[key] = DifferingRow(left.key, Fault.DIFFERENT, left.copies, right.copies)
+    return differences
 
 
 def unchanged(keys: Collection[str], before: Rows, after: Rows) -> set[str]:

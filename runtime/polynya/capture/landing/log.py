@@ -75,7 +75,7 @@ def change_identifier(source: Mapping[str, Any], eras: Sequence[Era] = ()) -> st
 
 #: Folder of what only the capture reads; hidden from the tasks that copy.
 HISTORY: Final = "_history"
-_PIECE: Final = 1 << 20
+_COPY_BYTES: Final = 1 << 20
 
 
 class CaptureLog:
@@ -104,9 +104,9 @@ class CaptureLog:
 
     def numbers(self) -> list[int]:
         """The numbers of the batches that there are. Lists the folder."""
-        found = ((batch_number(info.path), info.path) for info in self.store.list(self.folder))
+        batches = ((batch_number(info.path), info.path) for info in self.store.list(self.folder))
         # A folder inside is somebody else's.
-        return sorted(n for n, path in found if n is not None and path == self.path(n))
+        return sorted(n for n, path in batches if n is not None and path == self.path(n))
 
     def header(self, number: int) -> CaptureHeader:
         """What a batch says of itself. Raises OperationError POLYNYA-GTW-003."""
@@ -140,7 +140,7 @@ class CaptureLog:
         with tempfile.TemporaryFile(prefix="polynya-batch-") as file:
             file.write(joined(header, b""))
             packed.seek(0)
-            shutil.copyfileobj(packed, file, _PIECE)
+            shutil.copyfileobj(packed, file, _COPY_BYTES)
             size = file.tell()
             is_new = self.store.put_file_if_absent(self.path(header.number), file)
         self._require_own(header, is_new=is_new)

@@ -242,7 +242,7 @@ class CapturePosition:
     @property
     def lacking(self) -> frozenset[str]:
         """The tables whose changes do not land."""
-        return frozenset(name for name, one in self.tables.items() if one.lacks_changes)
+        return frozenset(name for name, table in self.tables.items() if table.lacks_changes)
 
     def with_changes(self, counts: Mapping[str, int]) -> CapturePosition:
         """After events of the stream have landed, so many by table: tables in their load count."""
@@ -256,20 +256,20 @@ class CapturePosition:
     @property
     def replaced(self) -> bool:
         """Whether a table waits for being loaded again, since its rows are others now."""
-        return any(one.is_other and one.state != "suspended" for one in self.tables.values())
+        return any(table.is_other and table.state != "suspended" for table in self.tables.values())
 
     def with_replaced(self, places: Mapping[str, LogPosition]) -> CapturePosition:
         """After rows of tables were exchanged, each at a place of the binlog."""
-        known = self.tables
+        tables = self.tables
         return self._with(
-            {one: known[one].replaced(at) for one, at in places.items() if one in known}
+            {name: tables[name].replaced(at) for name, at in places.items() if name in tables}
         )
 
     def with_filled(self, places: Mapping[str, LogPosition]) -> CapturePosition:
         """After a column was filled in the rows of tables, likewise."""
-        known = self.tables
+        tables = self.tables
         return self._with(
-            {one: known[one].filled(at) for one, at in places.items() if one in known}
+            {name: tables[name].filled(at) for name, at in places.items() if name in tables}
         )
 
     def _with(self, tables: Mapping[str, TableProgress]) -> CapturePosition:
@@ -278,22 +278,22 @@ class CapturePosition:
     def loaded_from(self, place: LogPosition) -> CapturePosition:
         """Before tables are loaded from views that do not begin before a place of the binlog."""
         tables = {
-            name: replace(one, since=place)
-            if one.state in {"queued", "loading"} and one.chunks == 0
-            else one
-            for name, one in self.tables.items()
+            name: replace(table, since=place)
+            if table.state in {"queued", "loading"} and table.chunks == 0
+            else table
+            for name, table in self.tables.items()
         }
         return replace(self, tables=tables)
 
     def with_tables(self, names: Iterable[str], again: Iterable[str] = ()) -> CapturePosition:
         """With the tables that there are now: new ones wait for their load, as do those `again`."""
-        renewed, found = frozenset(again), frozenset(names)
+        renewed, present = frozenset(again), frozenset(names)
         tables = {
             name: TableProgress() if name in renewed else self.tables.get(name, TableProgress())
-            for name in sorted(found)
+            for name in sorted(present)
         }
-        left = {name for name, one in self.tables.items() if one.chunks or one.changes}
-        return replace(self, tables=tables, gone=(self.gone | left) - found)
+        left = {name for name, table in self.tables.items() if table.chunks or table.changes}
+        return replace(self, tables=tables, gone=(self.gone | left) - present)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON, for the header of a batch."""
@@ -303,7 +303,7 @@ class CapturePosition:
             stream["passed"] = {"transaction": passed.transaction, "lsn": passed.lsn}
         shown: dict[str, Any] = {
             "stream": stream,
-            "tables": {name: one.as_dict() for name, one in self.tables.items()},
+            "tables": {name: table.as_dict() for name, table in self.tables.items()},
             "history": self.history,
         }
         if self.epoch:
@@ -369,7 +369,7 @@ def priority(word: str | None) -> int:
 
 def unloaded(position: CapturePosition) -> list[str]:
     """The tables that wait for their load, or are in it; suspended ones do neither."""
-    return [name for name, one in position.tables.items() if one.state in {"queued", "loading"}]
+    return [name for name, table in position.tables.items() if table.state in {"queued", "loading"}]
 
 
 #: Ten digits are read: so many files and a hundred epochs.
@@ -403,9 +403,9 @@ def in_epoch(lines: bytes, epoch: int) -> bytes:
 def _raised(line: bytes, epoch: int) -> bytes:
     """Values of a row stand before `source`, and the text of a statement behind it."""
     is_statement = b'"ddl":' in line and b'"op":' not in line
-    found = list(_FILE.finditer(line))
-    if not found:
+    matches = list(_FILE.finditer(line))
+    if not matches:
         return line
-    file = found[0] if is_statement else found[-1]
+    file = matches[0] if is_statement else matches[-1]
     number = int(file[2]) + epoch * _FILES
     return line[: file.start(2)] + b"%d" % number + line[file.end(2) :]

@@ -74,15 +74,17 @@ _BEFORE: Final = frozenset({TokenType.L_PAREN, TokenType.COMMA, TokenType.ALIAS}
 
 def misread_tables(changes: Any) -> list[str]:
     """The tables among `tableChanges` of an event that have a column whose type is misread."""
-    return [_name(one) for one in _tables(changes) if any(map(_other, one["table"]["columns"]))]
+    return [
+        _name(change) for change in _tables(changes) if any(map(_other, change["table"]["columns"]))
+    ]
 
 
 def altered_tables(changes: Any) -> list[str]:
     """The tables with a key among `tableChanges` of an event that were there and were changed."""
     return [
-        _name(one)
-        for one in _tables(changes)
-        if one.get("type") == "ALTER" and one["table"].get("primaryKeyColumnNames")
+        _name(change)
+        for change in _tables(changes)
+        if change.get("type") == "ALTER" and change["table"].get("primaryKeyColumnNames")
     ]
 
 
@@ -96,8 +98,8 @@ def fills(statement: str) -> bool:
     except SqlglotError:
         return True
     words = [
-        "" if one.token_type in {TokenType.STRING, TokenType.IDENTIFIER} else one.text.upper()
-        for one in tokens
+        "" if token.token_type in {TokenType.STRING, TokenType.IDENTIFIER} else token.text.upper()
+        for token in tokens
     ]
     if not _CHANGES.intersection(words):
         return False
@@ -108,18 +110,18 @@ def fills(statement: str) -> bool:
 
 def as_read_changes(changes: Any) -> bool:
     """Change `tableChanges` of a history to the types that are read; whether one has changed."""
-    found = [
+    columns = [
         (column, other)
-        for one in _tables(changes)
-        for column in one["table"]["columns"]
+        for change in _tables(changes)
+        for column in change["table"]["columns"]
         if (other := _other(column))
     ]
-    for column, other in found:
+    for column, other in columns:
         column.update(other)
         # It is written in the words of the former type, and says nothing that is needed.
         column["hasDefaultValue"] = False
         column.pop("defaultValueExpression", None)
-    return bool(found)
+    return bool(columns)
 
 
 def as_read_statement(statement: str) -> str:
@@ -129,20 +131,20 @@ def as_read_statement(statement: str) -> str:
     except SqlglotError:
         return statement
     for number in reversed(range(1, len(tokens))):
-        one = tokens[number]
-        other = _OTHERS.get(one.text.upper())
+        token = tokens[number]
+        other = _OTHERS.get(token.text.upper())
         if other is not None and _is_type(tokens, number):
             name, _, length = other
             written = f"{name}({length})" if length else name
-            statement = f"{statement[: one.start]}{written}{statement[one.end + 1 :]}"
+            statement = f"{statement[: token.start]}{written}{statement[token.end + 1 :]}"
     return statement
 
 
 def _is_type(tokens: list[Token], number: int) -> bool:
     """Whether a word stands behind a name, and is none, and no function."""
-    one, before = tokens[number], tokens[number - 1]
+    token, before = tokens[number], tokens[number - 1]
     is_called = number + 1 < len(tokens) and tokens[number + 1].token_type is TokenType.L_PAREN
-    if one.token_type is TokenType.IDENTIFIER or before.token_type in _BEFORE or is_called:
+    if token.token_type is TokenType.IDENTIFIER or before.token_type in _BEFORE or is_called:
         return False
     # `KEY uuid`, `DEFAULT uuid`, `TABLE uuid`: a column is named right behind `(` or a comma.
     return number >= 2 and tokens[number - 2].token_type in {TokenType.L_PAREN, TokenType.COMMA}
@@ -160,8 +162,8 @@ def _other(column: Mapping[str, Any]) -> dict[str, Any]:
         name, number = _LONG if is_long else _OF_BYTES[int(column["jdbcType"])]
     else:
         return {}
-    found = {"typeName": name, "typeExpression": name, "jdbcType": number, "charsetName": None}
-    return found if length is None else {**found, "length": length}
+    changed = {"typeName": name, "typeExpression": name, "jdbcType": number, "charsetName": None}
+    return changed if length is None else {**changed, "length": length}
 
 
 def _is_of_bytes(column: Mapping[str, Any]) -> bool:
@@ -170,10 +172,10 @@ def _is_of_bytes(column: Mapping[str, Any]) -> bool:
 
 
 def _tables(changes: Any) -> Iterator[Mapping[str, Any]]:
-    for one in changes if isinstance(changes, list) else ():
-        table = one.get("table") if isinstance(one, dict) else None
+    for change in changes if isinstance(changes, list) else ():
+        table = change.get("table") if isinstance(change, dict) else None
         if isinstance(table, dict) and isinstance(table.get("columns"), list):
-            yield one
+            yield change
 
 
 def _name(change: Mapping[str, Any]) -> str:
@@ -213,10 +215,10 @@ def replaced_by(line: bytes) -> dict[str, LogPosition]:
     """
     value = json.loads(line)["value"]
     statement = str(value.get("ddl") or "")
-    names = [one.new for one in table_ddl(value) if one.new is not None and one.new != one.table]
+    names = [ddl.new for ddl in table_ddl(value) if ddl.new is not None and ddl.new != ddl.table]
     if _MOVES.search(statement):
         space = str(value.get("databaseName") or "")
-        names += [_dotted(found, space) for found in _OTHER.finditer(statement)]
+        names += [_dotted(match, space) for match in _OTHER.finditer(statement)]
     if not names:
         return {}
     place = position_of_rows(_BINLOG, value["source"])
@@ -245,9 +247,11 @@ def misread(line: bytes) -> Misread | None:
     if b'"tableChanges":[]' not in line:
         return None
     value = json.loads(line)["value"]
-    found = replacing(str(value.get("ddl") or ""), value.get("databaseName"))
+    replaced = replacing(str(value.get("ddl") or ""), value.get("databaseName"))
     return (
-        None if found is None else Misread(found.table, position_of_rows(_BINLOG, value["source"]))
+        None
+        if replaced is None
+        else Misread(replaced.table, position_of_rows(_BINLOG, value["source"]))
     )
 
 
@@ -264,7 +268,9 @@ def as_read(history: bytes) -> bytes:
     A statement that replaces a table becomes two: the table is dropped, and made. Columns get the
     types by which their values are read.
     """
-    return b"".join(one for line in history.splitlines(keepends=True) for one in _understood(line))
+    return b"".join(
+        entry for line in history.splitlines(keepends=True) for entry in _understood(line)
+    )
 
 
 def _understood(line: bytes) -> Iterator[bytes]:
@@ -273,11 +279,13 @@ def _understood(line: bytes) -> Iterator[bytes]:
         return
     record: dict[str, Any] = json.loads(line)
     changes = record.get("tableChanges")
-    found = None if changes else replacing(str(record.get("ddl") or ""), record.get("databaseName"))
-    if found is not None:
-        space, _, table = found.table.partition(".")
-        dropped = ".".join("`" + one.replace("`", "``") + "`" for one in (space, table) if one)
-        for statement in (f"DROP TABLE IF EXISTS {dropped}", as_read_statement(found.statement)):
+    replaced = (
+        None if changes else replacing(str(record.get("ddl") or ""), record.get("databaseName"))
+    )
+    if replaced is not None:
+        space, _, table = replaced.table.partition(".")
+        dropped = ".".join("`" + part.replace("`", "``") + "`" for part in (space, table) if part)
+        for statement in (f"DROP TABLE IF EXISTS {dropped}", as_read_statement(replaced.statement)):
             yield _line({**record, "ddl": statement})
     elif as_read_changes(changes):
         yield _line(record)
@@ -289,9 +297,11 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
-def _dotted(found: re.Match[str], space: str) -> str:
-    parts = (found["space"] or space, found["table"])
-    return ".".join(one[1:-1].replace("``", "`") if one.startswith("`") else one for one in parts)
+def _dotted(match: re.Match[str], space: str) -> str:
+    parts = (match["space"] or space, match["table"])
+    return ".".join(
+        part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts
+    )
 
 
 _ORDERED_BY_TRANSACTION: Final = "postgresql"
@@ -420,14 +430,14 @@ class TransactionCutter(Cutter):
         whole = self._whole([*self._held, *self._fresh(events)])
         end = max((i for i, event in enumerate(whole) if event.kind == "end"), default=-1)
         offset, passed = self.position.offset, self.position.passed
-        told = None
+        last = None
         if end >= 0:
-            told = whole[end]
-            offset, passed = told.offset(), None
+            last = whole[end]
+            offset, passed = last.offset(), None
         if end < len(whole) - 1:
             passed = passed_by(whole[-1].offset())
         self.position = ResumePoint(offset, passed)
-        return Cut([event for event in whole if event.kind != "end"], self.position, told)
+        return Cut([event for event in whole if event.kind != "end"], self.position, last)
 
     def _fresh(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
         """Without the events that had landed before a restart, which brings them again.
@@ -582,7 +592,7 @@ class KeylessEvents:
     left_out: Mapping[str, LogPosition]
 
 
-def parted(
+def divide_keyless(
     connector: str, events: Sequence[StreamEvent], position: CapturePosition
 ) -> KeylessEvents:
     """What becomes of events, whose `table` is there, at a position."""
@@ -601,7 +611,7 @@ def parted(
     return KeylessEvents(landing, kept, left_out)
 
 
-def moved(
+def position_after(
     connector: str,
     before: CapturePosition,
     stream: ResumePoint,
@@ -609,20 +619,20 @@ def moved(
 ) -> CapturePosition:
     """The position after events; what a view has is dropped once the stream has passed it."""
     tables = {
-        name: replace(one, seen=None)
-        if one.seen is not None and is_passed(connector, one.seen, stream.offset)
-        else one
-        for name, one in before.tables.items()
+        name: replace(table, seen=None)
+        if table.seen is not None and is_passed(connector, table.seen, stream.offset)
+        else table
+        for name, table in before.tables.items()
     }
     return replace(before, stream=stream, tables=tables, left_out={**before.left_out, **left_out})
 
 
-def is_settled(progress: TableProgress | None) -> bool:
+def lands_unchecked(progress: TableProgress | None) -> bool:
     """Whether all that comes of a table without key lands from now on."""
     return progress is not None and progress.state == "loaded" and progress.seen is None
 
 
-def would_come_twice(before: TableProgress | None, table: SourceTable) -> bool:
+def would_load_twice(before: TableProgress | None, table: SourceTable) -> bool:
     """Whether rows of a table have landed that another load would bring once more."""
     if not table.lacks_key or before is None:
         return False

@@ -60,7 +60,9 @@ class MysqlTable:
     @property
     def captured(self) -> tuple[tuple[ColumnDefinition, Coding], ...]:
         """The columns that are captured."""
-        return tuple((one.facts, one.coding) for one in self.columns if one.coding is not None)
+        return tuple(
+            (column.facts, column.coding) for column in self.columns if column.coding is not None
+        )
 
     def source_table(self) -> SourceTable:
         """The same as all kinds of databases say it."""
@@ -85,7 +87,7 @@ def read_tables(session: MysqlSession, only: str | None = None) -> dict[str, Mys
     """Tables and views that the user may read, by full name, without those of the server."""
     these = _NOT_SYSTEM if only is None else _only(only)
     columns, keys = _columns(session, these), _keys(session, these)
-    found = {}
+    tables = {}
     for database, name, kind, engine, rows, size in session.rows(
         "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH"
         f" FROM information_schema.TABLES WHERE {these}"
@@ -97,18 +99,18 @@ def read_tables(session: MysqlSession, only: str | None = None) -> dict[str, Mys
             keys.get((_text(database), _text(name)), ()), engine or "", kind == "SYSTEM VERSIONED",
             int(rows) if rows else None, int(size) if size else None, is_view=kind == "VIEW",
         )  # fmt: skip
-        found[table.full_name] = table
-    return found
+        tables[table.full_name] = table
+    return tables
 
 
 def matching(names: Iterable[str], include: Sequence[str], exclude: Sequence[str]) -> list[str]:
     """The names that patterns choose, in their order; `%` and `*` are any text."""
     wanted, unwanted = (_compiled(patterns) for patterns in (include, exclude))
-    return [one for one in names if wanted.fullmatch(one) and not unwanted.fullmatch(one)]
+    return [name for name in names if wanted.fullmatch(name) and not unwanted.fullmatch(name)]
 
 
 def _compiled(patterns: Sequence[str]) -> re.Pattern[str]:
-    parts = (any_text(one, "%*").pattern for one in patterns)
+    parts = (any_text(pattern, "%*").pattern for pattern in patterns)
     return re.compile("|".join(f"(?:{part})" for part in parts) or "(?!)", re.DOTALL)
 
 
@@ -123,7 +125,7 @@ def _only(name: str) -> str:
 def _columns(
     session: MysqlSession, these: str
 ) -> dict[tuple[str | None, str | None], list[MysqlColumn]]:
-    found = defaultdict(list)
+    columns = defaultdict(list)
     for row in session.rows(
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE,"
         " CHARACTER_SET_NAME, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION,"
@@ -132,13 +134,13 @@ def _columns(
         f" FROM information_schema.COLUMNS WHERE {these} ORDER BY 1, 2, ORDINAL_POSITION",
         "listing the columns",
     ):
-        precision, scale, fraction = (None if one is None else int(one) for one in row[7:10])
+        precision, scale, fraction = (None if value is None else int(value) for value in row[7:10])
         facts = ColumnDefinition(
             _text(row[2]), _text(row[3]).lower(), _text(row[4]), row[5] == "YES", row[6],
             precision, scale, fraction, row[11],
         )  # fmt: skip
-        found[row[0], row[1]].append(MysqlColumn(facts, coding_of(facts), fills=row[10] == "1"))
-    return found
+        columns[row[0], row[1]].append(MysqlColumn(facts, coding_of(facts), fills=row[10] == "1"))
+    return columns
 
 
 def _keys(session: MysqlSession, these: str) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -152,11 +154,11 @@ def _keys(session: MysqlSession, these: str) -> dict[tuple[str, str], tuple[str,
     ):
         parts = indexes[_text(database), _text(table)].setdefault(_text(index), [])
         parts.append((column or "", column is None or nullable == "YES"))
-    found = {}
+    keys = {}
     for table_name, its in indexes.items():
         whole = (parts for parts in its.values() if not any(optional for _, optional in parts))
-        found[table_name] = tuple(column for column, _ in next(whole, []))
-    return found
+        keys[table_name] = tuple(column for column, _ in next(whole, []))
+    return keys
 
 
 def _text(value: str | None) -> str:
@@ -173,7 +175,7 @@ _LEAVE_OUT = "exclude them with `tables: {exclude: …}`"
 def refuse_unfollowed(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise POLYNYA-GTW-048 for the first thing of which the stream has not all."""
     _refuse(
-        access, [one.full_name for one in tables if one.is_view],
+        access, [table.full_name for table in tables if table.is_view],
         "are views, which have no changes of their own",
         f"{_LEAVE_OUT}, or load them in a task of their own with `update_method: reload`",
     )  # fmt: skip
@@ -188,11 +190,11 @@ def refuse_unfollowed(access: Access, tables: Sequence[MysqlTable]) -> None:
 
 def refuse_later(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise TableError for the first table of which the stream has not all."""
-    for one in tables:
+    for table in tables:
         try:
-            refuse_unfollowed(access, [one])
+            refuse_unfollowed(access, [table])
         except OperationError as error:
-            raise TableError.of(one.full_name, error) from None
+            raise TableError.of(table.full_name, error) from None
 
 
 def refuse_unread(access: Access, tables: Sequence[MysqlTable]) -> None:
@@ -211,9 +213,9 @@ def refuse_unread(access: Access, tables: Sequence[MysqlTable]) -> None:
 def refuse_unnumbered(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise POLYNYA-GTW-048 for tables without key whose rows have no room for their number."""
     taken = [
-        one.full_name
-        for one in tables
-        if not one.key and any(column.facts.name == ROW_NUMBER for column in one.columns)
+        table.full_name
+        for table in tables
+        if not table.key and any(column.facts.name == ROW_NUMBER for column in table.columns)
     ]
     why = f"have a column {ROW_NUMBER} and no key, of which it is the name"
     _refuse(access, taken, why, f"{_LEAVE_OUT}, or rename the column")

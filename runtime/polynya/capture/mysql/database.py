@@ -153,8 +153,11 @@ def java_pattern(
 
     `without` has names that are not patterns.
     """
-    wanted = "|".join(_java(one) for one in include)
-    refused = [*(_java(one) for one in exclude), *(_exactly(one) for one in sorted(without))]
+    wanted = "|".join(_java(pattern) for pattern in include)
+    refused = [
+        *(_java(pattern) for pattern in exclude),
+        *(_exactly(pattern) for pattern in sorted(without)),
+    ]
     if not refused:
         return f"(?:{wanted})"
     return f"(?!(?:{'|'.join(refused)})$)(?:{wanted})"
@@ -179,13 +182,13 @@ def java_trust_store(pem: str, password: str) -> bytes:
 
     Raises ValueError for a bad PEM.
     """
-    certificates = [ssl.PEM_cert_to_DER_cert(one) for one in certificates_of(pem)]
+    certificates = [ssl.PEM_cert_to_DER_cert(certificate) for certificate in certificates_of(pem)]
     if not certificates:
         raise ValueError("there is no certificate in it")
     store = struct.pack(">III", _MAGIC, _VERSION, len(certificates))
-    for number, one in enumerate(certificates):
+    for number, certificate in enumerate(certificates):
         store += struct.pack(">I", _TRUSTED) + _text(f"authority-{number}") + struct.pack(">Q", 0)
-        store += _text("X.509") + struct.pack(">I", len(one)) + one
+        store += _text("X.509") + struct.pack(">I", len(certificate)) + certificate
     return store + hashlib.sha1(password.encode("utf-16-be") + _SALT + store).digest()  # noqa: S324
 
 
@@ -222,13 +225,13 @@ class MysqlDatabase:
         The stream follows the same patterns.
         """
         self._include, self._exclude = tuple(include), tuple(exclude)
-        found = self._tables()
+        catalog = self._tables()
         names = sorted(
             name
-            for name in matching(found, include, exclude)
-            if not found[name].is_view or name in include
+            for name in matching(catalog, include, exclude)
+            if not catalog[name].is_view or name in include
         )
-        return tuple(found[name].source_table() for name in names)
+        return tuple(catalog[name].source_table() for name in names)
 
     def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:
         """The moment at which the capture begins; nothing is made on the server.
@@ -291,7 +294,7 @@ class MysqlDatabase:
             OperationError: POLYNYA-GTW-050, the binlog would not have all changes as whole rows.
         """
         self._refuse_incomplete(self._session())
-        include = self._include or tuple(one.name for one in tables)
+        include = self._include or tuple(table.name for table in tables)
         given = properties(self._access, include, self._exclude, without=without)
         if self._access.tls == "verify" and self._access.ca:
             given |= self._trust(self._access.ca)
@@ -337,7 +340,7 @@ class MysqlDatabase:
         return self._open
 
     def _refuse_incomplete(self, session: MysqlSession) -> None:
-        wrong = [one.what for one in of_binlog(binlog_settings(session)) if not one.ok]
+        wrong = [finding.what for finding in of_binlog(binlog_settings(session)) if not finding.ok]
         if wrong:
             raise BINLOG_INCOMPLETE(where=self._access.task, reason=", ".join(wrong))
 
@@ -356,10 +359,10 @@ class MysqlDatabase:
         }
 
 
-def _of(tables: Sequence[SourceTable], found: Mapping[str, MysqlTable]) -> list[MysqlTable]:
+def _of(tables: Sequence[SourceTable], catalog: Mapping[str, MysqlTable]) -> list[MysqlTable]:
     """Those that are still there."""
-    return [found[one.name] for one in tables if one.name in found]
+    return [catalog[table.name] for table in tables if table.name in catalog]
 
 
 def _definitions(tables: Mapping[str, MysqlTable]) -> dict[str, object]:
-    return {name: (one.columns, one.key) for name, one in tables.items()}
+    return {name: (table.columns, table.key) for name, table in tables.items()}

@@ -27,24 +27,24 @@ _SETTINGS: Final = (
 
 def findings_of(access: Access) -> tuple[ConnectionFinding, ...]:
     """What is well, and what is not; a failure is the last finding."""
-    found: list[ConnectionFinding] = []
+    findings: list[ConnectionFinding] = []
     try:
         session = MysqlSession(access)
         try:
-            found.append(
+            findings.append(
                 ConnectionFinding(
                     ok=True, what=f"{access.user} reaches {access.host}:{access.port}"
                 )
             )
-            said = binlog_settings(session)
-            found += [*_of_tls(session, access), *_of_version(access.type, said)]
-            found += _of_changes(session, access.type, said) if access.follows else []
-            found.append(_of_reading(_granted(session)))
+            settings = binlog_settings(session)
+            findings += [*_of_tls(session, access), *_of_version(access.type, settings)]
+            findings += _of_changes(session, access.type, settings) if access.follows else []
+            findings.append(_of_reading(_granted(session)))
         finally:
             session.close()
     except PolynyaError as error:
-        found.append(ConnectionFinding(ok=False, what=error.message, fix=error.fix or ""))
-    return tuple(found)
+        findings.append(ConnectionFinding(ok=False, what=error.message, fix=error.fix or ""))
+    return tuple(findings)
 
 
 def binlog_settings(session: MysqlSession) -> dict[str, str]:
@@ -54,15 +54,17 @@ def binlog_settings(session: MysqlSession) -> dict[str, str]:
     return {str(name): str(value) for name, value in rows}
 
 
-def of_binlog(said: Mapping[str, str]) -> Iterator[ConnectionFinding]:
+def of_binlog(settings: Mapping[str, str]) -> Iterator[ConnectionFinding]:
     """Settings without which changes are missing from the binlog, or are not whole."""
-    yield _is(said, "log_bin", "ON", "start the server with log_bin")
-    yield _is(said, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', and in its settings")
+    yield _is(settings, "log_bin", "ON", "start the server with log_bin")
+    yield _is(
+        settings, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', and in its settings"
+    )
     full = "SET GLOBAL binlog_row_image = 'FULL', and in its settings"
-    yield _is(said, "binlog_row_image", "FULL", full)
-    if "log_bin_compress" in said:
+    yield _is(settings, "binlog_row_image", "FULL", full)
+    if "log_bin_compress" in settings:
         plain = "SET GLOBAL log_bin_compress = OFF, and in its settings: Debezium passes over rows"
-        yield _is(said, "log_bin_compress", "OFF", f"{plain} that are compressed")
+        yield _is(settings, "log_bin_compress", "OFF", f"{plain} that are compressed")
 
 
 def _of_filters(session: MysqlSession) -> Iterator[ConnectionFinding]:
@@ -85,9 +87,9 @@ def _of_tls(session: MysqlSession, access: Access) -> Iterator[ConnectionFinding
         yield ConnectionFinding(ok=True, what="no TLS, as the connection says")
 
 
-def _of_version(kind: str, said: Mapping[str, str]) -> Iterator[ConnectionFinding]:
-    version = said.get("version", "")
-    number = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
+def _of_version(kind: str, settings: Mapping[str, str]) -> Iterator[ConnectionFinding]:
+    version = settings.get("version", "")
+    number = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     is_this = ("MariaDB" in version) == (kind == MARIADB)
     oldest = ".".join(map(str, _OLDEST[kind]))
     yield ConnectionFinding(
@@ -97,35 +99,35 @@ def _of_version(kind: str, said: Mapping[str, str]) -> Iterator[ConnectionFindin
 
 
 def _of_changes(
-    session: MysqlSession, kind: str, said: Mapping[str, str]
+    session: MysqlSession, kind: str, settings: Mapping[str, str]
 ) -> Iterator[ConnectionFinding]:
     """What only a capture needs that follows the binlog."""
-    yield from _of_settings(kind, said)
+    yield from _of_settings(kind, settings)
     rights = list(_of_rights(_granted(session)))
     yield from rights
-    if kind == MARIADB and all(one.ok for one in rights):
+    if kind == MARIADB and all(right.ok for right in rights):
         yield from _of_filters(session)
 
 
-def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[ConnectionFinding]:
-    yield from of_binlog(said)
-    yield _of_retention(said)
-    if said.get("gtid_slave_pos"):
-        yield _is(said, "log_slave_updates", "ON", "a replica has to log what it replicates")
+def _of_settings(kind: str, settings: Mapping[str, str]) -> Iterator[ConnectionFinding]:
+    yield from of_binlog(settings)
+    yield _of_retention(settings)
+    if settings.get("gtid_slave_pos"):
+        yield _is(settings, "log_slave_updates", "ON", "a replica has to log what it replicates")
     if kind == MARIADB:
-        there = said.get("gtid_binlog_pos", "")
+        there = settings.get("gtid_binlog_pos", "")
         what = f"the binlog is at {there}" if there else "the binlog has no transaction yet"
         yield ConnectionFinding(bool(there), what, "change a row")
 
 
-def _is(said: Mapping[str, str], name: str, wanted: str, fix: str) -> ConnectionFinding:
-    value = said.get(name, "not there")
+def _is(settings: Mapping[str, str], name: str, wanted: str, fix: str) -> ConnectionFinding:
+    value = settings.get(name, "not there")
     return ConnectionFinding(value == wanted, f"{name} is {value}", fix)
 
 
-def _of_retention(said: Mapping[str, str]) -> ConnectionFinding:
-    days = float(said.get("expire_logs_days") or 0)
-    seconds = float(said.get("binlog_expire_logs_seconds") or days * _DAY)
+def _of_retention(settings: Mapping[str, str]) -> ConnectionFinding:
+    days = float(settings.get("expire_logs_days") or 0)
+    seconds = float(settings.get("binlog_expire_logs_seconds") or days * _DAY)
     if seconds == 0:
         return ConnectionFinding(ok=True, what="the binlog is kept until somebody deletes it")
     return ConnectionFinding(
@@ -210,12 +212,12 @@ def _taken_over(session: MysqlSession, gtids: str) -> str | None:
     Debezium does not go on there.
     """
     (now,) = session.rows("SELECT @@gtid_binlog_pos")[0]
-    servers = dict(_domain_and_server(one) for one in _numbers(str(now or "")))
-    for one in sorted(_numbers(gtids)):
-        domain, server = _domain_and_server(one)
+    servers = dict(_domain_and_server(gtid) for gtid in _numbers(str(now or "")))
+    for gtid in sorted(_numbers(gtids)):
+        domain, server = _domain_and_server(gtid)
         if servers.get(domain, server) != server:
             return (
-                f"after {one} the transactions of domain {domain} are those of server "
+                f"after {gtid} the transactions of domain {domain} are those of server "
                 f"{servers[domain]}: another one has taken over"
             )
     return None
@@ -227,4 +229,4 @@ def _domain_and_server(gtid: str) -> tuple[str, str]:
 
 
 def _numbers(gtids: str) -> set[str]:
-    return {one.strip() for one in gtids.split(",") if one.strip()}
+    return {gtid.strip() for gtid in gtids.split(",") if gtid.strip()}

@@ -88,10 +88,10 @@ def keyset_of(table: MysqlTable) -> Keyset | None:
     ordered by number, rounded numbers equal nothing, long texts are in no index, and in some
     collations of MariaDB the index has CHAR in another order than a comparison.
     """
-    known = {facts.name: (facts, coding.key) for facts, coding in table.captured}
+    by_name = {facts.name: (facts, coding.key) for facts, coding in table.captured}
     columns = []
     for name in table.key:
-        facts, kind = known.get(name, (None, None))
+        facts, kind = by_name.get(name, (None, None))
         if facts is None or kind is None or _is_unlike_its_index(facts):
             return None
         columns.append((facts, kind))
@@ -189,7 +189,7 @@ def envelope(table: MysqlTable, connector: str) -> dict[str, Any]:
     source = {
         "type": "struct", "optional": False, "version": 1, "field": "source",
         "name": f"io.debezium.connector.{connector}.Source",
-        "fields": [_field(*one) for one in _SOURCE],
+        "fields": [_field(*item) for item in _SOURCE],
     }  # fmt: skip
     transaction = {
         "type": "struct", "optional": True, "name": "event.block", "version": 1,
@@ -221,14 +221,14 @@ MOST_BYTES: Final = 32 << 20
 
 def as_now(session: MysqlSession, access: Access, name: str) -> MysqlTable:
     """A table as it is now: rows and their schema have to fit. Raises POLYNYA-GTW-045."""
-    known = read_tables(session, only=name).get(name)
-    if known is None:
+    table = read_tables(session, only=name).get(name)
+    if table is None:
         raise MYSQL_TABLE_CHANGED(
             where=access.task,
             activity=f"reading {name}",
             reason="it does not exist any more, or may not be read",
         )
-    return known
+    return table
 
 
 def given(where: str | None, access: Access, table: str) -> list[str]:
@@ -239,7 +239,9 @@ def given(where: str | None, access: Access, table: str) -> list[str]:
 def query(table: MysqlTable, conditions: Sequence[str]) -> str:
     """The rows of a table that meet all conditions, in the order of a key that has one."""
     sql = f"SELECT {select_list(table)} FROM {quoted(table.database, table.name)}"
-    sql += f" WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
+    sql += (
+        f" WHERE {' AND '.join(f'({condition})' for condition in conditions)}" if conditions else ""
+    )
     key = keyset_of(table)
     return sql + (f" ORDER BY {key.order}" if key else "")
 

@@ -24,14 +24,14 @@ from polynya.model.error_catalogue.capture_databases import (
 from polynya.model.errors import DependencyError, PolynyaError
 
 #: Who may log in: wrong password, no right to the database, plugin, expired, locked.
-_LOG_IN: Final = frozenset({1044, 1045, 1130, 1251, 1524, 1698, 1820, 1862, 4151})
+_LOGIN_ERRORS: Final = frozenset({1044, 1045, 1130, 1251, 1524, 1698, 1820, 1862, 4151})
 #: A right that is missing: for a command, a table, a column.
-_RIGHTS: Final = frozenset({1142, 1143, 1227, 1370, 1410})
+_RIGHT_ERRORS: Final = frozenset({1142, 1143, 1227, 1370, 1410})
 #: The table is another one than when it was listed, or is gone.
-_CHANGED: Final = frozenset({1054, 1146, 1412})
-_TOO_LARGE: Final = frozenset({1153, 1301})
+_CHANGED_ERRORS: Final = frozenset({1054, 1146, 1412})
+_TOO_LARGE_ERRORS: Final = frozenset({1153, 1301})
 #: Too many sessions, shutting down, locks, killed, out of a limit, timeouts; lost connections.
-_PASSING: Final = frozenset(
+_PASSING_ERRORS: Final = frozenset(
     {1040, 1053, 1077, 1079, 1105, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1213,
      1226, 1317, 1927, 1969, 2002, 2003, 2006, 2013, 2055, 3024}
 )  # fmt: skip
@@ -64,15 +64,15 @@ def failure(error: pymysql.err.Error, access: Access, activity: str) -> PolynyaE
     where = where_of(access)
     if _is_about_tls(error, number):
         return MYSQL_TLS_FAILED(where=where, reason=reason)
-    if number in _LOG_IN:
+    if number in _LOGIN_ERRORS:
         return MYSQL_LOGIN_REFUSED(where=where, reason=reason)
-    if number in _RIGHTS:
+    if number in _RIGHT_ERRORS:
         return MYSQL_RIGHT_MISSING(where=where, activity=activity, reason=reason)
-    if number in _CHANGED:
+    if number in _CHANGED_ERRORS:
         return MYSQL_TABLE_CHANGED(where=where, activity=activity, reason=reason)
-    if number in _TOO_LARGE:
+    if number in _TOO_LARGE_ERRORS:
         return MYSQL_ROW_TOO_LARGE(where=where, activity=activity, reason=reason)
-    if number in _PASSING:
+    if number in _PASSING_ERRORS:
         return _unreachable(reason, access, activity)
     return MYSQL_STATEMENT_REFUSED(where=where, activity=activity, reason=reason, number=number)
 

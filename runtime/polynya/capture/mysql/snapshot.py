@@ -76,9 +76,9 @@ def begin_view(session: MysqlSession) -> None:
 def place_of_view(session: MysqlSession) -> tuple[str, int] | None:
     """Where the view of a session is in MariaDB's binlog; None: there is none."""
     rows = session.rows("SHOW STATUS LIKE 'Binlog_snapshot_%'")
-    said = {str(name): str(value) for name, value in rows}
-    file = said.get("Binlog_snapshot_file")
-    return (file, int(said["Binlog_snapshot_position"])) if file else None
+    status = {str(name): str(value) for name, value in rows}
+    file = status.get("Binlog_snapshot_file")
+    return (file, int(status["Binlog_snapshot_position"])) if file else None
 
 
 def clock(session: MysqlSession) -> int:
@@ -94,10 +94,10 @@ def end_view(session: MysqlSession) -> None:
 
 def has_transactions(session: MysqlSession, engine: str) -> bool:
     """Whether a view sees the tables of an engine as they were at its moment."""
-    found = session.rows(
+    answer = session.rows(
         f"SELECT TRANSACTIONS FROM information_schema.ENGINES WHERE ENGINE = {literal(engine)}"
     )
-    return found == [("YES",)]
+    return answer == [("YES",)]
 
 
 def offset_at(session: MysqlSession, access: Access, place: BinlogPosition) -> dict[str, Any]:
@@ -151,11 +151,11 @@ _NUMBER: Final = MysqlColumn(
 def place_of_load(session: MysqlSession, connector: str, beyond: Offset | None) -> BinlogPosition:
     """A place for the rows of a load: behind the binlog, if there is one, and behind `beyond`."""
     begin_view(session)
-    said = place_of_view(session)
+    place = place_of_view(session)
     end_view(session)
     places = [_FIRST]
-    if said is not None:
-        places.append(_numbers(*said))
+    if place is not None:
+        places.append(_numbers(*place))
     if beyond:
         number, position = _numbers(beyond["file"], beyond["pos"])
         # The event that empties a table stands between the rows of both loads.
@@ -221,22 +221,20 @@ class MysqlReloadSnapshot:
         session = MysqlSession(self._access)
         try:
             begin_view(session)
-            known = as_now(session, self._access, name)
-            found = session.stream(
-                query(known, given(where, self._access, name)), f"reading {name}"
-            )
+            table = as_now(session, self._access, name)
+            rows = session.stream(query(table, given(where, self._access, name)), f"reading {name}")
         except BaseException:
             session.close()
             raise
-        if known.key:
-            self._tables[name] = known
-            line = line_of(known, self._place)
-            return TableCursor(session, found, lambda _, row: line(row))
+        if table.key:
+            self._tables[name] = table
+            line = line_of(table, self._place)
+            return TableCursor(session, rows, lambda _, row: line(row))
         self._tables[name] = numbered = replace(
-            known, columns=(_NUMBER, *known.columns), key=(ROW_NUMBER,)
+            table, columns=(_NUMBER, *table.columns), key=(ROW_NUMBER,)
         )
         of_number = line_of(numbered, self._place)
-        return TableCursor(session, found, lambda at, row: of_number((b"%d" % at, *row)))
+        return TableCursor(session, rows, lambda at, row: of_number((b"%d" % at, *row)))
 
     def _cut(self, name: str, why: str) -> OperationError:
         task = self._access.task
@@ -261,11 +259,11 @@ class MysqlSnapshot:
 
     def envelope(self, table: SourceTable) -> Mapping[str, Any]:
         """The Connect schema of the chunk that was read last of a table."""
-        known = self._tables.get(table.name)
-        if known is None:
+        definition = self._tables.get(table.name)
+        if definition is None:
             with self._session() as session:
-                known = self._look(session, table)
-        return envelope(known, self._first.connector)
+                definition = self._look(session, table)
+        return envelope(definition, self._first.connector)
 
     def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
         """The next rows of a table, in the order of its key.
@@ -289,18 +287,18 @@ class MysqlSnapshot:
         """The next rows in the order of the key; None: they are read in another way."""
         with self._session() as session:
             place = open_view(session, self._first.connector)
-            known = self._look(session, table)
-            key = keyset_of(known)
+            definition = self._look(session, table)
+            key = keyset_of(definition)
             values = self._values(table, key, after)
             chunk = None
             if key is not None:
                 conditions = [] if values is None else [key.beyond(values)]
-                bound = _bound(session, known, key, conditions, rows)
+                bound = _bound(session, definition, key, conditions, rows)
                 if bound is not None:
                     conditions.append(key.up_to(bound))
                 line, sql = (
-                    line_of(known, place),
-                    query(known, [*conditions, *given(where, self._access, table.name)]),
+                    line_of(definition, place),
+                    query(definition, [*conditions, *given(where, self._access, table.name)]),
                 )
                 lines = [line(row) for row in session.stream(sql, f"reading {table.name}")]
                 last = None if bound is None else key.reading.place(bound)
@@ -321,11 +319,11 @@ class MysqlSnapshot:
     def _cursor(
         self, session: MysqlSession, table: MysqlTable, place: BinlogPosition, where: str | None
     ) -> TableCursor:
-        found = session.stream(
+        rows = session.stream(
             query(table, given(where, self._access, table.full_name)), f"reading {table.full_name}"
         )
         line = line_of(table, place)
-        return TableCursor(session, found, lambda _, row: line(row))
+        return TableCursor(session, rows, lambda _, row: line(row))
 
     @contextmanager
     def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[WholeTable]:
@@ -336,10 +334,10 @@ class MysqlSnapshot:
         """
         with self._session() as session:
             place = open_view(session, self._first.connector)
-            known = self._look(session, table)
-            self._require_exact(session, known)
+            definition = self._look(session, table)
+            self._require_exact(session, definition)
             seen = {"file": place.file, "pos": place.position}
-            yield WholeTable(seen, self._cursor(session, known, place, where).chunks(rows))
+            yield WholeTable(seen, self._cursor(session, definition, place, where).chunks(rows))
             end_view(session)
 
     def _require_exact(self, session: MysqlSession, table: MysqlTable) -> None:
@@ -364,8 +362,8 @@ class MysqlSnapshot:
 
     def _look(self, session: MysqlSession, table: SourceTable) -> MysqlTable:
         """The table as it is now: rows and their schema have to fit."""
-        known = self._tables[table.name] = as_now(session, self._access, table.name)
-        return known
+        definition = self._tables[table.name] = as_now(session, self._access, table.name)
+        return definition
 
     def _values(
         self, table: SourceTable, key: Keyset | None, after: Key | None

@@ -112,10 +112,10 @@ def days(empty: bytes) -> Encoder:
 
     def encode(value: bytes) -> bytes:
         try:
-            found = date.fromisoformat(value.decode("ascii"))
+            day = date.fromisoformat(value.decode("ascii"))
         except ValueError:
             return empty
-        return str(found.toordinal() - _EPOCH_DAY).encode()
+        return str(day.toordinal() - _EPOCH_DAY).encode()
 
     return encode
 
@@ -125,10 +125,10 @@ def wall_clock(unit_micros: int, empty: bytes) -> Encoder:
 
     def encode(value: bytes) -> bytes:
         try:
-            found = datetime.fromisoformat(value.decode("ascii"))
+            moment = datetime.fromisoformat(value.decode("ascii"))
         except ValueError:
             return empty
-        return str((found - _EPOCH) // _MICRO // unit_micros).encode()
+        return str((moment - _EPOCH) // _MICRO // unit_micros).encode()
 
     return encode
 
@@ -343,7 +343,7 @@ def _address(length: int) -> Callable[[ColumnDefinition], Coding]:
 
 def _labels(name: str, encode: Encoder) -> Callable[[ColumnDefinition], Coding]:
     def made(facts: ColumnDefinition) -> Coding:
-        labels = [one.replace(",", "\\,") for one in labels_of(facts.plain)]
+        labels = [label.replace(",", "\\,") for label in labels_of(facts.plain)]
         schema = _named("string", f"{_DEBEZIUM}data.{name}", allowed=",".join(labels))
         return Coding(schema, encode)
 
@@ -352,7 +352,7 @@ def _labels(name: str, encode: Encoder) -> Callable[[ColumnDefinition], Coding]:
 
 def labels_of(full: str) -> list[str]:
     """The labels of `enum('a','b''c')` or `set(…)`."""
-    return [one.replace("''", "'") for one in re.findall(r"'((?:[^']|'')*)'", full)]
+    return [label.replace("''", "'") for label in re.findall(r"'((?:[^']|'')*)'", full)]
 
 
 def _geometry(_: ColumnDefinition) -> Coding:

@@ -123,14 +123,15 @@ def _where_it_fails(tables: Sequence[PgTable]) -> str:
     be used where an unsent list could become NULL that way.
     """
     lists = [
-        (table, one)
+        (table, column)
         for table in tables
-        for one in table.columns
-        if one.nullable and one.written.schema["type"] == "array"
+        for column in table.columns
+        if column.nullable and column.written.schema["type"] == "array"
     ]
-    optional = {id(one): one.written.schema["items"]["optional"] for _, one in lists}
+    optional = {id(column): column.written.schema["items"]["optional"] for _, column in lists}
     is_risky = any(
-        optional[id(one)] and table.identity != "f" and not _has_mark(one) for table, one in lists
+        optional[id(column)] and table.identity != "f" and not _has_mark(column)
+        for table, column in lists
     )
     return "fail" if is_risky or all(optional.values()) else "warn"
 
@@ -155,7 +156,7 @@ def _patterns(names: Iterable[str]) -> str:
 
 def _escaped(name: str) -> str:
     """A name as a pattern of Java, without commas: they would part a list of patterns."""
-    return re.sub(r"[^\w]", lambda found: f"\\x{{{ord(found[0]):x}}}", name)
+    return re.sub(r"[^\w]", lambda match: f"\\x{{{ord(match[0]):x}}}", name)
 
 
 #: What rows and events call the capture (Debezium's `topic.prefix`).
@@ -187,15 +188,17 @@ class PostgresDatabase:
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
         """The tables that patterns choose; a view only where its own name is written."""
-        found = {one.name: one for one in self._asked(read_tables)}
+        catalog = {table.name: table for table in self._asked(read_tables)}
         names = {
             name
-            for name in chosen(found, include, exclude)
-            if not found[name].not_captured or is_named(name, include)
+            for name in chosen(catalog, include, exclude)
+            if not catalog[name].not_captured or is_named(name, include)
         }
-        self._tables = {**self._tables, **{name: found[name] for name in names}}
+        self._tables = {**self._tables, **{name: catalog[name] for name in names}}
         followed = self._asked(lambda session: slots.tables_of(session, self._publication))
-        return tuple(found[name].as_source(is_followed=name in followed) for name in sorted(names))
+        return tuple(
+            catalog[name].as_source(is_followed=name in followed) for name in sorted(names)
+        )
 
     def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:
         """Make publication and slot; the view is that of the very place where the slot begins.
@@ -221,7 +224,7 @@ class PostgresDatabase:
         """
         chosen_tables = self._of(tables)
         with PostgresSession(self._access) as session:
-            published = [one for one in chosen_tables if not one.not_captured]
+            published = [table for table in chosen_tables if not table.not_captured]
             refuse_later(session, self._access, published)
             slots.grow(session, self._access, self._publication, published)
             exported, commit = slots.create_later(session, self._access, self._publication)
@@ -246,7 +249,7 @@ class PostgresDatabase:
         self, tables: Sequence[SourceTable], without: Collection[str] = ()
     ) -> Mapping[str, str]:
         """Debezium's settings for the stream; they have the password."""
-        read = self._of([one for one in tables if one.name not in without])
+        read = self._of([table for table in tables if table.name not in without])
         return properties_of(
             self._access, slot=self._slot, publication=self._publication, tables=read,
             trusted=self._trusted(),
@@ -312,14 +315,14 @@ class PostgresDatabase:
         )
 
     def _of(self, tables: Sequence[SourceTable]) -> list[PgTable]:
-        missing = [one for one in tables if one.name not in self._tables]
+        missing = [table for table in tables if table.name not in self._tables]
         if missing:
-            names = [one.name for one in missing]
+            names = [table.name for table in missing]
             self.tables(names, ())
-        gone = [one.name for one in tables if one.name not in self._tables]
+        gone = [table.name for table in tables if table.name not in self._tables]
         if gone:
             raise POSTGRESQL_TABLE_MISSING(where=self._access.task, tables=", ".join(gone))
-        return [self._tables[one.name] for one in tables]
+        return [self._tables[table.name] for table in tables]
 
     def _asked(self, question: Callable[[PostgresSession], _Answer]) -> _Answer:
         """The answer in a session that is kept; one that failed is not used again."""

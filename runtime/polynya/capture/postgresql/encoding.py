@@ -213,9 +213,9 @@ def array(element: Encoding, *, null_elements: bool) -> Encoding:
     """
 
     def encode(value: Sql) -> Sql:
-        one = "coalesce(" + element("u.e") + ", 'null')"
+        item = "coalesce(" + element("u.e") + ", 'null')"
         items = (
-            f"(SELECT '[' || coalesce(string_agg({one}, ',' ORDER BY u.o), '') || ']' "
+            f"(SELECT '[' || coalesce(string_agg({item}, ',' ORDER BY u.o), '') || ']' "
             # Not `FROM unnest`, which would take a row type apart into its columns.
             f"FROM (SELECT unnest({value}) AS e, "
             f"generate_series(1, cardinality({value})) AS o) u)"

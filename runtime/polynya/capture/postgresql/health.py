@@ -207,8 +207,8 @@ def findings_of(access: Access, *, slot: str, publication: str) -> tuple[Connect
         with PostgresSession(access) as session:
             return tuple(_findings(session, access, slot, publication))
     except PolynyaError as error:
-        told = f"{error.message}: {error.why}" if error.why else error.message
-        return (ConnectionFinding(ok=False, what=told, fix=error.fix or ""),)
+        message = f"{error.message}: {error.why}" if error.why else error.message
+        return (ConnectionFinding(ok=False, what=message, fix=error.fix or ""),)
 
 
 def _findings(
@@ -297,7 +297,7 @@ def _tables(session: PostgresSession) -> Iterator[ConnectionFinding]:
 
 
 def _left_out(tables: tuple[PgTable, ...]) -> Iterator[ConnectionFinding]:
-    columns = [f"{one.name}.{name} ({why})" for one in tables for name, why in one.left_out]
+    columns = [f"{table.name}.{name} ({why})" for table in tables for name, why in table.left_out]
     if columns:
         yield ConnectionFinding(
             ok=True, what=f"{len(columns)} columns are left out: {_some(columns)}"

@@ -32,12 +32,12 @@ FAILURES: Final = (pg8000.native.Error, OSError)
 
 #: Beginnings of SQL states that pass by themselves: connection, resources, the server's stop and
 #: start, its storage, transactions that lost against others, locks that are waited for.
-_PASSING: Final = ("08", "53", "57P0", "58", "40", "55P03", "55006")
-_NO_ENTRY: Final = ("28", "3D000")
+_PASSING_STATES: Final = ("08", "53", "57P0", "58", "40", "55P03", "55006")
+_LOGIN_STATES: Final = ("28", "3D000")
 #: A right that is missing, and a role that may not replicate.
-_NO_RIGHT: Final = ("42501",)
+_RIGHT_STATES: Final = ("42501",)
 #: What is not as the catalog said a moment ago: tables and columns come and go.
-_CHANGED: Final = ("42P01", "42703", "42883", "42804", "3F000")
+_CHANGED_STATES: Final = ("42P01", "42703", "42883", "42804", "3F000")
 
 
 def sql_state(error: BaseException) -> str:
@@ -47,11 +47,11 @@ def sql_state(error: BaseException) -> str:
 
 def why(error: BaseException) -> str:
     """What the server said, in one line, without the statement."""
-    said = _said(error)
-    if not said:
+    fields = _said(error)
+    if not fields:
         return str(error) or type(error).__name__
-    detail = f" ({said['D']})" if said.get("D") else ""
-    return f"{said.get('M', '')}{detail}".replace("\n", " ")
+    detail = f" ({fields['D']})" if fields.get("D") else ""
+    return f"{fields.get('M', '')}{detail}".replace("\n", " ")
 
 
 def failed(access: Access, error: BaseException) -> PolynyaError:
@@ -59,13 +59,13 @@ def failed(access: Access, error: BaseException) -> PolynyaError:
     where, state = f"{access.task}: {access.host}:{access.port}/{access.database}", sql_state(error)
     if _is_about_tls(error):
         return POSTGRESQL_NOT_SECURE(where=where, why=why(error))
-    if state.startswith(_NO_ENTRY):
+    if state.startswith(_LOGIN_STATES):
         return POSTGRESQL_LOGIN_REFUSED(where=where, why=why(error))
-    if state.startswith(_NO_RIGHT):
+    if state.startswith(_RIGHT_STATES):
         return POSTGRESQL_RIGHT_MISSING(where=where, why=why(error))
-    if state.startswith(_CHANGED):
+    if state.startswith(_CHANGED_STATES):
         return POSTGRESQL_TABLE_CHANGED(where=access.task, why=why(error))
-    if not state or state.startswith(_PASSING):
+    if not state or state.startswith(_PASSING_STATES):
         return POSTGRESQL_UNREACHABLE(where=where, why=why(error))
     return POSTGRESQL_STATEMENT_REFUSED(where=where, why=f"{why(error)} (SQL state {state})")
 
@@ -83,8 +83,8 @@ def _is_about_tls(error: BaseException) -> bool:
 _NUL: Final = "\0"
 #: What messages of our own in the log begin with, and the one that a capture answers: it lands how
 #: far it is.
-PREFIX: Final = "polynya"
-ASKED: Final = "compare"
+MESSAGE_PREFIX: Final = "polynya"
+POSITION_REQUEST: Final = "compare"
 
 
 def identifier(name: str) -> str:
@@ -118,9 +118,9 @@ def lsn_text(number: int) -> str:
 
 
 #: Seconds until a server that does not answer a connection is given up.
-_PATIENCE: Final = 15
+_CONNECT_SECONDS: Final = 15
 #: Milliseconds that sent bytes may stay without answer before the network counts as cut.
-_SILENCE: Final = 60_000
+_UNACKNOWLEDGED_MILLIS: Final = 60_000
 #: What values look like as text, and that nothing ends or filters a long load unseen.
 _SETTINGS: Final = {
     "timezone": "UTC",
@@ -191,10 +191,10 @@ class _Sink:
 
 
 def _connect(access: Access, *, replicates: bool) -> Any:
-    plain = socket.create_connection((access.host, access.port), timeout=_PATIENCE)
+    plain = socket.create_connection((access.host, access.port), timeout=_CONNECT_SECONDS)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENCE)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MILLIS)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
     try:
@@ -224,5 +224,5 @@ def tls_context(access: Access) -> ssl.SSLContext | bool:
 
 def authorities(access: Access) -> str | None:
     """The file of authorities by which Debezium proves the server; None: those of Java."""
-    found = access.ca or ssl.get_default_verify_paths().openssl_cafile
-    return found if Path(found).is_file() else None
+    path = access.ca or ssl.get_default_verify_paths().openssl_cafile
+    return path if Path(path).is_file() else None

@@ -92,8 +92,8 @@ class ExportedSnapshot:
 
 def read_slot(session: PostgresSession, name: str) -> ReplicationSlot | None:
     """The slot of a name; None: there is none."""
-    found = session.run(_LOOK.format(name=literal(name)))
-    return _slot(found[0]) if found else None
+    rows = session.run(_LOOK.format(name=literal(name)))
+    return _slot(rows[0]) if rows else None
 
 
 def create(access: Access, name: str, *, is_temporary: bool) -> ExportedSnapshot:
@@ -203,7 +203,7 @@ def transactions_seen(lsn: int, numbers: str) -> dict[str, Any]:
         "lsn": lsn,
         "first": int(first),
         "end": int(end),
-        "running": [int(one) for one in running.split(",") if one],
+        "running": [int(number) for number in running.split(",") if number],
     }
 
 
@@ -224,15 +224,15 @@ class Publication:
 
 def read_publication(session: PostgresSession, name: str) -> Publication | None:
     """What there is by that name; None: nothing."""
-    found = session.run(
+    rows = session.run(
         "SELECT pubviaroot, pubinsert, pubupdate, pubdelete, pubtruncate FROM pg_publication "
         f"WHERE pubname = {literal(name)}"
     )
-    if not found:
+    if not rows:
         return None
-    by_root, *told = found[0]
+    by_root, *published = rows[0]
     kinds = ("insert", "update", "delete", "truncate")
-    lacks = tuple(kind for kind, is_told in zip(kinds, told, strict=True) if not is_told)
+    lacks = tuple(kind for kind, is_told in zip(kinds, published, strict=True) if not is_told)
     return Publication(by_root, lacks, tables_of(session, name))
 
 
@@ -274,7 +274,7 @@ def ensure(session: PostgresSession, access: Access, name: str, tables: Sequence
             statement=f"ALTER PUBLICATION {identifier(name)} SET (publish = 'insert, update, "
             "delete, truncate', publish_via_partition_root = true)",
         )  # fmt: skip
-    absent = [one for one in tables if one.name not in there.tables]
+    absent = [table for table in tables if table.name not in there.tables]
     if absent:
         listed = _listed(absent, access)
         statement = f"ALTER PUBLICATION {identifier(name)} ADD TABLE {listed}"
@@ -289,14 +289,14 @@ def grow(session: PostgresSession, access: Access, name: str, tables: Sequence[P
         OperationError: as `ensure`, where it is not of one table.
     """
     there = read_publication(session, name)
-    known = [one for one in tables if there is not None and one.name in there.tables]
-    ensure(session, access, name, known)
-    for one in tables:
-        if one not in known:
+    published = [table for table in tables if there is not None and table.name in there.tables]
+    ensure(session, access, name, published)
+    for table in tables:
+        if table not in published:
             try:
-                ensure(session, access, name, [*known, one])
+                ensure(session, access, name, [*published, table])
             except OperationError as error:
-                raise TableError.of(one.name, error) from None
+                raise TableError.of(table.name, error) from None
 
 
 def drop_publication(session: PostgresSession, name: str) -> None:
@@ -310,11 +310,11 @@ def drop_publication(session: PostgresSession, name: str) -> None:
 
 def _listed(tables: Sequence[PgTable], access: Access) -> str:
     parts = []
-    for one in tables:
-        text = access.rows.get(one.name)
-        where = f" WHERE {condition(text, access, one.name)}" if text else ""
-        only = "ONLY " if one.kind == "r" else ""
-        parts.append(f"{only}{qualified(one.schema, one.relation)}{where}")
+    for table in tables:
+        text = access.rows.get(table.name)
+        where = f" WHERE {condition(text, access, table.name)}" if text else ""
+        only = "ONLY " if table.kind == "r" else ""
+        parts.append(f"{only}{qualified(table.schema, table.relation)}{where}")
     return ", ".join(parts)
 
 

@@ -67,7 +67,7 @@ def envelope(table: PgTable, prefix: str) -> dict[str, Any]:
     place = f"{prefix}.{table.name}"
     row = {
         "type": "struct",
-        "fields": [field_schema(one) for one in table.columns],
+        "fields": [field_schema(column) for column in table.columns],
         "optional": True,
         "name": f"{place}.Value",
     }
@@ -106,7 +106,7 @@ def source_of(*, database: str, prefix: str, lsn: int, micros: int, version: str
 def line(table: PgTable, source: Mapping[str, Any]) -> str:
     """SQL of the event line of a row, without the end of line; it holds no control characters."""
     place = {**source, "schema": table.schema, "table": table.relation}
-    by_name = {one.name: one for one in table.columns}
+    by_name = {item.name: item for item in table.columns}
     key = _object(by_name[name] for name in table.key) if table.key else literal("null")
     times = {name: source[name] for name in ("ts_ms", "ts_us", "ts_ns")}
     rest = {"source": place, "transaction": None, "op": "r", **times}
@@ -126,10 +126,10 @@ def column(name: str) -> str:
 def _object(columns: Iterable[PgColumn]) -> str:
     parts: list[str] = []
     opening = "{"
-    for one in columns:
-        name = json.dumps(one.name, ensure_ascii=False)
+    for item in columns:
+        name = json.dumps(item.name, ensure_ascii=False)
         parts.append(literal(f"{opening}{name}:"))
-        parts.append(f"coalesce({one.written.encode(column(one.name))}, 'null')")
+        parts.append(f"coalesce({item.written.encode(column(item.name))}, 'null')")
         opening = ","
     if not parts:
         return literal("{}")
@@ -144,7 +144,7 @@ _ROWS_A_BLOCK: Final = 50
 
 def reading_order(table: PgTable) -> ReadingOrder:
     """The order of the pages, as a load remembers it."""
-    types = {one.name: one.type_name for one in table.columns}
+    types = {item.name: item.type_name for item in table.columns}
     return ReadingOrder(
         tuple(
             (name, f"{types[name]} {collation}".rstrip())
@@ -178,7 +178,7 @@ def key_texts(table: PgTable) -> str:
 def key_order(table: PgTable, *, descending: bool = False) -> str:
     """The key as a list of what to order by."""
     end = " DESC" if descending else ""
-    return ", ".join(f"{one}{end}" for one in _compared(table))
+    return ", ".join(f"{name}{end}" for name in _compared(table))
 
 
 def blocks_for(table: PgTable, rows: int, blocks: int) -> int:
@@ -221,7 +221,7 @@ def _tuple(table: PgTable) -> str:
 
 
 def _values(table: PgTable, key: Sequence[str]) -> str:
-    types = {one.name: one.type_name for one in table.columns}
+    types = {item.name: item.type_name for item in table.columns}
     values = [
         f"{literal(str(value))}::{types[name]}" for name, value in zip(table.key, key, strict=True)
     ]
@@ -276,17 +276,17 @@ class PostgresSnapshot:
                 changed its columns: it needs a later view. POLYNYA-GTW-020.
             OperationError: POLYNYA-GTW-047, its key is another one since `after` was read.
         """
-        found = self._tables[table.name]
-        conditions = self._conditions(found, where)
-        rows = affordable(found, rows, self._lengths.get(found.name))
+        relation = self._tables[table.name]
+        conditions = self._conditions(relation, where)
+        rows = affordable(relation, rows, self._lengths.get(relation.name))
         with self._session() as session:
-            if found.key:
-                chunk = self._by_key(session, found, after, rows, conditions)
-            elif found.kind == "p":
-                chunk = self._copied(session, found, conditions, last=None, is_last=True)
+            if relation.key:
+                chunk = self._by_key(session, relation, after, rows, conditions)
+            elif relation.kind == "p":
+                chunk = self._copied(session, relation, conditions, last=None, is_last=True)
             else:
-                chunk = self._by_blocks(session, found, after, rows, conditions)
-            self._refuse_rewritten(session, found)
+                chunk = self._by_blocks(session, relation, after, rows, conditions)
+            self._refuse_rewritten(session, relation)
         return chunk
 
     @contextmanager
@@ -311,13 +311,13 @@ class PostgresSnapshot:
         with self._lock:
             self._is_closed = True
             ended, self._open, self._idle = [*self._open], set(), []
-        for one in ended:
-            one.close()
+        for session in ended:
+            session.close()
         self._exported.holder.close()
 
     def _conditions(self, table: PgTable, where: str | None) -> list[str]:
         given = (where, self._access.rows.get(table.name))
-        return [condition(one, self._access, table.name) for one in given if one]
+        return [condition(text, self._access, table.name) for text in given if text]
 
     def _refuse_rewritten(self, session: PostgresSession, table: PgTable) -> None:
         if session.run(_REWRITTEN.format(oid=table.oid)) != [[0]]:
@@ -474,10 +474,10 @@ class PostgresReloadSnapshot(PostgresSnapshot):
         source: Mapping[str, Any],
     ) -> None:
         """Take over a view that was exported; it is closed with this."""
-        self._numbered = frozenset(name for name, one in tables.items() if not one.key)
+        self._numbered = frozenset(name for name, table in tables.items() if not table.key)
         shown = {
-            name: one if name not in self._numbered else numbered(one)
-            for name, one in tables.items()
+            name: table if name not in self._numbered else numbered(table)
+            for name, table in tables.items()
         }
         super().__init__(access, exported, shown, source)
         self._cursors: dict[str, tuple[PostgresSession, int]] = {}
@@ -486,21 +486,21 @@ class PostgresReloadSnapshot(PostgresSnapshot):
         """The next rows of a table. Raises as a view does."""
         if table.name not in self._numbered:
             return super().read(table, after, rows, where)
-        found, begin = self._tables[table.name], 0 if after is None else int(after[0])
+        relation, begin = self._tables[table.name], 0 if after is None else int(after[0])
         if table.name not in self._lengths:
             rows = min(rows, _FIRST_ROWS)
-        rows = affordable(found, rows, self._lengths.get(found.name))
-        session = self._at(found, begin, self._conditions(found, where))
+        rows = affordable(relation, rows, self._lengths.get(relation.name))
+        session = self._at(relation, begin, self._conditions(relation, where))
         try:
-            chunk = self._fetched(session, found, begin, rows)
-            self._refuse_rewritten(session, found)
+            chunk = self._fetched(session, relation, begin, rows)
+            self._refuse_rewritten(session, relation)
         except BaseException:
             self._end(session)
             raise
         if chunk.is_last:
             self._end(session)
         else:
-            self._cursors[found.name] = session, begin + chunk.rows
+            self._cursors[relation.name] = session, begin + chunk.rows
         return chunk
 
     def _at(self, table: PgTable, begin: int, conditions: Sequence[str]) -> PostgresSession:
@@ -537,9 +537,9 @@ class PostgresReloadSnapshot(PostgresSnapshot):
             session.run(f"MOVE FORWARD {begin} IN {_CURSOR}")
 
     def _fetched(self, session: PostgresSession, table: PgTable, begin: int, rows: int) -> Chunk:
-        found = session.run(f"FETCH FORWARD {rows} FROM {_CURSOR}")
-        content = "".join(f"{row[0]}\n" for row in found).encode()
-        if found:
-            self._lengths[table.name] = len(content) / len(found)
-        last = (begin + len(found),) if found else None
-        return Chunk(content, len(found), last, is_last=len(found) < rows)
+        fetched = session.run(f"FETCH FORWARD {rows} FROM {_CURSOR}")
+        content = "".join(f"{row[0]}\n" for row in fetched).encode()
+        if fetched:
+            self._lengths[table.name] = len(content) / len(fetched)
+        last = (begin + len(fetched),) if fetched else None
+        return Chunk(content, len(fetched), last, is_last=len(fetched) < rows)

@@ -145,8 +145,8 @@ class PgTable:
     def as_source(self, *, is_followed: bool) -> SourceTable:
         """The table as a capture sees it; `is_followed`: it is in the capture's publication."""
         columns = tuple(
-            SourceColumn(one.name, one.type_name, one.nullable, field_schema(one))
-            for one in self.columns
+            SourceColumn(column.name, column.type_name, column.nullable, field_schema(column))
+            for column in self.columns
         )
         return SourceTable(
             self.name,
@@ -170,18 +170,20 @@ def field_schema(column: PgColumn) -> dict[str, Any]:
 def read_tables(session: PostgresSession) -> tuple[PgTable, ...]:
     """All tables and views of a database that are not its own, by name."""
     types = {int(row[0]): _type(row) for row in session.run(_TYPES)}
-    found = session.run(_TABLES)
-    if not found:
+    relations = session.run(_TABLES)
+    if not relations:
         return ()
-    oids = ", ".join(str(row[0]) for row in found)
+    oids = ", ".join(str(row[0]) for row in relations)
     columns, keys = _by_table(session, _COLUMNS, oids), _by_table(session, _KEYS, oids)
-    return tuple(_table(row, types, columns.get(row[0], []), keys.get(row[0], [])) for row in found)
+    return tuple(
+        _table(row, types, columns.get(row[0], []), keys.get(row[0], [])) for row in relations
+    )
 
 
 def chosen(names: Iterable[str], include: Sequence[str], exclude: Sequence[str]) -> set[str]:
     """Names that some pattern includes and none excludes; `%` and `*` are any text."""
     wanted, unwanted = _pattern(include), _pattern(exclude)
-    return {one for one in names if wanted.fullmatch(one) and not unwanted.fullmatch(one)}
+    return {name for name in names if wanted.fullmatch(name) and not unwanted.fullmatch(name)}
 
 
 def is_named(name: str, include: Sequence[str]) -> bool:
@@ -190,13 +192,15 @@ def is_named(name: str, include: Sequence[str]) -> bool:
 
 
 def _pattern(patterns: Sequence[str]) -> re.Pattern[str]:
-    texts = (fnmatch.translate(_escaped(one)) for one in patterns)
+    texts = (fnmatch.translate(_escaped(pattern)) for pattern in patterns)
     return re.compile("|".join(texts) or r"(?!)")
 
 
 def _escaped(pattern: str) -> str:
     # Only `*` and `%` are special; names may hold `?` and brackets.
-    return "".join({"?": "[?]", "[": "[[]", "%": "*"}.get(one, one) for one in pattern)
+    return "".join(
+        {"?": "[?]", "[": "[[]", "%": "*"}.get(character, character) for character in pattern
+    )
 
 
 def _type(row: Sequence[Any]) -> PgType:
@@ -207,10 +211,10 @@ def _type(row: Sequence[Any]) -> PgType:
 def _by_table(
     session: PostgresSession, statement: str, oids: str
 ) -> dict[Any, list[Sequence[Any]]]:
-    found: dict[Any, list[Sequence[Any]]] = {}
+    rows: dict[Any, list[Sequence[Any]]] = {}
     for row in session.run(statement.format(oids=oids)):
-        found.setdefault(row[0], []).append(row)
-    return found
+        rows.setdefault(row[0], []).append(row)
+    return rows
 
 
 def _table(
@@ -254,12 +258,14 @@ def _with_key(
     table: PgTable, numbers: Mapping[int, str], required: set[str], keys: Sequence[Sequence[Any]]
 ) -> PgTable:
     for _, is_primary, _, columns, collations in keys:
-        names = tuple(numbers[int(one)] for one in columns if int(one) in numbers)
+        names = tuple(numbers[int(number)] for number in columns if int(number) in numbers)
         if len(names) == len(columns) and required.issuperset(names):
             return replace(
                 table, key=names, key_is_primary=is_primary, collations=tuple(collations)
             )
-    doubtful = [numbers[int(one)] for one in keys[0][3] if int(one) in numbers] if keys else []
+    doubtful = (
+        [numbers[int(number)] for number in keys[0][3] if int(number) in numbers] if keys else []
+    )
     return replace(table, doubtful_key=tuple(doubtful))
 
 
@@ -278,7 +284,7 @@ def deadly_types(session: PostgresSession) -> list[str]:
 
 def without_identity(tables: Sequence[PgTable]) -> list[PgTable]:
     """Tables that would no longer take updates and deletes once they are published."""
-    return [one for one in tables if not one.not_captured and not one.has_identity]
+    return [table for table in tables if not table.not_captured and not table.has_identity]
 
 
 def refuse(session: PostgresSession, access: Access, tables: Sequence[PgTable]) -> None:
@@ -296,27 +302,27 @@ def refuse_later(session: PostgresSession, access: Access, tables: Sequence[PgTa
 
     Raises OperationError, POLYNYA-GTW-029, as `refuse`.
     """
-    for one in tables:
+    for table in tables:
         try:
-            _refuse_tables(access, [one])
+            _refuse_tables(access, [table])
         except OperationError as error:
-            raise TableError.of(one.name, error) from None
+            raise TableError.of(table.name, error) from None
     _refuse_types(session, access)
 
 
 def _refuse_tables(access: Access, tables: Sequence[PgTable]) -> None:
-    for one in tables:
-        if one.not_captured:
-            raise CHANGES_NOT_IN_LOG(where=access.task, table=one.name, reason=one.not_captured)
+    for table in tables:
+        if table.not_captured:
+            raise CHANGES_NOT_IN_LOG(where=access.task, table=table.name, reason=table.not_captured)
     bare = without_identity(tables)
     if bare:
-        names = ", ".join(one.name for one in bare[:10]) + (", …" if len(bare) > 10 else "")
+        names = ", ".join(table.name for table in bare[:10]) + (", …" if len(bare) > 10 else "")
         first = qualified(bare[0].schema, bare[0].relation)
         raise REPLICA_IDENTITY_MISSING(where=access.task, tables=names, first=first)
-    for one in tables:
-        if one.doubtful_key and not one.not_captured:
+    for table in tables:
+        if table.doubtful_key and not table.not_captured:
             raise KEY_MAY_BE_NULL(
-                where=access.task, table=one.name, columns=", ".join(one.doubtful_key)
+                where=access.task, table=table.name, columns=", ".join(table.doubtful_key)
             )
 
 

@@ -218,53 +218,53 @@ class UnsupportedType:
 
 def written(types: Mapping[int, PgType], oid: int, typmod: int) -> ValueEncoding | UnsupportedType:
     """How a column of a type leaves the database."""
-    found = types.get(oid)
-    while found is not None and found.kind == "d":
-        typmod = found.base_typmod if found.base_typmod >= 0 else typmod
-        oid, found = found.base, types.get(found.base)
-    if found is None:
+    type_ = types.get(oid)
+    while type_ is not None and type_.kind == "d":
+        typmod = type_.base_typmod if type_.base_typmod >= 0 else typmod
+        oid, type_ = type_.base, types.get(type_.base)
+    if type_ is None:
         return OPAQUE
-    if found.element:
-        return _array(types, found, typmod)
-    if _is_untried(found):
-        return UnsupportedType(f"{found.name} was never tried")
-    if found.schema == _CATALOG and is_negative_scale(found.name, typmod):
+    if type_.element:
+        return _array(types, type_, typmod)
+    if _is_untried(type_):
+        return UnsupportedType(f"{type_.name} was never tried")
+    if type_.schema == _CATALOG and is_negative_scale(type_.name, typmod):
         return UnsupportedType("a number with a negative scale has no exact place in the stream")
-    return _single(found, typmod)
+    return _single(type_, typmod)
 
 
-def _is_untried(found: PgType) -> bool:
-    return found.schema != _CATALOG and found.kind == "b" and found.name in UNTRIED
+def _is_untried(type_: PgType) -> bool:
+    return type_.schema != _CATALOG and type_.kind == "b" and type_.name in UNTRIED
 
 
-def _single(found: PgType, typmod: int) -> ValueEncoding:
-    if found.kind == "e":
+def _single(type_: PgType, typmod: int) -> ValueEncoding:
+    if type_.kind == "e":
         schema = {
             "type": "string",
             "name": "io.debezium.data.Enum",
             "version": 1,
-            "parameters": {"allowed": ",".join(found.labels)},
+            "parameters": {"allowed": ",".join(type_.labels)},
         }
         return ValueEncoding(schema, encoding.text)
-    if found.schema == _CATALOG:
-        return built_in(found.name, typmod) or OPAQUE
-    if found.name == "hstore":
+    if type_.schema == _CATALOG:
+        return built_in(type_.name, typmod) or OPAQUE
+    if type_.name == "hstore":
         schema_of = {
             "type": "map",
             "keys": {"type": "string", "optional": False},
             "values": {"type": "string", "optional": True},
         }
-        return ValueEncoding(schema_of, encoding.map_of(identifier(found.schema)))
-    if found.kind == "b" and found.name in GEOMETRIES:
-        return geometry(found.name, identifier(found.schema))
-    return EXTENSIONS.get(found.name, OPAQUE) if found.kind == "b" else OPAQUE
+        return ValueEncoding(schema_of, encoding.map_of(identifier(type_.schema)))
+    if type_.kind == "b" and type_.name in GEOMETRIES:
+        return geometry(type_.name, identifier(type_.schema))
+    return EXTENSIONS.get(type_.name, OPAQUE) if type_.kind == "b" else OPAQUE
 
 
 def _array(
-    types: Mapping[int, PgType], found: PgType, typmod: int
+    types: Mapping[int, PgType], type_: PgType, typmod: int
 ) -> ValueEncoding | UnsupportedType:
-    element = types.get(found.element)
-    if found.schema == _CATALOG and found.name in {"int2vector", "oidvector"}:
+    element = types.get(type_.element)
+    if type_.schema == _CATALOG and type_.name in {"int2vector", "oidvector"}:
         return UnsupportedType("the stream has lists of this type without their elements")
     if element is None or element.kind == "d":
         return _list_of(OPAQUE, may_be_null=False)

@@ -110,16 +110,16 @@ def own_jars(access: Access) -> list[str]:
         OperationError: POLYNYA-GTW-053, they are not there, or not where this machine lets
             connectors lie.
     """
-    found: list[str] = []
+    jars: list[str] = []
     for name in access.jars:
         path = CONNECTORS.below(name)
         if path is None:
             raise _jar_missing(name, CONNECTORS.outside())
-        inside = sorted(str(one) for one in _below(path)) if path.is_dir() else [str(path)]
+        inside = sorted(str(jar) for jar in _below(path)) if path.is_dir() else [str(path)]
         if not inside or not path.exists():
             raise _jar_missing(name, "it does not exist, or is a folder without jars")
-        found += inside
-    return found
+        jars += inside
+    return jars
 
 
 def _jar_missing(name: str, reason: str) -> OperationError:
@@ -128,14 +128,14 @@ def _jar_missing(name: str, reason: str) -> OperationError:
 
 def _below(folder: Path) -> Iterator[Path]:
     """Jars in a folder; links that lead out of the machine's folder of connectors are not."""
-    return (one for one in folder.glob("*.jar") if CONNECTORS.below(one) is not None)
+    return (jar for jar in folder.glob("*.jar") if CONNECTORS.below(jar) is not None)
 
 
 #: Seconds until the stream is read again after a table's change could not land, or its load was
 #: interrupted by a change of the table.
 _RETRY_SECONDS: Final = 5.0
 #: Where only a load of all tables helps: the stream is lost, or cannot be read any further.
-_BY_RELOAD: Final = frozenset({STREAM_POSITION_LOST.code, STREAM_UNREADABLE.code})
+_RELOAD_CODES: Final = frozenset({STREAM_POSITION_LOST.code, STREAM_UNREADABLE.code})
 
 
 @dataclass(slots=True)
@@ -165,8 +165,8 @@ class Capture(CaptureContext):
         is_anew = False
         while not self.stop.is_set():
             try:
-                with Round(self, lander, is_anew=is_anew) as one:
-                    is_anew = self._ends_for_anew(one)
+                with Round(self, lander, is_anew=is_anew) as round_:
+                    is_anew = self._ends_for_anew(round_)
             except TableError as error:
                 is_anew = False
                 self._take_out(_known_to(lander.position, error), lander, faults)
@@ -203,15 +203,15 @@ class Capture(CaptureContext):
 
         lander.land(b"", 0, {}, move)
 
-    def _ends_for_anew(self, one: Round) -> bool:
+    def _ends_for_anew(self, round_: Round) -> bool:
         """Run a round; whether the next one has to begin the capture anew. Raises what it does."""
         try:
-            one.run()
+            round_.run()
         except OperationError as error:
-            if error.code not in _BY_RELOAD:
+            if error.code not in _RELOAD_CODES:
                 raise
             waits = not isinstance(error, TableError)
-            if not (one.is_for_all or (waits and self._is_asked_for_all())):
+            if not (round_.is_for_all or (waits and self._is_asked_for_all())):
                 raise
             return True
         return False
@@ -235,8 +235,8 @@ def _known_to(position: CapturePosition, error: TableError) -> TableError:
 
     Where nothing has landed yet, no table is known.
     """
-    found = [name for name in position.tables if name == error.table]
-    found = found or [name for name in position.tables if name.endswith(f".{error.table}")]
-    if len(found) == 1:
-        return TableError.of(found[0], error)
+    names = [name for name in position.tables if name == error.table]
+    names = names or [name for name in position.tables if name.endswith(f".{error.table}")]
+    if len(names) == 1:
+        return TableError.of(names[0], error)
     raise error

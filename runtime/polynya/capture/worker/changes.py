@@ -89,7 +89,7 @@ class Changes:
     def waits(self) -> bool:
         """Whether a statement has not landed that lets tables be loaded again."""
         with self._changed:
-            return any(one.replaced or one.filled for one in (self._pending, self._landing))
+            return any(batch.replaced or batch.filled for batch in (self._pending, self._landing))
 
     def start(self) -> None:
         """Begin to land."""
@@ -130,8 +130,8 @@ class Changes:
                 self._pending.told = cut.last or self._pending.told
                 self._pending.is_awaited |= any(event.is_awaited for event in events)
                 self._changed.notify_all()
-            told, self._told = self._told, None
-            return told
+            landed, self._told = self._told, None
+            return landed
 
     def begin_at(self, offset: Offset) -> None:
         """The stream goes on at an offset, of which nothing beyond was taken."""
@@ -190,13 +190,13 @@ class Changes:
     def _land(self, batch: Pending) -> None:
         number = self._history.kept(self._lander.position.history)
         with self._keyless.turn():
-            found = self._keyless.parted(batch.apart, self._lander.position)
-            batch.add(found.landing)
+            keyless = self._keyless.divide(batch.apart, self._lander.position)
+            batch.add(keyless.landing)
 
             def move(before: CapturePosition) -> CapturePosition:
                 stream = batch.position or before.stream
                 read_to = batch.read_to or before.read_to
-                after = self._keyless.moved(before, stream, found)
+                after = self._keyless.position_after(before, stream, keyless)
                 after = replace(after, history=number, read_to=read_to)
                 after = after.with_changes(batch.counts).with_filled(batch.filled)
                 return after.with_replaced(batch.replaced)

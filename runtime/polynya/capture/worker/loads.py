@@ -26,11 +26,11 @@ from polynya.capture.landing.position import CapturePosition, ResumePoint, in_ep
 from polynya.capture.landing.stream import (
     KeylessEvents,
     StreamEvent,
+    divide_keyless,
     has_all,
     is_seen,
-    is_settled,
-    moved,
-    parted,
+    lands_unchecked,
+    position_after,
 )
 from polynya.capture.source import (
     Chunk,
@@ -90,13 +90,13 @@ class Spool:
     @property
     def shapes(self) -> list[EventSchema]:
         """The schemas of the lines; 1 is the first line."""
-        found: list[EventSchema] = []
+        schemas: list[EventSchema] = []
         line = 1
         for part in self._parts:
-            if not found or found[-1].schema is not part.shape:
-                found.append(EventSchema(line, part.shape))
+            if not schemas or schemas[-1].schema is not part.shape:
+                schemas.append(EventSchema(line, part.shape))
             line += part.events
-        return found
+        return schemas
 
     def add(self, lines: bytes, events: int, shape: Mapping[str, Any]) -> None:
         """Add lines, each with its end.
@@ -161,14 +161,14 @@ class KeylessTables:
         """
         self.connector, self._known = connector, frozenset(tables)
         self._turn, self._lock = threading.Lock(), threading.Lock()
-        names = [name for name, one in tables.items() if one.lacks_key]
-        self._watched = {name for name in names if not is_settled(position.tables.get(name))}
+        names = [name for name, table in tables.items() if table.lacks_key]
+        self._watched = {name for name in names if not lands_unchecked(position.tables.get(name))}
         waiting = [name for name in self._watched if position.tables[name].state == "queued"]
         self._held = {name: Spool(name) for name in waiting if loads}
         self._failed: dict[str, OperationError] = {}
 
     def are_apart(self, events: Sequence[StreamEvent]) -> Sequence[bool] | None:
-        """Which events are for `parted` to decide; None: none of them."""
+        """Which events are for `divide` to decide; None: none of them."""
         if not self._watched and self.connector not in _AT_ONCE:
             return None
         apart = [event.table is not None and self._is_apart(event) for event in events]
@@ -180,22 +180,22 @@ class KeylessTables:
         with self._turn:
             yield
 
-    def parted(self, events: Sequence[StreamEvent], position: CapturePosition) -> KeylessEvents:
+    def divide(self, events: Sequence[StreamEvent], position: CapturePosition) -> KeylessEvents:
         """What becomes of events that are apart; those of tables to be loaded are held."""
-        found = parted(self.connector, events, position)
-        for _, group in groupby(found.kept, key=lambda one: (one.table, id(one.shape))):
+        divided = divide_keyless(self.connector, events, position)
+        for _, group in groupby(divided.kept, key=lambda event: (event.table, id(event.shape))):
             self._hold(list(group))
-        return found
+        return divided
 
-    def moved(
-        self, before: CapturePosition, stream: ResumePoint, found: KeylessEvents
+    def position_after(
+        self, before: CapturePosition, stream: ResumePoint, divided: KeylessEvents
     ) -> CapturePosition:
         """The position after events of the stream."""
-        return moved(self.connector, before, stream, found.left_out)
+        return position_after(self.connector, before, stream, divided.left_out)
 
     def look_again(self, position: CapturePosition) -> None:
         """Let go of the tables whose events all land from now on."""
-        for name in [name for name in self._watched if is_settled(position.tables.get(name))]:
+        for name in [name for name in self._watched if lands_unchecked(position.tables.get(name))]:
             self._watched.discard(name)
 
     def taken(self, table: str) -> Spool:
@@ -241,7 +241,7 @@ class KeylessTables:
             if table not in self._held or table in self._failed:
                 return
             try:
-                self._held[table].add(b"".join(one.line for one in events), len(events), shape)
+                self._held[table].add(b"".join(event.line for event in events), len(events), shape)
             except OperationError as error:
                 self._failed[table] = error
 
@@ -251,8 +251,8 @@ def _is_truncation(line: bytes) -> bool:
 
 
 #: How long a database may take to show what its stream has said already.
-_LONGEST_SECONDS: Final = 60.0
-_PAUSE_SECONDS: Final = 0.2
+_VIEW_WAIT_SECONDS: Final = 60.0
+_VIEW_INTERVAL_SECONDS: Final = 0.2
 
 
 class LoadStoppedError(Exception):
@@ -312,10 +312,10 @@ class KeylessLoad:
                 if place is None or has_all(self.keyless.connector, whole.seen, place):
                     yield whole
                     return
-            if self.stop.wait(_PAUSE_SECONDS):
+            if self.stop.wait(_VIEW_INTERVAL_SECONDS):
                 raise LoadStoppedError
-            waited += _PAUSE_SECONDS
-            if waited > _LONGEST_SECONDS:
+            waited += _VIEW_INTERVAL_SECONDS
+            if waited > _VIEW_WAIT_SECONDS:
                 raise DATABASE_BEHIND_ITS_LOG(table=name)
 
     def _add(self, spool: Spool, shape: Mapping[str, Any], chunk: Chunk) -> None:
@@ -336,7 +336,7 @@ class KeylessLoad:
         def move(before: CapturePosition) -> CapturePosition:
             loaded = before.tables[name].with_whole(rows, seen, self.lander.number + 1)
             after = before.with_table(name, loaded)
-            left_out = {one: place for one, place in before.left_out.items() if one != name}
+            left_out = {other: place for other, place in before.left_out.items() if other != name}
             return replace(after, left_out=left_out)
 
         self.lander.land_file(spool.file, spool.events, {name: spool.shapes}, move)
@@ -345,15 +345,15 @@ class KeylessLoad:
 
 _RETRY_SECONDS: Final = 5.0
 #: What another try would meet again, after all rows were read.
-_LASTING: Final = frozenset(
+_LASTING_CODES: Final = frozenset(
     {KEYLESS_LOAD_TOO_LARGE.code, KEYLESS_LOAD_NOT_SEPARABLE.code, LOAD_NOT_CONTINUABLE.code}
 )
 #: The table was truncated, rewritten or altered, so this view has no more of its rows.
-_CHANGED: Final = frozenset({POSTGRESQL_TABLE_CHANGED.code, MYSQL_TABLE_CHANGED.code})
+_CHANGED_CODES: Final = frozenset({POSTGRESQL_TABLE_CHANGED.code, MYSQL_TABLE_CHANGED.code})
 
 
 @dataclass(slots=True)
-class _Table:
+class _TableLoad:
     """A table that is being loaded now."""
 
     table: SourceTable
@@ -445,93 +445,95 @@ class LoadThreads:
 
     def _load(self, name: str) -> None:
         progress = self.lander.position.tables[name]
-        one = _Table(self.tables[name], self.monotonic(), progress.after, progress.rows)
+        load = _TableLoad(self.tables[name], self.monotonic(), progress.after, progress.rows)
         while not self._stop.is_set():
             try:
-                if self._land_next(one):
+                if self._land_next(load):
                     return
             except LoadStoppedError:
                 return
             except OperationError as error:
-                one.failures += 1
-                if error.code in _LASTING:
-                    one.failures = self.settings.table_retries + 1
-                if self._gives_up(one, error):
+                load.failures += 1
+                if error.code in _LASTING_CODES:
+                    load.failures = self.settings.table_retries + 1
+                if self._gives_up(load, error):
                     return
                 self._stop.wait(_RETRY_SECONDS)
             except DependencyError as error:
-                if error.code not in _CHANGED:
+                if error.code not in _CHANGED_CODES:
                     raise
                 raise TableChangedError.of(name, error) from error
 
-    def _land_next(self, one: _Table) -> bool:
+    def _land_next(self, load: _TableLoad) -> bool:
         """Land the next chunk; whether it was the last."""
-        name = one.table.name
+        name = load.table.name
         where = self.settings.filter.get(name)
-        if self._is_whole(one.table):
-            return self._land_whole(one, where)
-        chunk = self.snapshot.read(one.table, one.after, self.settings.chunk_rows, where)
-        shape, lines = self.snapshot.envelope(one.table), chunk.lines
+        if self._is_whole(load.table):
+            return self._land_whole(load, where)
+        chunk = self.snapshot.read(load.table, load.after, self.settings.chunk_rows, where)
+        shape, lines = self.snapshot.envelope(load.table), chunk.lines
         masks, hides_key = self.masks.of_table(name, shape), False
         if masks is not None:
             shape, lines, hides_key = masks.schema, masks.lines(lines), masks.hides_key
 
         def move(position: CapturePosition) -> CapturePosition:
-            moved = position.tables[name].with_chunk(chunk, self.lander.number + 1)
+            loaded = position.tables[name].with_chunk(chunk, self.lander.number + 1)
             # A key that is masked must not be written here either: after a kill such a table
             # begins anew, which its key makes harmless.
-            return position.with_table(name, replace(moved, after=None) if hides_key else moved)
+            return position.with_table(name, replace(loaded, after=None) if hides_key else loaded)
 
         end = self.emptied.get(name, b"") if chunk.is_last else b""
         events = chunk.rows + bool(end)
         self.lander.land(
             lines + end, events, {name: [EventSchema(1, shape)]} if events else {}, move
         )
-        one.failures = 0
-        one.after = one.after if chunk.last is None else chunk.last
-        self._read(one, chunk)
+        load.failures = 0
+        load.after = load.after if chunk.last is None else chunk.last
+        self._read(load, chunk)
         if chunk.is_last:
-            self._tell_loaded(one)
+            self._tell_loaded(load)
         return chunk.is_last
 
     def _is_whole(self, table: SourceTable) -> bool:
         return self.keyless is not None and table.lacks_key
 
-    def _land_whole(self, one: _Table, where: str | None) -> bool:
+    def _land_whole(self, table_load: _TableLoad, where: str | None) -> bool:
         """Land all of a table without key."""
         assert self.keyless is not None
-        one.rows = one.bytes = 0
+        table_load.rows = table_load.bytes = 0
         load = KeylessLoad(
-            one.table, self.snapshot, self.lander, self.masks, self.keyless, self._stop
+            table_load.table, self.snapshot, self.lander, self.masks, self.keyless, self._stop
         )
-        load.land(self.settings.chunk_rows, where, lambda chunk: self._read(one, chunk))
-        self._tell_loaded(one)
+        load.land(self.settings.chunk_rows, where, lambda chunk: self._read(table_load, chunk))
+        self._tell_loaded(table_load)
         return True
 
-    def _tell_loaded(self, one: _Table) -> None:
-        seconds = round(self.monotonic() - one.began, 3)
-        self.tell("loaded", table=one.table.name, rows=one.rows, bytes=one.bytes, seconds=seconds)
+    def _tell_loaded(self, load: _TableLoad) -> None:
+        seconds = round(self.monotonic() - load.began, 3)
+        self.tell(
+            "loaded", table=load.table.name, rows=load.rows, bytes=load.bytes, seconds=seconds
+        )
 
-    def _read(self, one: _Table, chunk: Chunk) -> None:
-        one.rows += chunk.rows
-        one.bytes += len(chunk.lines)
+    def _read(self, load: _TableLoad, chunk: Chunk) -> None:
+        load.rows += chunk.rows
+        load.bytes += len(chunk.lines)
         if chunk.is_last:
             return
-        seconds = round(self.monotonic() - one.began, 3)
-        table = one.table
+        seconds = round(self.monotonic() - load.began, 3)
+        table = load.table
         self.tell(
             "progress",
             table=table.name,
-            rows=one.rows,
-            bytes=one.bytes,
+            rows=load.rows,
+            bytes=load.bytes,
             rows_estimate=table.rows_estimate,
             bytes_estimate=table.bytes_estimate,
             seconds=seconds,
         )
 
-    def _gives_up(self, one: _Table, error: PolynyaError) -> bool:
+    def _gives_up(self, load: _TableLoad, error: PolynyaError) -> bool:
         """Whether a table is given up. Raises the error when that ends the capture."""
-        name, gives_up = one.table.name, one.failures > self.settings.table_retries
+        name, gives_up = load.table.name, load.failures > self.settings.table_retries
         suspends = gives_up and self.settings.table_then == "suspend"
         self.tell("table_failed", table=name, error=error_fields(error), suspended=suspends)
         if gives_up and not suspends:

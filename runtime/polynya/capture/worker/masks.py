@@ -55,8 +55,8 @@ class TableMasks:
         """What a person should know: columns whose values were too long."""
         if self.limit is None:
             return []
-        told = self.limit.told
-        return [f"values of {table}.{column} that are {told}" for table, column in sorted(self.cut)]
+        rule = self.limit.told
+        return [f"values of {table}.{column} that are {rule}" for table, column in sorted(self.cut)]
 
     def of_table(self, table: str, shape: Mapping[str, Any]) -> EventRewriter | None:
         """What becomes of the events of a table under a schema; None: they land as they are.
@@ -67,18 +67,18 @@ class TableMasks:
         given = self.given.get(table)
         if not given and self.limit is None:
             return None
-        known = self._made.get((table, id(shape)))
-        if known is None:
+        kept = self._made.get((table, id(shape)))
+        if kept is None:
             # The schema is kept: its identity must not become another's.
-            known = self._made[table, id(shape)] = (shape, self._shown(table, shape, given or {}))
-        return known[1]
+            kept = self._made[table, id(shape)] = (shape, self._shown(table, shape, given or {}))
+        return kept[1]
 
     def _shown(
         self, table: str, shape: Mapping[str, Any], given: Mapping[str, Any]
     ) -> EventRewriter:
         made: EventRewriter | None = None
         if given:
-            masks = {column: mask_of(one) for column, one in given.items()}
+            masks = {column: mask_of(setting) for column, setting in given.items()}
             unsent = Unsent(self.unsent)
             made = masked(table, shape, masks, key=self.keys.get(table, ()), unsent=unsent)
         if self.limit is not None:

@@ -24,7 +24,7 @@ from polynya.model.errors import InternalError, PolynyaError
 from polynya.model.names import parse_location
 from polynya.store.places import store_at
 
-_FAILED: Final = 3
+_FAILED_EXIT_CODE: Final = 3
 
 
 def run() -> int:
@@ -40,10 +40,10 @@ def run() -> int:
         _capture(WorkerSettings.of_line(source.readline()), tell, source)
     except PolynyaError as error:
         tell("failed", error=error_fields(error))
-        return _FAILED
+        return _FAILED_EXIT_CODE
     except Exception as error:  # noqa: BLE001 - the process has no other way to say it
         tell("failed", error=error_fields(_unexpected(error)))
-        return _FAILED
+        return _FAILED_EXIT_CODE
     return 0
 
 

@@ -28,21 +28,21 @@ from polynya.capture.worker.loads import KeylessTables, LoadThreads
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.starting import (
     RoundStart,
-    first_position,
-    goes_on,
+    continue_capture,
     has_begun,
     has_changed,
-    loads_again,
     require_stream,
+    start_capture,
+    start_reload,
 )
 from polynya.model.error_catalogue.capture import STREAM_UNREADABLE
 from polynya.model.errors import PolynyaError
 
-_LOOK_SECONDS: Final = 30.0
+_TABLE_CHECK_SECONDS: Final = 30.0
 """So often the database is asked for tables that are new."""
-_LAG_SECONDS: Final = 5.0
+_LAG_INTERVAL_SECONDS: Final = 5.0
 #: Where nobody can say where the source is: a capture that is to end does after such a silence.
-_SILENCE: Final = 20.0
+_QUIET_SECONDS: Final = 20.0
 
 
 class ReadAgainError(PolynyaError):
@@ -142,14 +142,14 @@ class Round:
         of, requests = self._of, self._of.taken_requests()
         self.is_for_all = asks_for_all(requests)
         if of.settings.mode == "reload":
-            start = loads_again(of.database, of.settings, self._lander, of.log)
+            start = start_reload(of.database, of.settings, self._lander, of.log)
         elif self._is_anew or not has_begun(self._lander):
             if self._is_anew:
                 # What is left of the old stream would be in the way of a new one.
                 of.database.drop()
-            start = first_position(of.database, of.settings, self._lander, of.log)
+            start = start_capture(of.database, of.settings, self._lander, of.log)
         else:
-            start = goes_on(of.database, of.settings, self._lander, of.log, requests)
+            start = continue_capture(of.database, of.settings, self._lander, of.log, requests)
         self._snapshot = start.snapshot
         if of.settings.mode == "once" and start.snapshot is not None:
             self._target = position_of_rows(of.database.connector, start.snapshot.source)
@@ -182,13 +182,13 @@ class Round:
             if any(event.kind != "end" for event in events):
                 self._heard_at = of.monotonic()
             taken = misreading.take(events)
-            told = changes.take(taken.events, taken.replaced)
+            landed = changes.take(taken.events, taken.replaced)
             of.wake.set()
             if taken.ends:
                 if taken.begin is not None:
                     changes.begin_at(taken.begin)
                 raise ReadAgainError
-            return told
+            return landed
 
         self._changes = changes
         self._engine = of.engines.engine(of.database, tables, position, take, of.wake.set)
@@ -209,7 +209,7 @@ class Round:
 
     def _watch(self) -> None:
         of = self._of
-        looked = told = asked = of.monotonic()
+        looked = reported = asked = of.monotonic()
         while not of.stop.is_set():
             of.wake.wait(1.0)
             of.wake.clear()
@@ -217,8 +217,8 @@ class Round:
             if self._loading is None or self._loading.is_done:
                 self._leave_view()
             now = of.monotonic()
-            if now - told >= _LAG_SECONDS:
-                told = now
+            if now - reported >= _LAG_INTERVAL_SECONDS:
+                reported = now
                 self._tell_lag()
                 self._land_place()
             if now - asked >= 1.0:
@@ -229,7 +229,7 @@ class Round:
             is_free = self._loading is None or not self._loading.has_whole
             if is_free and self._changes is not None and self._lander.position.replaced:
                 return
-            if of.settings.mode == "follow" and is_free and now - looked >= _LOOK_SECONDS:
+            if of.settings.mode == "follow" and is_free and now - looked >= _TABLE_CHECK_SECONDS:
                 looked = now
                 if self._has_other_tables():
                     return
@@ -252,16 +252,16 @@ class Round:
 
     def _has_other_tables(self) -> bool:
         settings = self._of.settings
-        found = self._of.database.tables(settings.include, settings.exclude)
-        return has_changed(self._lander.position, {one.name: one for one in found})
+        tables = self._of.database.tables(settings.include, settings.exclude)
+        return has_changed(self._lander.position, {table.name: table for table in tables})
 
     def _has_landed_all(self) -> bool:
         """Whether there is nothing to be read: all up to the start has landed before it."""
         position = self._lander.position
         if self._target is None or unloaded(position):
             return False
-        found = (position.stream.offset, position.read_to)
-        return max(self._place(one) for one in found if one is not None) >= self._target
+        offsets = (position.stream.offset, position.read_to)
+        return max(self._place(offset) for offset in offsets if offset is not None) >= self._target
 
     def _is_all(self) -> bool:
         """Whether what is not to go on for ever has done all it was asked for."""
@@ -271,7 +271,7 @@ class Round:
             return True
         if self._reads_again or self._changes.waits:
             return False
-        if self._is_blind and self._of.monotonic() - self._heard_at < _SILENCE:
+        if self._is_blind and self._of.monotonic() - self._heard_at < _QUIET_SECONDS:
             return False
         return self._place(self._reached(self._changes)) >= self._target
 
@@ -284,19 +284,19 @@ class Round:
 
         While the stream goes on its offsets say it soon enough.
         """
-        found, before = self._read_to, self._rested_at
-        self._rested_at = found
-        if self._changes is None or found is None or (at_rest and found != before):
+        read_to, before = self._read_to, self._rested_at
+        self._rested_at = read_to
+        if self._changes is None or read_to is None or (at_rest and read_to != before):
             return
         landed = self._lander.position
-        known = [self._changes.position.offset, *([landed.read_to] if landed.read_to else [])]
-        if all(self._place(found) > self._place(one) for one in known):
-            self._changes.has_read_to(found)
+        offsets = [self._changes.position.offset, *([landed.read_to] if landed.read_to else [])]
+        if all(self._place(read_to) > self._place(offset) for offset in offsets):
+            self._changes.has_read_to(read_to)
 
     def _reached(self, changes: Changes) -> Offset:
         """The place up to which all of the stream was taken."""
-        found = (changes.position.offset, self._read_to, self._lander.position.read_to)
-        return max((one for one in found if one is not None), key=self._place)
+        offsets = (changes.position.offset, self._read_to, self._lander.position.read_to)
+        return max((offset for offset in offsets if offset is not None), key=self._place)
 
     def _place(self, offset: Offset) -> LogPosition:
         return position_of_offset(self._of.database.connector, offset)
@@ -312,10 +312,10 @@ class Round:
     def _tell_tables(self, start: RoundStart) -> None:
         tables, shown = start.tables, dict[str, Any]()
         of_tables = self._lander.position.tables
-        for name, one in of_tables.items():
+        for name, progress in of_tables.items():
             shown[name] = {
-                "state": "running" if one.state == "loaded" else one.state,
-                "rows": one.rows,
+                "state": "running" if progress.state == "loaded" else progress.state,
+                "rows": progress.rows,
                 "bytes": None,
                 "rows_estimate": tables[name].rows_estimate,
                 "bytes_estimate": tables[name].bytes_estimate,

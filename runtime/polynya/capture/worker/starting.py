@@ -17,7 +17,7 @@ from polynya.capture.landing.position import (
     truncation,
     unloaded,
 )
-from polynya.capture.landing.stream import would_come_twice
+from polynya.capture.landing.stream import would_load_twice
 from polynya.capture.source import CaptureStart, SourceDatabase, SourceSnapshot, SourceTable
 from polynya.capture.wire import CaptureRequest, TableError, WorkerSettings, asks_for_all
 from polynya.capture.worker.masks import TableMasks
@@ -31,7 +31,7 @@ from polynya.model.error_catalogue.capture import (
 from polynya.model.errors import OperationError
 
 
-def asked_for(
+def position_after_requests(
     before: CapturePosition, tables: Mapping[str, SourceTable], requests: Sequence[CaptureRequest]
 ) -> tuple[CapturePosition, list[str], dict[str, OperationError]]:
     """The position after what was asked for and what has changed meanwhile.
@@ -43,15 +43,15 @@ def asked_for(
     lacking = before.lacking & set(resumed)
     back = before.gone & set(tables)
     wanted = {*_named(requests, tables, reload=True), *stale, *back}
-    wanted |= {*_whole_again(before, tables, lacking)}
+    wanted |= {*_lacking_with_key(before, tables, lacking)}
     refused = {
         name: KEYLESS_TABLE_NOT_RELOADABLE(table=name)
         for name in wanted
-        if would_come_twice(before.tables.get(name), tables[name])
+        if would_load_twice(before.tables.get(name), tables[name])
     }
     again = sorted(wanted - set(refused))
     filled = [name for name in tables if _lacks_defaults(before, tables[name])]
-    position = known_of(before.with_tables(tables, {*again, *filled}), tables)
+    position = with_catalog_facts(before.with_tables(tables, {*again, *filled}), tables)
     for name in resumed:
         position = position.with_table(name, _resumed(position.tables[name], tables[name]))
     position, half = _without_twice(position, tables, stale)
@@ -62,15 +62,19 @@ def asked_for(
 def has_changed(position: CapturePosition, tables: Mapping[str, SourceTable]) -> bool:
     """Whether tables came, or were changed in a way that the stream does not tell."""
     return any(
-        name not in position.tables or _is_stale(position, one) or _lacks_defaults(position, one)
-        for name, one in tables.items()
+        name not in position.tables
+        or _is_stale(position, table)
+        or _lacks_defaults(position, table)
+        for name, table in tables.items()
     )
 
 
-def known_of(position: CapturePosition, tables: Mapping[str, SourceTable]) -> CapturePosition:
+def with_catalog_facts(
+    position: CapturePosition, tables: Mapping[str, SourceTable]
+) -> CapturePosition:
     """With what is known of tables whose load is still to come, or began before this was kept."""
-    known = {name: one.of_table(tables[name]) for name, one in position.tables.items()}
-    return replace(position, tables=known)
+    progress = {name: table.of_table(tables[name]) for name, table in position.tables.items()}
+    return replace(position, tables=progress)
 
 
 def _without_twice(
@@ -79,17 +83,17 @@ def _without_twice(
     """Tables without key suspended that would have to be loaded again, and why."""
     refused = {}
     for name in {*stale, *unloaded(position)}:
-        if would_come_twice(position.tables[name], tables[name]):
+        if would_load_twice(position.tables[name], tables[name]):
             refused[name] = KEYLESS_TABLE_NOT_RELOADABLE(table=name)
             position = position.with_table(name, position.tables[name].suspended(refused[name]))
     return position, refused
 
 
-def _whole_again(
+def _lacking_with_key(
     position: CapturePosition, tables: Mapping[str, SourceTable], lacking: Collection[str]
 ) -> list[str]:
     """Of tables that lack changes those that are loaded anew when they are resumed."""
-    return [one for one in lacking if not would_come_twice(position.tables[one], tables[one])]
+    return [name for name in lacking if not would_load_twice(position.tables[name], tables[name])]
 
 
 def _is_stale(position: CapturePosition, table: SourceTable) -> bool:
@@ -127,7 +131,7 @@ def _resumed(progress: TableProgress, table: SourceTable) -> TableProgress:
     """
     if progress.state != "suspended":
         return progress
-    if would_come_twice(progress, table):
+    if would_load_twice(progress, table):
         return replace(progress, state="loaded", why=None, lacks_changes=False)
     return replace(progress, state="loading" if progress.chunks else "queued", why=None)
 
@@ -149,7 +153,7 @@ class RoundStart:
     refused: Mapping[str, OperationError] = field(default_factory=dict)
 
 
-def first_position(
+def start_capture(
     database: SourceDatabase, settings: WorkerSettings, lander: CaptureLander, log: CaptureLog
 ) -> RoundStart:
     """Begin a capture, and land where it begins before anything else.
@@ -157,25 +161,25 @@ def first_position(
     Where something has landed before, all tables are emptied and loaded anew: nobody knows what
     has changed in between. Tables without key are suspended then.
     """
-    tables = _found(database, settings)
+    tables = _included_tables(database, settings)
     if not has_begun(lander):
         # Of two captures that begin at once the other one stops here or at its own beginning,
         # before it has taken the slot from this one and goes on all the same.
         lander.begin(CapturePosition(ResumePoint({})))
-    known = lander.position.tables
+    progress = lander.position.tables
     beginning = database.begin(tuple(tables.values()))
     refused = {
         name: KEYLESS_TABLE_NOT_RELOADABLE(table=name)
         for name in tables
-        if would_come_twice(known.get(name), tables[name])
+        if would_load_twice(progress.get(name), tables[name])
     }
     start = RoundStart(tables, beginning.snapshot, refused=refused)
-    position = _anew(database.connector, beginning, tables, lander, log)
+    position = _position_to_load_all(database.connector, beginning, tables, lander, log)
     for name, error in refused.items():
-        position = position.with_table(name, known[name].suspended(error))
+        position = position.with_table(name, progress[name].suspended(error))
     # Rows that Debezium loads are not emptied here: where they will stand is not known.
     has_place = bool(beginning.snapshot.source)
-    landed = {*known, *lander.position.gone}
+    landed = {*progress, *lander.position.gone}
     anew = [name for name in tables if name in landed and name not in refused and has_place]
     _land_emptied(database, settings, start, anew, lander=lander, position=position)
     return start
@@ -186,7 +190,7 @@ def has_begun(lander: CaptureLander) -> bool:
     return bool(lander.number and lander.position.stream.offset)
 
 
-def loads_again(
+def start_reload(
     database: SourceDatabase, settings: WorkerSettings, lander: CaptureLander, log: CaptureLog
 ) -> RoundStart:
     """Load everything anew, of a capture that follows no changes.
@@ -194,18 +198,18 @@ def loads_again(
     A table is emptied by the last event of its load, which stands right before the load's rows in
     the order of events: whoever reads meanwhile sees old rows or new ones, and never none.
     """
-    tables = _found(database, settings)
+    tables = _included_tables(database, settings)
     before = lander.position if lander.number else None
     beyond = None if before is None else before.stream.offset or None
     beginning = database.look(tuple(tables.values()), beyond)
-    known = () if before is None else [name for name in tables if name in before.tables]
+    landed = () if before is None else [name for name in tables if name in before.tables]
     source = beginning.snapshot.source
-    emptied = {name: truncation(database.connector, name, source) for name in known}
-    lander.begin(_anew(database.connector, beginning, tables, lander, log))
+    emptied = {name: truncation(database.connector, name, source) for name in landed}
+    lander.begin(_position_to_load_all(database.connector, beginning, tables, lander, log))
     return RoundStart(tables, beginning.snapshot, emptied)
 
 
-def goes_on(
+def continue_capture(
     database: SourceDatabase,
     settings: WorkerSettings,
     lander: CaptureLander,
@@ -217,32 +221,32 @@ def goes_on(
     Raises:
         OperationError: POLYNYA-GTW-008, the database has no more what the stream would need.
     """
-    tables = _found(database, settings)
+    tables = _included_tables(database, settings)
     before = lander.position
     is_over = database.lost(before.stream.offset) is not None or _is_unreadable(before)
     if is_over and asks_for_all(requests):
         # What is left of the old stream is of no use, and would be in the way of a new one.
         database.drop()
-        return first_position(database, settings, lander, log)
+        return start_capture(database, settings, lander, log)
     require_stream(database, settings, before)
-    position, again, refused = asked_for(before, tables, requests)
+    position, again, refused = position_after_requests(before, tables, requests)
     new = set(tables) - set(before.tables) - before.gone
     is_needed = bool(unloaded(position)) or settings.mode == "once"
     snapshot = None
     if is_needed:
-        snapshot, outside = _joined(database, settings, tables, position)
+        snapshot, outside = _snapshot_without_unfit(database, settings, tables, position)
         for name, error in outside.items():
             position = position.with_table(name, position.tables[name].without_changes(error))
         refused |= outside
-        position = _loaded_from(database.connector, position, snapshot)
+        position = _with_load_start(database.connector, position, snapshot)
         again = [name for name in again if name not in outside]
     if snapshot is not None and again and not snapshot.source:
         # What Debezium loads it loads as a whole.
-        return first_position(database, settings, lander, log)
+        return start_capture(database, settings, lander, log)
     start = RoundStart(tables, snapshot, refused=refused)
     if snapshot is not None and again:
         emptied = {name for name in again if name not in new}
-        misfits = _misfits(settings, start, snapshot, emptied)
+        misfits = _tables_with_unfit_masks(settings, start, snapshot, emptied)
         for name, error in misfits.items():
             position = position.with_table(name, before.tables[name].without_changes(error))
         refused |= misfits
@@ -253,7 +257,7 @@ def goes_on(
     return start
 
 
-def _anew(
+def _position_to_load_all(
     connector: str,
     beginning: CaptureStart,
     tables: Mapping[str, SourceTable],
@@ -270,11 +274,11 @@ def _anew(
         before = lander.position
         epoch = next_epoch(connector, before.epoch, before.stream.offset, beginning.offset)
     position = CapturePosition(ResumePoint(beginning.offset), history=history, epoch=epoch)
-    position = known_of(position.with_tables(tables), tables)
-    return _loaded_from(connector, position, beginning.snapshot)
+    position = with_catalog_facts(position.with_tables(tables), tables)
+    return _with_load_start(connector, position, beginning.snapshot)
 
 
-def _loaded_from(
+def _with_load_start(
     connector: str, position: CapturePosition, snapshot: SourceSnapshot
 ) -> CapturePosition:
     """With the place in the binlog that all views of the loads to come are behind."""
@@ -286,8 +290,8 @@ def _loaded_from(
 def _is_unreadable(position: CapturePosition) -> bool:
     """Whether rows of a table would not be read after another load of it either."""
     return any(
-        one.lacks_changes and str(one.why).startswith(f"{STREAM_UNREADABLE.code}:")
-        for one in position.tables.values()
+        table.lacks_changes and str(table.why).startswith(f"{STREAM_UNREADABLE.code}:")
+        for table in position.tables.values()
     )
 
 
@@ -304,7 +308,7 @@ def require_stream(
         raise STREAM_POSITION_LOST(where=settings.task, reason=lost)
 
 
-def _joined(
+def _snapshot_without_unfit(
     database: SourceDatabase,
     settings: WorkerSettings,
     tables: Mapping[str, SourceTable],
@@ -317,19 +321,19 @@ def _joined(
     outside: dict[str, OperationError] = {}
     while True:
         left = [
-            one
-            for name, one in tables.items()
+            table
+            for name, table in tables.items()
             if name not in outside and name not in position.lacking
         ]
         try:
             return database.resume(left), outside
         except TableError as error:
-            if settings.table_then == "stop" or error.table not in {one.name for one in left}:
+            if settings.table_then == "stop" or error.table not in {table.name for table in left}:
                 raise
             outside[error.table] = error
 
 
-def _misfits(
+def _tables_with_unfit_masks(
     settings: WorkerSettings, start: RoundStart, snapshot: SourceSnapshot, names: Collection[str]
 ) -> dict[str, OperationError]:
     """Tables that their masks do not fit, so that nothing of them can land, not even their end.
@@ -337,15 +341,15 @@ def _misfits(
     Raises the error where the task says so.
     """
     masks = TableMasks.of(settings.masks, start.tables, settings.limit)
-    found = {}
+    misfits = {}
     for name in names:
         try:
             masks.of_table(name, snapshot.envelope(start.tables[name]))
         except OperationError as error:
             if settings.table_then == "stop":
                 raise
-            found[name] = error
-    return found
+            misfits[name] = error
+    return misfits
 
 
 def _land_emptied(
@@ -370,8 +374,8 @@ def _land_emptied(
     lander.land(b"".join(lines), len(lines), shapes, lambda _: position, epoch=position.epoch)
 
 
-def _found(database: SourceDatabase, settings: WorkerSettings) -> dict[str, SourceTable]:
-    found = database.tables(settings.include, settings.exclude)
-    if not found:
+def _included_tables(database: SourceDatabase, settings: WorkerSettings) -> dict[str, SourceTable]:
+    tables = database.tables(settings.include, settings.exclude)
+    if not tables:
         raise NO_TABLE_INCLUDED(where=settings.task)
-    return {table.name: table for table in sorted(found, key=lambda one: one.name)}
+    return {table.name: table for table in sorted(tables, key=lambda one: one.name)}
