@@ -291,28 +291,28 @@ class LandedReaders:
 
     def of(self, folder: str) -> tuple[LandedReader, ...] | None:
         """The tables that read a folder; None where they are unknown now."""
-        tasks, look = self._tasks, self._state_of
-        if tasks is None or look is None:
+        tasks, state_of = self._tasks, self._state_of
+        if tasks is None or state_of is None:
             return None
         try:
-            return tuple(reader for task in tasks for reader in _readers(task, folder, look))
+            return tuple(reader for task in tasks for reader in _readers(task, folder, state_of))
         except Exception as error:  # noqa: BLE001 - any failure leaves the readers unknown
             log.debug("the readers of %s are unknown: %s", folder, error)
             return None
 
 
-def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedReader]:
+def _readers(task: StorageTask, folder: str, state_of: StateOf) -> Iterator[LandedReader]:
     if task.landing.format not in _READ_STREAMS or isinstance(task, DirectTask):
         return
     if rules_of(task.landing.format).finds_tables:
-        yield from _of_shared(task, folder, look)
+        yield from _of_shared(task, folder, state_of)
         return
     for dataset in (resolved(task, dataset) for dataset in task.datasets):
         if _is_read(folder, dataset.landing.folder, dataset.landing.glob):
-            yield _reader(dataset.relations.current, look(dataset), folder)
+            yield _reader(dataset.relations.current, state_of(dataset), folder)
 
 
-def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[LandedReader]:
+def _of_shared(task: StorageTask, folder: str, state_of: StateOf) -> Iterator[LandedReader]:
     """The position of the whole task, and of each table that reading continued without.
 
     A refused one gets a table later, which begins with the first batch that is left.
@@ -320,12 +320,12 @@ def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[Landed
     path = task.landing.path
     if folder != path and not folder.startswith(f"{path}/"):
         return
-    ledger = look(ledger_dataset(task))
+    ledger = state_of(ledger_dataset(task))
     yield _reader(f"the tables of {task.name}", ledger, folder)
     membership = Membership() if ledger is None else ledger.membership
     yield from (LandedReader(source, 1) for source in membership.refused)
     for dataset in named_datasets(task, membership.members).values():
-        state = look(dataset)
+        state = state_of(dataset)
         if state is not None and state.position.behind:
             yield _reader(dataset.relations.current, state, folder)
 

@@ -75,8 +75,8 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             datasets = [resolved(task, dataset) for dataset in task.datasets]
             looked_at = [dataset for dataset in datasets if dataset.landing.extracts is None]
             starts = [start for dataset in looked_at for start in _starts(dataset)]
-            look = SharedListing(TaskLanding(context, task), context.clock, starts)
-            work += [_declared(context, task, dataset, look) for dataset in datasets]
+            listing = SharedListing(TaskLanding(context, task), context.clock, starts)
+            work += [_declared(context, task, dataset, listing) for dataset in datasets]
     return work
 
 
@@ -88,13 +88,13 @@ def _starts(dataset: ResolvedDataset) -> list[str]:
 
 
 def _declared(
-    context: EngineContext, task: StorageTask, dataset: ResolvedDataset, look: SharedListing
+    context: EngineContext, task: StorageTask, dataset: ResolvedDataset, listing: SharedListing
 ) -> Unit:
     name = dataset.relations.current
     if dataset.landing.extracts is not None:
         whole = ExtractsDataset(context, task, dataset, dataset.landing.extracts)
         return Unit(name, task.name, whole.step)
-    step = DeclaredDataset(context, task, dataset, look).step
+    step = DeclaredDataset(context, task, dataset, listing).step
     return Unit(name, task.name, step, follows=task.landing.format == "stream")
 
 

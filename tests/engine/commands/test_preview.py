@@ -22,7 +22,7 @@ def previewed(lab: Lab, feed: Feed) -> DatasetPreview:
         BatchLimits(),
         lambda _, __: True,
     )
-    (look,) = looking.looks(feed.task)
+    (look,) = looking.next_records(feed.task)
     return preview_of(look, lambda: lab.spark, limit=10)
 
 

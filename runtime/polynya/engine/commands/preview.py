@@ -42,37 +42,37 @@ from polynya.transform.named_columns import UnknownColumn
 _DELETED: Final = "hdr__deleted"
 
 
-def preview_of(look: NextRecords, session: Session, limit: int) -> DatasetPreview:
+def preview_of(records: NextRecords, session: Session, limit: int) -> DatasetPreview:
     """Preview the next records of a dataset: the first `limit` records, rows and refusals.
 
     `session` is started where conditions or mapped columns need SQL.
     """
-    table = look.table
+    table = records.table
     suspended = table.copy.decisions.suspended
     seen = DatasetPreview(
-        dataset=look.task.name if look.is_rest else table.dataset.relations.current,
-        task=look.task.name,
-        format=look.task.landing.format,
+        dataset=records.task.name if records.is_rest else table.dataset.relations.current,
+        task=records.task.name,
+        format=records.task.landing.format,
         is_new=table.is_new,
-        is_rest=look.is_rest,
+        is_rest=records.is_rest,
         halted=None if suspended is None else f"the dataset is suspended: {suspended.reason}",
-        notes=look.notes,
+        notes=records.notes,
     )
-    if look.batch is None:
+    if records.batch is None:
         return seen
-    landed = look.batch
-    if not look.is_rest:
+    landed = records.batch
+    if not records.is_rest:
         landed = mapped_batch(landed, table.dataset, table.before, session)
-    return _Previewing(look, landed, limit).completed(seen, session)
+    return _Previewing(records, landed, limit).completed(seen, session)
 
 
 class _Previewing:
     """One batch of a dataset, as it would appear in the view."""
 
-    def __init__(self, look: NextRecords, landed: DatasetBatch, limit: int) -> None:
-        self._look = look
-        self._table: PreviewTable = look.table
-        self._dataset = look.table.dataset
+    def __init__(self, records: NextRecords, landed: DatasetBatch, limit: int) -> None:
+        self._records = records
+        self._table: PreviewTable = records.table
+        self._dataset = records.table.dataset
         self._limit = limit
         self._columns_seen = batch_columns(landed, self._dataset)
         self._before = self._table.before.table
@@ -96,9 +96,9 @@ class _Previewing:
         order = self._dataset.events.sequence_by
         return replace(
             seen,
-            load=self._look.load or batch.of_load,
+            load=self._records.load or batch.of_load,
             files=tuple(batch.files),
-            files_waiting=self._look.waiting,
+            files_waiting=self._records.waiting,
             looked_at=batch.rows_in,
             is_cut=self._is_cut(),
             filtered=dict(batch.counters),
@@ -121,7 +121,7 @@ class _Previewing:
 
     def _is_cut(self) -> bool:
         progress = self._batch.files.values()
-        return len(progress) < self._look.waiting or not all(file.complete for file in progress)
+        return len(progress) < self._records.waiting or not all(file.complete for file in progress)
 
     def _halted(self, refused: Sequence[RejectedRecord]) -> str | None:
         change, policy = self._evolution.halt, self._dataset.policies.on_bad_record

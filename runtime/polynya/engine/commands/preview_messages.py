@@ -64,14 +64,14 @@ class Sources:
 
     def previews(self, task: StreamingLanding) -> Iterator[DatasetPreview | PolynyaError]:
         """Preview the landed tables of a landing; an error where one cannot be read."""
-        few = with_small_batches(task, self.limit)
+        small_task = with_small_batches(task, self.limit)
         try:
-            source = source_opener(self.session, self.access, self.clock)(few)
+            source = source_opener(self.session, self.access, self.clock)(small_task)
             streams_found = source.find()
             if streams_found.refused is not None:
                 yield streams_found.refused
             for table, streams in streams_found.tables.items():
-                yield self._preview(few, source, table, streams)
+                yield self._preview(small_task, source, table, streams)
         except PolynyaError as error:
             yield error
 
@@ -81,7 +81,7 @@ class Sources:
         log = LandedLog(self.landing, task.place, table)
         read = sample(StreamLander(task, source, log), log, streams, self.clock.now())
         lost = lost_in_words(read.lost)
-        seen = preview_of(_look(task, read, self.folder), self.session, self.limit)
+        seen = preview_of(_records_of(task, read, self.folder), self.session, self.limit)
         content = task.content.type
         unit = BEHIND_UNITS[source.kind]
         messages = PreviewMessages(source.kind, content, streams, read.messages, read.behind, unit)
@@ -114,7 +114,7 @@ def with_small_batches(task: StreamingLanding, limit: int) -> StreamingLanding:
     return task.model_copy(update=changed)
 
 
-def _look(task: StreamingLanding, read: SampleBatch, folder: Path) -> NextRecords:
+def _records_of(task: StreamingLanding, read: SampleBatch, folder: Path) -> NextRecords:
     """The messages as records that a table would append."""
     reading = _reading(task)
     preview = PreviewTable(resolved(reading, reading.datasets[0]))

@@ -62,19 +62,19 @@ def previews(
     """
     target = project.target
     catalog = python_catalog(target) if has_tables(target) else None
-    looking = PreviewReader(landing_zone(project), catalog, BatchLimits(), wanted)
+    reader = PreviewReader(landing_zone(project), catalog, BatchLimits(), wanted)
     tasks = project.tasks
     if file is not None:
         landed = preview_file(_readers(project, wanted, may_read), file, target.landing)
         chosen = landed.reader.dataset
-        looking = replace(looking, landing=landed.store, only=landed.files)
+        reader = replace(reader, landing=landed.store, only=landed.files)
         if chosen is not None:
-            looking = replace(looking, wanted=lambda _, dataset: dataset.name == chosen.name)
+            reader = replace(reader, wanted=lambda _, dataset: dataset.name == chosen.name)
         tasks = (landed.task,)
     for task in tasks:
         if isinstance(task, DirectTask):
             yield from _direct(
-                looking,
+                reader,
                 task,
                 opens or source_opener(session, target.aws, SystemClock()),
                 session,
@@ -84,24 +84,24 @@ def previews(
         most = min(task.batch.max_rows, max(RECORDS_READ, limit))
         limits = BatchLimits(most, task.batch.max_bytes)
         try:
-            for look in replace(looking, limits=limits).looks(task):
-                yield preview_of(look, session, limit)
+            for records in replace(reader, limits=limits).next_records(task):
+                yield preview_of(records, session, limit)
         except PolynyaError as error:
             yield error
 
 
 def _direct(
-    looking: PreviewReader, task: DirectTask, opens: OpenSource, session: Session, limit: int
+    reader: PreviewReader, task: DirectTask, opens: OpenSource, session: Session, limit: int
 ) -> Iterator[DatasetPreview | PolynyaError]:
     """Preview a table that reads its stream itself."""
     for dataset in (resolved(task, dataset) for dataset in task.datasets):
-        if not looking.wanted(task, dataset):
+        if not reader.wanted(task, dataset):
             continue
         try:
-            look = direct_records(
-                task, looking.preview_table(dataset), opens, limit, SystemClock().now()
+            records = direct_records(
+                task, reader.preview_table(dataset), opens, limit, SystemClock().now()
             )
-            yield preview_of(look, session, limit)
+            yield preview_of(records, session, limit)
         except PolynyaError as error:
             yield error
 
@@ -117,12 +117,12 @@ def direct_records(
     if table.copy.reloading is not None:
         note = "a reload is under way, and the stream is left to it"
         return NextRecords(task, table, None, notes=(note,))
-    few = task.model_copy(update={"reads": with_small_batches(task.reads, limit)})
-    source = opens(few.reads)
-    reader = DirectReader(few, source)
+    small_task = task.model_copy(update={"reads": with_small_batches(task.reads, limit)})
+    source = opens(small_task.reads)
+    reader = DirectReader(small_task, source)
     position = table.copy.position.stream
     reader.refuse_other(position)
-    streams = streams_of(few, source, position)
+    streams = streams_of(small_task, source, position)
     if not streams.taken and streams.refused is not None:
         raise streams.refused
     notes = [] if streams.refused is None else [str(streams.refused)]

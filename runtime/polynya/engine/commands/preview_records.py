@@ -90,7 +90,7 @@ class PreviewReader:
     wanted: IsWanted
     only: tuple[ObjectInfo, ...] = ()
 
-    def looks(self, task: StorageTask) -> Iterator[NextRecords]:
+    def next_records(self, task: StorageTask) -> Iterator[NextRecords]:
         """The datasets of a task, each with what is next. Raises what reading the state raises."""
         rules = rules_of(task.landing.format)
         landed = self.only or list(self.landing.list(task.landing.path))

@@ -54,7 +54,7 @@ class DirectUnit:
         name = f"{task.reads.name}/{task.reads_table}"
         self._backlog = StreamBacklog(context, task.reads, name)
         self._streams = _NO_STREAMS
-        self._looked_at: float | None = None
+        self._listed_at: float | None = None
         self._due: float | None = None
         self._interval = max(task.reads.interval, task.batch.freshness).total_seconds()
 
@@ -81,7 +81,7 @@ class DirectUnit:
             enter(table.table)
         position = table.table.state.copy.position.stream
         self._reader.refuse_other(position)
-        self._look(table, began)
+        self._list_streams(table, began)
         if not self._streams.taken:
             # Nobody reads it now, so its backlog is not work.
             self._backlog.decided(0, 0, began)
@@ -113,13 +113,13 @@ class DirectUnit:
             )  # fmt: skip
         return read
 
-    def _look(self, table: WorkingDataset, now: float) -> None:
+    def _list_streams(self, table: WorkingDataset, now: float) -> None:
         """Look which streams there are, now and then."""
-        if self._looked_at is not None and now < self._looked_at + STREAM_LISTING_SECONDS:
+        if self._listed_at is not None and now < self._listed_at + STREAM_LISTING_SECONDS:
             return
         position = table.table.state.copy.position.stream
         self._streams = streams_of(self._task, self._source, position)
-        self._looked_at = now
+        self._listed_at = now
         for stream in self._streams.ignored:
             if self._context.is_news(f"left out {table.name} {stream}", "ignored"):
                 event = StreamIgnored(subject=table.name, task=self._task.name, stream=stream)

@@ -51,10 +51,10 @@ class DeclaredDataset:
         context: EngineContext,
         task: StorageTask,
         dataset: ResolvedDataset,
-        look: SharedListing,
+        listing: SharedListing,
     ) -> None:
         self._dataset = dataset
-        self._look = look
+        self._listing = listing
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._applies = ApplyUnit(task, dataset)
@@ -65,14 +65,14 @@ class DeclaredDataset:
 
         Copies continue during an apply: in a run that continues the apply is a unit of its own.
         """
-        landing, look = self._landing, self._look
+        landing, listing = self._landing, self._listing
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             result = self._applies.copy_or_wait(
                 table,
                 time_slice,
                 lambda: landing.copy_next(
-                    table, time_slice, lambda: look.files(time_slice), look.paths
+                    table, time_slice, lambda: listing.files(time_slice), listing.paths
                 ),
             )
             if time_slice.more_comes:
@@ -103,7 +103,7 @@ class FolderTask:
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._units: dict[str, Unit] = {}
-        self._look: _FolderListing | None = None
+        self._listing: _FolderListing | None = None
 
     def step(self, _turn: TimeSlice) -> StepResult:
         """List the tables; each is brought up to date by a unit of its own."""
@@ -123,9 +123,11 @@ class FolderTask:
         # New tables are remembered before they hold data, and after the policy decided: one that
         # is remembered is not new.
         self._tables.remember(routes, unrouted(folders, ledger.progress), live)
-        self._look = _FolderListing(folders, frozenset(routes), frozenset(live))
+        self._listing = _FolderListing(folders, frozenset(routes), frozenset(live))
         for source in sorted(set(routes) - set(self._units)):
-            table = FolderTable(self._context, self._task, routes[source], source, self._last_look)
+            table = FolderTable(
+                self._context, self._task, routes[source], source, self._last_listing
+            )
             self._units[source] = Unit(
                 routes[source].relations.current, self._task.name, table.step
             )
@@ -135,9 +137,9 @@ class FolderTask:
             refused=ConfigErrors(errors) if errors else None,
         )
 
-    def _last_look(self) -> _FolderListing:
-        assert self._look is not None, "a table exists only after a listing"
-        return self._look
+    def _last_listing(self) -> _FolderListing:
+        assert self._listing is not None, "a table exists only after a listing"
+        return self._listing
 
 
 class FolderTable:
@@ -149,12 +151,12 @@ class FolderTable:
         task: StorageTask,
         dataset: ResolvedDataset,
         source: str,
-        look: Callable[[], _FolderListing],
+        listing: Callable[[], _FolderListing],
     ) -> None:
         self._context = context
         self._dataset = dataset
         self._source = source
-        self._last_look = look
+        self._last_listing = listing
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._applies = ApplyUnit(task, dataset)
@@ -162,18 +164,18 @@ class FolderTable:
 
     def step(self, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch; when all is copied apply if it is worth it."""
-        look = self._last_look()
-        if self._source not in look.sources:
+        listing = self._last_listing()
+        if self._source not in listing.sources:
             return IDLE
-        ready = look.folders.tables.get(self._source, ())
+        ready = listing.folders.tables.get(self._source, ())
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            self._tell_waiting(table, look.folders.waiting.get(self._source, {}))
+            self._tell_waiting(table, listing.folders.waiting.get(self._source, {}))
             result = self._applies.copy_or_wait(
                 table,
                 time_slice,
                 lambda: self._landing.copy_next(
-                    table, time_slice, lambda: ready, lambda: look.live
+                    table, time_slice, lambda: ready, lambda: listing.live
                 ),
             )
             return self._maintenance.request_if_due(

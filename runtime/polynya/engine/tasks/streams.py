@@ -216,7 +216,7 @@ class LandedTable:
 
     def _wait(self, began: float, time_slice: TimeSlice) -> StepResult:
         """Nothing is left for now: the next batch is due an interval after this one began."""
-        self._expiry.look(began)
+        self._expiry.remove_expired(began)
         if time_slice.at_once:
             return IDLE
         interval = self._task.interval.total_seconds()
@@ -335,7 +335,7 @@ class LandingBackpressure:
         #: Upper bound of the uncopied bytes; unknown for batches that landed before this process.
         self._at_most = math.inf
         self._full = False
-        self._looked_at: float | None = None
+        self._listed_at: float | None = None
 
     def landed(self, size_bytes: int) -> None:
         """A batch was written."""
@@ -343,12 +343,12 @@ class LandingBackpressure:
 
     def is_full(self, now: float) -> bool:
         """Whether landing waits; `now` in monotonic seconds. The reason is reported once."""
-        most, last = self._task.max_uncopied, self._looked_at
+        most, last = self._task.max_uncopied, self._listed_at
         if most == "any" or self._at_most < most:
             return False
         if self._full and last is not None and now < last + UNCOPIED_CHECK_SECONDS:
             return True
-        self._looked_at = now
+        self._listed_at = now
         batches = list(self._log.batches())
         self._at_most = sum(batch.size for batch in batches)
         lacking = UncopiedBytes()
@@ -386,14 +386,14 @@ class LandedExpiry:
         self._readers = readers
         keep, unread = task.folder_retention.keep, task.folder_retention.keep_unread
         self._expiry = None if keep == "keep" else Expiry(log, keep, unread)
-        self._looked_at: float | None = None
+        self._listed_at: float | None = None
 
-    def look(self, began: float) -> None:
+    def remove_expired(self, began: float) -> None:
         """Remove expired batches, if it is time; `began` in monotonic seconds."""
-        last = self._looked_at
+        last = self._listed_at
         if self._expiry is None or (last is not None and began < last + EXPIRY_CHECK_SECONDS):
             return
-        self._looked_at = began
+        self._listed_at = began
         looked_up: list[tuple[LandedReader, ...] | None] = []
 
         def first_unread() -> int | None:
