@@ -32,6 +32,7 @@ from polynya.model.headers import WITH_DATA
 from polynya.model.names import quote
 from polynya.model.promotion import is_rewritable
 from polynya.model.types import DataType
+from polynya.observe.events import counted
 from polynya.observe.trace import span
 
 #: Values that an error names.
@@ -151,7 +152,7 @@ def _unfit(target: DatasetTable, change: _Change, count: int) -> OperationError:
         relation=target.dataset.relations.current,
         old=change.old,
         new=change.new,
-        count=count,
+        values=counted(count, "stored value"),
         examples=examples,
     )
 

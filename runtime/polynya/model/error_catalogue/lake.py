@@ -320,8 +320,8 @@ VALUES_DO_NOT_FIT = ErrorEntry(
     OperationError,
     "POLYNYA-LAKE-024",
     title="stored values do not have the new type",
-    message="{column} of {relation} cannot become {new}: {count:,} stored value(s) of the type "
-    "{old} would change, such as {examples}",
+    message="{column} of {relation} cannot become {new}: {values} of the type {old} would "
+    "change, such as {examples}",
     state="nothing was changed; the column is unchanged",
     fix="choose a type that holds these values, remove the declaration, or give the dataset a new "
     "name, which reads all landed data with the declared type",
