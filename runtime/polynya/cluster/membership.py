@@ -5,7 +5,7 @@ receives the facts of this node as `NodeFacts`. `rights` decides which jobs this
 
 Each node counts the backlog of its own units. `without_owner` and `LastFigures` let the leader
 count that of units without an owner, once: units of a node that died, until another node claims
-them, or for as long as the cluster is frozen. Nobody reads the landing zone of such a unit, so the
+them, or for as long as the cluster is frozen. No node reads the landing zone of such a unit, so the
 last report of its owner counts.
 """
 
@@ -32,221 +32,6 @@ from polynya.engine.scheduler import THREADS
 from polynya.model.error_catalogue.cluster import TOO_MANY_NODES
 from polynya.observe import cluster as events
 from polynya.observe.events import Event, EventSink
-
-#: Replaced nodes and their replacements run at the same time for some minutes.
-_IDLE_SECONDS: Final = 900.0
-
-
-class IdleNodes:
-    """Finds out whether a cluster has had too many nodes for long."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-
-    def trouble(self, nodes: Mapping[str, ObservedNode], units: int, now: float) -> str | None:
-        """The trouble of `units` of work for these nodes at monotonic `now`, None without one."""
-        ready = sum(
-            not node.dead and node.state == "ready" and node.drained_by is None
-            for node in nodes.values()
-        )
-        if ready <= max(units, 1):
-            self._since = None
-            return None
-        if self._since is None:
-            self._since = now
-        if now - self._since < _IDLE_SECONDS:
-            return None
-        error = TOO_MANY_NODES(units=units, nodes=ready)
-        return f"{error.code}: {error}"
-
-
-@dataclass(frozen=True, slots=True)
-class Unowned:
-    """Units that no node has. `seconds` is the work in them for one node, as its own is counted."""
-
-    units: int
-    seconds: float
-    oldest_seconds: float
-
-    def as_json(self) -> dict[str, float]:
-        """The figures, rounded."""
-        return {
-            "units": self.units,
-            "seconds": round(self.seconds, 3),
-            "oldest_seconds": round(self.oldest_seconds, 3),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class _Last:
-    seconds: float
-    lag_seconds: float
-    at: float
-
-
-class LastFigures:
-    """The last report of each unit; `now` in monotonic seconds."""
-
-    def __init__(self) -> None:
-        self._last: dict[JobKey, _Last] = {}
-
-    def add(self, units: Iterable[UnitReport], now: float, *, age_seconds: float = 0.0) -> None:
-        """Take a report that was made `age_seconds` ago."""
-        at = now - age_seconds
-        for unit in units:
-            last = self._last.get(unit.unit)
-            if last is None or last.at < at:
-                self._last[unit.unit] = _Last(unit.backlog_seconds, unit.lag_seconds, at)
-
-    def keep(self, wanted: Collection[JobKey]) -> None:
-        """Forget units that are no longer wanted."""
-        self._last = {unit: last for unit, last in self._last.items() if unit in wanted}
-
-    def waiting(self, units: Collection[JobKey], now: float) -> Unowned:
-        """The waiting work of these units, which has waited longer since its report."""
-        waiting = [
-            last
-            for unit in units
-            if (last := self._last.get(unit)) is not None and last.lag_seconds > 0
-        ]
-        seconds = sum(last.seconds for last in waiting)
-        return Unowned(
-            units=len(units),
-            seconds=seconds / min(THREADS, len(waiting) or 1),
-            oldest_seconds=max((last.lag_seconds + now - last.at for last in waiting), default=0.0),
-        )
-
-
-def without_owner(
-    wanted: Collection[JobKey],
-    own: Collection[JobKey],
-    picture: Picture,
-    nodes: Mapping[str, ObservedNode],
-    me: str,
-) -> frozenset[JobKey] | None:
-    """The units that no living node has; None when this node cannot know.
-
-    It knows when every other living node reported all its units. A unit that changes its owner is
-    among them until its new owner reports it, at its next heartbeat.
-    """
-    owned = set(own)
-    for incarnation, node in nodes.items():
-        if node.dead or node.state == "gone" or incarnation == me:
-            continue
-        peer = picture.nodes.get(incarnation)
-        if peer is None or peer.heartbeat.left_out:
-            return None
-        owned |= {unit.unit for unit in peer.heartbeat.units}
-    return frozenset(wanted) - owned
-
-
-#: `elsewhere`: another node has the job, or will have; `stopped`: an operator stopped its task;
-#: `waiting`: this node does not know.
-Where: TypeAlias = Literal["here", "elsewhere", "stopped", "waiting"]
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """Whether a job may run here: in `epoch`, or not at all (None); and why."""
-
-    where: Where
-    reason: str
-    epoch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rights:
-    """The rights of all jobs of a node.
-
-    Attributes:
-        grants: epoch by unit.
-        reasons: why a unit was given to this node, or what it waits for.
-        owners: the node that has a unit, as far as the others reported.
-        stopped: why a task stands still, by task.
-        lapsed: why there are no grants at all, None when they hold.
-    """
-
-    grants: Mapping[JobKey, int] = field(default_factory=dict)
-    reasons: Mapping[JobKey, str] = field(default_factory=dict)
-    owners: Mapping[JobKey, str] = field(default_factory=dict)
-    stopped: Mapping[str, str] = field(default_factory=dict)
-    lapsed: str | None = None
-
-    def of(self, job: JobKey) -> Right:
-        """The right of one job."""
-        if job.task in self.stopped:
-            return Right("stopped", self.stopped[job.task])
-        if self.lapsed is not None:
-            return Right("waiting", self.lapsed)
-        reason = self.reasons.get(job)
-        if job in self.grants:
-            return Right("here", reason or "the cluster gave it to this node", self.grants[job])
-        if job in self.owners:
-            return Right("elsewhere", f"node {self.owners[job]} has it")
-        return Right("elsewhere", reason or "another node has it, or will have it")
-
-
-_NOT_YET: Final = "this node has no place in the cluster yet"
-_LAPSED: Final = "the lease of this node could not be renewed: others may have its units"
-
-
-def rights(
-    member_state: MemberState | None,
-    now: float,
-    *,
-    reasons: Mapping[JobKey, str],
-    owners: Mapping[JobKey, str],
-    stopped: Mapping[str, str],
-) -> Rights:
-    """The rights that follow from what the member knew last; `now` in seconds of its clock.
-
-    A node that could not renew its lease for too long must believe that others have its units.
-    """
-    if member_state is None or member_state.state is None:
-        return Rights(stopped=stopped, lapsed=_NOT_YET)
-    if now >= member_state.grants_until:
-        return Rights(stopped=stopped, lapsed=_LAPSED)
-    return Rights(
-        grants=member_state.grants,
-        reasons={**reasons, **member_state.waiting},
-        owners=owners,
-        stopped=stopped,
-    )
-
-
-#: Seconds of one measurement; shorter ones jump between 0 and 1.
-_WINDOW_SECONDS: Final = 10.0
-#: Age in seconds at which a measurement counts half.
-_HALF_LIFE_SECONDS: Final = 60.0
-
-
-class LoadMeter:
-    """Measures from totals."""
-
-    def __init__(self) -> None:
-        self._totals: dict[JobKey, float] = {}
-        self._loads: dict[JobKey, float] = {}
-        self._at: float | None = None
-
-    def measured(self, totals: Mapping[JobKey, float], now: float) -> Mapping[JobKey, float]:
-        """The load of units by the seconds that each has worked in total, at monotonic `now`.
-
-        A unit that is not in `totals` is forgotten.
-        """
-        if self._at is None:
-            self._at, self._totals = now, dict(totals)
-            return {}
-        passed = now - self._at
-        if passed < _WINDOW_SECONDS:
-            return {unit: load for unit, load in self._loads.items() if unit in totals}
-        kept = 0.5 ** (passed / _HALF_LIFE_SECONDS)
-        loads = {}
-        for unit, total in totals.items():
-            figure = max(total - self._totals.get(unit, 0.0), 0.0) / passed
-            loads[unit] = self._loads.get(unit, figure) * kept + figure * (1 - kept)
-        self._at, self._totals, self._loads = now, dict(totals), loads
-        return loads
-
 
 #: A node whose last heartbeat is older than this may have no units any more.
 _MAX_AGE_SECONDS: Final = 60.0
@@ -527,3 +312,218 @@ _EVENTS: Final[Mapping[MemberActionKind, type[events.UnitDecided]]] = {
 def _freeze(freeze: Freeze) -> dict[str, str]:
     """The author of the freeze, since when and why."""
     return {"by": freeze.by, "since": freeze.since.isoformat(), "reason": freeze.reason}
+
+
+#: `elsewhere`: another node has the job, or will have; `stopped`: an operator stopped its task;
+#: `waiting`: this node does not know.
+Where: TypeAlias = Literal["here", "elsewhere", "stopped", "waiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Whether a job may run here: in `epoch`, or not at all (None); and why."""
+
+    where: Where
+    reason: str
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The rights of all jobs of a node.
+
+    Attributes:
+        grants: epoch by unit.
+        reasons: why a unit was given to this node, or what it waits for.
+        owners: the node that has a unit, as far as the others reported.
+        stopped: why a task stands still, by task.
+        lapsed: why there are no grants at all, None when they hold.
+    """
+
+    grants: Mapping[JobKey, int] = field(default_factory=dict)
+    reasons: Mapping[JobKey, str] = field(default_factory=dict)
+    owners: Mapping[JobKey, str] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    lapsed: str | None = None
+
+    def of(self, job: JobKey) -> Right:
+        """The right of one job."""
+        if job.task in self.stopped:
+            return Right("stopped", self.stopped[job.task])
+        if self.lapsed is not None:
+            return Right("waiting", self.lapsed)
+        reason = self.reasons.get(job)
+        if job in self.grants:
+            return Right("here", reason or "the cluster gave it to this node", self.grants[job])
+        if job in self.owners:
+            return Right("elsewhere", f"node {self.owners[job]} has it")
+        return Right("elsewhere", reason or "another node has it, or will have it")
+
+
+_NOT_YET: Final = "this node is not a member of the cluster yet"
+_LAPSED: Final = "the lease of this node could not be renewed: others may have its units"
+
+
+def rights(
+    member_state: MemberState | None,
+    now: float,
+    *,
+    reasons: Mapping[JobKey, str],
+    owners: Mapping[JobKey, str],
+    stopped: Mapping[str, str],
+) -> Rights:
+    """The rights that follow from what the member knew last; `now` in seconds of its clock.
+
+    A node that could not renew its lease for too long must believe that others have its units.
+    """
+    if member_state is None or member_state.state is None:
+        return Rights(stopped=stopped, lapsed=_NOT_YET)
+    if now >= member_state.grants_until:
+        return Rights(stopped=stopped, lapsed=_LAPSED)
+    return Rights(
+        grants=member_state.grants,
+        reasons={**reasons, **member_state.waiting},
+        owners=owners,
+        stopped=stopped,
+    )
+
+
+#: Seconds of one measurement; shorter ones jump between 0 and 1.
+_WINDOW_SECONDS: Final = 10.0
+#: Age in seconds at which a measurement counts half.
+_HALF_LIFE_SECONDS: Final = 60.0
+
+
+class LoadMeter:
+    """Measures from totals."""
+
+    def __init__(self) -> None:
+        self._totals: dict[JobKey, float] = {}
+        self._loads: dict[JobKey, float] = {}
+        self._at: float | None = None
+
+    def measured(self, totals: Mapping[JobKey, float], now: float) -> Mapping[JobKey, float]:
+        """The load of units by the seconds that each has worked in total, at monotonic `now`.
+
+        A unit that is not in `totals` is forgotten.
+        """
+        if self._at is None:
+            self._at, self._totals = now, dict(totals)
+            return {}
+        passed = now - self._at
+        if passed < _WINDOW_SECONDS:
+            return {unit: load for unit, load in self._loads.items() if unit in totals}
+        kept = 0.5 ** (passed / _HALF_LIFE_SECONDS)
+        loads = {}
+        for unit, total in totals.items():
+            figure = max(total - self._totals.get(unit, 0.0), 0.0) / passed
+            loads[unit] = self._loads.get(unit, figure) * kept + figure * (1 - kept)
+        self._at, self._totals, self._loads = now, dict(totals), loads
+        return loads
+
+
+@dataclass(frozen=True, slots=True)
+class Unowned:
+    """Units that no node has. `seconds` is the work in them for one node, as its own is counted."""
+
+    units: int
+    seconds: float
+    oldest_seconds: float
+
+    def as_json(self) -> dict[str, float]:
+        """The figures, rounded."""
+        return {
+            "units": self.units,
+            "seconds": round(self.seconds, 3),
+            "oldest_seconds": round(self.oldest_seconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    seconds: float
+    lag_seconds: float
+    at: float
+
+
+class LastFigures:
+    """The last report of each unit; `now` in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._last: dict[JobKey, _Last] = {}
+
+    def add(self, units: Iterable[UnitReport], now: float, *, age_seconds: float = 0.0) -> None:
+        """Take a report that was made `age_seconds` ago."""
+        at = now - age_seconds
+        for unit in units:
+            last = self._last.get(unit.unit)
+            if last is None or last.at < at:
+                self._last[unit.unit] = _Last(unit.backlog_seconds, unit.lag_seconds, at)
+
+    def keep(self, wanted: Collection[JobKey]) -> None:
+        """Forget units that are no longer wanted."""
+        self._last = {unit: last for unit, last in self._last.items() if unit in wanted}
+
+    def waiting(self, units: Collection[JobKey], now: float) -> Unowned:
+        """The waiting work of these units, which has waited longer since its report."""
+        waiting = [
+            last
+            for unit in units
+            if (last := self._last.get(unit)) is not None and last.lag_seconds > 0
+        ]
+        seconds = sum(last.seconds for last in waiting)
+        return Unowned(
+            units=len(units),
+            seconds=seconds / min(THREADS, len(waiting) or 1),
+            oldest_seconds=max((last.lag_seconds + now - last.at for last in waiting), default=0.0),
+        )
+
+
+def without_owner(
+    wanted: Collection[JobKey],
+    own: Collection[JobKey],
+    picture: Picture,
+    nodes: Mapping[str, ObservedNode],
+    me: str,
+) -> frozenset[JobKey] | None:
+    """The units that no living node has; None when this node cannot know.
+
+    It knows when every other living node reported all its units. A unit that changes its owner is
+    among them until its new owner reports it, at its next heartbeat.
+    """
+    owned = set(own)
+    for incarnation, node in nodes.items():
+        if node.dead or node.state == "gone" or incarnation == me:
+            continue
+        peer = picture.nodes.get(incarnation)
+        if peer is None or peer.heartbeat.left_out:
+            return None
+        owned |= {unit.unit for unit in peer.heartbeat.units}
+    return frozenset(wanted) - owned
+
+
+#: Replaced nodes and their replacements run at the same time for some minutes.
+_IDLE_SECONDS: Final = 900.0
+
+
+class IdleNodes:
+    """Finds out whether a cluster has had too many nodes for long."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def trouble(self, nodes: Mapping[str, ObservedNode], units: int, now: float) -> str | None:
+        """The trouble of `units` of work for these nodes at monotonic `now`, None without one."""
+        ready = sum(
+            not node.dead and node.state == "ready" and node.drained_by is None
+            for node in nodes.values()
+        )
+        if ready <= max(units, 1):
+            self._since = None
+            return None
+        if self._since is None:
+            self._since = now
+        if now - self._since < _IDLE_SECONDS:
+            return None
+        error = TOO_MANY_NODES(units=units, nodes=ready)
+        return f"{error.code}: {error}"
