@@ -147,32 +147,32 @@ class Fleet:
         ready = sorted(
             (node for node in nodes if node.state == "ready"), key=lambda node: node.incarnation
         )
-        self.places = {node.incarnation: NodeLoad(node) for node in ready}
+        self.nodes = {node.incarnation: NodeLoad(node) for node in ready}
         self.weights = _weights(units, rules)
         self.moves: list[Move] = []
 
     @property
     def mean(self) -> float:
         """The level at which all nodes were alike: the load that is placed over the capacity."""
-        capacity = math.fsum(place.facts.capacity for place in self.places.values())
-        return math.fsum(place.load for place in self.places.values()) / capacity
+        capacity = math.fsum(node.facts.capacity for node in self.nodes.values())
+        return math.fsum(node.load for node in self.nodes.values()) / capacity
 
-    def keep(self, unit: PlacementUnit, place: NodeLoad) -> None:
+    def keep(self, unit: PlacementUnit, node: NodeLoad) -> None:
         """Count a unit where it is."""
-        place.units[unit.unit] = unit
-        place.load += self.weights[unit.unit]
+        node.units[unit.unit] = unit
+        node.load += self.weights[unit.unit]
 
     def move(self, unit: PlacementUnit, source: str | None, target: NodeLoad, reason: str) -> None:
         """Give a unit to a node."""
-        if source in self.places and unit.unit in self.places[source].units:
-            del self.places[source].units[unit.unit]
-            self.places[source].load -= self.weights[unit.unit]
+        if source in self.nodes and unit.unit in self.nodes[source].units:
+            del self.nodes[source].units[unit.unit]
+            self.nodes[source].load -= self.weights[unit.unit]
         self.keep(unit, target)
         self.moves.append(Move(unit.unit, source, target.name, reason))
 
     def assignment(self) -> Mapping[JobKey, str]:
         """The present assignment."""
-        return {unit: place.name for place in self.places.values() for unit in place.units}
+        return {unit: node.name for node in self.nodes.values() for unit in node.units}
 
 
 def _weights(units: Sequence[PlacementUnit], rules: PlacementRules) -> dict[JobKey, float]:
@@ -216,20 +216,20 @@ def settle(
         target = ready.get(unit.pinned_to) if unit.pinned_to is not None else None
         if target is not None and target.name != had and target.name not in unit.unknown_to:
             asked.append((unit, had, target))
-        elif had in fleet.places and had not in unit.unknown_to:
-            fleet.keep(unit, fleet.places[had])
+        elif had in fleet.nodes and had not in unit.unknown_to:
+            fleet.keep(unit, fleet.nodes[had])
         else:
             homeless.append(_Homeless(unit, had, _why(had, known)))
-    for unit, had, place in sorted(asked, key=lambda each: each[0].unit):
-        fleet.move(unit, had, place, f"an operator wants it on {place.facts.node}")
-    if fleet.places:
+    for unit, had, node in sorted(asked, key=lambda each: each[0].unit):
+        fleet.move(unit, had, node, f"an operator wants it on {node.facts.node}")
+    if fleet.nodes:
         _place(fleet, homeless, rules.band)
 
 
 def _newest(fleet: Fleet) -> dict[str, NodeLoad]:
-    """The place of each node id; its youngest process, should there be two."""
-    by_age = sorted(fleet.places.values(), key=lambda place: -place.facts.age_seconds)
-    return {place.facts.node: place for place in by_age}
+    """The youngest process of each node id."""
+    by_age = sorted(fleet.nodes.values(), key=lambda node: -node.facts.age_seconds)
+    return {node.facts.node: node for node in by_age}
 
 
 def _why(had: str | None, known: Mapping[str, PlacementNode]) -> str:
@@ -252,12 +252,12 @@ def _place(fleet: Fleet, homeless: Homeless, band: float) -> None:
     homeless.sort(key=lambda each: (-fleet.weights[each.unit.unit], each.unit.unit))
     homeless = _where_known(fleet, homeless)
     waiting = sum(fleet.weights[each.unit.unit] for each in homeless)
-    capacity = sum(place.facts.capacity for place in fleet.places.values())
+    capacity = sum(node.facts.capacity for node in fleet.nodes.values())
     full = (fleet.mean + waiting / capacity) * (1 + band)
-    places = fleet.places.values()
-    lasting = [place for place in places if place.facts.on_demand]
+    nodes = fleet.nodes.values()
+    lasting = [node for node in nodes if node.facts.on_demand]
     rest = _heavy_to(lasting, fleet, full, homeless)
-    everywhere = _heap(places)
+    everywhere = _heap(nodes)
     for candidate in rest:
         _lowest(fleet, everywhere, candidate)
 
@@ -269,10 +269,10 @@ def _where_known(fleet: Fleet, homeless: Homeless) -> Homeless:
         if not candidate.unit.unknown_to:
             continue
         knowing = [
-            place for name, place in fleet.places.items() if name not in candidate.unit.unknown_to
+            node for name, node in fleet.nodes.items() if name not in candidate.unit.unknown_to
         ]
         if knowing:
-            least = min(knowing, key=lambda place: (place.level, place.name))
+            least = min(knowing, key=lambda node: (node.level, node.name))
             fleet.move(candidate.unit, candidate.had, least, candidate.why)
     return [candidate for candidate in homeless if not candidate.unit.unknown_to]
 
@@ -291,21 +291,21 @@ def _heavy_to(some: Iterable[NodeLoad], fleet: Fleet, full: float, homeless: Hom
 _Heap: TypeAlias = list[tuple[float, str, NodeLoad]]
 
 
-def _heap(places: Iterable[NodeLoad]) -> _Heap:
-    heap = [(place.level, place.name, place) for place in places]
+def _heap(nodes: Iterable[NodeLoad]) -> _Heap:
+    heap = [(node.level, node.name, node) for node in nodes]
     heapq.heapify(heap)
     return heap
 
 
-def _has_room(fleet: Fleet, unit: PlacementUnit, place: NodeLoad, full: float) -> bool:
-    after = (place.load + fleet.weights[unit.unit]) / place.facts.capacity
-    return after <= full or not place.units
+def _has_room(fleet: Fleet, unit: PlacementUnit, node: NodeLoad, full: float) -> bool:
+    after = (node.load + fleet.weights[unit.unit]) / node.facts.capacity
+    return after <= full or not node.units
 
 
 def _lowest(fleet: Fleet, heap: _Heap, candidate: _Homeless) -> None:
-    place = heap[0][2]
-    fleet.move(candidate.unit, candidate.had, place, candidate.why)
-    heapq.heapreplace(heap, (place.level, place.name, place))
+    node = heap[0][2]
+    fleet.move(candidate.unit, candidate.had, node, candidate.why)
+    heapq.heapreplace(heap, (node.level, node.name, node))
 
 
 #: Sums of loads are exact up to this.
@@ -318,17 +318,17 @@ Choices: TypeAlias = list[tuple[float, PlacementUnit]]
 class Taker:
     """A node below the mean. One that has just come takes a growing part of the mean."""
 
-    def __init__(self, place: NodeLoad, mean: float, rules: PlacementRules) -> None:
-        self.place = place
-        self.warm = min(1.0, place.facts.age_seconds / rules.warm_up_seconds)
+    def __init__(self, node: NodeLoad, mean: float, rules: PlacementRules) -> None:
+        self.node = node
+        self.warm = min(1.0, node.facts.age_seconds / rules.warm_up_seconds)
         due = mean * self.warm
-        self._aim = due - (1 - rules.damping) * (due - place.level)
-        self._below = place.level < due * (1 - rules.gap)
+        self._aim = due - (1 - rules.damping) * (due - node.level)
+        self._below = node.level < due * (1 - rules.gap)
 
     @property
     def room(self) -> float:
         """Load that it can take."""
-        return (self._aim - self.place.level) * self.place.facts.capacity
+        return (self._aim - self.node.level) * self.node.facts.capacity
 
     @property
     def cold(self) -> bool:
@@ -339,18 +339,18 @@ class Taker:
 class Giver:
     """A node above the mean, with the units that it can give."""
 
-    def __init__(self, fleet: Fleet, place: NodeLoad, mean: float, rules: PlacementRules) -> None:
-        self.place = place
+    def __init__(self, fleet: Fleet, node: NodeLoad, mean: float, rules: PlacementRules) -> None:
+        self.node = node
         self._fleet = fleet
         self._rules = rules
-        self._aim = mean + (1 - rules.damping) * (place.level - mean)
-        self._above = place.level > mean * (1 + rules.band)
+        self._aim = mean + (1 - rules.damping) * (node.level - mean)
+        self._above = node.level > mean * (1 + rules.band)
         self._margin = rules.band * mean
 
     @property
     def spare(self) -> float:
         """Load that it can give."""
-        return (self.place.level - self._aim) * self.place.facts.capacity
+        return (self.node.level - self._aim) * self.node.facts.capacity
 
     @property
     def hot(self) -> bool:
@@ -361,7 +361,7 @@ class Giver:
         """Take the largest unit that fits both nodes, else one that is worth its overshoot."""
         light, heavy = self._choices
         # What costs most to move does not leave On-Demand for Spot.
-        stays = self.place.facts.on_demand and not taker.place.facts.on_demand
+        stays = self.node.facts.on_demand and not taker.node.facts.on_demand
         offers = (light,) if stays else (light, heavy)
         most = min(self.spare, taker.room) * _ROUNDING
         for choices in offers:
@@ -375,18 +375,18 @@ class Giver:
 
     def _worth_it(self, weight: float, taker: Taker) -> bool:
         """Whether the busier of the two is clearly less busy after the move."""
-        here = self.place.level - weight / self.place.facts.capacity
-        there = taker.place.level + weight / taker.place.facts.capacity
-        return taker.warm == 1 and max(here, there) <= self.place.level - self._margin
+        here = self.node.level - weight / self.node.facts.capacity
+        there = taker.node.level + weight / taker.node.facts.capacity
+        return taker.warm == 1 and max(here, there) <= self.node.level - self._margin
 
     @cached_property
     def _choices(self) -> tuple[Choices, Choices]:
         """Units that may move: light ones, heavy ones."""
         rest = self._rules.rest_seconds
         sides: tuple[Choices, Choices] = ([], [])
-        for unit in self.place.units.values():
+        for unit in self.node.units.values():
             rests = unit.moved_seconds_ago is not None and unit.moved_seconds_ago < rest
-            if not rests and not unit.unknown_to and unit.pinned_to != self.place.facts.node:
+            if not rests and not unit.unknown_to and unit.pinned_to != self.node.facts.node:
                 sides[unit.heavy].append((self._fleet.weights[unit.unit], unit))
         for choices in sides:
             choices.sort(key=lambda each: (each[0], each[1].unit))
@@ -410,11 +410,11 @@ def balance(fleet: Fleet, units: Sequence[PlacementUnit], rules: PlacementRules)
         return
     givers: _Givers = []
     takers: _Takers = []
-    for place in fleet.places.values():
-        if place.level > mean:
-            _offer(givers, Giver(fleet, place, mean, rules))
+    for node in fleet.nodes.values():
+        if node.level > mean:
+            _offer(givers, Giver(fleet, node, mean, rules))
         else:
-            _ask(takers, Taker(place, mean, rules))
+            _ask(takers, Taker(node, mean, rules))
     if not _begins(givers, takers, mean * (1 + rules.start)):
         return
     while left > 0 and givers and takers:
@@ -427,7 +427,7 @@ def balance(fleet: Fleet, units: Sequence[PlacementUnit], rules: PlacementRules)
             # Its units are too large for the emptiest node, so they are for every other one.
             continue
         heapq.heappop(takers)
-        fleet.move(unit, giver.place.name, taker.place, _reason(giver, taker, mean))
+        fleet.move(unit, giver.node.name, taker.node, _reason(giver, taker, mean))
         left -= 1
         _offer(givers, giver)
         _ask(takers, taker)
@@ -435,7 +435,7 @@ def balance(fleet: Fleet, units: Sequence[PlacementUnit], rules: PlacementRules)
 
 def _begins(givers: _Givers, takers: _Takers, far: float) -> bool:
     """Whether a node is far enough from the mean."""
-    return any(each[-1].place.level > far for each in givers) or any(
+    return any(each[-1].node.level > far for each in givers) or any(
         each[-1].cold for each in takers
     )
 
@@ -443,17 +443,17 @@ def _begins(givers: _Givers, takers: _Takers, far: float) -> bool:
 def _offer(givers: _Givers, giver: Giver) -> None:
     """Line a node up to give, the one with the highest level first."""
     if giver.spare > 0:
-        heapq.heappush(givers, (not giver.hot, -giver.place.level, giver.place.name, giver))
+        heapq.heappush(givers, (not giver.hot, -giver.node.level, giver.node.name, giver))
 
 
 def _ask(takers: _Takers, taker: Taker) -> None:
     """Line a node up to take, the one with the most room first."""
     if taker.room > 0:
-        heapq.heappush(takers, (not taker.cold, -taker.room, taker.place.name, taker))
+        heapq.heappush(takers, (not taker.cold, -taker.room, taker.node.name, taker))
 
 
 def _reason(giver: Giver, taker: Taker, mean: float) -> str:
-    busy, free = giver.place, taker.place
+    busy, free = giver.node, taker.node
     return (
         f"{busy.facts.node} has {busy.level / mean:.2f} of the mean load, "
         f"{free.facts.node} {free.level / mean:.2f}"
@@ -491,7 +491,7 @@ def propose(
     units = sorted(units, key=lambda each: each.unit)
     fleet = Fleet(nodes, units, rules)
     settle(fleet, nodes, units, current, rules)
-    if fleet.places:
+    if fleet.nodes:
         balance(fleet, units, rules)
     return PlacementProposal(fleet.assignment(), tuple(fleet.moves))
 
