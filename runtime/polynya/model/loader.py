@@ -93,9 +93,9 @@ class LoadedProject:
     def stream_jars(self) -> frozenset[str]:
         """The groups of jars that streams need: `kafka`, and `msk` where its brokers ask IAM."""
         direct = [task.reads for task in self.tasks if isinstance(task, DirectTask)]
-        found = (task.source.kafka for task in (*self.landings, *direct))
-        sources = [one for one in found if one is not None]
-        iam = any(one.asks_iam for one in sources)
+        kafka_sources = (task.source.kafka for task in (*self.landings, *direct))
+        sources = [source for source in kafka_sources if source is not None]
+        iam = any(source.asks_iam for source in sources)
         return frozenset((*(("kafka",) if sources else ()), *(("msk",) if iam else ())))
 
     def where(self, task: str, *path: str | int) -> str:
@@ -194,11 +194,11 @@ def _unsecured(project: Project | None, file: DocumentFile) -> list[ConfigError]
 
 
 def _project_file(directory: Path) -> str:
-    found = [name for name in PROJECT_FILES if (directory / name).is_file()]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        message = f"more than one project file: {', '.join(found)}"
+    names = [name for name in PROJECT_FILES if (directory / name).is_file()]
+    if len(names) == 1:
+        return names[0]
+    if names:
+        message = f"more than one project file: {', '.join(names)}"
         raise ConfigErrors([NO_PROJECT(message, where=str(directory), fix="keep one of them")])
     raise ConfigErrors([NO_PROJECT(where=str(directory))])
 
@@ -233,10 +233,10 @@ def _as_tasks(
     errors: list[ConfigError],
 ) -> list[tuple[Task, DocumentFile]]:
     """The tasks: transforms are storage tasks over what their landings land, captures connected."""
-    found = list(written)
-    landings = {task.name: task for task, _ in found if isinstance(task, StreamingLanding)}
+    files = list(written)
+    landings = {task.name: task for task, _ in files if isinstance(task, StreamingLanding)}
     tasks: list[tuple[Task, DocumentFile]] = []
-    for task, file in found:
+    for task, file in files:
         if isinstance(task, CaptureLanding):
             problems = list(connected_problems(task, connections))
             errors.extend(located(problems, file.document, file.shown_as))
@@ -253,7 +253,7 @@ def _as_tasks(
         problems = list(transform_problems(task, landings))
         if not problems:
             storage = _with_defaults(as_storage(task, landings[task.from_]), project)
-            problems = [of_transform(one) for one in task_problems(storage)]
+            problems = [of_transform(problem) for problem in task_problems(storage)]
             tasks += [] if problems else [(storage, with_storage_names(file))]
         errors.extend(located(problems, file.document, file.shown_as))
     return tasks

@@ -44,19 +44,19 @@ def glob_expression(glob: str) -> str:
     """The expression of a glob; `*` stays within a folder, `**` does not, `**/` may be nothing."""
     tokens = _WILDCARD_TOKEN.findall(glob)
     deep = [at for at, token in enumerate(tokens) if token in _GAPS]
-    found, begin = "", 0
+    expression, begin = "", 0
     for number, at in enumerate([*deep, len(tokens)]):
         is_last = number == len(deep)
         moves = not is_last and _moves(tokens, at)
         part = _block(tokens[begin:at], is_whole=is_last, is_exact=moves)
         if number == 0:
-            found = part
+            expression = part
         else:
             gaps = _GAPS_AT_THE_END if is_last else _GAPS
             gap = gaps[tokens[begin - 1]]
-            found += f"{gap}{part}" if is_last or moves else f"(?>{gap}{part})"
+            expression += f"{gap}{part}" if is_last or moves else f"(?>{gap}{part})"
         begin = at + 1
-    return found
+    return expression
 
 
 def _moves(tokens: Sequence[str], at: int) -> bool:
@@ -70,19 +70,19 @@ def _block(tokens: Sequence[str], *, is_whole: bool, is_exact: bool) -> str:
     `is_exact`: its last part may be needed at a later place.
     """
     parts, texts = [""], 0
-    for one in tokens:
-        if one == "*":
+    for word in tokens:
+        if word == "*":
             parts.append("")
             texts += 1
         else:
-            parts[-1] += _single(one)
+            parts[-1] += _single(word)
     if not texts:
         return parts[0]
     if is_whole:
         return joined(parts, "[^/]")
     first, *middle, last = parts
-    found = first + "".join(f"(?>[^/]*?{part})" for part in middle)
-    return found + (f"[^/]*?{last}" if is_exact else f"(?>[^/]*?{last})")
+    expression = first + "".join(f"(?>[^/]*?{part})" for part in middle)
+    return expression + (f"[^/]*?{last}" if is_exact else f"(?>[^/]*?{last})")
 
 
 def _single(sign: str) -> str:
@@ -186,20 +186,20 @@ class FilePattern:
 
     def matches(self, path: str) -> bool:
         """Whether a path has this form, with a date that exists."""
-        found = self._units(path)
-        return found is not None and (not self.depth or _date(found) is not None)
+        units = self._units(path)
+        return units is not None and (not self.depth or _date(units) is not None)
 
     def date(self, path: str) -> datetime | None:
         """The moment at which the date of a path begins; None without one."""
-        found = self._units(path)
-        return _date(found) if found and self.depth else None
+        units = self._units(path)
+        return _date(units) if units and self.depth else None
 
     @cached_property
     def folders(self) -> tuple[str, ...]:
         """The folders with `*` and those before them, as far as no date stands in one of them."""
         folders = self.text.split("/")[:-1]
-        dated = next((n for n, one in enumerate(folders) if "<" in one), len(folders))
-        wild = [n for n, one in enumerate(folders[:dated]) if "*" in one]
+        dated = next((n for n, folder in enumerate(folders) if "<" in folder), len(folders))
+        wild = [n for n, folder in enumerate(folders[:dated]) if "*" in folder]
         return tuple(folders[: wild[-1] + 1]) if wild else ()
 
     def below(self, path: str) -> FilePattern | None:
@@ -222,8 +222,8 @@ class FilePattern:
         Where a name has several such places they are the last ones: it is read from its end.
         """
         if self._repeats:
-            found = self._regex.fullmatch(path)
-            return None if found is None else found.groupdict()
+            match = self._regex.fullmatch(path)
+            return None if match is None else match.groupdict()
         backwards = self._backwards.fullmatch(path[::-1])
         if backwards is None:
             return None
@@ -278,7 +278,7 @@ def file_pattern(text: str) -> FilePattern:
     for count, part in enumerate(tokens):
         unit = part.strip("<>") if part[0] in "<>" else ""
         if part[0] in "<>" and unit not in UNITS:
-            known = " ".join(f"<{one}>" for one in UNITS)
+            known = " ".join(f"<{unit}>" for unit in UNITS)
             raise ValueError(f"`{part[:40]}` is none of {known}")
         if not open_ended and (part == "*" or (unit and unit not in seen)):
             _mark(starts, seen, tokens[:count])
@@ -288,15 +288,15 @@ def file_pattern(text: str) -> FilePattern:
     if not open_ended:
         _mark(starts, seen, tokens)
     largest = _NAMES[: max(map(_NAMES.index, seen), default=0)]
-    missing = [one for one in largest if one not in seen]
+    missing = [unit for unit in largest if unit not in seen]
     if missing:
         raise ValueError(f"`<{seen[-1]}>` is not a date without `<{missing[0]}>`")
-    found = FilePattern(text, tokens, len(seen), starts)
-    if found._repeats and any(one.count("*") > _MOST_OPEN for one in text.split("/")):
+    pattern = FilePattern(text, tokens, len(seen), starts)
+    if pattern._repeats and any(part.count("*") > _MOST_OPEN for part in text.split("/")):
         raise ValueError(
             f"a folder or name has more than {_MOST_OPEN} `*`, and a placeholder stands twice"
         )
-    return found
+    return pattern
 
 
 def _mark(starts: dict[int, tuple[str, ...]], seen: list[str], tokens: tuple[str, ...]) -> None:
@@ -313,8 +313,8 @@ def _filled(part: str, moment: datetime) -> str:
     return text.zfill(UNITS[part.strip("<>")])
 
 
-def _date(found: Mapping[str, str]) -> datetime | None:
-    numbers = [int(found[unit]) for unit in _NAMES if unit in found]
+def _date(units: Mapping[str, str]) -> datetime | None:
+    numbers = [int(units[unit]) for unit in _NAMES if unit in units]
     year, month, day, hour, minute = [*numbers, *(1, 1, 1, 0, 0)[len(numbers) :]]
     try:
         return datetime(year, month, day, hour, minute, tzinfo=UTC)

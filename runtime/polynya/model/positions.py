@@ -130,14 +130,14 @@ def gone(before: Reached | None, span: Span) -> tuple[Gone, ...]:
     None are missing before the first batches of a table: it begins with what is there. Neither are
     any where the numbers begin again, because the folder was emptied.
     """
-    found = []
-    for one in span.read:
-        if before is not None and one.number > before.number:
+    gaps = []
+    for batch in span.read:
+        if before is not None and batch.number > before.number:
             first = before.number + 1 if before.whole else before.number
-            if first < one.number:
-                found.append(Gone(first, one.number - 1, _between(before.messages, one.begin)))
-        before = Reached(span.folder, one.number, one.whole, one.end)
-    return tuple(found)
+            if first < batch.number:
+                gaps.append(Gone(first, batch.number - 1, _between(before.messages, batch.begin)))
+        before = Reached(span.folder, batch.number, batch.whole, batch.end)
+    return tuple(gaps)
 
 
 def after_copy(before: Reached | None, lost: Reached | None, span: Span) -> Reached:
@@ -149,15 +149,15 @@ def after_copy(before: Reached | None, lost: Reached | None, span: Span) -> Reac
         last.number,
         last.whole,
         last.end,
-        _batches(lost) + sum(one.batches for one in missing),
-        _messages(lost) + sum(one.messages or 0 for one in missing),
+        _batches(lost) + sum(gap.batches for gap in missing),
+        _messages(lost) + sum(gap.messages or 0 for gap in missing),
     )
 
 
 def spanned(folder: str, read: Iterable[Read]) -> Span | None:
     """What was read of a folder, None when that is nothing."""
-    found = tuple(read)
-    return Span(folder, found) if found else None
+    batches = tuple(read)
+    return Span(folder, batches) if batches else None
 
 
 def _between(begin: int | None, end: int | None) -> int | None:

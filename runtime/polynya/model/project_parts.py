@@ -138,7 +138,9 @@ def _entries(node: Node | None) -> Iterator[tuple[str, Node]]:
 
 def unread_problem(task: StreamingLanding, tasks: Sequence[Task]) -> Iterator[Problem]:
     """Yield that no task reads a direct landing. `tasks` are those of all files."""
-    if not any(isinstance(one, DirectTask) and one.reads.name == task.name for one in tasks):
+    if not any(
+        isinstance(reader, DirectTask) and reader.reads.name == task.name for reader in tasks
+    ):
         yield Problem(("direct",), DIRECT_STREAM_UNREAD(task=task.name))
 
 
@@ -227,16 +229,16 @@ def read_connections(
     errors: list[ConfigError],
 ) -> dict[str, Connection | None]:
     """The connections by name; None for one that has something wrong, which goes to `errors`."""
-    found: dict[str, Connection | None] = {}
+    connections: dict[str, Connection | None] = {}
     for path in document_files(directory / CONNECTION_FOLDER):
         shown_as = f"{CONNECTION_FOLDER}/{path.name}"
         name = PurePosixPath(path.name).stem
-        if not is_name(name) or name in found:
-            errors.append(_misnamed(shown_as, name, known=name in found))
+        if not is_name(name) or name in connections:
+            errors.append(_misnamed(shown_as, name, known=name in connections))
             continue
         file = read_file(path, shown_as, variables, errors, is_read_at_use)
-        found[name] = _connection(file, project, errors) if file is not None else None
-    return found
+        connections[name] = _connection(file, project, errors) if file is not None else None
+    return connections
 
 
 def _connection(

@@ -123,10 +123,12 @@ def with_registry(task: StorageTask, landings: Iterable[StreamingLanding]) -> St
         return task
     if "schema_registry" not in rules_of(task.landing.format).landing_settings:
         return task
-    found = [registry_of(one) for one in landings if one.place == task.landing.path]
-    if not any(found):
+    registries = [
+        registry_of(landing) for landing in landings if landing.place == task.landing.path
+    ]
+    if not any(registries):
         return task
-    return task.model_copy(update={"landing": task.landing.model_copy(update=found[0])})
+    return task.model_copy(update={"landing": task.landing.model_copy(update=registries[0])})
 
 
 def of_transform(problem: Problem) -> Problem:
@@ -181,25 +183,25 @@ def _tables(landing: StreamingLanding) -> list[str]:
         return [landing.into.table]
     if landing.source.files is not None:
         return [landing.name]
-    if any("%" in one for one in landing.streams):
+    if any("%" in stream for stream in landing.streams):
         return []
-    return sorted({landed_table(one) for one in landing.streams})
+    return sorted({landed_table(stream) for stream in landing.streams})
 
 
 def _may_have(landing: StreamingLanding, stream: str) -> bool:
     tables = _tables(landing)
-    return not tables or landed_table(stream) in {landed_table(one) for one in tables}
+    return not tables or landed_table(stream) in {landed_table(table) for table in tables}
 
 
 def _wants_date(task: StreamingTransform, landing: StreamingLanding) -> bool:
     """Whether the table needs the day of ingestion, and no column of the user's is that."""
-    if any(one.name.lower() == INGESTION_DATE for one in task.columns):
+    if any(column.name.lower() == INGESTION_DATE for column in task.columns):
         return False
-    parted = task.partition_by
-    if parted is None:
+    terms = task.partition_by
+    if terms is None:
         by_default = _date(landing) is not None
     else:
-        by_default = any(one.column == INGESTION_DATE for one in parted)
+        by_default = any(term.column == INGESTION_DATE for term in terms)
     retained = task.retention is not None and task.retention.column == INGESTION_DATE
     return by_default or retained
 

@@ -104,8 +104,8 @@ def matches(pattern: str, table: str) -> bool:
 
 def takes(include: Iterable[str], exclude: Iterable[str], table: str) -> bool:
     """Tell whether a table is included and not excluded."""
-    wanted = any(matches(one, table) for one in include)
-    return wanted and not any(matches(one, table) for one in exclude)
+    wanted = any(matches(pattern, table) for pattern in include)
+    return wanted and not any(matches(pattern, table) for pattern in exclude)
 
 
 def has_wildcard(pattern: str) -> bool:

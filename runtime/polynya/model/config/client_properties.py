@@ -127,7 +127,7 @@ def _extends(module: str, option: str) -> bool:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    tokens: list[tuple[str, str]] = []
     position, text = 0, text.rstrip()
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -135,18 +135,18 @@ def _tokens(text: str) -> list[tuple[str, str]]:
             raise ValueError("`sasl.jaas.config` has a quote without its end")
         double, single, word, sign = match.groups()
         if sign is not None:
-            found.append(("sign", sign))
+            tokens.append(("sign", sign))
         elif word is not None:
-            found.append(("word", word))
+            tokens.append(("word", word))
         else:
             quoted = double if double is not None else single
-            found.append(("text", _ESCAPED.sub(_unescaped, quoted)))
+            tokens.append(("text", _ESCAPED.sub(_unescaped, quoted)))
         position = match.end()
-    return found
+    return tokens
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return _CONTROLS.get(found[1], found[1])
+def _unescaped(match: re.Match[str]) -> str:
+    return _CONTROLS.get(match[1], match[1])
 
 
 JAAS: Final = "sasl.jaas.config"
@@ -287,8 +287,8 @@ def connector_property_problem(name: str, value: str) -> tuple[str, str] | None:
 
 def connector_problems(properties: Mapping[str, str]) -> list[tuple[str, tuple[str, str]]]:
     """Each setting that a connection may not have, with what is wrong and what to do."""
-    found = []
+    problems = []
     for name, value in properties.items():
         if wrong := connector_property_problem(name, value):
-            found.append((name, wrong))
-    return found
+            problems.append((name, wrong))
+    return problems

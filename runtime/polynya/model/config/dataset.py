@@ -261,10 +261,10 @@ def contradicted(dataset: ResolvedDataset, before: Mapping[str, Any]) -> list[st
     Native formats may follow each other: their events have the order of the same columns.
     """
     now = _values(dataset, LASTING)
-    found = [name for name in LASTING if name in before and before[name] != now[name]]
-    if "format" in found and _may_follow(before["format"], dataset.landing.format):
-        found.remove("format")
-    return found
+    changed = [name for name in LASTING if name in before and before[name] != now[name]]
+    if "format" in changed and _may_follow(before["format"], dataset.landing.format):
+        changed.remove("format")
+    return changed
 
 
 def format_before(before: Mapping[str, Any]) -> int:

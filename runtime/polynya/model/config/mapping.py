@@ -39,14 +39,14 @@ class MappedColumn(Frozen):
     @property
     def source(self) -> str | None:
         """The column of the source that it only renames; None for a computed column."""
-        found = _COLUMN.fullmatch(self.expression)
-        return None if found is None else found[1] or found[2]
+        match = _COLUMN.fullmatch(self.expression)
+        return None if match is None else match[1] or match[2]
 
     def __str__(self) -> str:
         """On one line, as a plan shows it."""
-        kind = "" if self.type is None else f" {self.type}"
+        type_ = "" if self.type is None else f" {self.type}"
         ordinal = "" if self.key is None else f" key {self.key}"
-        return f"{self.name}{kind}{ordinal} = {self.expression}"
+        return f"{self.name}{type_}{ordinal} = {self.expression}"
 
 
 def _kind_of_columns(value: object) -> str:
@@ -82,29 +82,31 @@ class ColumnMapping:
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns that have an ordinal in the key, in its order."""
-        numbered = sorted((one.key, one.name) for one in self.columns if one.key is not None)
+        numbered = sorted(
+            (column.key, column.name) for column in self.columns if column.key is not None
+        )
         return tuple(name for _, name in numbered)
 
     @property
     def names(self) -> frozenset[str]:
         """The names that the settings give."""
-        return frozenset(one.name for one in self.columns)
+        return frozenset(column.name for column in self.columns)
 
     def of_source(self, names: Iterable[str]) -> tuple[str, ...]:
         """The columns of the source that columns of the table are, but for computed ones."""
-        mapped = {one.name: one.source for one in self.columns}
-        found = (mapped.get(name, name) for name in names)
-        return tuple(name for name in found if name is not None)
+        mapped = {column.name: column.source for column in self.columns}
+        columns = (mapped.get(name, name) for name in names)
+        return tuple(name for name in columns if name is not None)
 
     def of_table(self, source: str) -> str | None:
         """The column of the table that one of the source is; None where another has its name."""
-        renamed = next((one.name for one in self.columns if one.source == source), None)
+        renamed = next((column.name for column in self.columns if column.source == source), None)
         return renamed or (None if source in self.names else source)
 
     @property
     def types(self) -> dict[str, DataType]:
         """The declared types of columns of the table."""
-        mapped = {one.name: one.type for one in self.columns if one.type is not None}
+        mapped = {column.name: column.type for column in self.columns if column.type is not None}
         return {**self._declared_and_kept(), **mapped}
 
     def _declared_and_kept(self) -> dict[str, DataType]:

@@ -90,14 +90,14 @@ def parse_recurrence(text: str) -> Recurrence:
     parts = _parts(rule)
     _check(parts, has_start=start is not _ANCHOR)
     _check_days(parts)
-    found = Recurrence(" ".join(text.split()), rule, start)
+    recurrence = Recurrence(" ".join(text.split()), rule, start)
     try:
-        first = found.next_after(start - timedelta(minutes=1))
+        first = recurrence.next_after(start - timedelta(minutes=1))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{shown(rule)} is not a rule: {error}") from None
     if first is None:
         raise _never(rule)
-    return found
+    return recurrence
 
 
 def _start(line: str) -> datetime:
@@ -242,7 +242,7 @@ def parse_cron(text: str) -> Cron:
 
 
 def _values(field: str, name: str, least: int, most: int, words: list[str]) -> frozenset[int]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in field.split(","):
         match = _PART.fullmatch(part)
         if match is None:
@@ -256,8 +256,8 @@ def _values(field: str, name: str, least: int, most: int, words: list[str]) -> f
             end = _number(last, name, least, most, words) if last else (most if match[2] else begin)
         if step < 1 or begin > end:
             raise ValueError(f"{shown(part)} is not a valid {name} of a schedule")
-        found.update(range(begin, end + 1, step))
-    return frozenset(found)
+        numbers.update(range(begin, end + 1, step))
+    return frozenset(numbers)
 
 
 def _number(text: str, name: str, least: int, most: int, words: list[str]) -> int:

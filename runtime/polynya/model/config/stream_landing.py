@@ -116,13 +116,13 @@ class KafkaSource(Frozen):
 
     def secrets(self) -> tuple[str, ...]:
         """The secrets among the properties, for those who have to leave them out of a text."""
-        found = []
+        values = []
         for name, value in self.plain_properties().items():
             if is_secret(name):
-                found.append(value)
+                values.append(value)
             elif holds_secrets(name):
-                found += ["".join(parts) for parts in _IN_WORDS.findall(value)]
-        return tuple(one for one in found if one)
+                values += ["".join(parts) for parts in _IN_WORDS.findall(value)]
+        return tuple(secret for secret in values if secret)
 
 
 def is_secret(name: str) -> bool:

@@ -61,12 +61,12 @@ def kept_as_text(value: str) -> str:
 def opened(text: str, read: Callable[[LateReference], str]) -> str:
     """A text with its references replaced by what `read` gives."""
 
-    def replace(found: re.Match[str]) -> str:
-        escaped, provider, rest = found.groups()
+    def replace(match: re.Match[str]) -> str:
+        escaped, provider, rest = match.groups()
         if escaped:
-            return found[0][1:]
+            return match[0][1:]
         reference = late_reference(provider, rest)
-        return read(reference) if isinstance(reference, LateReference) else found[0]
+        return read(reference) if isinstance(reference, LateReference) else match[0]
 
     return _LATE_REFERENCE.sub(replace, text)
 
