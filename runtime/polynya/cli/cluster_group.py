@@ -99,14 +99,14 @@ def _queue(
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.network.documents import ClusterCommand
     from polynya.cluster.network.relay import give
-    from polynya.cluster.network.sign_of_life import unheard
+    from polynya.cluster.network.sign_of_life import why_no_agent
 
     command = ClusterCommand(
         kind=kind, nodes=nodes, by=operator(), reason=reason, since=SystemClock().now()
     )
     register = location.register()
     name = give(register, command)
-    if (missing := unheard(register, command.since)) is not None:
+    if (missing := why_no_agent(register, command.since)) is not None:
         context.output.warning(f"{missing}: the command waits for it, an hour at most")
     if wait:
         command = wait_for(context.output, location, name)

@@ -38,7 +38,7 @@ def seen(location: ClusterLocation) -> ClusterStatus:
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.control.reading import lease_versions, read_cluster
     from polynya.cluster.control.status import cluster_status
-    from polynya.cluster.network.sign_of_life import silence
+    from polynya.cluster.network.sign_of_life import why_disconnected
 
     reading, clock = read_cluster(location.store, location.cluster), SystemClock()
     unsure = {
@@ -53,8 +53,8 @@ def seen(location: ClusterLocation) -> ClusterStatus:
         if unsure:
             clock.sleep(_POLL_SECONDS)
     network = reading.network
-    unheard = silence(network, clock.now()) if network is not None else None
-    return cluster_status(reading, unsure, unheard=unheard)
+    agent_trouble = why_disconnected(network, clock.now()) if network is not None else None
+    return cluster_status(reading, unsure, agent_trouble=agent_trouble)
 
 
 def _is_fresh(renewed_at: datetime | None, now: datetime) -> bool:

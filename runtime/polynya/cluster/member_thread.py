@@ -64,10 +64,10 @@ def watch_spot(imds: Imds, node: str, inbox: Inbox) -> None:
         else:
             inbox.put(LeaveAdvised(advice.reason))
 
-    def unheard(error: PolynyaError) -> None:
+    def failed(error: PolynyaError) -> None:
         inbox.put(Noticed(SpotNoticesUnreadable(subject=node, error=error)))
 
-    SpotWatcher(imds, advised, unheard).start()
+    SpotWatcher(imds, advised, failed).start()
 
 
 class Turns(Protocol):

@@ -182,7 +182,7 @@ def advise(notices: SpotNotices) -> Advice | None:
     if notices.recommendation is not None:
         at = _field(notices.recommendation, "noticeTime")
         reason = "rebalance recommendation: an interruption is more likely"
-        return Advice(SpotAction.LEAVE, f"{reason}, said at {at}" if at else reason)
+        return Advice(SpotAction.LEAVE, f"{reason}, sent at {at}" if at else reason)
     return None
 
 
@@ -203,16 +203,16 @@ EVERY_SECONDS: Final = 5.0
 class SpotWatcher:
     """Reports each advice once, and each outage of the service once.
 
-    `advised` and `unheard` are called on the thread of the watcher.
+    `advised` and `failed` are called on the thread of the watcher.
     """
 
     def __init__(
         self,
         imds: Imds,
         advised: Callable[[Advice], None],
-        unheard: Callable[[PolynyaError], None],
+        failed: Callable[[PolynyaError], None],
     ) -> None:
-        self._imds, self._advised, self._unheard = imds, advised, unheard
+        self._imds, self._advised, self._failed = imds, advised, failed
         self._before: Advice | None = None
         self._silent: str | None = None
 
@@ -233,7 +233,7 @@ class SpotWatcher:
         except PolynyaError as error:
             if str(error) != self._silent:
                 self._silent = str(error)
-                self._unheard(error)
+                self._failed(error)
             return
         self._silent = None
         before, self._before = self._before, advice

@@ -12,7 +12,7 @@ from polynya.cluster.control.status import ClusterState, ClusterStatus, cluster_
 from polynya.cluster.coordination.documents import NodeLease
 from polynya.cluster.coordination.store import node_path
 from polynya.cluster.network.commands import Phase, phase_of
-from polynya.cluster.network.sign_of_life import silence
+from polynya.cluster.network.sign_of_life import why_disconnected
 from polynya.store.jobs import Bounds, FailedLaunch, GroupFacts, Refresh
 from tests.cluster.network.given import CLUSTER, Network
 
@@ -54,8 +54,8 @@ def test_a_phase_and_its_reason(facts: GroupFacts, phase: Phase, reason: str) ->
 def looks(network: Network) -> ClusterStatus:
     reading = read_cluster(network.store, CLUSTER)
     assert reading.network is not None
-    unheard = silence(reading.network, network.clock.now())
-    return cluster_status(reading, (), unheard=unheard)
+    agent_trouble = why_disconnected(reading.network, network.clock.now())
+    return cluster_status(reading, (), agent_trouble=agent_trouble)
 
 
 def test_a_cluster_is_stopped_started_and_replaced() -> None:
@@ -120,5 +120,5 @@ def test_an_empty_group_is_no_cluster_that_was_cut_off() -> None:
 
     found = cluster_status(read_cluster(network.store, CLUSTER), ["n1.a"])
     assert (found.status, found.reason) == (ClusterState.STOPPED, "its strategy wants no node now")
-    unsure = cluster_status(read_cluster(network.store, CLUSTER), ["n1.a"], unheard="gone")
+    unsure = cluster_status(read_cluster(network.store, CLUSTER), ["n1.a"], agent_trouble="gone")
     assert unsure.status is ClusterState.DISCONNECTED

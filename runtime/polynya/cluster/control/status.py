@@ -110,22 +110,24 @@ _STATES_OF_GROUP: Final[Mapping[str, ClusterState]] = {
 
 
 def cluster_status(
-    reading: ClusterReading, silent: Collection[str], *, unheard: str | None = None
+    reading: ClusterReading, silent: Collection[str], *, agent_trouble: str | None = None
 ) -> ClusterStatus:
     """The status of a cluster.
 
     Args:
         reading: its objects.
         silent: incarnations whose leases were not renewed in time.
-        unheard: why the report of the network agent does not count; None if it does, or if there
-            is no network agent.
+        agent_trouble: why the report of the network agent does not count; None if it does, or if
+            there is no network agent.
     """
-    update = reading.network.update if reading.network is not None and not unheard else ""
-    agent_troubles = [unheard] if unheard else [f"network agent: {update}"] if update else []
+    update = reading.network.update if reading.network is not None and not agent_trouble else ""
+    agent_troubles = (
+        [agent_trouble] if agent_trouble else [f"network agent: {update}"] if update else []
+    )
     nodes = _nodes(reading, silent)
     alive = {node.incarnation for node in nodes if node.state in ("ready", "draining")}
     units = _units(reading, alive)
-    group_state = None if unheard else _group_state(reading)
+    group_state = None if agent_trouble else _group_state(reading)
     status, reason, since = group_state or _node_state(reading, nodes, units)
     freeze, leader = reading.freeze, reading.leader
     leads = leader is not None and leader.incarnation in alive

@@ -158,7 +158,7 @@ class Relay:
         self._facts: GroupFacts | None = None
         self._group: GroupReport | None = None
         self._looked = float("-inf")
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.link = Link.at_start(clock.now())
 
     @property
@@ -282,8 +282,8 @@ class Relay:
     def _report_unread(self, troubles: Sequence[str]) -> None:
         """Tell once what cannot be understood."""
         for why in troubles:
-            if why not in self._told:
-                self._told.add(why)
+            if why not in self._reported:
+                self._reported.add(why)
                 self._tell(CommandUnreadable(subject=self.cluster, reason=why))
 
 

@@ -85,7 +85,7 @@ def _with_unknown(outage: Outage | None, before: Outage | None) -> Outage | None
     return outage.model_copy(update=before.model_extra or {})
 
 
-def unheard(document_store: DocumentStore, now: datetime) -> str | None:
+def why_no_agent(document_store: DocumentStore, now: datetime) -> str | None:
     """Why no network agent can carry out a command, None when one can.
 
     Raises what the store raises.
@@ -93,10 +93,10 @@ def unheard(document_store: DocumentStore, now: datetime) -> str | None:
     found = document_store.read(AgentReport, NETWORK_AGENT)
     if found is None:
         return "no network agent ever served this cluster"
-    return silence(found.document, now)
+    return why_disconnected(found.document, now)
 
 
-def silence(report: AgentReport, now: datetime) -> str | None:
+def why_disconnected(report: AgentReport, now: datetime) -> str | None:
     """Why a network agent is not connected by its sign of life, None when it is."""
     age = (now - report.renewed_at).total_seconds()
     if age > SILENT_AFTER_SECONDS:
