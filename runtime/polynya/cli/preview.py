@@ -34,175 +34,6 @@ if TYPE_CHECKING:
     from polynya.lake.copy.values import Session
 
 
-#: Where the type of a column comes from, in words.
-_ORIGINS: Final = {
-    "declared": "declared in `columns`",
-    "table": "the table",
-    "schema": "declared by the source",
-    "inferred": "inferred from the values",
-    "expression": "of its expression",
-    "nothing": "only NULL so far",
-}
-_OPERATIONS: Final = {
-    "L": "load", "I": "insert", "U": "upsert", "D": "delete", "T": "truncate",
-}  # fmt: skip
-_INDENT: Final = "  "
-
-
-def preview_text(one: DatasetPreview, width: int) -> str:
-    """All that a preview says, in lines of at most `width` characters, but for long words."""
-    title = one.dataset
-    if one.is_rest:
-        title += ": records of no table"
-    elif one.messages is not None:
-        title += ": messages that have not landed"
-    lines = [title, *_facts(one, width)]
-    if one.columns:
-        lines += ["", f"{_INDENT}columns", *_columns(one.columns, width)]
-    if one.changes:
-        lines += ["", f"{_INDENT}changes of the source, and the policy that decides"]
-        for change in one.changes:
-            text = f"{change.kind}: {policy_in_words(change.policy)}: {change}"
-            lines += _wrapped(text, width, 2 * _INDENT)
-    if one.records:
-        lines += ["", f"{_INDENT}records, the first {len(one.records)}", *_records(one, width)]
-    if one.files and not one.is_rest:
-        lines += ["", *_rows(one, width)]
-    if one.refused:
-        lines += ["", *_quarantine(one, width)]
-    return "\n".join(map(_printable, [*lines, ""]))
-
-
-def _facts(one: DatasetPreview, width: int) -> Iterator[str]:
-    table = "; no table yet" if one.is_new else "; has a table"
-    facts: dict[str, str] = {"task": f"{one.task}, {one.format}{'' if one.is_rest else table}"}
-    if one.messages is not None:
-        facts |= dict(_messages(one, one.messages))
-    elif not one.files:
-        facts["files"] = "nothing new has landed"
-    else:
-        facts["files"] = _files(one)
-        facts["records"] = _counts(one)
-        if not one.is_rest:
-            facts["keys"] = ", ".join(one.keys) or "none: every record is appended"
-        if one.sequence_by:
-            facts["order"] = f"by {', '.join(one.sequence_by)}"
-    if one.excluded:
-        facts["left out"] = ", ".join(one.excluded)
-    if one.halted is not None:
-        facts["REFUSED"] = f"a run would copy nothing of it: {one.halted}"
-    for name, text in facts.items():
-        yield from _wrapped(text, width, _INDENT, f"{name:<9}")
-    for note in one.notes:
-        yield from _wrapped(note, width, _INDENT, f"{'note':<9}")
-
-
-def _messages(one: DatasetPreview, read: PreviewMessages) -> Iterator[tuple[str, str]]:
-    more = f"; {counted(read.behind, read.unit[:-1])} behind" if read.behind else ""
-    yield "task", f"{one.task}, lands {read.source}, content {read.content}"
-    yield "messages", f"{read.count:,} read of {', '.join(read.streams)}{more}"
-    if one.files:
-        yield "records", _counts(one)
-
-
-def _files(one: DatasetPreview) -> str:
-    kind = "a full load" if one.load else "changes"
-    more = one.files_waiting - len(one.files)
-    named = ", ".join(one.files[:2])
-    if len(one.files) > 2:
-        named += f" and {len(one.files) - 2:,} more"
-    return f"{named} ({kind})" + (f"; {more:,} more are waiting" if more > 0 else "")
-
-
-def _counts(one: DatasetPreview) -> str:
-    rejected = sum((one.quarantined or {}).values())
-    filtered = one.filtered or {}
-    text = f"{one.looked_at:,} read"
-    if one.is_cut:
-        text = f"the first {one.looked_at:,} read; later ones may change types"
-    if rejected:
-        text += f"; {rejected:,} to quarantine"
-    left_out = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in filtered.items()]
-    return text + (f"; left out: {', '.join(left_out)}" if left_out else "")
-
-
-def _columns(columns: Sequence[PreviewColumn], width: int) -> Iterator[str]:
-    rows = []
-    for one in columns:
-        origin = _ORIGINS[one.origin]
-        if one.was is not None:
-            origin += f", was {one.was}"
-        rows.append([one.name, one.type, origin + (", key" if one.is_key else "")])
-    yield from grid(("name", "type", "from"), rows, width, 2 * _INDENT)
-
-
-def _records(one: DatasetPreview, width: int) -> Iterator[str]:
-    order = list(one.records[0].sequence)
-    keys = [name for name in one.keys if name not in order]
-    rows = [
-        [
-            record.file.rpartition("/")[2],
-            str(record.number),
-            _OPERATIONS.get(record.operation, record.operation),
-            *(value_text(record.sequence[name]) for name in order),
-            *(value_text(record.key[name]) for name in keys),
-        ]
-        for record in one.records
-    ]
-    yield from grid(("file", "record", "operation", *order, *keys), rows, width, 2 * _INDENT)
-
-
-def _rows(one: DatasetPreview, width: int) -> Iterator[str]:
-    noun = "row" if one.row_count == 1 else "rows"
-    shown = "" if len(one.rows) == one.row_count else f", the first {len(one.rows)}"
-    alone = "" if one.is_new else ", by these records alone"
-    if one.messages is None:
-        yield f"{_INDENT}{one.row_count:,} {noun} in the live view{alone}{shown}"
-    else:
-        yield f"{_INDENT}{_plural(one.row_count, 'record')} of these messages{shown}"
-    if not one.rows:
-        return
-    names = list(one.rows[0].values)
-    rows = [[_cell(row.values, row.stored, name) for name in names] for row in one.rows]
-    yield from grid(names, rows, width, 2 * _INDENT)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _cell(values: Mapping[str, object], stored: Sequence[str], name: str) -> str:
-    return "(as stored)" if name in stored else value_text(values[name])
-
-
-def _quarantine(one: DatasetPreview, width: int) -> Iterator[str]:
-    counts = one.quarantined or {}
-    total = sum(counts.values())
-    said = ", ".join(f"{count:,} {rule}" for rule, count in counts.items())
-    shown = "" if len(one.refused) == total else f"; the first {len(one.refused)}"
-    yield f"{_INDENT}to quarantine: {said}{shown}"
-    for record in one.refused:
-        place = "the whole file" if record.number is None else f"record {record.number}"
-        text = f"{record.file.rpartition('/')[2]}, {place}: {record.error}"
-        yield from _wrapped(text, width, 2 * _INDENT)
-
-
-def _wrapped(text: str, width: int, indent: str, head: str = "") -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent + head,
-        subsequent_indent=indent + " " * (len(head) or 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _printable(line: str) -> str:
-    """A line without what would steer a terminal: names and values come from files."""
-    return "".join(one if one.isprintable() else "�" for one in line)
-
-
 Form: TypeAlias = Literal["table", "json"]
 #: Records, rows and refusals that are shown, unless `--limit` says otherwise.
 SHOWN: Final = 5
@@ -252,28 +83,33 @@ def preview(
     # Start-up time: pyarrow, and the readers of all formats.
     from polynya.engine.commands.preview_project import previews
 
-    choice = _Choice(datasets)
+    selection = _Selection(datasets)
     code: int = ExitCode.OK
     with tempfile.TemporaryDirectory(
         prefix="polynya-preview-", ignore_cleanup_errors=True
     ) as folder:
         project = _project(context, file, Path(folder, "proposed"))
         session = _session(context, project, Path(folder, "spark"))
-        found = previews(
-            project, choice.of_dataset, session, limit=limit, file=file, may_read=choice.of_task
+        results = previews(
+            project,
+            selection.of_dataset,
+            session,
+            limit=limit,
+            file=file,
+            may_read=selection.of_task,
         )
-        sources = _sources(project, choice, session, Path(folder, "messages"), limit)
-        for one in found if file is not None else chain(sources, found):
-            code = max(code, _tell(context, one, output))
-    choice.refuse_unmatched()
+        sources = _sources(project, selection, session, Path(folder, "messages"), limit)
+        for result in results if file is not None else chain(sources, results):
+            code = max(code, _show(context, result, output))
+    selection.refuse_unmatched()
     return code
 
 
 def _sources(
-    project: LoadedProject, choice: _Choice, session: Session, folder: Path, limit: int
+    project: LoadedProject, selection: _Selection, session: Session, folder: Path, limit: int
 ) -> Iterator[DatasetPreview | PolynyaError]:
-    """What landings would land that somebody named: their sources are asked."""
-    wanted = [task for task in project.landings if choice.of_landing(task)]
+    """The next batches of the named landings; this reads their sources."""
+    wanted = [task for task in project.landings if selection.of_landing(task)]
     if not wanted:
         return
     # Start-up time: the sources, and what they need.
@@ -287,8 +123,8 @@ def _sources(
         yield from sources.previews(task)
 
 
-class _Choice:
-    """The datasets that somebody asked for by patterns."""
+class _Selection:
+    """The datasets, tasks and landings that patterns select."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._unmatched = dict.fromkeys(patterns)
@@ -296,27 +132,31 @@ class _Choice:
         self._names: list[str] = []
 
     def of_dataset(self, task: StorageTask, dataset: ResolvedDataset) -> bool:
-        """Whether a dataset is one of them."""
+        """Whether a dataset is selected."""
         names = dataset.relations
         self._names += [names.current, names.view]
         return self._matches((names.current, names.view, dataset.name, task.name))
 
     def of_task(self, task: StorageTask) -> bool:
-        """Whether a task may have such a dataset."""
+        """Whether a task may have a selected dataset."""
         self._names.append(task.name)
-        schema = [one for one in self._patterns if one.startswith(f"{task.schema_}.")]
+        schema = [pattern for pattern in self._patterns if pattern.startswith(f"{task.schema_}.")]
         return self._matches((task.name, *schema))
 
     def of_landing(self, task: StreamingLanding) -> bool:
-        """Whether a landing is one of them: only one that is named."""
+        """Whether a landing is selected; without patterns none is."""
         self._names.append(task.name)
         return not task.direct and bool(self._patterns) and self._matches((task.name,))
 
     def _matches(self, names: Sequence[str]) -> bool:
-        found = [one for one in self._patterns if any(fnmatchcase(name, one) for name in names)]
-        for pattern in found:
+        matches = [
+            pattern
+            for pattern in self._patterns
+            if any(fnmatchcase(name, pattern) for name in names)
+        ]
+        for pattern in matches:
             self._unmatched.pop(pattern, None)
-        return bool(found) or not self._patterns
+        return bool(matches) or not self._patterns
 
     def refuse_unmatched(self) -> None:
         """Raise for a pattern that no dataset matched."""
@@ -327,7 +167,7 @@ class _Choice:
 
 
 def _project(context: CommandContext, file: Path | None, folder: Path) -> LoadedProject:
-    """The project, or one in a folder that is proposed for a file where there is none."""
+    """The project; without one, a project that is proposed for the file, in a folder."""
     place = context.options.project
     if file is None or any((place / name).is_file() for name in PROJECT_FILES):
         return context.load()
@@ -339,7 +179,7 @@ def _project(context: CommandContext, file: Path | None, folder: Path) -> Loaded
 
 
 def _session(context: CommandContext, project: LoadedProject, folder: Path) -> Session:
-    """Starts Spark, with nothing of the project's, when something takes SQL."""
+    """Starts Spark with an empty catalog, if something needs SQL."""
 
     @cache
     def started() -> Any:
@@ -351,49 +191,49 @@ def _session(context: CommandContext, project: LoadedProject, folder: Path) -> S
     return started
 
 
-def _tell(context: CommandContext, one: DatasetPreview | PolynyaError, form: Form | None) -> int:
-    """Show one preview; the exit code that it asks for."""
+def _show(context: CommandContext, result: DatasetPreview | PolynyaError, form: Form | None) -> int:
+    """Show a preview; returns its exit code."""
     out = context.output
-    if isinstance(one, PolynyaError):
-        out.error(one)
-        return one.exit_code
+    if isinstance(result, PolynyaError):
+        out.error(result)
+        return result.exit_code
     if form == "json" and not out.is_json:
-        out.row({"type": "preview.dataset", **_data(one)})
+        out.row({"type": "preview.dataset", **_data(result)})
     else:
         width = shutil.get_terminal_size().columns if out.is_screen else _WIDTH
-        out.result("preview.dataset", _data(one), preview_text(one, width))
-    if one.unknown is not None:
-        out.error(one.unknown)
-        return one.unknown.exit_code
-    return ExitCode.FAILED if one.is_refused else ExitCode.OK
+        out.result("preview.dataset", _data(result), preview_text(result, width))
+    if result.unknown is not None:
+        out.error(result.unknown)
+        return result.unknown.exit_code
+    return ExitCode.FAILED if result.is_refused else ExitCode.OK
 
 
-def _data(one: DatasetPreview) -> dict[str, object]:
-    """A preview as programs read it."""
+def _data(result: DatasetPreview) -> dict[str, object]:
+    """A preview as JSON."""
     return {
-        "dataset": one.dataset,
-        "task": one.task,
-        "format": one.format,
-        "new": one.is_new,
-        "no_table": one.is_rest,
-        "load": one.load,
-        "files": one.files,
-        "files_waiting": one.files_waiting,
-        "records_read": one.looked_at,
-        "more": one.is_cut,
-        "keys": one.keys,
-        "sequence_by": one.sequence_by,
+        "dataset": result.dataset,
+        "task": result.task,
+        "format": result.format,
+        "new": result.is_new,
+        "no_table": result.is_rest,
+        "load": result.load,
+        "files": result.files,
+        "files_waiting": result.files_waiting,
+        "records_read": result.looked_at,
+        "more": result.is_cut,
+        "keys": result.keys,
+        "sequence_by": result.sequence_by,
         "columns": [
             {"name": c.name, "type": c.type, "from": c.origin, "key": c.is_key, "was": c.was}
-            for c in one.columns
+            for c in result.columns
         ],
-        "except_columns": one.excluded,
+        "except_columns": result.excluded,
         "changes": [
             {"change": c.kind, "policy": policy_in_words(c.policy), "says": str(c)}
-            for c in one.changes
+            for c in result.changes
         ],
-        "refused": one.halted,
-        "unknown_columns": None if one.unknown is None else one.unknown.message,
+        "refused": result.halted,
+        "unknown_columns": None if result.unknown is None else result.unknown.message,
         "records": [
             {
                 "file": r.file,
@@ -402,16 +242,191 @@ def _data(one: DatasetPreview) -> dict[str, object]:
                 "sequence": r.sequence,
                 "key": r.key,
             }
-            for r in one.records
+            for r in result.records
         ],
-        "row_count": one.row_count,
-        "rows": [{"values": row.values, "stored": row.stored} for row in one.rows],
-        "filtered": one.filtered,
-        "quarantined": one.quarantined,
+        "row_count": result.row_count,
+        "rows": [{"values": row.values, "stored": row.stored} for row in result.rows],
+        "filtered": result.filtered,
+        "quarantined": result.quarantined,
         "quarantine": [
             {"file": r.file, "record": r.number, "rule": r.rule, "error": r.error}
-            for r in one.refused
+            for r in result.refused
         ],
-        "notes": one.notes,
-        "messages": None if one.messages is None else asdict(one.messages),
+        "notes": result.notes,
+        "messages": None if result.messages is None else asdict(result.messages),
     }
+
+
+#: The origin of the type of a column, in words.
+_ORIGINS: Final = {
+    "declared": "declared in `columns`",
+    "table": "the table",
+    "schema": "declared by the source",
+    "inferred": "inferred from the values",
+    "expression": "of its expression",
+    "nothing": "only NULL so far",
+}
+_OPERATIONS: Final = {
+    "L": "load", "I": "insert", "U": "upsert", "D": "delete", "T": "truncate",
+}  # fmt: skip
+_INDENT: Final = "  "
+
+
+def preview_text(result: DatasetPreview, width: int) -> str:
+    """A preview in lines of at most `width` characters, except for long words."""
+    title = result.dataset
+    if result.is_rest:
+        title += ": records of no table"
+    elif result.messages is not None:
+        title += ": messages that have not landed"
+    lines = [title, *_facts(result, width)]
+    if result.columns:
+        lines += ["", f"{_INDENT}columns", *_columns(result.columns, width)]
+    if result.changes:
+        lines += ["", f"{_INDENT}changes of the source, and the policy that decides"]
+        for change in result.changes:
+            text = f"{change.kind}: {policy_in_words(change.policy)}: {change}"
+            lines += _wrapped(text, width, 2 * _INDENT)
+    if result.records:
+        lines += [
+            "",
+            f"{_INDENT}records, the first {len(result.records)}",
+            *_records(result, width),
+        ]
+    if result.files and not result.is_rest:
+        lines += ["", *_rows(result, width)]
+    if result.refused:
+        lines += ["", *_quarantine(result, width)]
+    return "\n".join(map(_printable, [*lines, ""]))
+
+
+def _facts(result: DatasetPreview, width: int) -> Iterator[str]:
+    table = "; no table yet" if result.is_new else "; has a table"
+    facts: dict[str, str] = {
+        "task": f"{result.task}, {result.format}{'' if result.is_rest else table}"
+    }
+    if result.messages is not None:
+        facts |= dict(_messages(result, result.messages))
+    elif not result.files:
+        facts["files"] = "nothing new has landed"
+    else:
+        facts["files"] = _files(result)
+        facts["records"] = _counts(result)
+        if not result.is_rest:
+            facts["keys"] = ", ".join(result.keys) or "none: every record is appended"
+        if result.sequence_by:
+            facts["order"] = f"by {', '.join(result.sequence_by)}"
+    if result.excluded:
+        facts["left out"] = ", ".join(result.excluded)
+    if result.halted is not None:
+        facts["REFUSED"] = f"a run would copy nothing of it: {result.halted}"
+    for name, text in facts.items():
+        yield from _wrapped(text, width, _INDENT, f"{name:<9}")
+    for note in result.notes:
+        yield from _wrapped(note, width, _INDENT, f"{'note':<9}")
+
+
+def _messages(result: DatasetPreview, read: PreviewMessages) -> Iterator[tuple[str, str]]:
+    more = f"; {counted(read.behind, read.unit[:-1])} behind" if read.behind else ""
+    yield "task", f"{result.task}, lands {read.source}, content {read.content}"
+    yield "messages", f"{read.count:,} read of {', '.join(read.streams)}{more}"
+    if result.files:
+        yield "records", _counts(result)
+
+
+def _files(result: DatasetPreview) -> str:
+    kind = "a full load" if result.load else "changes"
+    more = result.files_waiting - len(result.files)
+    named = ", ".join(result.files[:2])
+    if len(result.files) > 2:
+        named += f" and {len(result.files) - 2:,} more"
+    return f"{named} ({kind})" + (f"; {more:,} more are waiting" if more > 0 else "")
+
+
+def _counts(result: DatasetPreview) -> str:
+    rejected = sum((result.quarantined or {}).values())
+    filtered = result.filtered or {}
+    text = f"{result.looked_at:,} read"
+    if result.is_cut:
+        text = f"the first {result.looked_at:,} read; later ones may change types"
+    if rejected:
+        text += f"; {rejected:,} to quarantine"
+    left_out = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in filtered.items()]
+    return text + (f"; left out: {', '.join(left_out)}" if left_out else "")
+
+
+def _columns(columns: Sequence[PreviewColumn], width: int) -> Iterator[str]:
+    rows = []
+    for column in columns:
+        origin = _ORIGINS[column.origin]
+        if column.was is not None:
+            origin += f", was {column.was}"
+        rows.append([column.name, column.type, origin + (", key" if column.is_key else "")])
+    yield from grid(("name", "type", "from"), rows, width, 2 * _INDENT)
+
+
+def _records(result: DatasetPreview, width: int) -> Iterator[str]:
+    order = list(result.records[0].sequence)
+    keys = [name for name in result.keys if name not in order]
+    rows = [
+        [
+            record.file.rpartition("/")[2],
+            str(record.number),
+            _OPERATIONS.get(record.operation, record.operation),
+            *(value_text(record.sequence[name]) for name in order),
+            *(value_text(record.key[name]) for name in keys),
+        ]
+        for record in result.records
+    ]
+    yield from grid(("file", "record", "operation", *order, *keys), rows, width, 2 * _INDENT)
+
+
+def _rows(result: DatasetPreview, width: int) -> Iterator[str]:
+    noun = "row" if result.row_count == 1 else "rows"
+    shown = "" if len(result.rows) == result.row_count else f", the first {len(result.rows)}"
+    alone = "" if result.is_new else ", by these records alone"
+    if result.messages is None:
+        yield f"{_INDENT}{result.row_count:,} {noun} in the live view{alone}{shown}"
+    else:
+        yield f"{_INDENT}{_plural(result.row_count, 'record')} of these messages{shown}"
+    if not result.rows:
+        return
+    names = list(result.rows[0].values)
+    rows = [[_cell(row.values, row.stored, name) for name in names] for row in result.rows]
+    yield from grid(names, rows, width, 2 * _INDENT)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _cell(values: Mapping[str, object], stored: Sequence[str], name: str) -> str:
+    return "(as stored)" if name in stored else value_text(values[name])
+
+
+def _quarantine(result: DatasetPreview, width: int) -> Iterator[str]:
+    counts = result.quarantined or {}
+    total = sum(counts.values())
+    by_rule = ", ".join(f"{count:,} {rule}" for rule, count in counts.items())
+    shown = "" if len(result.refused) == total else f"; the first {len(result.refused)}"
+    yield f"{_INDENT}to quarantine: {by_rule}{shown}"
+    for record in result.refused:
+        place = "the whole file" if record.number is None else f"record {record.number}"
+        text = f"{record.file.rpartition('/')[2]}, {place}: {record.error}"
+        yield from _wrapped(text, width, 2 * _INDENT)
+
+
+def _wrapped(text: str, width: int, indent: str, head: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent + head,
+        subsequent_indent=indent + " " * (len(head) or 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _printable(line: str) -> str:
+    """A line without control characters: names and values come from files."""
+    return "".join(character if character.isprintable() else "�" for character in line)
