@@ -101,7 +101,7 @@ def test_ctrl_c_ends_a_run_with_its_own_code(
     code = run(context=CommandContext(options, TextOutput(options, io.StringIO(), err)))
 
     assert code == ExitCode.INTERRUPTED
-    assert "stopping after the steps that are running" in err.getvalue()
+    assert "stopping after the running steps" in err.getvalue()
 
 
 @pytest.mark.usefixtures("own_signals")

@@ -31,7 +31,7 @@ def test_the_second_ctrl_c_ends_at_once() -> None:
 
     stopping(signal.SIGINT, None)
     assert stopping.stop.is_set()
-    assert "Ctrl-C again ends at once" in err.getvalue()
+    assert "Ctrl-C again ends immediately" in err.getvalue()
 
     # The same Ctrl-C, passed on by a program that started this one.
     clock.sleep(0.01)
@@ -43,7 +43,7 @@ def test_the_second_ctrl_c_ends_at_once() -> None:
     assert left == []
     stopping(signal.SIGINT, None)
     assert left == [ExitCode.INTERRUPTED]
-    assert "ended at once" in err.getvalue()
+    assert "ended immediately" in err.getvalue()
     assert stopping.interrupted
 
 

@@ -82,12 +82,12 @@ def _block(report: Mapping[str, Any], age: float, *, alive: bool) -> str:
     if configuration["unread"]:
         problems.append(configuration["unread"])
     lines += [
-        f"  broken         {one.get('where', '')}: {one['message']} ({one['code']})"
-        for one in problems
+        f"  broken         {problem.get('where', '')}: {problem['message']} ({problem['code']})"
+        for problem in problems
     ]
     lines += [
-        f"  not used       {one.get('where', '')}: {one['message']}"
-        for one in configuration["unused"]
+        f"  not used       {problem.get('where', '')}: {problem['message']}"
+        for problem in configuration["unused"]
     ]
     others = configuration.get("elsewhere") or {}
     lines += [f"  not here       {task}: {why}" for task, why in others.items()]

@@ -39,9 +39,9 @@ def preview(task: str, /, *, context: Context) -> int:
     for table in tables:
         masks = chosen.mask.get(table.name, {})
         columns = [
-            {"name": one.name, "type": one.type_name, "nullable": one.nullable,
-             "masked": one.name in masks}
-            for one in table.columns
+            {"name": column.name, "type": column.type_name, "nullable": column.nullable,
+             "masked": column.name in masks}
+            for column in table.columns
         ]  # fmt: skip
         data = {
             "task": task,
@@ -52,9 +52,9 @@ def preview(task: str, /, *, context: Context) -> int:
             "bytes_estimate": table.bytes_estimate,
         }
         context.output.result("landing.table", data, "\n".join(preview_lines(table, masks)))
-    found = {"task": task, "tables": len(tables)}
+    summary = {"task": task, "tables": len(tables)}
     text = f"{len(tables)} tables" if tables else "no table: look at `tables` and at the rights"
-    context.output.result("landing.preview", found, text)
+    context.output.result("landing.preview", summary, text)
     return ExitCode.OK if tables else ExitCode.FAILED
 
 
@@ -124,7 +124,9 @@ def stop(task: str, /, *, context: Context) -> int:
     project = context.load(tolerant=True)
     _asking(one_capture(project, task), store_of(project)).hold()
     data = {"task": task, "held": True}
-    context.output.result("landing.wish", data, f"{task} ends within some seconds, and stays so")
+    context.output.result(
+        "landing.wish", data, f"{task} stops within a few seconds, until it is resumed"
+    )
     return ExitCode.OK
 
 
@@ -193,7 +195,7 @@ def _ask(context: CommandContext, task: str, tables: tuple[str, ...], *, reload:
     asking.add(CaptureRequest(tables, reload), uuid4().hex)
     data = {"task": task, "tables": list(tables), "reload": reload, "was_held": was_held}
     what = ", ".join(tables) or "all tables"
-    text = f"{what} of {task} are loaded anew" if reload else f"{task} goes on"
+    text = f"{what} of {task} are reloaded" if reload else f"{task} continues"
     context.output.result("landing.wish", data, f"{text}: as soon as it runs")
     return ExitCode.OK
 
@@ -223,21 +225,21 @@ def test(name: str, /, *, context: Context) -> int:
         if (error.where or "").startswith(f"connections/{name}."):
             context.output.error(error)
     if name not in project.connections:
-        known = sorted(project.connections)
+        names = sorted(project.connections)
         raise WRONG_USAGE(
             f"no connection is called `{name[:60]}`",
-            fix=suggest(name, known) if known else "add a file to `connections/`",
+            fix=suggest(name, names) if names else "add a file to `connections/`",
         )
     # Start-up time: drivers of databases.
     from polynya.engine.commands.captures import capture_findings
 
     findings = capture_findings(project, name)
-    for one in findings:
-        data = {"connection": name, "ok": one.ok, "what": one.what, "fix": one.fix}
-        fix = f"\n      fix: {one.fix}" if one.fix else ""
-        mark = "FAIL" if not one.ok else "note" if one.fix else "ok  "
-        context.output.result("connection.finding", data, f"{mark}  {one.what}{fix}")
-    wrong = sum(not one.ok for one in findings)
+    for finding in findings:
+        data = {"connection": name, "ok": finding.ok, "what": finding.what, "fix": finding.fix}
+        fix = f"\n      fix: {finding.fix}" if finding.fix else ""
+        mark = "FAIL" if not finding.ok else "note" if finding.fix else "ok  "
+        context.output.result("connection.finding", data, f"{mark}  {finding.what}{fix}")
+    wrong = sum(not finding.ok for finding in findings)
     text = f"{name} can be captured" if not wrong else f"{wrong} of {len(findings)} are wrong"
     context.output.result("connection", {"connection": name, "ok": not wrong}, text)
     return ExitCode.FAILED if wrong else ExitCode.OK

@@ -120,7 +120,7 @@ def build_app(called: Sequence[str] = ()) -> App:
 def run_command_line(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; never raises."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # Known before parsing, so that a wrong command line is also reported as it was asked for.
+    # Known before parsing, so that errors of parsing are JSON, too.
     output = make_output(GlobalOptions(json="--json" in given))
     logs = ExitStack()
     try:
@@ -133,7 +133,7 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
         output.note("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # `polynya query … | head`: the reader has seen enough. Python would complain at exit.
+        # `polynya query … | head`: without this, Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except PolynyaError as error:

@@ -64,37 +64,41 @@ def compare(
     from polynya.store.clock import SystemClock
 
     answers = Answers(project, spark_for(context, project, ""), tell=context.output.detail)
-    seen: list[ComparisonResult | NotCompared] = []
+    results: list[ComparisonResult | NotCompared] = []
     with reading(project), database_of(capture) as database:
-        for found in compare_capture(
+        for result in compare_capture(
             project,
             capture,
             answers,
             landing=store_of(project),
             database=database,
             compared=compared_database(access_for(capture)),
-            chosen=lambda name: not table or any(fnmatchcase(name, one) for one in table),
+            chosen=lambda name: not table or any(fnmatchcase(name, pattern) for pattern in table),
             clock=SystemClock(),
             patience=wait,
         ):
-            seen.append(found)
-            if isinstance(found, NotCompared):
-                _show_not_compared(context, found)
+            results.append(result)
+            if isinstance(result, NotCompared):
+                _show_not_compared(context, result)
             else:
-                _show(context, found)
-        return _conclude(context, task, seen)
+                _show(context, result)
+        return _conclude(context, task, results)
 
 
 def _conclude(
-    context: CommandContext, task: str, seen: list[ComparisonResult | NotCompared]
+    context: CommandContext, task: str, results: list[ComparisonResult | NotCompared]
 ) -> int:
     # Start-up time: PyIceberg.
     from polynya.capture.compare.compare import ComparisonResult
 
-    verdicts = [one for one in seen if isinstance(one, ComparisonResult)]
-    failed = [one.table for one in seen if not isinstance(one, ComparisonResult) and one.fails]
-    differences = sum(len(one.differences) for one in verdicts)
-    is_whole = all(one.is_whole for one in verdicts)
+    verdicts = [result for result in results if isinstance(result, ComparisonResult)]
+    failed = [
+        result.table
+        for result in results
+        if not isinstance(result, ComparisonResult) and result.fails
+    ]
+    differences = sum(len(result.differences) for result in verdicts)
+    is_whole = all(result.is_whole for result in verdicts)
     ok = bool(verdicts) and not differences and is_whole and not failed
     data = {
         "task": task,
@@ -105,8 +109,8 @@ def _conclude(
         "failed": failed,
     }
     least = "" if is_whole else "at least "
-    found = counted(differences, "difference")
-    text = f"{counted(len(verdicts), 'table')} compared, {least}{found}"
+    total = counted(differences, "difference")
+    text = f"{counted(len(verdicts), 'table')} compared, {least}{total}"
     if failed:
         text += f"; could not be compared: {', '.join(failed)}"
     context.output.result("compare", data, text)
@@ -123,8 +127,8 @@ def _show(context: CommandContext, verdict: ComparisonResult) -> None:
         "current_rows": verdict.current_rows,
         "key": list(verdict.key),
         "compared": list(verdict.compared),
-        "not_compared": [asdict(one) for one in verdict.left_out],
-        "differences": [{**asdict(one), "fault": str(one.fault)} for one in verdict.differences],
+        "not_compared": [asdict(item) for item in verdict.left_out],
+        "differences": [{**asdict(item), "fault": str(item.fault)} for item in verdict.differences],
         "undecided": list(verdict.undecided),
         "complete": verdict.is_whole,
     }
@@ -132,32 +136,36 @@ def _show(context: CommandContext, verdict: ComparisonResult) -> None:
 
 
 def _lines(verdict: ComparisonResult) -> list[str]:
-    subject, found = verdict.subject, len(verdict.differences)
+    subject, count = verdict.subject, len(verdict.differences)
     least = "" if verdict.is_whole else "at least "
-    noun = "difference" if found == 1 else "differences"
+    noun = "difference" if count == 1 else "differences"
     rows = f"{verdict.source_rows:,} rows in the source, {verdict.current_rows:,} in Current"
     names = f"{subject.table} and {subject.view}"
-    lines = [f"{names}: {least}{found:,} {noun} at {verdict.position}, {rows}"]
+    lines = [f"{names}: {least}{count:,} {noun} at {verdict.position}, {rows}"]
     by = f"{', '.join(verdict.key)} = " if verdict.key else ""
     lines += [
-        f"  {one.fault}: {by}{one.key}"
-        + ("" if verdict.key else f" ({one.source:,} times in the source, {one.current:,} here)")
-        for one in verdict.differences[:_SHOWN]
+        f"  {difference.fault}: {by}{difference.key}"
+        + (
+            ""
+            if verdict.key
+            else f" ({difference.source:,} times in the source, {difference.current:,} here)"
+        )
+        for difference in verdict.differences[:_SHOWN]
     ]
-    if found > _SHOWN:
-        lines.append(f"  and {found - _SHOWN:,} more; `--json` has their keys")
+    if count > _SHOWN:
+        lines.append(f"  and {count - _SHOWN:,} more; `--json` has their keys")
     if verdict.undecided:
         lines.append(
             f"  undecided, for they change all the time: {counted(len(verdict.undecided), 'row')}, "
             f"for example {by}{verdict.undecided[0]}"
         )
-    lines += [f"  not compared: {one.column}: {one.why}" for one in verdict.left_out]
+    lines += [f"  not compared: {column.column}: {column.why}" for column in verdict.left_out]
     return lines
 
 
-def _show_not_compared(context: CommandContext, found: NotCompared) -> None:
+def _show_not_compared(context: CommandContext, table: NotCompared) -> None:
     context.output.result(
         "table.not_compared",
-        {"table": found.table, "view": found.view, "why": found.why, "failed": found.fails},
-        f"{found.table}: not compared: {found.why}",
+        {"table": table.table, "view": table.view, "why": table.why, "failed": table.fails},
+        f"{table.table}: not compared: {table.why}",
     )

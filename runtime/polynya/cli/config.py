@@ -105,7 +105,9 @@ class Meeting:
         """The folder has seen that the bucket has these files."""
         hashes = {path: content_hash(content) for path, content in files.items()}
         remember(
-            self.project.directory, self.name, {path: one for path, one in hashes.items() if one}
+            self.project.directory,
+            self.name,
+            {path: file_hash for path, file_hash in hashes.items() if file_hash},
         )
 
     def origin(self) -> Origin:
@@ -283,19 +285,21 @@ def diff(*, context: Context) -> int:
     """
     met = meet(context)
     reading = met.bucket.read()
-    found = list(differences(reading.bucket.files, met.local.files, ("bucket", "here")))
-    for one in found:
-        data = {"file": one.path, "change": one.change, "diff": one.text}
-        context.output.result("config.difference", data, one.text)
-    edits = [path for path in reading.bucket.edits if any(one.path == path for one in found)]
+    changes = list(differences(reading.bucket.files, met.local.files, ("bucket", "here")))
+    for change in changes:
+        data = {"file": change.path, "change": change.change, "diff": change.text}
+        context.output.result("config.difference", data, change.text)
+    edits = [
+        path for path in reading.bucket.edits if any(change.path == path for change in changes)
+    ]
     if edits:
         context.output.note(f"edited by hand in the bucket: {', '.join(edits)}")
     context.output.result(
         "config.diff",
-        {"bucket": met.name, "changes": len(found), "edited": edits},
-        None if found else "no difference",
+        {"bucket": met.name, "changes": len(changes), "edited": edits},
+        None if changes else "no difference",
     )
-    return ExitCode.CHANGES if found else ExitCode.OK
+    return ExitCode.CHANGES if changes else ExitCode.OK
 
 
 @app.command

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 def voice(output: JsonOutput) -> Callable[[Event], None]:
-    """Write events as lines; a closed pipe stops nothing."""
+    """Write events as lines; a closed pipe is ignored."""
 
     def tell(event: Event) -> None:
         if event.level is Level.PROGRESS:
-            # A log for weeks holds what was done.
+            # Logs of an agent have results only.
             return
         now = SystemClock().now()
         with suppress(OSError):
@@ -48,7 +48,7 @@ def voice(output: JsonOutput) -> Callable[[Event], None]:
 def metrics_sink(
     form: Literal["emf", "prometheus"] | None, file: Path | None
 ) -> MetricsSink | None:
-    """What takes the figures of each minute, None where nobody wants them."""
+    """The sink of the metrics of each minute; None without metrics."""
     if form is None:
         if file is not None:
             raise WRONG_USAGE("`--metrics-file` needs `--metrics`")
@@ -82,7 +82,7 @@ T = TypeVar("T", bound=Task)
 
 
 def select_storage(project: LoadedProject, patterns: Sequence[str]) -> list[StorageTask]:
-    """As `select_tasks`, those that have tables. A glob that matches none of them is an error."""
+    """Like `select_tasks`, but only tasks with tables."""
     return _chosen(project.tasks, patterns)
 
 
@@ -146,7 +146,7 @@ class CommandContext:
         return load_project(self.options.project, self.options.target, tolerant=tolerant)
 
     def starting(self, project: LoadedProject) -> AbstractContextManager[None]:
-        """Show people until the end of the block that Spark starts."""
+        """Show people until the block ends that Spark starts."""
         step = StepProgress(subject=project.project.name, step="starting", detail="Spark")
         return self.output.waiting(step)
 

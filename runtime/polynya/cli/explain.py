@@ -31,22 +31,28 @@ def functions(name: str | None = None, *, snippets: bool = False, context: Conte
         name: a function, with or without `polynya.` before it.
         snippets: print them as snippets for an editor.
     """
-    found = _chosen(name)
+    chosen = _chosen(name)
     if snippets:
-        content = _snippets([one for one in found if one.is_callable])
+        content = _snippets([function for function in chosen if function.is_callable])
         context.output.result("snippets", {"snippets": content}, json.dumps(content, indent=2))
         return
-    for one in found:
+    for function in chosen:
         data = {
-            "name": one.name,
-            "call": one.written,
-            "signature": one.signature,
-            "family": one.family,
-            "about": one.about,
-            "callable": one.is_callable,
-            "examples": [{"call": each.call, "gives": each.gives} for each in one.examples],
+            "name": function.name,
+            "call": function.written,
+            "signature": function.signature,
+            "family": function.family,
+            "about": function.about,
+            "callable": function.is_callable,
+            "examples": [
+                {"call": example.call, "gives": example.gives} for example in function.examples
+            ],
         }
-        text = f"{one.signature}  {_first(one)}" if name is None else _function_text(one)
+        text = (
+            f"{function.signature}  {_first(function)}"
+            if name is None
+            else _function_text(function)
+        )
         context.output.result("function", data, text)
 
 
@@ -66,33 +72,35 @@ def _chosen(name: str | None) -> list[Function]:
     return [FUNCTIONS[wanted]]
 
 
-def _snippets(found: list[Function]) -> dict[str, Any]:
+def _snippets(functions: list[Function]) -> dict[str, Any]:
     """Snippets in the form of VS Code: the parameters are the places to fill in."""
     return {
-        one.signature: {
-            "prefix": sorted({one.name, one.written}),
+        function.signature: {
+            "prefix": sorted({function.name, function.written}),
             "scope": "yaml,json",
-            "body": f"{one.written}({_holes(one)})",
-            "description": one.about,
+            "body": f"{function.written}({_holes(function)})",
+            "description": function.about,
         }
-        for one in found
+        for function in functions
     }
 
 
-def _holes(one: Function) -> str:
-    needed = [each for each in one.parameters if not each.endswith("?")]
-    return ", ".join(f"${{{at}:{each.rstrip('+')}}}" for at, each in enumerate(needed, start=1))
+def _holes(function: Function) -> str:
+    needed = [parameter for parameter in function.parameters if not parameter.endswith("?")]
+    return ", ".join(
+        f"${{{at}:{parameter.rstrip('+')}}}" for at, parameter in enumerate(needed, start=1)
+    )
 
 
-def _first(one: Function) -> str:
-    """The first sentence of what is told of a function."""
-    return one.about.partition(". ")[0].rstrip(".") + "."
+def _first(function: Function) -> str:
+    """The first sentence about a function."""
+    return function.about.partition(". ")[0].rstrip(".") + "."
 
 
-def _function_text(one: Function) -> str:
-    lines = [f"{one.signature}   ({one.family})", "", one.about]
-    if one.examples:
-        lines += ["", *(f"  {each.call} gives {each.gives}" for each in one.examples)]
+def _function_text(function: Function) -> str:
+    lines = [f"{function.signature}   ({function.family})", "", function.about]
+    if function.examples:
+        lines += ["", *(f"  {example.call} gives {example.gives}" for example in function.examples)]
     return "\n".join(lines)
 
 

@@ -39,6 +39,6 @@ def stopped_by_signals(command: _Command) -> _Command:
 
 
 def release_unless_handled(command: Callable[..., Any]) -> None:
-    """Let signals through before a command that does not set handlers: they end it at once."""
+    """Let signals through before a command that does not set handlers: they end it immediately."""
     if command not in _stopped_by_signals:
         release()

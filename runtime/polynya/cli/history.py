@@ -191,16 +191,16 @@ def views(dataset: str, /, *, engine: ViewEngine = ViewEngine.DUCKDB, context: C
     from polynya.lake.read.inspect import metadata_file, shape
     from polynya.query.views import duckdb_views, trino_views
 
-    known = shape(table, entry.dataset)
-    made = (
-        duckdb_views(entry.dataset, known, metadata_file(table))
+    table_shape = shape(table, entry.dataset)
+    statements = (
+        duckdb_views(entry.dataset, table_shape, metadata_file(table))
         if engine is ViewEngine.DUCKDB
-        else trino_views(entry.dataset, known)
+        else trino_views(entry.dataset, table_shape)
     )
     schema = entry.dataset.relations.schema.lower()
     if not context.output.is_json:
         context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)};")
-    for view in made:
+    for view in statements:
         statement = _statement(schema, view.name, view.columns, view.sql, engine)
         data = {"view": f"{schema}.{view.name}", "engine": engine, "sql": statement}
         context.output.result("view", data, statement + ";")

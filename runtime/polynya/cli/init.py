@@ -204,10 +204,10 @@ def propose(records: Sequence[Record], name: str) -> Proposal:
     operation, deletes = _operation(values)
     key = _key(values, name, len(records))
     others = {c: v for c, v in values.items() if c != operation and (not key or c != key.value)}
-    times = [column for column, found in others.items() if _all(found, _is_time)]
+    times = [column for column, column_values in others.items() if _all(column_values, _is_time)]
     sequence = _sequence(others, times)
     timestamp = _timestamp(times)
-    types = {one: _zone(values[one]) for one in times}
+    types = {column: _zone(values[column]) for column in times}
     types |= {c: _MONEY_TYPE for c, v in others.items() if _is_money(c) and _all(v, _is_number)}
     used = {choice.value for choice in (sequence, timestamp) if choice is not None}
     shown = {c: t for c, t in types.items() if t is not None and (t is not _NO_ZONE or c in used)}
@@ -223,11 +223,11 @@ _NO_ZONE: Final = ProposedSetting("timestamp", "ISO 8601 without a zone: taken a
 
 
 def _operation(values: Mapping[str, list[Any]]) -> tuple[str | None, ProposedSetting | None]:
-    for column, found in values.items():
-        known = [value for value in found if value is not None]
-        if column.lower() not in _OPERATION or not all(isinstance(v, str) for v in known):
+    for column, column_values in values.items():
+        present = [value for value in column_values if value is not None]
+        if column.lower() not in _OPERATION or not all(isinstance(v, str) for v in present):
             continue
-        spelt = set(known)
+        spelt = set(present)
         if spelt and {value.lower() for value in spelt} <= _OPERATIONS:
             deletes = sorted(value for value in spelt if value.lower() in _DELETES)
             if not deletes:
@@ -238,7 +238,7 @@ def _operation(values: Mapping[str, list[Any]]) -> tuple[str | None, ProposedSet
                 )
             texts = ", ".join(f"'{value}'" for value in deletes)
             test = f"= {texts}" if len(deletes) == 1 else f"IN ({texts})"
-            seen = sum(value in deletes for value in found)
+            seen = sum(value in deletes for value in column_values)
             return column, ProposedSetting(f"{column} {test}", f"{seen} in the sample")
     return None, None
 
@@ -248,7 +248,7 @@ def _key(values: Mapping[str, list[Any]], name: str, count: int) -> ProposedSett
     named = {"id", f"{singular}id", f"{name.lower()}id", "key", "uuid"}
     whole = [c for c, v in values.items() if _all(v, _is_scalar) and len(v) == count]
     for column in whole:
-        if column.lower().replace("_", "") in {one.replace("_", "") for one in named}:
+        if column.lower().replace("_", "") in {candidate.replace("_", "") for candidate in named}:
             return ProposedSetting(column, f"by its name; never NULL in {count:,} records")
     for column in whole:
         if column.lower().endswith("id"):
@@ -346,7 +346,7 @@ def read_sample(file: Path) -> FileSample:
     """Read the first records of a file of JSON lines, CSV or Parquet.
 
     Raises:
-        ConfigError: there is no such file, its format is another one, or it cannot be read.
+        ConfigError: the file does not exist, has another format, or cannot be read.
     """
     kind = _FORMATS.get(file.suffix.lower())
     if kind is None:
@@ -414,7 +414,7 @@ def _appended(made: Proposal) -> list[_Line]:
 def _columns(made: Proposal) -> list[_Line]:
     if not made.columns:
         return []
-    rows = [(f"      {_name(one)}: {c.value}", c.reason) for one, c in made.columns.items()]
+    rows = [(f"      {_name(column)}: {c.value}", c.reason) for column, c in made.columns.items()]
     return [("    columns:", None), *rows]
 
 
@@ -423,7 +423,7 @@ def _listed(setting: str, choice: ProposedSetting) -> _Line:
 
 
 def _name(column: str) -> str:
-    """A name in YAML; one that is no plain word stands in quotes, and so does `no`."""
+    """A name in YAML; anything but a plain word is quoted, and so is `no`."""
     plain = column.isascii() and column.isidentifier()
     words = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
     return column if plain and column.lower() not in words else json.dumps(column)
@@ -431,10 +431,10 @@ def _name(column: str) -> str:
 
 def _json(file: Path) -> list[dict[str, Any]]:
     with file.open(encoding="utf-8-sig") as lines:
-        found = [json.loads(line) for line in itertools.islice(lines, MOST) if line.strip()]
-    if not all(isinstance(record, dict) for record in found):
+        records = [json.loads(line) for line in itertools.islice(lines, MOST) if line.strip()]
+    if not all(isinstance(record, dict) for record in records):
         raise ValueError("a line is not an object")
-    return found
+    return records
 
 
 def _csv(file: Path) -> list[dict[str, Any]]:

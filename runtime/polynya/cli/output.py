@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 
-#: Steps that are drawn at a time; a run works on as many.
+#: Steps that are drawn at a time.
 _MOST_LINES: Final = 6
-#: How often the drawing is made again, a second.
+#: Drawings in a second.
 _REFRESHES: Final = 4
-#: Where nothing can be drawn, a step that is under way is said after so many seconds, and again.
+#: Without a terminal, a running step is reported at this interval.
 REPEAT_SECONDS: Final = 30.0
-#: How often it is looked whether something is to be said, in seconds.
-_LOOK_SECONDS: Final = 1.0
+#: Interval at which overdue reports are looked for.
+_POLL_SECONDS: Final = 1.0
 
 
 class Steps:
-    """The steps under way, by subject. Told by the threads of a run, read by the one that draws."""
+    """The running steps by subject. Threads of a run write them, the drawing thread reads them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -51,48 +51,48 @@ class Steps:
         self._steps: dict[str, tuple[StepProgress, float, float]] = {}
 
     def take(self, event: Event) -> None:
-        """A step goes on, or is over; other events are about what was done."""
+        """Note the progress or the end of a step; other events are ignored."""
         now = self._clock.monotonic()
         with self._lock:
             if isinstance(event, StepProgress):
-                _, began, said = self._steps.get(event.subject, (event, now, now))
-                self._steps[event.subject] = (event, began, said)
+                _, began, shown_at = self._steps.get(event.subject, (event, now, now))
+                self._steps[event.subject] = (event, began, shown_at)
             elif isinstance(event, StepEnded):
                 self._steps.pop(event.subject, None)
 
     def lines(self) -> list[str]:
-        """A line for each step, the longest first."""
+        """A line for each step, the one that runs longest first."""
         now = self._clock.monotonic()
         with self._lock:
             steps = sorted(self._steps.values(), key=lambda step: step[1])
         return [f"{event.text()}  [{_time(now - began)}]" for event, began, _ in steps]
 
     def overdue(self) -> list[str]:
-        """Lines of steps that nothing was said of for long; they count as said."""
+        """Lines of steps that were not reported for long; they count as reported."""
         now = self._clock.monotonic()
-        found = []
+        lines = []
         with self._lock:
-            for subject, (event, began, said) in list(self._steps.items()):
-                if now - said >= REPEAT_SECONDS:
+            for subject, (event, began, shown_at) in list(self._steps.items()):
+                if now - shown_at >= REPEAT_SECONDS:
                     self._steps[subject] = (event, began, now)
-                    found.append(f"{event.text()}  [{_time(now - began)}]")
-        return found
+                    lines.append(f"{event.text()}  [{_time(now - began)}]")
+        return lines
 
 
 class Display(Protocol):
-    """Shows the steps of a command that takes a while."""
+    """Shows the running steps of a command."""
 
     def take(self, event: Event) -> None:
-        """Something happened."""
+        """Take an event."""
         ...
 
     def close(self) -> None:
-        """Nothing is under way any more."""
+        """End the display."""
         ...
 
 
 class Drawn(Display):
-    """On a terminal: below what is said, gone at the end."""
+    """On a terminal: drawn below the output, gone at the end."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
         # Start-up time: only slow commands need it.
@@ -127,7 +127,7 @@ class Drawn(Display):
 
 
 class Repeated(Display):
-    """In a file or a pipe: a line for a step that has been under way for long, now and again."""
+    """In a file or a pipe: a line at an interval for each step that takes long."""
 
     def __init__(self, say: Callable[[str], None], clock: Clock) -> None:
         self._steps = Steps(clock)
@@ -146,7 +146,7 @@ class Repeated(Display):
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._closed.wait(_LOOK_SECONDS):
+        while not self._closed.wait(_POLL_SECONDS):
             for text in self._steps.overdue():
                 self._say(text)
 
@@ -163,14 +163,14 @@ _VERSION: Final = {
     "format_version": FORMAT_VERSION,
     "polynya": __version__,
 }
-#: Characters of a line that no terminal bounds.
+#: Width of lines that are not for a terminal.
 _NO_EDGE: Final = 1000
-#: Programs are told of the progress of a dataset once in so many seconds.
+#: Interval of progress events of one dataset in JSON.
 _PROGRESS_SECONDS: Final = 10.0
 
 
 class Output(ABC):
-    """What a command can say. `TextOutput` is for people, `JsonOutput` for programs."""
+    """The output of a command. `TextOutput` is for people, `JsonOutput` for programs."""
 
     def __init__(
         self, options: GlobalOptions, stdout: TextIO | None = None, stderr: TextIO | None = None
@@ -213,18 +213,18 @@ class Output(ABC):
     def result(
         self, kind: str, data: Mapping[str, object], text: RenderableType | None = None
     ) -> None:
-        """Say a result: `data` with its type as JSON, or `text` for people (nothing if None)."""
+        """Write a result: `data` with its type as JSON, or `text` for people (nothing if None)."""
 
     @abstractmethod
     def row(self, data: Mapping[str, object]) -> None:
-        """Say one row of a query as a bare JSON object, alone on standard output."""
+        """Write one row of a query as a bare JSON object, alone on standard output."""
 
     @abstractmethod
     def error(self, error: PolynyaError) -> None:
-        """Say why the command failed, or one of several things that are wrong."""
+        """Report why the command failed, or one of several errors."""
 
     def event(self, event: Event) -> None:
-        """Say what happened: a result with its time for programs, a line for people."""
+        """Report an event: a result with its time for programs, a line for people."""
         if self._display is not None:
             self._display.take(event)
         if event.level is not Level.PROGRESS or self._is_due(event.subject):
@@ -247,7 +247,7 @@ class Output(ABC):
                 pass
 
     def _is_due(self, subject: str) -> bool:
-        """Whether programs are told of progress again: small steps have more of it than news."""
+        """Whether progress is written as JSON again; small steps report it too often."""
         now = SystemClock().monotonic()
         with self._lock:
             due = now - self._progress_at.get(subject, -_PROGRESS_SECONDS) >= _PROGRESS_SECONDS
@@ -257,7 +257,7 @@ class Output(ABC):
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Show until the end of the block what is under way; silent with `--quiet`."""
+        """Show the running steps until the block ends; silent with `--quiet`."""
         if self.options.quiet:
             yield
             return
@@ -271,7 +271,7 @@ class Output(ABC):
 
     @contextmanager
     def waiting(self, step: StepProgress) -> Iterator[None]:
-        """Show people, not programs, until the end of the block that a step goes on."""
+        """Show people, not programs, a running step until the block ends."""
         with self.live():
             if self._display is not None:
                 self._display.take(step)
@@ -279,14 +279,14 @@ class Output(ABC):
 
     def _new_display(self) -> Display:
         clock = SystemClock()
-        # A log goes by below the drawing.
+        # The log would scroll through the drawing.
         draws = self.is_terminal and not self.options.debug
         if draws and self.people.is_terminal and not self.people.is_dumb_terminal:
             return Drawn(self.people, clock)
         return Repeated(self.note, clock)
 
     def start_over(self) -> None:
-        """Let what follows take the place of what was shown, on a terminal."""
+        """Clear a terminal, so that the following output replaces what was shown."""
         if self._stdout.isatty() and not self.is_json:
             self._console(self._stdout).clear()
 
@@ -295,13 +295,13 @@ class Output(ABC):
         self._only_rows = True
 
     def note(self, text: RenderableType) -> None:
-        """Tell people something that is no result; silent with `--quiet`."""
+        """Tell people something besides the results; silent with `--quiet`."""
         SAID.info("%s", text)
         if not self.options.quiet:
             self._print(self.people, text)
 
     def detail(self, text: RenderableType) -> None:
-        """Tell people something that only `--verbose` asks for."""
+        """Tell people something that only `--verbose` shows."""
         SAID.debug("%s", text)
         if self.options.verbose or self.options.debug:
             self._print(self.people, text)
@@ -312,7 +312,7 @@ class Output(ABC):
         self._print(self.people, f"warning: {text}", style="yellow")
 
     def attention(self, text: RenderableType, style: str | None = None) -> None:
-        """Show people what somebody has to look at, also with `--quiet`."""
+        """Show people something that needs attention, also with `--quiet`."""
         if isinstance(text, str):
             SAID.warning("%s", text)
         self._print(self.people, text, style)
@@ -332,7 +332,7 @@ class Output(ABC):
                 markup=False,
                 emoji=False,
                 soft_wrap=True,
-                # A file or a pipe has no edge: nothing in a table is cut off there.
+                # Tables are not cut in a file or a pipe.
                 width=None if stream.isatty() else _NO_EDGE,
             )
         return self._consoles[key]
@@ -369,7 +369,7 @@ class TextOutput(Output):
 
     def _tell(self, event: Event) -> None:
         if isinstance(event, UnitFailed) and not event.goes_on:
-            # The run is done with it: all that is known of it.
+            # The run does not retry it, so this shows everything about it.
             self.error(event.error)
         else:
             super()._tell(event)
@@ -402,12 +402,12 @@ class JsonOutput(Output):
         """Write `{"type": "error", …}` per error; to standard error where rows own the output."""
         SAID.error("%s", error.render())
         stream = self._stderr if self._only_rows else self._stdout
-        for one in error.errors if isinstance(error, ConfigErrors) else (error,):
-            self._write(stream, {"type": "error", **one.as_dict()})
+        for part in error.errors if isinstance(error, ConfigErrors) else (error,):
+            self._write(stream, {"type": "error", **part.as_dict()})
 
     def _write(self, stream: TextIO, data: Mapping[str, object]) -> None:
         text = to_json(data) + "\n"
-        # The threads of a run tell what they do, each when it happens.
+        # Several threads of a run write events.
         with self._lock:
             if not self._opened and stream is self._stdout:
                 self._opened = True

@@ -69,11 +69,11 @@ def _expression_errors(project: LoadedProject) -> list[ConfigError]:
 
 def _has_expressions(*settings: DatasetSettings) -> bool:
     return any(
-        one.apply_as_deletes
-        or one.apply_as_truncates
-        or one.where
-        or isinstance(one.columns, tuple)
-        for one in settings
+        level.apply_as_deletes
+        or level.apply_as_truncates
+        or level.where
+        or isinstance(level.columns, tuple)
+        for level in settings
     )
 
 
@@ -106,9 +106,9 @@ def plan(*, context: Context) -> int:
 
     For example: `polynya plan --json`.
     """
-    project, found = make_plan(context)
-    show_plan(context, project, found)
-    return ExitCode.CHANGES if found.has_changes else ExitCode.OK
+    project, project_plan = make_plan(context)
+    show_plan(context, project, project_plan)
+    return ExitCode.CHANGES if project_plan.has_changes else ExitCode.OK
 
 
 def make_plan(context: CommandContext) -> tuple[LoadedProject, ProjectPlan]:
@@ -137,47 +137,48 @@ def _pushed(context: CommandContext, project: LoadedProject) -> LoadedProject | 
         return None
 
 
-def show_plan(context: CommandContext, project: LoadedProject, found: ProjectPlan) -> None:
+def show_plan(context: CommandContext, project: LoadedProject, project_plan: ProjectPlan) -> None:
     """Say a plan: a tree, or a JSON line for each dataset and one for the whole."""
     tree = Tree(f"target {project.target.name}")
-    for planned in found.datasets:
+    for planned in project_plan.datasets:
         _tell(context, tree, planned.plan)
-    new = dict.fromkeys(found.landings, "what it reads is looked up and landed by the next run")
-    text = "its tables are found in what has landed, by the next run"
-    new |= dict.fromkeys(found.undiscovered, text)
+    new = dict.fromkeys(project_plan.landings, "the next run discovers its streams and lands them")
+    text = "the next run discovers its tables in the landing zone"
+    new |= dict.fromkeys(project_plan.undiscovered, text)
     for task, means in new.items():
         context.output.result("plan.task", {"task": task, "kind": "new_task", "means": means})
         tree.add(f"new task {task}").add(means)
-    for moved in found.moved:
-        said = {
+    for moved in project_plan.moved:
+        task_data = {
             "task": moved.task,
             "kind": "moved_task",
             "from": moved.before,
             "to": moved.after,
             "means": moved.means,
         }
-        context.output.result("plan.task", said)
+        context.output.result("plan.task", task_data)
         what = f"task {moved.task} moves from cluster {moved.before} to {moved.after}"
         tree.add(what).add(moved.means)
-    for one in found.unconfigured:
-        _tell(context, tree, one)
-    changes = list(found.changes())
+    for dataset_plan in project_plan.unconfigured:
+        _tell(context, tree, dataset_plan)
+    changes = list(project_plan.changes())
     data = {
-        "changes": found.has_changes,
-        "datasets": len(found.datasets),
+        "changes": project_plan.has_changes,
+        "datasets": len(project_plan.datasets),
         "to_decide": sum(change.action == "decide" for change in changes),
         "destructive": sum(change.destructive for change in changes),
     }
     context.output.result("plan", data, tree if tree.children else "nothing changes")
 
 
-def _tell(context: CommandContext, tree: Tree, one: DatasetPlan) -> None:
-    changes = [asdict(change) for change in one.changes]
+def _tell(context: CommandContext, tree: Tree, dataset_plan: DatasetPlan) -> None:
+    changes = [asdict(change) for change in dataset_plan.changes]
     context.output.result(
-        "plan.dataset", {"dataset": one.name, "task": one.task, "changes": changes}
+        "plan.dataset",
+        {"dataset": dataset_plan.name, "task": dataset_plan.task, "changes": changes},
     )
-    branch = tree.add(f"{one.name}  (task {one.task})")
-    for change in one.changes:
+    branch = tree.add(f"{dataset_plan.name}  (task {dataset_plan.task})")
+    for change in dataset_plan.changes:
         mark = "DESTRUCTIVE  " if change.destructive else ""
         leaf = branch.add(f"{mark}{change.what}")
         leaf.add(f"{change.means}  [{_WHO[change.action]}]")
@@ -197,9 +198,9 @@ def migrate(*, yes: bool = False, context: Context) -> int:
     Args:
         yes: do not ask.
     """
-    project, found = make_plan(context)
-    show_plan(context, project, found)
-    if not found.has_changes:
+    project, project_plan = make_plan(context)
+    show_plan(context, project, project_plan)
+    if not project_plan.has_changes:
         return ExitCode.OK
     if not yes and not _agreed(context):
         context.output.note("nothing was done")
@@ -210,10 +211,14 @@ def migrate(*, yes: bool = False, context: Context) -> int:
 
     with context.starting(project):
         engine = start_engine(project, sink=context.output.event)
-    done = [one.plan.name for one in found.datasets if configure(engine, one)]
-    changes = list(found.changes())
+    done = [
+        dataset_plan.plan.name
+        for dataset_plan in project_plan.datasets
+        if configure(engine, dataset_plan)
+    ]
+    changes = list(project_plan.changes())
     to_decide = sum(change.action == "decide" for change in changes)
-    for_run = bool(found.undiscovered) or any(
+    for_run = bool(project_plan.undiscovered) or any(
         change.action == "run" or change.kind == "new_dataset" for change in changes
     )
     text = f"brought in line: {', '.join(done) or 'nothing'}"

@@ -60,12 +60,14 @@ class Group:
     file: str
 
 
-def groups(found: Sequence[Quarantine]) -> list[Group]:
+def groups(quarantines: Sequence[Quarantine]) -> list[Group]:
     """Records by dataset, rule and file, the largest group first."""
     made = [
-        Group(row["id_count"], one.dataset, row["rule"], row["file"])
-        for one in found
-        for row in one.records.group_by(["rule", "file"]).aggregate([("id", "count")]).to_pylist()
+        Group(row["id_count"], quarantine.dataset, row["rule"], row["file"])
+        for quarantine in quarantines
+        for row in quarantine.records.group_by(["rule", "file"])
+        .aggregate([("id", "count")])
+        .to_pylist()
     ]
     return sorted(made, key=lambda group: (-group.records, group.dataset, group.rule, group.file))
 
@@ -97,14 +99,14 @@ def place_in_file(row: dict[str, Any]) -> str:
     return "whole file" if row["offset"] == WHOLE_FILE else str(row["offset"] + 1)
 
 
-def identified(found: Sequence[Quarantine], prefix: str) -> tuple[str, dict[str, Any]]:
+def identified(quarantines: Sequence[Quarantine], prefix: str) -> tuple[str, dict[str, Any]]:
     """The dataset and the one record whose id begins so."""
     import pyarrow.compute as pc
 
     hits = []
-    for one in found:
-        mask = pc.starts_with(one.records["id"], prefix)
-        hits += [(one.dataset, row) for row in one.records.filter(mask).to_pylist()]
+    for quarantine in quarantines:
+        mask = pc.starts_with(quarantine.records["id"], prefix)
+        hits += [(quarantine.dataset, row) for row in quarantine.records.filter(mask).to_pylist()]
     same = [hit for hit in hits if hit[1]["id"] == prefix]
     hits = same or hits
     if not prefix or not hits:
@@ -147,14 +149,14 @@ def list_(
     if limit is not None and limit < 0:
         raise WRONG_USAGE("`--limit` is not less than 0")
     most = limit if limit is not None or context.output.is_json else _SHOWN
-    found = [one.chosen(rule, file) for one in _quarantines(context, dataset)]
-    total = sum(one.records.num_rows for one in found)
+    quarantines = [quarantine.chosen(rule, file) for quarantine in _quarantines(context, dataset)]
+    total = sum(quarantine.records.num_rows for quarantine in quarantines)
     if not context.output.is_json:
         none = "no quarantined record is like that" if rule or file else "the quarantine is empty"
-        context.output.result("quarantine", {}, summary(groups(found)) if total else none)
+        context.output.result("quarantine", {}, summary(groups(quarantines)) if total else none)
     listed = 0
-    for one in found:
-        for row in one.rows(None if most is None else most - listed):
+    for quarantine in quarantines:
+        for row in quarantine.rows(None if most is None else most - listed):
             context.output.result("quarantined", row, as_entry(row))
             listed += 1
     if listed < total:
@@ -207,11 +209,15 @@ def replay(
     from polynya.engine.inventory import inventory
     from polynya.lake.spark.catalog import python_catalog
 
-    found = _quarantines(context, dataset)
+    quarantines = _quarantines(context, dataset)
     if all_:
-        chosen = {(one.dataset, row["id"]) for one in found for row in one.rows()}
+        chosen = {
+            (quarantine.dataset, row["id"])
+            for quarantine in quarantines
+            for row in quarantine.rows()
+        }
     else:
-        named = [identified(found, identifier) for identifier in identifiers]
+        named = [identified(quarantines, identifier) for identifier in identifiers]
         chosen = {(name, row["id"]) for name, row in named}
     if not chosen:
         context.output.note("the quarantine is empty")

@@ -80,7 +80,7 @@ def query(
     project = context.load(tolerant=True)
     statements = _statements(sql or "", file)
     _check(context, written, len(statements))
-    text = "; ".join(one.text for one in statements)
+    text = "; ".join(statement.text for statement in statements)
     answers = Answers(
         project, spark_for(context, project, text), engine=engine, tell=context.output.detail
     )
@@ -164,7 +164,7 @@ _DELIMITERS: Final = " \t\n,()=<>+-*/;'\"`"
 
 
 class Words:
-    """What may stand in a statement; views and their columns are asked for once."""
+    """Words that a statement may contain; views and their columns are read once."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
@@ -175,7 +175,7 @@ class Words:
         """The words that begin with a prefix, where `line` is what was typed so far."""
         words = [*self._named(line), *self._all_views(), *KEYWORDS]
         start = prefix.lower()
-        return [one for one in words if one.isprintable() and one.lower().startswith(start)]
+        return [word for word in words if word.isprintable() and word.lower().startswith(start)]
 
     def _named(self, line: str) -> list[str]:
         """Columns of the views that the line names."""
@@ -205,10 +205,10 @@ def completing(words: Words) -> Iterator[None]:
 
     def complete(prefix: str, state: int) -> str | None:
         try:
-            found = words.starting(prefix, readline.get_line_buffer())
+            matches = words.starting(prefix, readline.get_line_buffer())
         except Exception:  # noqa: BLE001 - a completion that fails must not end what is typed
             return None
-        return found[state] if state < len(found) else None
+        return matches[state] if state < len(matches) else None
 
     kept = readline.get_completer(), readline.get_completer_delims()
     readline.set_completer(complete)

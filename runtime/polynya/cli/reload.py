@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polynya.formats.base import LandingFormat
 
 From: TypeAlias = Literal["landing", "source"]
-#: What nodes of a cluster are asked for.
+#: Kinds of requests to nodes of a cluster.
 _KINDS: Final = {"landing": "reload", "source": "reload-from-source"}
 
 
@@ -156,14 +156,16 @@ def _capture_of(project: LoadedProject, task: StorageTask) -> ConnectedCapture |
     """What captures into the folder that a task reads, if the project has it."""
     if task.landing.format != "debezium":
         return None
-    return next((one for one in project.captures if one.place == task.landing.path), None)
+    return next(
+        (capture for capture in project.captures if capture.place == task.landing.path), None
+    )
 
 
 def began_at(
     landing: LandingFormat, datasets: Sequence[ResolvedDataset], as_of: str | None, now: datetime
 ) -> datetime | None:
     """When the load began, which the order of some formats needs and that of others cannot use."""
-    placed = [one for one in datasets if landing.place_of_load(now, one) is not None]
+    placed = [dataset for dataset in datasets if landing.place_of_load(now, dataset) is not None]
     if as_of is None:
         if placed:
             raise WRONG_USAGE(
@@ -181,7 +183,7 @@ def _time_of(as_of: str, now: datetime) -> datetime:
     try:
         began = datetime.fromisoformat(as_of)
     except ValueError:
-        raise WRONG_USAGE(f"`{as_of}` is no time in ISO 8601") from None
+        raise WRONG_USAGE(f"`{as_of}` is not a time in ISO 8601") from None
     began = began if began.tzinfo else began.replace(tzinfo=UTC)
     if began > now:
         raise WRONG_USAGE(f"`{as_of}` has not come yet")

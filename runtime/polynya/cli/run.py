@@ -82,27 +82,27 @@ class RunReport:
     @property
     def landed(self) -> int:
         """Records of streams and databases that were landed."""
-        return sum(one.landed for one in self._tallies.values())
+        return sum(tally.landed for tally in self._tallies.values())
 
     @property
     def records(self) -> int:
         """Records that were read."""
-        return sum(one.records for one in self._tallies.values())
+        return sum(tally.records for tally in self._tallies.values())
 
     @property
     def copied(self) -> int:
         """Records that entered a table."""
-        return sum(one.copied for one in self._tallies.values())
+        return sum(tally.copied for tally in self._tallies.values())
 
     @property
     def quarantined(self) -> int:
         """Records that were set aside."""
-        return sum(one.quarantined for one in self._tallies.values())
+        return sum(tally.quarantined for tally in self._tallies.values())
 
     @property
     def applied(self) -> int:
         """Datasets whose pending changes were applied."""
-        return sum(one.applies > 0 for one in self._tallies.values())
+        return sum(tally.applies > 0 for tally in self._tallies.values())
 
     @property
     def nothing_new(self) -> bool:
@@ -138,7 +138,7 @@ class RunReport:
 
     def table(self, failures: Mapping[str, PolynyaError]) -> Table | None:
         """Datasets that somebody has to look at; None when there are none."""
-        rejecting = {name for name, one in self._tallies.items() if one.quarantined}
+        rejecting = {name for name, tally in self._tallies.items() if tally.quarantined}
         names = sorted(rejecting | set(failures))
         if not names:
             return None
@@ -262,7 +262,7 @@ def _run(
             )
         stopping.starting = False
         stop_with_parent(engine.stop, os.environ)
-        work = [one for one in units(engine, chosen) if unit in (None, one.name)]
+        work = [step for step in units(engine, chosen) if unit in (None, step.name)]
         if not work and unit is not None:
             raise UNIT_UNKNOWN(unit=shown(unit))
         outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
@@ -275,7 +275,7 @@ def _run(
         return ExitCode.INTERRUPTED
     if outcome.failures:
         return max(failure.exit_code for failure in outcome.failures.values())
-    # Who submits one unit has told of the files that are broken.
+    # The agent that submits one unit has reported broken files already.
     if project.errors and unit is None:
         return ExitCode.USAGE
     return ExitCode.FAILED if _is_refused(context, report, fail_on) else ExitCode.OK
@@ -293,7 +293,7 @@ def _load(context: CommandContext, config: str | None, base: Path | None) -> Loa
 def _with_engine(
     project: LoadedProject, chosen: Sequence[Task], output: Output | None
 ) -> LoadedProject:
-    """The project with a session where its tasks want one; `output` is told what differs."""
+    """The project with the session that its tasks need; `output` reports what differs."""
     target = project.target
     named = {task.name: task.engine for task in chosen if isinstance(task, StorageTask)}
     choice = session_for(target.engine, named)
@@ -304,7 +304,7 @@ def _with_engine(
 
 
 def _tell_failures(context: CommandContext, outcome: RunOutcome, *, told: bool) -> None:
-    """The errors that the run ends with; `told`: people saw them when they happened."""
+    """Report the errors that the run ends with; `told`: they were shown when they happened."""
     for failure in outcome.failures.values():
         if context.output.is_json or not told:
             context.output.error(failure)

@@ -1,4 +1,4 @@
-"""Stopping a command: Ctrl-C and SIGTERM end it after its running steps, a second one at once."""
+"""Stopping: Ctrl-C and SIGTERM end a command after its running steps, a second one immediately."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOW_CURSOR: Final = "\x1b[?25h"
 def stop_with_parent(stop: threading.Event, environment: Mapping[str, str]) -> None:
     """Set `stop` when the process that PARENT names is no longer the parent of this one.
 
-    What an agent has started beside itself must not outlive it.
+    Processes that an agent has started must not outlive it.
     """
     parent = environment.get(PARENT, "")
     if not parent.isdecimal():
@@ -97,10 +97,10 @@ class Stopping:
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             if self.starting:
                 raise KeyboardInterrupt if self.interrupted else EndedEarly
-            self.output.note("stopping after the steps that are running; Ctrl-C again ends at once")
+            self.output.note("stopping after the running steps; Ctrl-C again ends immediately")
         elif number == signal.SIGINT and now - self._asked_at > SAME_SIGNAL_SECONDS:
             self.output.warning(
-                "ended at once: steps that were not committed are taken again by the next run"
+                "ended immediately: the next run repeats steps that were not committed"
             )
             if sys.stderr.isatty():
                 sys.stderr.write(_SHOW_CURSOR)

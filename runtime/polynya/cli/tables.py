@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from polynya.lake.warehouse.adopt import Adopted
 
 
-#: What a suspended dataset may be told to do with what it met.
+#: Answers to the decision for which a dataset is suspended.
 Accepted: TypeAlias = Literal["propagate", "ignore", "apply"]
 
 app = command_group("dataset", "Suspend or resume one dataset.")
@@ -65,7 +65,7 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
     how = f"; the next batch may {policy_in_words(accept)} it" if accept else ""
     data = {"dataset": entry.name, "cause": ended.cause, "reason": ended.reason, "accept": accept}
     context.output.result(
-        "dataset.resumed", data, f"{entry.name} goes on; it waited for: {ended.reason}{how}"
+        "dataset.resumed", data, f"{entry.name} continues; it waited for: {ended.reason}{how}"
     )
     return ExitCode.OK
 
@@ -109,7 +109,7 @@ def _entry(context: CommandContext, task: str, dataset: str) -> ProjectTable:
     from polynya.lake.spark.catalog import python_catalog
 
     project = context.load(tolerant=True)
-    chosen = {one.name for one in select_storage(project, [task])}
+    chosen = {storage_task.name for storage_task in select_storage(project, [task])}
     entries = [
         entry
         for entry in inventory(project, python_catalog(project.target))
@@ -328,17 +328,17 @@ def _run(
     for entry in entries:
         done = 0
         try:
-            for one in maintain_dataset(engine, entry.dataset, actions):
+            for result in maintain_dataset(engine, entry.dataset, actions):
                 done += 1
-                outcome, reason = one.outcome, one.verdict.reason
+                outcome, reason = result.outcome, result.verdict.reason
                 data = {
                     "dataset": entry.name,
                     "reason": reason,
                     **asdict(outcome),
-                    "expected_cost": one.done.expected_cost,
-                    "cost": one.done.cost,
-                    "expected_gain": one.done.expected_gain,
-                    "gain": one.done.gain,
+                    "expected_cost": result.done.expected_cost,
+                    "cost": result.done.cost,
+                    "expected_gain": result.done.expected_gain,
+                    "gain": result.done.gain,
                 }
                 text = f"{entry.name}: {outcome.action}: {outcome.why}, in {outcome.seconds:.1f} s"
                 context.output.result("maintained", data, f"{text} ({reason})")

@@ -37,7 +37,7 @@ def tell(output: Output, verdict: TaskTestResult) -> None:
         "where": test.where(),
         "ok": verdict.ok,
         "seconds": seconds,
-        "relations": [_as_dict(verdict, one) for one in verdict.comparisons],
+        "relations": [_as_dict(verdict, comparison) for comparison in verdict.comparisons],
     }
     if verdict.error is not None:
         data["error"] = verdict.error.as_dict()
@@ -45,21 +45,21 @@ def tell(output: Output, verdict: TaskTestResult) -> None:
     output.result("test", data, "\n".join([head, *_lines(verdict)]))
 
 
-def _as_dict(verdict: TaskTestResult, one: RelationComparison) -> dict[str, object]:
+def _as_dict(verdict: TaskTestResult, comparison: RelationComparison) -> dict[str, object]:
     return {
-        "relation": one.relation,
-        "ok": one.ok,
-        "rows": one.rows,
-        "problems": one.problems,
+        "relation": comparison.relation,
+        "ok": comparison.ok,
+        "rows": comparison.rows,
+        "problems": comparison.problems,
         "differences": [
             {
                 "kind": difference.kind,
-                "where": _where(verdict, one, difference),
+                "where": _where(verdict, comparison, difference),
                 "columns": difference.columns,
                 "expected": difference.expected,
                 "found": difference.found,
             }
-            for difference in one.differences
+            for difference in comparison.differences
         ],
     }
 
@@ -71,43 +71,43 @@ def _lines(verdict: TaskTestResult) -> Iterator[str]:
     if verdict.error is not None:
         yield "  the task failed:"
         yield from (f"  {line}" for line in verdict.error.render().splitlines())
-    for one in verdict.comparisons:
-        if not one.ok:
-            yield from _comparison(verdict, one)
+    for comparison in verdict.comparisons:
+        if not comparison.ok:
+            yield from _comparison(verdict, comparison)
 
 
-def _comparison(verdict: TaskTestResult, one: RelationComparison) -> Iterator[str]:
-    yield f"  {one.relation} ({one.rows} row{'' if one.rows == 1 else 's'}):"
-    yield from (f"    {problem}" for problem in one.problems)
-    for difference in one.differences[:MOST_SHOWN]:
-        yield from _difference(verdict, one, difference)
-    if len(one.differences) > MOST_SHOWN:
-        yield f"    and {len(one.differences) - MOST_SHOWN} more"
+def _comparison(verdict: TaskTestResult, comparison: RelationComparison) -> Iterator[str]:
+    yield f"  {comparison.relation} ({comparison.rows} row{'' if comparison.rows == 1 else 's'}):"
+    yield from (f"    {problem}" for problem in comparison.problems)
+    for difference in comparison.differences[:MOST_SHOWN]:
+        yield from _difference(verdict, comparison, difference)
+    if len(comparison.differences) > MOST_SHOWN:
+        yield f"    and {len(comparison.differences) - MOST_SHOWN} more"
 
 
 def _difference(
-    verdict: TaskTestResult, one: RelationComparison, difference: RowDifference
+    verdict: TaskTestResult, comparison: RelationComparison, difference: RowDifference
 ) -> Iterator[str]:
-    where = _where(verdict, one, difference)
-    expected, found = difference.expected, difference.found
+    where = _where(verdict, comparison, difference)
+    expected, actual = difference.expected, difference.found
     if expected is None:
-        yield f"    unexpected  {_json(found or {})}"
-    elif found is None:
+        yield f"    unexpected  {_json(actual or {})}"
+    elif actual is None:
         yield f"    missing     {_json(expected)}  ({where})"
     else:
         same = [name for name in expected if name not in difference.columns]
         shown = [name for name in same if name in verdict.keys] or same
         yield f"    different   {_json({name: expected[name] for name in shown})}  ({where})"
         for name in difference.columns:
-            yield f"      {name}: expected {_json(expected[name])}, found {_json(found.get(name))}"
+            yield f"      {name}: expected {_json(expected[name])}, found {_json(actual.get(name))}"
 
 
 def _where(
-    verdict: TaskTestResult, one: RelationComparison, difference: RowDifference
+    verdict: TaskTestResult, comparison: RelationComparison, difference: RowDifference
 ) -> str | None:
     if difference.number is None:
         return None
-    return verdict.test.where("expect", one.relation, difference.number)
+    return verdict.test.where("expect", comparison.relation, difference.number)
 
 
 def _json(value: Row | object) -> str:
@@ -151,8 +151,8 @@ def run_tests(
     verdicts: list[TaskTestResult] = []
     with tempfile.TemporaryDirectory(prefix="polynya-test-", ignore_cleanup_errors=True) as folder:
         spark = start_spark(throwaway(project, Path(folder)))
-        for one in chosen:
-            verdicts.append(run_test(spark, one, project.directory))
+        for test in chosen:
+            verdicts.append(run_test(spark, test, project.directory))
             tell(context.output, verdicts[-1])
     passed = sum(verdict.ok for verdict in verdicts)
     failed, seconds = len(verdicts) - passed, round(time.monotonic() - started, 1)
@@ -178,16 +178,16 @@ def run_tests(
 def _chosen(
     tests: list[LoadedTest], patterns: tuple[str, ...], text: str | None
 ) -> list[LoadedTest]:
-    tasks = sorted({one.task.name for one in tests})
+    tasks = sorted({test.task.name for test in tests})
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in tasks):
             raise WRONG_USAGE(f"no test is about a task `{pattern}`", fix=suggest(pattern, tasks))
-    found = [
-        one
-        for one in tests
-        if (not patterns or any(fnmatchcase(one.task.name, p) for p in patterns))
-        and (text is None or text.casefold() in one.test.name.casefold())
+    matches = [
+        test
+        for test in tests
+        if (not patterns or any(fnmatchcase(test.task.name, p) for p in patterns))
+        and (text is None or text.casefold() in test.test.name.casefold())
     ]
-    if text is not None and not found:
+    if text is not None and not matches:
         raise WRONG_USAGE(f"no test has a name with `{text}` in it")
-    return found
+    return matches

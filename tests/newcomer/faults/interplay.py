@@ -52,7 +52,7 @@ def _one_ctrl_c(ground: Ground) -> list[str]:
         _interrupt(run)
         code = run.wait(_PATIENCE)
     found = [] if code == 130 else [f"exit code {code}, not 130"]
-    return [*found, *_odd(run, "Ctrl-C again ends at once"), *ground.goes_on()]
+    return [*found, *_odd(run, "Ctrl-C again ends immediately"), *ground.goes_on()]
 
 
 def _two_ctrl_c(ground: Ground) -> list[str]:
@@ -75,7 +75,7 @@ def _two_ctrl_c(ground: Ground) -> list[str]:
         found = [] if code == 130 else [f"exit code {code}, not 130"]
         if took > _AT_ONCE:
             found.append(f"it lived on for {took:.0f} s")
-        said = _odd(run, "Ctrl-C again ends at once", "ended at once")
+        said = _odd(run, "Ctrl-C again ends immediately", "ended immediately")
         return [*found, *said, *ground.goes_on()]
     return [f"each of {_ATTEMPTS} runs ended before the second Ctrl-C"]
 
