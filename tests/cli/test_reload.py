@@ -49,7 +49,7 @@ def test_a_time_without_an_offset_is_utc() -> None:
         ("json", {}, "2026-05-01", "ordered by time"),
         ("debezium", {}, "2026-05-01", "ordered by time"),
         ("dms", {"sequence_by": ["seq"]}, "2026-05-01", "ordered by time"),
-        ("dms", {}, "yesterday", "no time"),
+        ("dms", {}, "yesterday", "not a time"),
         ("dms", {}, "2026-07-01", "not come yet"),
     ],
 )

@@ -325,7 +325,7 @@ def test_a_command_that_waits_for_spark_says_so_to_people_only(shop: Shop) -> No
     context = CommandContext(options, JsonOutput(options, shop.out, shop.err))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "REPEAT_SECONDS", 0.0)
-        patch.setattr(output, "_LOOK_SECONDS", 0.01)
+        patch.setattr(output, "_POLL_SECONDS", 0.01)
         with context.starting(context.load()):
             until = time.monotonic() + 10
             while not shop.said and time.monotonic() < until:
