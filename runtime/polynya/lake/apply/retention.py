@@ -150,7 +150,7 @@ def expired(target: DatasetTable, snapshot: int, retention: Retention) -> Expire
     old: list[tuple[DataFile, int]] = []
     oldest: list[int] = []
     for file, bounds in target.table.ranges(Partition.RETAINED, snapshot, h.WAS_CURRENT_FROM):
-        if bounds is not None and bounds[1] < _micros(limit):
+        if bounds is not None and bounds[1] < (limit - _EPOCH) // _TICK:
             old.append((file, bounds[1]))
         elif bounds is not None:
             oldest.append(bounds[0])
@@ -191,7 +191,3 @@ def _retained(shape: Shape, events: DataFrame, now: datetime) -> DataFrame:
 
 def _iso(micros: int) -> str:
     return (_EPOCH + timedelta(microseconds=micros)).isoformat()
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // _TICK

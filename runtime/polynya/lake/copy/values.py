@@ -83,15 +83,11 @@ def computed(
             made[index] = Made(result, {})
     left = [index for index in range(len(wanted)) if index not in made]
     if left and not places.num_rows:
-        made |= {index: _nothing(wanted[index]) for index in left}
+        made |= {index: Made(nulls_of(wanted[index].choose(Void()), 0), {}) for index in left}
     elif left:
         queried = _queried(rows, places, [wanted[index] for index in left], session())
         made |= dict(zip(left, queried, strict=True))
     return [made[index] for index in range(len(wanted))]
-
-
-def _nothing(value: WantedValue) -> Made:
-    return Made(nulls_of(value.choose(Void()), 0), {})
 
 
 def _by_column(rows: Mapping[str, Typed], text: str, count: int) -> Typed | None:

@@ -203,7 +203,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         pending_bytes=pending[1],
         pending_files=pending[2],
         pending_age_seconds=_age(_iso(copy.pending_since(apply)), now) if pending[2] else None,
-        current_rows=_current_rows(table),
+        current_rows=table.scan(row_filter=_in(Partition.CURRENT)).count(),
         retained_rows=retained[0],
         retained_bytes=retained[1],
         retained_since=apply.retaining.since if apply.retaining is not None else None,
@@ -303,10 +303,6 @@ def _files(table: Table) -> dict[str, tuple[int, int, int]]:
         rows, size, files = counted.get(file.partition, (0, 0, 0))
         counted[file.partition] = (rows + file.rows, size + file.size_bytes, files + 1)
     return counted
-
-
-def _current_rows(table: Table) -> int:
-    return table.scan(row_filter=_in(Partition.CURRENT)).count()
 
 
 def _iso(moment: datetime | None) -> str | None:
