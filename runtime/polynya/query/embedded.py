@@ -48,7 +48,7 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     # These make `n > 4` of `n + 1 > 5` and `sum(n) + count(n)` of `sum(n + 1)`: an overflow that
-    # has to be an error would be none.
+    # must be an error would pass.
     "disabled_optimizers": "expression_rewriter,statistics_propagation,sum_rewriter",
     "enable_external_access": "false",
     "memory_limit": "2GB",

@@ -49,7 +49,7 @@ class UnknownColumn:
     """A column that a setting names and that was not met.
 
     `meant` is the one of a similar name that was met, None without one. `stops` says that nothing
-    may be copied before somebody has looked.
+    may be copied before an operator has looked.
     """
 
     setting: str

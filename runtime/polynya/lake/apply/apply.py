@@ -220,7 +220,7 @@ def _state_after(
 
 
 def _still_holds(run: ApplyRun, outcome: ApplyOutcome) -> bool:
-    """Whether the tombstones that are to go are too old also by what was copied meanwhile."""
+    """Whether the tombstones to remove are still too old, given what was copied meanwhile."""
     positions = outcome.purge.positions
     if positions is None:
         return True

@@ -194,7 +194,7 @@ class Builds:
         try:
             job()
         except Exception:
-            # A thread of its own has nobody to tell.
+            # A background thread has no caller to tell.
             log.exception("an index of keys was not built")
         finally:
             with self._lock:
@@ -341,7 +341,7 @@ class KeyIndexes:
     def find(
         self, source: IndexSource, touched: SortedRows, *, read: int, likely: int, far: bool
     ) -> pa.Table | None:
-        """Rows of a data file whose key is touched; None when its keys are to be read.
+        """Rows of a data file whose key is touched; None when its keys must be read.
 
         They have the columns of `touched.rows`, the position `POS` and what the source keeps.
         `read` rows would be read otherwise, and `likely` keys may be in the file.

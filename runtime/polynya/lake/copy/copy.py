@@ -292,7 +292,7 @@ def remembered(
 ) -> dict[str, FileProgress]:
     """The files whose progress is remembered: those that exist, the newest where that says all.
 
-    `live_files` are the landed files that still exist, None where nobody has looked.
+    `live_files` are the landed files that still exist, None where they were not listed.
     """
     rules = rules_of(target.dataset.landing.format)
     if rules.in_order:
@@ -426,7 +426,7 @@ def _placed_again(target: DatasetTable, derived: DataFrame, shape: Shape) -> Dat
     """Rows of a batch whose records an earlier batch may have loaded, and readers have seen.
 
     Loaded rows without a sequence have no place in the order of events: all stand before every
-    change. Two of one record in one batch are one row, since nobody has seen the other. One of a
+    change. Two of one record in one batch are one row, since no query has seen the other. One of a
     later batch with other values becomes the next version, so that what was in Current is found in
     History; one with equal values keeps its very place.
     """

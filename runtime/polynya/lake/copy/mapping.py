@@ -363,7 +363,7 @@ def unsent_columns(
 
     `reads` has the columns of the source that each column of the table is made of: it was not sent
     when one of them was not. Where a source says what it sent, so does the result. `also` are other
-    columns of the source that somebody asks for.
+    columns of the source that the mapping reads.
     """
     if unsent.null_count == len(unsent):
         return unsent, {}
@@ -522,7 +522,7 @@ def _expand(
     taken: Collection[str],
     kept: dict[str, SourcedColumn],
 ) -> None:
-    """Take a column, or all fields of a struct; of a type that nobody has met nothing yet."""
+    """Take a column, or all fields of a struct; of an unknown type, nothing yet."""
     if path in renamed or isinstance(column.kind, Void):
         return
     if isinstance(column.kind, Struct):

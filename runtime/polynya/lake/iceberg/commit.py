@@ -71,7 +71,7 @@ class Committed:
 def commit_row_delta(table: IcebergTable, step: CommitStep) -> Committed:
     """Commit one step.
 
-    Raises ConflictError when somebody else moved the table since `based_on` (nothing was changed,
+    Raises ConflictError when another process changed the table since `based_on` (nothing changed,
     staged files are removed), StaleStepError when `since` has expired meanwhile, and
     DependencyError when the outcome is unknown (staged files are kept: they may be live).
     """
@@ -127,7 +127,7 @@ def _count_metadata(table: IcebergTable) -> None:
 
 
 def _outcome(table: IcebergTable, step: CommitStep) -> Committed:
-    """What the table holds now; somebody else may have committed since the step did."""
+    """What the table holds now; other commits may have come since the step."""
     current = table.current()
     assert current is not None, "a commit was made"
     alone = current.parent == step.based_on and current.commit == step.commit_id

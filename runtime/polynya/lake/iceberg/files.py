@@ -155,7 +155,7 @@ class LiveFiles:
                 self._in_use[snapshot] -= 1
 
     def used(self) -> frozenset[int]:
-        """Snapshots that somebody in this process works on."""
+        """Snapshots that a step of this process works on."""
         with self._lock:
             return frozenset(snapshot for snapshot, count in self._in_use.items() if count)
 

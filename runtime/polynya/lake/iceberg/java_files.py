@@ -186,7 +186,7 @@ class JavaFiles:
         return str(self._plain_java.partitionToPath(java.partition())).split("=", 1)[1]
 
     def _plain_spec(self) -> Spec:
-        """The spec by `PARTITION` alone; the newest one if somebody has removed that."""
+        """The spec by `PARTITION` alone; the newest one if that was removed."""
         (source,) = (field.source for field in self.newest.fields if field.name == PARTITION)
         for java in self._specs.values():
             spec = Spec.of(str(self._iceberg.PartitionSpecParser.toJson(java)))

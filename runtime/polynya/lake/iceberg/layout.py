@@ -304,7 +304,7 @@ def create_table(
 def missing_bounds(properties: Mapping[str, str]) -> dict[str, str]:
     """What bounds the metadata of a new table and not of one with these properties.
 
-    A value that somebody else has chosen stays.
+    A value that was set elsewhere stays.
     """
     return {
         name: TABLE_PROPERTIES[name]

@@ -229,7 +229,7 @@ class FileAccess:
 def reach_of(location: str, file_io: str, options: Mapping[str, str]) -> FileAccess:
     """How files below a location are reached, whose table has a FileIO of this Java class.
 
-    `options` are those of the FileIO; for a local location nobody looks at them.
+    `options` are those of the FileIO; a local location needs none.
     """
     local = LocalFiles()
     if local.holds(location):

@@ -122,7 +122,7 @@ class IcebergTable:
     def commit_change(self, update: Any) -> None:
         """Commit an update of columns, properties or layout, and see the table as it is then.
 
-        No row is touched and no owner is checked. Raises StaleStepError when somebody else's commit
+        No row is touched and no owner is checked. Raises StaleStepError when another commit
         came first, and DependencyError when the catalog reports another error: whether the change
         was made says the table.
         """
@@ -166,7 +166,7 @@ class IcebergTable:
         return self._files.in_use(snapshot)
 
     def kept_snapshots(self) -> frozenset[int]:
-        """Snapshots that somebody in this process works on: see `keeping`."""
+        """Snapshots that a step of this process works on: see `keeping`."""
         return self._files.used()
 
     def data_manifests(self) -> int:

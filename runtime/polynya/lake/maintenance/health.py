@@ -54,9 +54,9 @@ BUILT_NAMES: Final[frozenset[ActionName]] = frozenset(
 _RULE: Final = RewriteRule()
 #: The first format whose position deletes are vectors.
 _VECTORS_SINCE: Final = 3
-#: How often a table is taken to be read in an hour, by queries that nobody tells us of...
+#: How often a table is taken to be read in an hour, by queries that are not reported...
 READS_PER_HOUR: Final = 4.0
-#: ...as long as something was written to it within this time. After that nobody is expected.
+#: ...as long as something was written to it within this time. After that no reader is expected.
 QUIET_TIME: Final = timedelta(days=1)
 #: The time over which commits and applies are counted.
 _RATE_WINDOW: Final = timedelta(hours=1)
@@ -234,11 +234,11 @@ class TableFacts:
         snapshot: the current one, None for an empty table.
         written_at: when the current snapshot was made.
         data_files, rows, size_bytes: of all data files, as the snapshot counts them.
-        files: of the partitions that are written again; empty when nobody had to look.
+        files: of the partitions that are written again; empty when they were not needed.
         delete_files, deleted_rows: of position deletes and deletion vectors.
         has_vectors: deletes are vectors (format v3), one for a data file.
         manifests: of the current snapshot.
-        data_manifests: those of data files among them; 0 where they are few: nobody had to look.
+        data_manifests: those of data files among them; 0 where they are few, and are not read.
         snapshots: all that there are.
         expirable: snapshots that the settings do not keep, `expirable_since` the first of them.
         expirable_bytes: size of the data files that only they have.
@@ -285,7 +285,7 @@ class TableFacts:
 
     @property
     def rows_not_optimised(self) -> int:
-        """Rows in small files, where somebody had to look at files, and deleted rows."""
+        """Rows in small files, where files had to be read, and deleted rows."""
         return self.deleted_rows + sum(file.small_rows for file in self.files.values())
 
     @property
@@ -521,7 +521,7 @@ class Health:
         metadata_bytes: size of the newest metadata file.
         snapshots: all that there are, since `oldest`.
         removed_orphan_bytes: size of the old files without a snapshot that the last look for them
-            found and removed, at `orphans_at`; None before it. What came since nobody knows before
+            found and removed, at `orphans_at`; None before it. What came since is unknown before
             the next look, nor is what is younger than `older_than` told from a commit under way.
     """
 

@@ -89,7 +89,7 @@ class RewrittenFile:
     packed: bytes
 
     def places(self) -> pa.Array:
-        """See `Input` for what a place is."""
+        """The place of each row in the files that were read; see `rewrite_writer.Input`."""
         return pq.read_table(io.BytesIO(self.packed), use_threads=False).column(0).combine_chunks()
 
 

@@ -95,7 +95,7 @@ def expire_rows(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
     """Remove the rows that are older than the retention of the dataset.
 
     This process has taken the table over. Raises what a commit raises, and ConflictError when
-    somebody else took the table over.
+    another process took the table over.
     """
     began = time.monotonic()
     limit = limit_of(target, limits.now)
@@ -113,7 +113,7 @@ def expire_rows(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
         try:
             files, rows = _expired_rows(target, column, before)
         except ConflictError as error:
-            # Somebody else's commit, or a new owner: then this raises.
+            # Another commit, or a new owner: then this raises.
             target.reload()
             return ActionOutcome(ROWS_ACTION, error.message, whole=False)
     gone = sum(file.rows for file in files)
@@ -198,7 +198,7 @@ def expire_changes(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
     """Remove the files of applied events that are older than `changes_retention`.
 
     This process has taken the table over. Raises what a commit raises, and ConflictError when
-    somebody else took the table over.
+    another process took the table over.
     """
     began = time.monotonic()
     if target.state.apply.retaining is None:
@@ -212,7 +212,7 @@ def expire_changes(target: DatasetTable, limits: ActionLimits) -> ActionOutcome:
         try:
             gone = _expired_changes(target, limits)
         except ConflictError as error:
-            # Somebody else's commit, or a new owner: then this raises.
+            # Another commit, or a new owner: then this raises.
             target.reload()
             return ActionOutcome(CHANGES_ACTION, error.message, whole=False)
     if gone is None:

@@ -97,7 +97,7 @@ def rewrite_data_files(
     """Rewrite files that are small or have many deleted rows; the rows stay the same.
 
     This process has taken the table over. Other steps may be taken meanwhile, by other threads.
-    Raises what a commit raises whose outcome is not known, and ConflictError when somebody else
+    Raises what a commit raises whose outcome is not known, and ConflictError when another process
     took the table over.
     """
     return _rewritten(target, limits, rule, _SHAPE)
@@ -245,7 +245,7 @@ class _Work:
             try:
                 landed = land(self.target, seen, groups)
             except ConflictError as error:
-                # Somebody else's commit, or a new owner: then this raises.
+                # Another commit, or a new owner: then this raises.
                 self.target.reload()
                 self.left.append(error.message)
                 return
@@ -289,7 +289,7 @@ def stage_by_tasks(
 ) -> list[StagedGroup]:
     """Write groups at the same time, each in a task.
 
-    Raises GaveWayError when it is to give way, and OSError; what was written is removed then.
+    Raises GaveWayError when it has to give way, and OSError; its files are removed then.
     """
     jobs = [job for _, job in work]
     try:

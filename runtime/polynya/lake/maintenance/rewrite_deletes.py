@@ -77,7 +77,7 @@ class Fold:
 
     @property
     def why(self) -> str:
-        """What there is to do."""
+        """Why the delete files are rewritten."""
         return f"{len(self.gone):,} small delete files"
 
 

@@ -95,7 +95,7 @@ class RewriteRule:
         return 2 * self.target_bytes
 
     def sized(self, file_bytes: int | None) -> RewriteRule:
-        """For files of the size that a user asks for, None where nobody does."""
+        """For files of the size that a user asks for, None where there is none."""
         return self if file_bytes is None else replace(self, target_bytes=file_bytes)
 
     def thorough(self) -> RewriteRule:

@@ -110,7 +110,7 @@ def stage_here(
 ) -> StagedGroup:
     """Write a group in this process.
 
-    Raises GaveWayError when it is to give way, and OSError; what it wrote is removed then.
+    Raises GaveWayError when it has to give way, and OSError; its files are removed then.
     """
 
     def between() -> None:

@@ -95,7 +95,7 @@ def driver_heap(machine_mib: int, *, dedicated: bool) -> int:
     memory Arrow takes outside of both heaps. A machine that does nothing else (`dedicated`, a
     node) gives the JVM 60 % of what the system leaves: the rest is Python's, and what the JVM
     takes beside its heap for threads, classes and compiled code, at least 1 GiB of it. On a laptop
-    somebody works: a quarter, and no more than 4 GiB. Never less than 1 GiB, below which Spark
+    a user works: a quarter, and no more than 4 GiB. Never less than 1 GiB, below which Spark
     does not start, and never so much that references grow.
     """
     if dedicated:

@@ -83,7 +83,7 @@ class DatasetTable:
     """The internal table of one dataset in the hands of one owner.
 
     `granted` is the epoch that coordination granted to the owner, None where there is none.
-    `views_of` is the shape that the views in the catalog have, None when nobody has looked.
+    `views_of` is the shape that the views in the catalog have, None when they were not read yet.
     """
 
     spark: SparkSession
@@ -231,7 +231,7 @@ class DatasetTable:
     def between_applies(self, patience_seconds: float) -> Iterator[bool]:
         """Hold the table as it is, once no apply is at work: no other step is committed meanwhile.
 
-        An apply that wants to begin waits for the end of the block, so it is to be short. False,
+        An apply that wants to begin waits for the end of the block, so keep it short. False,
         and nothing is held off, when an apply takes longer than the patience.
         """
         with self.changing:

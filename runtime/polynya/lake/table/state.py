@@ -186,7 +186,7 @@ class Books:
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """Why a dataset is not copied until somebody decides; nothing of it is lost meanwhile.
+    """Why a dataset is not copied until an operator decides; nothing of it is lost meanwhile.
 
     `cause` is what was met (a kind of schema change, `bad_record`, `asked`), `reason` says it to
     people, `where` is the object or file. `since` is ISO 8601 in UTC.

@@ -216,8 +216,8 @@ def adopt(target: ResolvedTarget, catalog: str) -> Adopted:
     """Let the catalog of a target name the tables in its own warehouse, wherever they were before.
 
     The files of the former place are neither needed nor touched. One transaction, at the end.
-    Raises OperationError when a table is not in the warehouse, and ConflictError when somebody
-    works in it.
+    Raises OperationError when a table is not in the warehouse, and ConflictError when another
+    process works in it.
     """
     file, warehouse = _local(target)
     changed: dict[CatalogEntry, Path | None] = {}

@@ -101,7 +101,7 @@ def change_entries(
     """Let entries name other metadata files, all in one transaction; None takes an entry out.
 
     `places` are the former folder of the warehouse and the present one, for the namespaces. Raises
-    ConflictError, with nothing changed, when somebody committed to one of the tables meanwhile.
+    ConflictError, with nothing changed, when another process committed to one of the tables.
     """
     same = "catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?"
     with _opened(file) as database, database:
