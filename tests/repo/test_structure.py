@@ -18,7 +18,6 @@ DEEPEST = 2
 #: Packages with fewer modules: one of a family behind one protocol (`streams/kinesis`), and those
 #: that must grow or be joined with others. This list may only shrink.
 SMALL = {
-    "capture/landing",
     "lake",
     "streams/kinesis",
 }

@@ -4,7 +4,7 @@ A process can start only one JVM. For that reason, and for its memory, each capt
 
 Debezium reads rows by the columns that it derived from DDL statements. Where it misreads one, the
 engine ends, and a new engine gets a schema history with a statement that Debezium understands
-(`as_read` in `polynya.capture.landing.stream`). Binlog connectors need this history to read their
+(`as_read` in `polynya.capture.landing.statements`). Binlog connectors need this history to read their
 log. The file only grows, and new entries are put before the batch that follows them: a history
 ahead of the data does no harm, a history behind it would make the log unreadable.
 
@@ -33,7 +33,8 @@ import pyarrow as pa
 
 from polynya.capture.landing.log import HISTORY, CaptureLog
 from polynya.capture.landing.position import BINLOGS, LogPosition
-from polynya.capture.landing.stream import StreamEvent, as_read, misread, mistyped
+from polynya.capture.landing.statements import as_read, misread, mistyped
+from polynya.capture.landing.stream import StreamEvent
 from polynya.capture.postgresql.session import MESSAGE_PREFIX, POSITION_REQUEST
 from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
 from polynya.capture.wire import TableError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.landing.stream import as_read, as_read_statement, mistyped
+from polynya.capture.landing.statements import as_read, as_read_statement, mistyped
 
 
 def table(*columns: dict[str, Any], id_: str = '"w"."t"', kind: str = "ALTER") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polynya.capture.landing.position import CapturePosition, ResumePoint, TableProgress
-from polynya.capture.landing.stream import Misread, as_read, filled_by, misread, replaced_by
+from polynya.capture.landing.statements import Misread, as_read, filled_by, misread, replaced_by
 from polynya.capture.source import SourceTable
 
 
