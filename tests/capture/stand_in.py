@@ -15,7 +15,7 @@ from typing import Any
 
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.landing.position import CapturePosition
-from polynya.capture.landing.stream import StreamEvent
+from polynya.capture.landing.stream import StreamEvent, TakeEvents
 from polynya.capture.source import (
     CaptureStart,
     Chunk,
@@ -29,7 +29,6 @@ from polynya.capture.source import (
     WholeTable,
 )
 from polynya.capture.wire import TableError
-from polynya.capture.worker.engines import Take
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 
 ENVELOPE = {
@@ -266,9 +265,13 @@ class StandInEngine:
     """Reads the log from an offset on, so many records at a time."""
 
     def __init__(
-        self, database: StandIn, position: CapturePosition, take: Take, ended: Callable[[], None],
+        self,
+        database: StandIn,
+        position: CapturePosition,
+        take: TakeEvents,
+        ended: Callable[[], None],
         size: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.failure: PolynyaError | None = None
         self.told: list[Any] = []
         #: The place in the log up to which it has read, where its offsets do not say it.
@@ -342,7 +345,7 @@ class StandInEngines:
         database: SourceDatabase,
         tables: Sequence[SourceTable],
         position: CapturePosition,
-        take: Take,
+        take: TakeEvents,
         ended: Callable[[], None],
     ) -> StandInEngine:
         assert isinstance(database, StandIn)

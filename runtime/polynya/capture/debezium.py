@@ -1,12 +1,12 @@
-"""The Debezium engine in the capture process: its JVM, its schema history, its records as events.
+"""The Debezium engine in the capture process: its JVM, its records as events, its schema history.
 
 A process can start only one JVM. For that reason, and for its memory, each capture has a process.
 
 Debezium reads rows by the columns that it derived from DDL statements. Where it misreads one, the
 engine ends, and a new engine gets a schema history with a statement that Debezium understands
-(`as_read` in `polynya.capture.landing.statements`). Binlog connectors need this history to read their
-log. The file only grows, and new entries are put before the batch that follows them: a history
-ahead of the data does no harm, a history behind it would make the log unreadable.
+(`as_read` in `polynya.capture.landing.statements`). Binlog connectors need this history to read
+their log. The file only grows, and new entries are put before the batch that follows them: a
+history ahead of the data does no harm, a history behind it would make the log unreadable.
 
 An offset is the position from which Debezium would restart. Until another event comes, that is the
 start of the last transaction, and a statement does not move it at all. The binlog client in the
@@ -34,7 +34,7 @@ import pyarrow as pa
 from polynya.capture.landing.log import HISTORY, CaptureLog
 from polynya.capture.landing.position import BINLOGS, LogPosition
 from polynya.capture.landing.statements import as_read, misread, mistyped
-from polynya.capture.landing.stream import StreamEvent
+from polynya.capture.landing.stream import StreamEvent, TakeEvents
 from polynya.capture.postgresql.session import MESSAGE_PREFIX, POSITION_REQUEST
 from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
 from polynya.capture.wire import TableError
@@ -48,173 +48,6 @@ from polynya.model.error_catalogue.capture import (
 )
 from polynya.model.error_catalogue.capture_databases import BINLOG_INCOMPLETE
 from polynya.model.errors import PolynyaError
-
-#: Of an offset: how much of a transaction was read.
-_WITHIN: Final = frozenset({"event", "row"})
-
-
-@dataclass(frozen=True, slots=True)
-class ReadableEvents:
-    """What lands of some events.
-
-    Attributes:
-        ends: the engine has to end behind them.
-        begin: where the next one begins; None: behind the last of them.
-        replaced: tables whose rows were left out, and where: they have to be loaded.
-    """
-
-    events: Sequence[StreamEvent]
-    ends: bool = False
-    begin: Offset | None = None
-    replaced: tuple[tuple[str, LogPosition], ...] = ()
-
-
-class MisreadStatements:
-    """Watches the events of one engine for statements that Debezium misreads."""
-
-    def __init__(
-        self, is_captured: Callable[[str], bool], understood: Collection[LogPosition]
-    ) -> None:
-        """Set up.
-
-        Args:
-            is_captured: whether rows of a table land.
-            understood: places of statements that Debezium has been told in other words. It brings
-                them once more.
-        """
-        self._is_captured, self._understood = is_captured, understood
-        #: The place of a statement that is told in other words from now on.
-        self.told: LogPosition | None = None
-        #: After a statement with types that are misread: its offset, until the log goes on.
-        self._behind: Offset | None = None
-        self._tables: dict[str, LogPosition] = {}
-
-    def take(self, events: Sequence[StreamEvent]) -> ReadableEvents:
-        """What lands of these."""
-        landing: list[StreamEvent] = []
-        left_out: dict[str, LogPosition] = {}
-        for event in events:
-            if self._behind is not None and event.kind != "end":
-                offset = event.offset()
-                if _group(offset) != _group(self._behind):
-                    begin = {name: value for name, value in offset.items() if name not in _WITHIN}
-                    return ReadableEvents(
-                        landing, ends=True, begin=begin, replaced=tuple(left_out.items())
-                    )
-                if event.table in self._tables:
-                    # A table that was made with its rows, by `CREATE TABLE … SELECT`.
-                    left_out[event.table] = self._tables[event.table]
-                    continue
-            landing.append(event)
-            if event.kind == "statement" and self._is_misread(event):
-                return ReadableEvents(landing, ends=True)
-        return ReadableEvents(landing, replaced=tuple(left_out.items()))
-
-    def _is_misread(self, event: StreamEvent) -> bool:
-        """Whether to end at once; else what follows a statement is held up in `_behind`."""
-        statement = misread(event.line)
-        is_new = statement is not None and statement.place not in self._understood
-        if statement is not None and is_new and self._is_captured(statement.table):
-            self.told = statement.place
-            return True
-        tables = {
-            name: place for name, place in mistyped(event.line).items() if self._is_captured(name)
-        }
-        if tables:
-            self._behind = event.offset()
-            self._tables |= tables
-        return False
-
-
-def _group(offset: Offset) -> tuple[object, ...]:
-    """The transaction in which an offset is."""
-    return offset.get("gtids"), offset.get("file"), offset.get("pos")
-
-
-#: Topic of the records of our own; each has a number.
-REACHED: Final = f"{NAME}.reached"
-_NUMBER: Final = "number"
-
-
-def record_number(value: bytes) -> int:
-    """The number of a record of our own."""
-    return int(json.loads(value)[_NUMBER])
-
-
-class BinlogProgress:
-    """How far an engine has read its binlog. The engine's thread calls `came`, another `look`."""
-
-    def __init__(self, engine: Any, connector: str) -> None:
-        self._engine = engine
-        self._metrics = (
-            f"debezium.{connector}:type=connector-metrics,context=streaming,server={NAME}"
-        )
-        self._number = 0
-        #: The place that was read when the record of this number was queued.
-        self._asked: Offset | None = None
-        self._came = 0
-        self._known: Offset | None = None
-
-    def look(self) -> Offset | None:
-        """A place up to which all was taken, None: not known; asks for a newer one.
-
-        The place was read by the server's reader at the look before.
-        """
-        if self._asked is not None and self._came == self._number:
-            self._known, self._asked = self._asked, None
-        if self._asked is None:
-            # Before the connector has started there is nothing to ask.
-            with suppress(jpype.JException):
-                self._ask()
-        return self._known
-
-    def came(self, number: int) -> None:
-        """The record of a number has come, and everything before it was taken."""
-        self._came = number
-
-    def _ask(self) -> None:
-        place = self._place()
-        # File and position are two reads: a place that stays is a whole one.
-        if not place["file"] or place == self._known or place != self._place():
-            return
-        if self._queued(self._number + 1):
-            self._number += 1
-            self._asked = place
-
-    def _place(self) -> Offset:
-        server = jpype.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-        name = jpype.javax.management.ObjectName(self._metrics)
-        file, position = (
-            server.getAttribute(name, attribute)
-            for attribute in ("BinlogFilename", "BinlogPosition")
-        )
-        return {"file": str(file or ""), "pos": int(position)}
-
-    def _queued(self, number: int) -> bool:
-        """Queue the record of a number, unless others wait: a full queue would hold us up."""
-        kafka = "org.apache.kafka.connect"
-        whole = jpype.JClass(f"{kafka}.data.Schema").INT64_SCHEMA
-        # Debezium looks for schemas of its own by their names, and sizes structs.
-        builder = jpype.JClass(f"{kafka}.data.SchemaBuilder")
-        schema = builder.struct().name(REACHED).field(_NUMBER, whole).build()
-        value = jpype.JClass(f"{kafka}.data.Struct")(schema)
-        value.put(_NUMBER, jpype.java.lang.Long(number))
-        nothing = jpype.JClass("java.util.HashMap")()
-        record = jpype.JClass(f"{kafka}.source.SourceRecord")(
-            nothing, nothing, REACHED, schema, value
-        )
-        event = jpype.JClass("io.debezium.pipeline.DataChangeEvent")(record)
-        tasks: list[Any] = []
-        consumer = jpype.JProxy("java.util.function.Consumer", {"accept": tasks.append})
-        self._engine.runWithTask(consumer)
-        for task in tasks:
-            field = task.getClass().getDeclaredField("queue")
-            field.setAccessible(True)
-            queue = field.get(task)
-            if queue.remainingCapacity() == queue.totalCapacity():
-                queue.enqueue(event)
-                return True
-        return False
 
 
 def start_java(jars: Sequence[str], java_home: str | None, heap_mb: int) -> None:
@@ -260,28 +93,116 @@ def write_offset(path: Path, name: str, offset: Offset) -> None:
         stream.close()
 
 
+def _bytes(text: str) -> Any:
+    return jpype.JArray(jpype.JByte)(text.encode())
+
+
 def offset_text(offset: Offset) -> str:
     """An offset as the JSON that Connect reads."""
     return json.dumps(dict(offset), separators=(",", ":"))
 
 
-def python_offset(java_offset: Any) -> dict[str, Any]:
-    """An offset out of Java: texts, numbers, truth values and nothing else."""
-    return {str(entry.getKey()): _plain(entry.getValue()) for entry in java_offset.entrySet()}
+_CLOSE_SECONDS: Final = 60.0
+_CLOSE_INTERVAL_SECONDS: Final = 0.5
+_FORMAT: Final = "io.debezium.engine.format."
 
 
-def _plain(value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, jpype.JClass("java.lang.Boolean")):
-        return bool(value)
-    if isinstance(value, (jpype.JClass("java.lang.Float"), jpype.JClass("java.lang.Double"))):
-        return float(value)
-    if isinstance(value, jpype.JClass("java.lang.Number")):
-        return int(value)
-    if isinstance(value, jpype.JClass("java.util.Map")):
-        return python_offset(value)
-    return str(value)
+class DebeziumEngine:
+    """One run of an engine, in a thread of its own."""
+
+    def __init__(
+        self,
+        connector: str,
+        settings: Mapping[str, str],
+        take: TakeEvents,
+        ended: Callable[[], None],
+    ) -> None:
+        """Set it up; nothing runs yet. Java has to run.
+
+        Args:
+            connector: `postgresql`, `mariadb` or another one.
+            settings: of the engine, whole.
+            take: is called with what came, again and again, one call at a time.
+            ended: is called once, when it has ended for whatever reason; `failure` says which.
+        """
+        self.failure: PolynyaError | None = None
+        self._stopping = False
+        self._ended = ended
+        self._reader = RecordReader(heartbeats_move=heartbeats_move(settings))
+        self._take = take
+        self._engine = self._built(settings)
+        self._reach = BinlogProgress(self._engine, connector) if connector in BINLOGS else None
+        self._thread = threading.Thread(target=self._run, name="debezium", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def read_to(self) -> Offset | None:
+        """A place in a binlog up to which all was taken; None: not known."""
+        return None if self._reach is None else self._reach.look()
+
+    def stop(self) -> None:
+        """End, after the batch that is landing. Waits for it."""
+        self._stopping = True
+        patience = _CLOSE_SECONDS
+        while self._thread.is_alive() and patience > 0:
+            # One that is just starting refuses, and one that ends by itself has nothing to close.
+            with suppress(jpype.JException):
+                self._engine.close()
+            self._thread.join(_CLOSE_INTERVAL_SECONDS)
+            patience -= _CLOSE_INTERVAL_SECONDS
+
+    def _built(self, settings: Mapping[str, str]) -> Any:
+        json_bytes = jpype.JClass(f"{_FORMAT}JsonByteArray")
+        form = jpype.JClass(f"{_FORMAT}KeyValueHeaderChangeEventFormat").of(
+            json_bytes, json_bytes, jpype.JClass(f"{_FORMAT}Json")
+        )
+        builder = jpype.JClass("io.debezium.engine.DebeziumEngine").create(form)
+        consumer = jpype.JProxy("io.debezium.engine.DebeziumEngine$ChangeConsumer", inst=self)
+        done = jpype.JProxy("io.debezium.engine.DebeziumEngine$CompletionCallback", inst=self)
+        builder.using(java_properties(settings)).notifying(consumer).using(done)
+        return builder.build()
+
+    def _run(self) -> None:
+        jpype.java.lang.Thread.attachAsDaemon()
+        try:
+            self._engine.run()
+        except jpype.JException as error:
+            self._fail(str(error.toString()))
+        finally:
+            self._ended()
+
+    # What Java calls: names are Debezium's.
+
+    def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
+        """Take a batch. An error ends the engine, and the database is told of nothing in it."""
+        try:
+            events = (self._reader.read(record) for record in records)
+            landed = self._take([event for event in events if event is not None])
+        except PolynyaError as error:
+            self.failure = error
+            raise
+        if self._reach is not None:
+            self._reach.came(self._reader.reached)
+        if landed is not None:
+            committer.markProcessed(landed.origin)
+            committer.markBatchFinished()
+
+    def supportsTombstoneEvents(self) -> bool:  # noqa: N802
+        """Whether deletes are followed by tombstones: never asked for."""
+        return False
+
+    def handle(self, success: bool, message: Any, error: Any) -> None:  # noqa: FBT001
+        """The engine has ended."""
+        if not success:
+            self._fail(str(message) if error is None else _causes(error))
+
+    def _fail(self, why: str) -> None:
+        if self._stopping or self.failure is not None:
+            # One that is ended while it begins complains; nothing that it had read is lost.
+            return
+        self.failure = failure_of(why[:_MESSAGE_CHARACTERS])
 
 
 def java_properties(settings: Mapping[str, str]) -> Any:
@@ -292,8 +213,19 @@ def java_properties(settings: Mapping[str, str]) -> Any:
     return properties
 
 
-def _bytes(text: str) -> Any:
-    return jpype.JArray(jpype.JByte)(text.encode())
+_MOST_CAUSES: Final = 5
+_MESSAGE_CHARACTERS: Final = 600
+
+
+def _causes(error: Any) -> str:
+    """What an exception of Java says, and its causes, each once."""
+    messages: list[str] = []
+    while error is not None and len(messages) < _MOST_CAUSES:
+        text = str(error.getMessage() or error.getClass().getName())
+        if not any(text in message for message in messages):
+            messages.append(text)
+        error = error.getCause()
+    return "; ".join(messages)
 
 
 _NEW_KEY: Final = "__debezium.newkey"
@@ -431,6 +363,193 @@ class _Offset:
         return python_offset(self.record.sourceOffset())
 
 
+def python_offset(java_offset: Any) -> dict[str, Any]:
+    """An offset out of Java: texts, numbers, truth values and nothing else."""
+    return {str(entry.getKey()): _plain(entry.getValue()) for entry in java_offset.entrySet()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, jpype.JClass("java.lang.Boolean")):
+        return bool(value)
+    if isinstance(value, (jpype.JClass("java.lang.Float"), jpype.JClass("java.lang.Double"))):
+        return float(value)
+    if isinstance(value, jpype.JClass("java.lang.Number")):
+        return int(value)
+    if isinstance(value, jpype.JClass("java.util.Map")):
+        return python_offset(value)
+    return str(value)
+
+
+#: Of an offset: how much of a transaction was read.
+_WITHIN: Final = frozenset({"event", "row"})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableEvents:
+    """What lands of some events.
+
+    Attributes:
+        ends: the engine has to end behind them.
+        begin: where the next one begins; None: behind the last of them.
+        replaced: tables whose rows were left out, and where: they have to be loaded.
+    """
+
+    events: Sequence[StreamEvent]
+    ends: bool = False
+    begin: Offset | None = None
+    replaced: tuple[tuple[str, LogPosition], ...] = ()
+
+
+class MisreadStatements:
+    """Watches the events of one engine for statements that Debezium misreads."""
+
+    def __init__(
+        self, is_captured: Callable[[str], bool], understood: Collection[LogPosition]
+    ) -> None:
+        """Set up.
+
+        Args:
+            is_captured: whether rows of a table land.
+            understood: places of statements that Debezium has been told in other words. It brings
+                them once more.
+        """
+        self._is_captured, self._understood = is_captured, understood
+        #: The place of a statement that is told in other words from now on.
+        self.told: LogPosition | None = None
+        #: After a statement with types that are misread: its offset, until the log goes on.
+        self._behind: Offset | None = None
+        self._tables: dict[str, LogPosition] = {}
+
+    def take(self, events: Sequence[StreamEvent]) -> ReadableEvents:
+        """What lands of these."""
+        landing: list[StreamEvent] = []
+        left_out: dict[str, LogPosition] = {}
+        for event in events:
+            if self._behind is not None and event.kind != "end":
+                offset = event.offset()
+                if _group(offset) != _group(self._behind):
+                    begin = {name: value for name, value in offset.items() if name not in _WITHIN}
+                    return ReadableEvents(
+                        landing, ends=True, begin=begin, replaced=tuple(left_out.items())
+                    )
+                if event.table in self._tables:
+                    # A table that was made with its rows, by `CREATE TABLE … SELECT`.
+                    left_out[event.table] = self._tables[event.table]
+                    continue
+            landing.append(event)
+            if event.kind == "statement" and self._is_misread(event):
+                return ReadableEvents(landing, ends=True)
+        return ReadableEvents(landing, replaced=tuple(left_out.items()))
+
+    def _is_misread(self, event: StreamEvent) -> bool:
+        """Whether to end at once; else what follows a statement is held up in `_behind`."""
+        statement = misread(event.line)
+        is_new = statement is not None and statement.place not in self._understood
+        if statement is not None and is_new and self._is_captured(statement.table):
+            self.told = statement.place
+            return True
+        tables = {
+            name: place for name, place in mistyped(event.line).items() if self._is_captured(name)
+        }
+        if tables:
+            self._behind = event.offset()
+            self._tables |= tables
+        return False
+
+
+def _group(offset: Offset) -> tuple[object, ...]:
+    """The transaction in which an offset is."""
+    return offset.get("gtids"), offset.get("file"), offset.get("pos")
+
+
+#: Topic of the records of our own; each has a number.
+REACHED: Final = f"{NAME}.reached"
+_NUMBER: Final = "number"
+
+
+class BinlogProgress:
+    """How far an engine has read its binlog. The engine's thread calls `came`, another `look`."""
+
+    def __init__(self, engine: Any, connector: str) -> None:
+        self._engine = engine
+        self._metrics = (
+            f"debezium.{connector}:type=connector-metrics,context=streaming,server={NAME}"
+        )
+        self._number = 0
+        #: The place that was read when the record of this number was queued.
+        self._asked: Offset | None = None
+        self._came = 0
+        self._known: Offset | None = None
+
+    def look(self) -> Offset | None:
+        """A place up to which all was taken, None: not known; asks for a newer one.
+
+        The place was read by the server's reader at the look before.
+        """
+        if self._asked is not None and self._came == self._number:
+            self._known, self._asked = self._asked, None
+        if self._asked is None:
+            # Before the connector has started there is nothing to ask.
+            with suppress(jpype.JException):
+                self._ask()
+        return self._known
+
+    def came(self, number: int) -> None:
+        """The record of a number has come, and everything before it was taken."""
+        self._came = number
+
+    def _ask(self) -> None:
+        place = self._place()
+        # File and position are two reads: a place that stays is a whole one.
+        if not place["file"] or place == self._known or place != self._place():
+            return
+        if self._queued(self._number + 1):
+            self._number += 1
+            self._asked = place
+
+    def _place(self) -> Offset:
+        server = jpype.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+        name = jpype.javax.management.ObjectName(self._metrics)
+        file, position = (
+            server.getAttribute(name, attribute)
+            for attribute in ("BinlogFilename", "BinlogPosition")
+        )
+        return {"file": str(file or ""), "pos": int(position)}
+
+    def _queued(self, number: int) -> bool:
+        """Queue the record of a number, unless others wait: a full queue would hold us up."""
+        kafka = "org.apache.kafka.connect"
+        whole = jpype.JClass(f"{kafka}.data.Schema").INT64_SCHEMA
+        # Debezium looks for schemas of its own by their names, and sizes structs.
+        builder = jpype.JClass(f"{kafka}.data.SchemaBuilder")
+        schema = builder.struct().name(REACHED).field(_NUMBER, whole).build()
+        value = jpype.JClass(f"{kafka}.data.Struct")(schema)
+        value.put(_NUMBER, jpype.java.lang.Long(number))
+        nothing = jpype.JClass("java.util.HashMap")()
+        record = jpype.JClass(f"{kafka}.source.SourceRecord")(
+            nothing, nothing, REACHED, schema, value
+        )
+        event = jpype.JClass("io.debezium.pipeline.DataChangeEvent")(record)
+        tasks: list[Any] = []
+        consumer = jpype.JProxy("java.util.function.Consumer", {"accept": tasks.append})
+        self._engine.runWithTask(consumer)
+        for task in tasks:
+            field = task.getClass().getDeclaredField("queue")
+            field.setAccessible(True)
+            queue = field.get(task)
+            if queue.remainingCapacity() == queue.totalCapacity():
+                queue.enqueue(event)
+                return True
+        return False
+
+
+def record_number(value: bytes) -> int:
+    """The number of a record of our own."""
+    return int(json.loads(value)[_NUMBER])
+
+
 _DIGITS: Final = 20
 
 
@@ -539,118 +658,3 @@ def failure_of(message: str) -> PolynyaError:
     if _SETTING in message:
         return BINLOG_INCOMPLETE(reason=message[:_EXCERPT_CHARACTERS])
     return STREAM_ENDED(reason=message)
-
-
-_CLOSE_SECONDS: Final = 60.0
-_CLOSE_INTERVAL_SECONDS: Final = 0.5
-_MOST_CAUSES: Final = 5
-_MESSAGE_CHARACTERS: Final = 600
-_FORMAT: Final = "io.debezium.engine.format."
-
-Take = Callable[[Sequence[StreamEvent]], StreamEvent | None]
-"""Lands events; gives the one whose offset the database may be told, None for none yet."""
-
-
-class DebeziumEngine:
-    """One run of an engine, in a thread of its own."""
-
-    def __init__(
-        self, connector: str, settings: Mapping[str, str], take: Take, ended: Callable[[], None]
-    ) -> None:
-        """Set it up; nothing runs yet. Java has to run.
-
-        Args:
-            connector: `postgresql`, `mariadb` or another one.
-            settings: of the engine, whole.
-            take: is called with what came, again and again, one call at a time.
-            ended: is called once, when it has ended for whatever reason; `failure` says which.
-        """
-        self.failure: PolynyaError | None = None
-        self._stopping = False
-        self._ended = ended
-        self._reader = RecordReader(heartbeats_move=heartbeats_move(settings))
-        self._take = take
-        self._engine = self._built(settings)
-        self._reach = BinlogProgress(self._engine, connector) if connector in BINLOGS else None
-        self._thread = threading.Thread(target=self._run, name="debezium", daemon=True)
-
-    def start(self) -> None:
-        """Begin to read."""
-        self._thread.start()
-
-    def read_to(self) -> Offset | None:
-        """A place in a binlog up to which all was taken; None: not known."""
-        return None if self._reach is None else self._reach.look()
-
-    def stop(self) -> None:
-        """End, after the batch that is landing. Waits for it."""
-        self._stopping = True
-        patience = _CLOSE_SECONDS
-        while self._thread.is_alive() and patience > 0:
-            # One that is just starting refuses, and one that ends by itself has nothing to close.
-            with suppress(jpype.JException):
-                self._engine.close()
-            self._thread.join(_CLOSE_INTERVAL_SECONDS)
-            patience -= _CLOSE_INTERVAL_SECONDS
-
-    def _built(self, settings: Mapping[str, str]) -> Any:
-        json_bytes = jpype.JClass(f"{_FORMAT}JsonByteArray")
-        form = jpype.JClass(f"{_FORMAT}KeyValueHeaderChangeEventFormat").of(
-            json_bytes, json_bytes, jpype.JClass(f"{_FORMAT}Json")
-        )
-        builder = jpype.JClass("io.debezium.engine.DebeziumEngine").create(form)
-        consumer = jpype.JProxy("io.debezium.engine.DebeziumEngine$ChangeConsumer", inst=self)
-        done = jpype.JProxy("io.debezium.engine.DebeziumEngine$CompletionCallback", inst=self)
-        builder.using(java_properties(settings)).notifying(consumer).using(done)
-        return builder.build()
-
-    def _run(self) -> None:
-        jpype.java.lang.Thread.attachAsDaemon()
-        try:
-            self._engine.run()
-        except jpype.JException as error:
-            self._fail(str(error.toString()))
-        finally:
-            self._ended()
-
-    # What Java calls: names are Debezium's.
-
-    def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
-        """Take a batch. An error ends the engine, and the database is told of nothing in it."""
-        try:
-            events = (self._reader.read(record) for record in records)
-            landed = self._take([event for event in events if event is not None])
-        except PolynyaError as error:
-            self.failure = error
-            raise
-        if self._reach is not None:
-            self._reach.came(self._reader.reached)
-        if landed is not None:
-            committer.markProcessed(landed.origin)
-            committer.markBatchFinished()
-
-    def supportsTombstoneEvents(self) -> bool:  # noqa: N802
-        """Whether deletes are followed by tombstones: never asked for."""
-        return False
-
-    def handle(self, success: bool, message: Any, error: Any) -> None:  # noqa: FBT001
-        """The engine has ended."""
-        if not success:
-            self._fail(str(message) if error is None else _causes(error))
-
-    def _fail(self, why: str) -> None:
-        if self._stopping or self.failure is not None:
-            # One that is ended while it begins complains; nothing that it had read is lost.
-            return
-        self.failure = failure_of(why[:_MESSAGE_CHARACTERS])
-
-
-def _causes(error: Any) -> str:
-    """What an exception of Java says, and its causes, each once."""
-    messages: list[str] = []
-    while error is not None and len(messages) < _MOST_CAUSES:
-        text = str(error.getMessage() or error.getClass().getName())
-        if not any(text in message for message in messages):
-            messages.append(text)
-        error = error.getCause()
-    return "; ".join(messages)

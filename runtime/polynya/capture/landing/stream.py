@@ -67,6 +67,10 @@ class StreamEvent:
     is_awaited: bool = False
 
 
+TakeEvents: TypeAlias = Callable[[Sequence[StreamEvent]], StreamEvent | None]
+"""Lands events; returns the one whose offset the database may be told, None for none yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """What lands of the records so far, and the position after it.

@@ -10,6 +10,7 @@ from typing import Final
 from polynya.capture.debezium import KeptHistory
 from polynya.capture.landing.log import CaptureLander, CaptureLog
 from polynya.capture.landing.position import CapturePosition, TableProgress
+from polynya.capture.landing.stream import TakeEvents
 from polynya.capture.source import (
     NAME,
     Access,
@@ -28,7 +29,7 @@ from polynya.capture.wire import (
 )
 from polynya.capture.worker.changes import History
 from polynya.capture.worker.context import CaptureContext
-from polynya.capture.worker.engines import StreamEngine, Take
+from polynya.capture.worker.engines import StreamEngine
 from polynya.capture.worker.round import Round
 from polynya.lake.spark.jars import DEBEZIUM, jar_paths
 from polynya.lake.spark.java import find_java
@@ -68,7 +69,7 @@ class DebeziumEngines:
         database: SourceDatabase,
         tables: Sequence[SourceTable],
         position: CapturePosition,
-        take: Take,
+        take: TakeEvents,
         ended: Callable[[], None],
     ) -> StreamEngine:
         """One that reads from a position on; `history` comes before it.

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.landing.position import CapturePosition
-from polynya.capture.landing.stream import StreamEvent
+from polynya.capture.landing.stream import TakeEvents
 from polynya.capture.source import Offset, SourceDatabase, SourceTable
 from polynya.capture.worker.changes import History
 from polynya.model.errors import PolynyaError
-
-Take: TypeAlias = Callable[[Sequence[StreamEvent]], StreamEvent | None]
-"""Lands events; gives the one whose offset the database may be told, None for none yet."""
 
 
 class StreamEngine(Protocol):
@@ -48,7 +45,7 @@ class StreamEngines(Protocol):
         database: SourceDatabase,
         tables: Sequence[SourceTable],
         position: CapturePosition,
-        take: Take,
+        take: TakeEvents,
         ended: Callable[[], None],
     ) -> StreamEngine:
         """One that reads from a position on."""
