@@ -237,10 +237,10 @@ def test_no_text_of_a_request_to_a_capture_is_opened_or_asked(
         for number, one in enumerate(with_texts(said, secret))
     }
 
-    asked = RequestFolder(MemoryObjectStore(files), "cdc").look()
+    pending = RequestFolder(MemoryObjectStore(files), "cdc").pending()
 
     # A request names tables, and nothing else of it is taken.
-    assert {one.reload for one in asked.wishes.values()} == {True}
+    assert {request.reload for request in pending.requests.values()} == {True}
 
 
 def test_no_text_of_a_record_of_the_nodes_is_opened_or_asked(watched: Watched, secret: str) -> None:

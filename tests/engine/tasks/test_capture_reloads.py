@@ -42,7 +42,7 @@ def test_after_the_last_moment_of_a_rule_only_what_is_asked_for_is_loaded():
         coming=[FakeProcess([[TABLES]], ends=0)],
     )
     assert zone.look().wait == REQUEST_CHECK_SECONDS
-    zone.asking.add(CaptureRequest((), reload=True), "a")
+    zone.requests.add(CaptureRequest((), reload=True), "a")
     zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
 
@@ -85,9 +85,9 @@ def test_a_reload_that_is_asked_for_does_not_wait_for_its_moment():
         coming=[FakeProcess([[TABLES]], ends=0)],
     )
     assert zone.look().wait == REQUEST_CHECK_SECONDS
-    zone.asking.add(CaptureRequest((), reload=True), "a")
+    zone.requests.add(CaptureRequest((), reload=True), "a")
     zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
 
     assert zone.modes == ["reload"]
-    assert not zone.asking.pending().requests
+    assert not zone.requests.pending().requests

@@ -80,9 +80,9 @@ class Zone:
     expired: list[int] = field(default_factory=list)
 
     def __post_init__(self):
-        self.asking = RequestFolder(self.store, "shop_db")
+        self.requests = RequestFolder(self.store, "shop_db")
         self.supervisor = CaptureSupervisor(
-            "shop_db", self.policy, self.launch, self.asking,
+            "shop_db", self.policy, self.launch, self.requests,
             clock=self.clock, sink=self.events.append, reloads=self.reloads,
             expire=lambda _: self.expired.pop() if self.expired else 0,
         )  # fmt: skip
@@ -193,14 +193,14 @@ def test_in_a_run_that_ends_nothing_is_tried_again():
 def test_a_person_holds_a_capture_and_lets_it_go_on():
     zone = Zone(coming=[FakeProcess([[], []]), FakeProcess([[], []])])
     zone.look()
-    zone.asking.hold()
+    zone.requests.hold()
     zone.look()
     assert not zone.started[0].ended
 
     zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
     assert zone.started[0].ended
-    zone.asking.release()
+    zone.requests.release()
     zone.clock.sleep(REQUEST_CHECK_SECONDS)
     zone.look()
 
@@ -210,7 +210,7 @@ def test_a_person_holds_a_capture_and_lets_it_go_on():
 
 def test_a_run_that_ends_does_not_start_what_is_held():
     zone = Zone()
-    zone.asking.hold()
+    zone.requests.hold()
 
     assert zone.look(once=True).done
     assert not zone.started
@@ -218,22 +218,22 @@ def test_a_run_that_ends_does_not_start_what_is_held():
 
 def test_requests_that_wait_are_what_a_process_begins_with():
     zone = Zone(coming=[FakeProcess([[], [TABLES], [], []])])
-    zone.asking.add(CaptureRequest(("public.orders",), reload=True), "a")
+    zone.requests.add(CaptureRequest(("public.orders",), reload=True), "a")
     zone.look()
-    assert zone.asking.pending().requests
+    assert zone.requests.pending().requests
     for _ in range(3):
         zone.clock.sleep(REQUEST_CHECK_SECONDS)
         zone.look()
 
     assert zone.wishes == [[(("public.orders",), True)]]
     assert zone.started[0].asked == []
-    assert not zone.asking.pending().requests
+    assert not zone.requests.pending().requests
 
 
 def test_a_process_at_work_is_told_of_a_request_once():
     zone = Zone(coming=[FakeProcess([[TABLES], [], [], []])])
     zone.look()
-    zone.asking.add(CaptureRequest((), reload=False), "a")
+    zone.requests.add(CaptureRequest((), reload=False), "a")
     for _ in range(3):
         zone.clock.sleep(REQUEST_CHECK_SECONDS)
         zone.look()
@@ -243,13 +243,13 @@ def test_a_process_at_work_is_told_of_a_request_once():
 
 def test_a_request_that_a_killed_process_had_not_begun_is_for_the_next_one():
     zone = Zone(coming=[FakeProcess([[failed(REFUSED)]], ends=4), FakeProcess([[TABLES], []])])
-    zone.asking.add(CaptureRequest((), reload=True), "a")
+    zone.requests.add(CaptureRequest((), reload=True), "a")
     zone.look()
     zone.clock.sleep(60)
     zone.look()
 
     assert zone.wishes == [[((), True)], [((), True)]]
-    assert not zone.asking.pending().requests
+    assert not zone.requests.pending().requests
 
 
 def test_batches_that_are_too_old_are_removed_now_and_then():

@@ -111,10 +111,10 @@ class CaptureLauncher:
     task: ConnectedCapture
     target: ResolvedTarget
 
-    def __call__(self, mode: Mode, wishes: Sequence[CaptureRequest]) -> CaptureProcess:
+    def __call__(self, mode: Mode, requests: Sequence[CaptureRequest]) -> CaptureProcess:
         """Start it. Raises PolynyaError: a secret cannot be read, a process not started."""
         secrets = CaptureSecrets(self.task.name, os.environ, vault())
-        settings = worker_settings(self.task, self.target, mode, secrets, wishes)
+        settings = worker_settings(self.task, self.target, mode, secrets, requests)
         log_file = cache_root() / "log" / f"capture-{self.task.name}.log"
         return WorkerProcess(settings, log_file)
 

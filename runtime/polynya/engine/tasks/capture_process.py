@@ -235,7 +235,7 @@ def worker_settings(
     target: ResolvedTarget,
     mode: Mode,
     secrets: CaptureSecrets,
-    wishes: Sequence[CaptureRequest] = (),
+    requests: Sequence[CaptureRequest] = (),
 ) -> WorkerSettings:
     """All settings that the process receives. Raises as `CaptureSecrets.text`."""
     return WorkerSettings(
@@ -259,7 +259,7 @@ def worker_settings(
         lob_then="truncate" if task.lobs is None else task.lobs.then,
         aws=target.aws,
         maven_repository=target.maven_repository,
-        requests=tuple(wishes),
+        requests=tuple(requests),
     )
 
 

@@ -86,7 +86,7 @@ class CaptureSupervisor:
         task: str,
         policy: EnvironmentErrors,
         launch: Launch,
-        asking: RequestFolder,
+        request_folder: RequestFolder,
         *,
         clock: Clock,
         sink: EventSink,
@@ -94,7 +94,7 @@ class CaptureSupervisor:
         expire: Callable[[datetime], int] = lambda _: 0,
     ) -> None:
         self._task, self._policy, self._launch = task, policy, launch
-        self._asking, self._clock, self._sink = asking, clock, sink
+        self._request_folder, self._clock, self._sink = request_folder, clock, sink
         self._reloads, self._expire = reloads, expire
         self._expired_at: float | None = None
         self._reporter = CaptureReporter(task, sink)
@@ -230,20 +230,20 @@ class CaptureSupervisor:
         ):
             return
         self._requests_read_at = now
-        asked = self._asking.pending()
-        self._requests = dict(asked.requests)
+        pending = self._request_folder.pending()
+        self._requests = dict(pending.requests)
         if self._process is not None:
             for path, request in self._requests.items():
                 if path not in self._known_requests:
                     self._known_requests.add(path)
                     self._process.ask(request.tables, reload=request.reload)
-        if asked.held != self._is_held:
-            self._is_held = asked.held
-            self._sink(CaptureHeld(subject=self._task, task=self._task, held=asked.held))
+        if pending.held != self._is_held:
+            self._is_held = pending.held
+            self._sink(CaptureHeld(subject=self._task, task=self._task, held=pending.held))
 
     def _delete_begun_requests(self) -> None:
         """Delete requests that the process has begun; before that a kill must not lose them."""
         for path in self._known_requests & self._requests.keys():
-            self._asking.remove(path)
+            self._request_folder.remove(path)
             del self._requests[path]
         self._known_requests.clear()
