@@ -178,7 +178,7 @@ def test_the_status_says_what_a_request_waits_for_and_what_became_of_the_last(
 ) -> None:
     cluster.kim.ask(X, RELOAD)
     said = f"reload asked by kim (month end), {cluster.clock.now():%Y-%m-%d %H:%M:%S} UTC, "
-    assert cluster.says() == (f"{said}waits: no node lives", None)
+    assert cluster.says() == (f"{said}waits: no node is alive", None)
     cluster.owned()
     assert cluster.says() == (f"{said}n1 does it, or does so after its step", None)
     cluster.lee.stop("a", "")

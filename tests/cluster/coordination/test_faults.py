@@ -132,7 +132,7 @@ def test_an_outage_that_takes_its_time_takes_that_of_one_request() -> None:
     assert "POLYNYA-AWS-003" in member_state.troubles[0]
 
 
-class Life:
+class FaultRun:
     """A cluster to which things happen, drawn from a seed."""
 
     def __init__(self, seed: int) -> None:
@@ -183,19 +183,19 @@ class Life:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_happens_no_unit_is_granted_twice_and_at_last_each_once(seed: int) -> None:
-    life = Life(seed)
+    run = FaultRun(seed)
     for _ in range(12):
-        life.happens()
-        life.passes(life.random.uniform(1, 60))
+        run.happens()
+        run.passes(run.random.uniform(1, 60))
 
-    life.paused.clear()
-    for node in life.lab.nodes:
+    run.paused.clear()
+    for node in run.lab.nodes:
         heal(node)
-    life.lab.add("last")
-    life.passes(120)
+    run.lab.add("last")
+    run.passes(120)
     for _ in range(30):
         # A move for balance may be under way.
-        if not life.lab.settled():
-            life.passes(5)
+        if not run.lab.settled():
+            run.passes(5)
 
-    assert life.lab.settled()
+    assert run.lab.settled()

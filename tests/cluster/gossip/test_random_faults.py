@@ -69,7 +69,7 @@ def events(stream: Faulty, draw: random.Random) -> dict[str, Callable[[], None]]
     }
 
 
-def live(seed: int) -> Counter[str]:
+def run_with_faults(seed: int) -> Counter[str]:
     """One life; returns the faults that there were."""
     draw, clock = random.Random(seed), FakeClock()
     stream = Faulty(draw)
@@ -100,11 +100,11 @@ def live(seed: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    "lives", [8, pytest.param(1000, marks=pytest.mark.slow)], ids=["quick", "many"]
+    "runs", [8, pytest.param(1000, marks=pytest.mark.slow)], ids=["quick", "many"]
 )
-def test_after_any_life_of_the_stream_all_hear_each_other_again(lives: int) -> None:
-    faults = sum((live(seed) for seed in range(lives)), Counter[str]())
+def test_after_any_life_of_the_stream_all_hear_each_other_again(runs: int) -> None:
+    faults = sum((run_with_faults(seed) for seed in range(runs)), Counter[str]())
 
     kinds = 5 + len(events(Faulty(random.Random(0)), random.Random(0)))
     assert len(faults) == kinds, faults
-    assert min(faults.values()) >= lives / 4, faults
+    assert min(faults.values()) >= runs / 4, faults

@@ -329,7 +329,7 @@ def _waits(reading: ClusterReading, unit: JobKey, alive: Collection[str]) -> str
     stopped = reading.tasks.get(unit.task)
     record = reading.units.get(unit)
     if not alive:
-        return "waits: no node lives"
+        return "waits: no node is alive"
     if stopped is not None and stopped.state == "stopped":
         return f"waits: {unit.task} was stopped by {stopped.by}"
     if reading.freeze is not None:

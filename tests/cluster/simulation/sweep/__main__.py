@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.cluster.simulation.sweep.struck import Mode
-from tests.cluster.simulation.sweep.sweep import Struck, counted, each, swept
+from tests.cluster.simulation.sweep.call_faults import Mode
+from tests.cluster.simulation.sweep.sweep import FaultedRun, counted, each, swept
 
 #: Lives that one process leads before it reports.
 CHUNK = 50
@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, help="one of so many lives")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     asked = parser.parse_args(arguments)
-    found: list[Struck] = []
-    lives = [*each(asked.every)]
-    chunks = [lives[start : start + CHUNK] for start in range(0, len(lives), CHUNK)]
+    found: list[FaultedRun] = []
+    runs = [*each(asked.every)]
+    chunks = [runs[start : start + CHUNK] for start in range(0, len(runs), CHUNK)]
     with ProcessPoolExecutor(asked.jobs) as pool:
         for batch in pool.map(_swept, chunks):
             found.extend(batch)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong or not found else 0
 
 
-def _swept(asked: Sequence[tuple[int, Mode]]) -> list[Struck]:
+def _swept(asked: Sequence[tuple[int, Mode]]) -> list[FaultedRun]:
     return list(swept(asked))
 
 

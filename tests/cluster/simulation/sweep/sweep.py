@@ -17,7 +17,7 @@ from tests.cluster.simulation.parts.stream import StreamRates
 from tests.cluster.simulation.parts.tables import CommitRates
 from tests.cluster.simulation.plan import MachinePlan, Plan, Strike
 from tests.cluster.simulation.run import Outcome, run
-from tests.cluster.simulation.sweep.struck import Blow, Mode
+from tests.cluster.simulation.sweep.call_faults import Blow, Mode
 
 SEED = 1
 UNITS = {JobKey("t", f"u{number}"): 8 for number in range(3)}
@@ -43,7 +43,7 @@ LIFE = Plan(
 
 
 @dataclass(frozen=True, slots=True)
-class Struck:
+class FaultedRun:
     """One life. `failure` is what was wrong, None when all held."""
 
     number: int
@@ -52,7 +52,7 @@ class Struck:
     failure: str | None
 
 
-def life(blow: Blow, under: Under | None = None) -> Outcome:
+def run_once(blow: Blow, under: Under | None = None) -> Outcome:
     """The life, with this call struck."""
     return run(SEED, under, LIFE, blow.prepare)
 
@@ -60,7 +60,7 @@ def life(blow: Blow, under: Under | None = None) -> Outcome:
 def calls() -> list[str]:
     """Of the life in which nothing is struck, which has to be right."""
     blow = Blow()
-    outcome = life(blow)
+    outcome = run_once(blow)
     assert outcome.failure is None, outcome.failure
     return blow.calls
 
@@ -71,16 +71,16 @@ def each(every: int = 1, first: int = 0) -> Iterator[tuple[int, Mode]]:
     yield from every_one[first::every]
 
 
-def swept(asked: Iterable[tuple[int, Mode]], under: Under | None = None) -> Iterator[Struck]:
+def swept(asked: Iterable[tuple[int, Mode]], under: Under | None = None) -> Iterator[FaultedRun]:
     """What came of each."""
     for number, mode in asked:
         blow = Blow(number, mode)
-        failure = life(blow, under).failure
+        failure = run_once(blow, under).failure
         if failure is None and not blow.fell:
             failure = "the call was never made"
-        yield Struck(number, blow.calls[number] if blow.fell else "?", mode, failure)
+        yield FaultedRun(number, blow.calls[number] if blow.fell else "?", mode, failure)
 
 
-def counted(struck: Iterable[Struck]) -> Counter[tuple[str, str]]:
+def counted(faulted: Iterable[FaultedRun]) -> Counter[tuple[str, str]]:
     """How many lives, by the call and the mode."""
-    return Counter((one.call, one.mode.value) for one in struck)
+    return Counter((one.call, one.mode.value) for one in faulted)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.simulation.planted.bugs import BUGS
-from tests.cluster.simulation.sweep.struck import Blow, Mode
-from tests.cluster.simulation.sweep.sweep import calls, each, life, swept
+from tests.cluster.simulation.sweep.call_faults import Blow, Mode
+from tests.cluster.simulation.sweep.sweep import calls, each, run_once, swept
 
 #: One of so many lives in the quick test: each kind of call in each mode is among them.
 SOME = 41
 
 
 def test_the_life_has_all_that_coordination_does() -> None:
-    counts = life(Blow()).counts
+    counts = run_once(Blow()).counts
 
     assert counts["fault: crash"] == 1
     assert counts["fault: drain"] == counts["drained"] == 1

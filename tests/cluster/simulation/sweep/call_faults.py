@@ -44,9 +44,9 @@ class Blow:
         """Have the calls of this life counted."""
         self._drill = drill
         faults = drill.place.faults
-        struck = StruckStore(faults.random, Rates(), faults.heals)
-        struck.node_of, struck.blow = faults.node_of, self
-        drill.place = replace(drill.place, faults=struck)
+        faulted = StruckStore(faults.random, Rates(), faults.heals)
+        faulted.node_of, faulted.blow = faults.node_of, self
+        drill.place = replace(drill.place, faults=faulted)
         for unit, feed in drill.feeds.items():
             drill.feeds[unit] = replace(feed, faults=StruckCommits(feed.faults, self))
 
@@ -87,10 +87,10 @@ class StruckStore(StoreFaults):
 
     def draw(self, process: Process, verb: str, now: float) -> Fate:
         """What happens to a request."""
-        struck = self.blow.falls(process, f"store: {verb}")
-        if struck is Mode.LOST:
+        faulted = self.blow.falls(process, f"store: {verb}")
+        if faulted is Mode.LOST:
             return Fate(None, 0.03, Answer.ERROR)
-        if struck is Mode.APPLIED:
+        if faulted is Mode.APPLIED:
             return Fate(0.02, 0.03, Answer.ERROR)
         return Fate(0.02)
 
@@ -105,10 +105,10 @@ class StruckCommits(CommitFaults):
     @property
     def rates(self) -> CommitRates:
         """Asked once for each commit: what becomes of it."""
-        struck = self._blow.falls(self._blow.process(), "commit")
-        if struck is Mode.LOST:
+        faulted = self._blow.falls(self._blow.process(), "commit")
+        if faulted is Mode.LOST:
             return CommitRates(lost=1.0)
-        return CommitRates(applied_but_error=1.0) if struck is Mode.APPLIED else CommitRates()
+        return CommitRates(applied_but_error=1.0) if faulted is Mode.APPLIED else CommitRates()
 
     @rates.setter
     def rates(self, value: CommitRates) -> None:
