@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.model.bundle import InForce, Plain, content_hash, homecoming, in_force, unseen_edits
+from polynya.model.bundle import InForce, Plain, content_hash, in_force, plan_pull, unseen_edits
 
 paths = st.sampled_from(["a", "b"])
 files = st.dictionaries(paths, st.sampled_from([b"1", b"2", b"3"]))
@@ -45,7 +45,7 @@ def test_a_push_loses_only_edits_that_were_seen(local, pushed, now, met) -> None
 @given(files, files, files, st.none() | files)
 def test_a_pull_overwrites_nothing_that_only_the_folder_has(local, pushed, now, met) -> None:
     bucket = bucket_of(pushed, now)
-    plan = homecoming(local, bucket, pushed, None if met is None else hashes(met))
+    plan = plan_pull(local, bucket, pushed, None if met is None else hashes(met))
     known = pushed if met is None else met
 
     for path, content in plan.writes.items():
@@ -63,10 +63,10 @@ def test_a_pull_overwrites_nothing_that_only_the_folder_has(local, pushed, now, 
 @given(files, files, files, st.none() | files)
 def test_after_a_pull_nothing_is_left_to_pull_and_a_push_is_free(local, pushed, now, met) -> None:
     bucket = bucket_of(pushed, now)
-    plan = homecoming(local, bucket, pushed, None if met is None else hashes(met))
+    plan = plan_pull(local, bucket, pushed, None if met is None else hashes(met))
     taken = {**plan.writes, **{path: now.get(path) for path in plan.conflicts}}
     home = {p: c for p, c in {**local, **taken}.items() if c is not None}
 
-    again = homecoming(home, bucket, pushed, hashes(now))
+    again = plan_pull(home, bucket, pushed, hashes(now))
     assert (again.writes, again.conflicts) == ({}, ())
     assert unseen_edits(home, bucket, hashes(now)) == ()

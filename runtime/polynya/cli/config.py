@@ -15,7 +15,7 @@ from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.output import Output
 from polynya.cli.plan import project_errors
-from polynya.model.bundle import content_hash, homecoming
+from polynya.model.bundle import content_hash, plan_pull
 from polynya.model.documents.yaml import MAX_FILE_BYTES
 from polynya.model.error_catalogue.cluster import (
     CONFIGURATION_MISSING,
@@ -259,7 +259,7 @@ def pull(*, overwrite_local: bool = False, context: Context) -> int:
     met = meet(context)
     reading = met.bucket.read()
     snapshot = snapshot_of(reading, met.name)
-    plan = homecoming(met.local.files, reading.bucket, reading.pushed, met.met)
+    plan = plan_pull(met.local.files, reading.bucket, reading.pushed, met.met)
     if plan.conflicts and not overwrite_local:
         raise CONFIGURATION_PULL_CONFLICT(where=met.name, files=", ".join(plan.conflicts))
     folder = LocalObjectStore(met.project.directory)

@@ -22,10 +22,10 @@ from polynya.model.error_catalogue.cluster import (
     CONFIGURATION_OBJECT_REFUSED,
 )
 
-#: A project has at most as many files, and they have at most as many bytes together.
+#: The most files of a project, and the most bytes of all of them together.
 MAX_FILES: Final = 2_000
 MAX_BYTES: Final = 32_000_000
-#: JSON writes a character in at most six bytes.
+#: A character takes at most six bytes in JSON.
 MAX_BUNDLE_BYTES: Final = 6 * MAX_BYTES + 1_000_000
 
 _FILES: Final = TypeAdapter(dict[str, str])
@@ -93,11 +93,11 @@ _Revision: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class Pointer(Frozen):
     """The content of `pushed.json`.
 
-    `token` is new with each write, so that two writes never look alike. `commit` is that of the
+    `token` is new with each write, so that two writes always differ. `commit` is that of the
     Git work tree, followed by `+` if it had changes. Until a push has written every plain file,
-    `replaces` holds the versions of those that it has to replace or delete, None where it has to
-    make one: a plain file that is still in this version is left over, not edited. `overtook` is the
-    revision of a push that was not finished when this one came, and may still be writing.
+    `replaces` holds the versions of those that it will replace or delete, None for a new one: a
+    plain file that still has this version is left over, not edited. `overtook` is the revision of
+    a push that was not finished when this one started, and may still be writing.
     """
 
     format: Literal[1] = 1
@@ -114,7 +114,7 @@ class Pointer(Frozen):
         return self.model_dump_json(indent=1).encode() + b"\n"
 
     def settled(self, token: str) -> Pointer:
-        """The same push when all plain files are written."""
+        """The same push after all plain files were written."""
         return self.model_copy(update={"replaces": {}, "token": token})
 
 
@@ -133,7 +133,7 @@ Edit: TypeAlias = Literal["changed", "added", "deleted"]
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A plain file as it is now: in which version, and its content, None if it was not read."""
+    """A plain file as it is now: its version, and its content, None if it was not read."""
 
     version: str
     content: bytes | None
@@ -141,10 +141,10 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The files in force by path, those among them that were edited by hand, and what is left over.
+    """The files in force by path, those that were edited by hand, and leftovers.
 
-    `left_over` are plain files that count for nothing: a push did not come to write them, or was
-    overtaken and wrote them too late.
+    `left_over` are plain files that do not count: a push was interrupted before it wrote them, or
+    was overtaken and wrote them too late.
     """
 
     files: Mapping[str, bytes]
@@ -160,16 +160,16 @@ def in_force(
 ) -> InForce:
     """Decide for each file whether the bundle or the plain file counts.
 
-    The plain file counts, also by its absence, with three exceptions: a push did not come to
-    replace it (its version is the one in `replaces`); it is as the overtaken push would have it;
-    its content was not read.
+    The plain file counts, also if it is missing, with three exceptions: a push was interrupted
+    before it replaced the file (its version is the one in `replaces`); the file is that of the
+    overtaken push; its content was not read.
 
     Args:
         pushed: the files of the bundle.
-        plain: the plain files; one that is not among them does not exist.
+        plain: all plain files.
         replaces: see `Pointer`.
-        overtaken: the files of a push that was not finished when this one came; None if there was
-            none. It may still be writing.
+        overtaken: the files of a push that was not finished when this one started, and may still
+            be writing; None if there was none.
     """
     files: dict[str, bytes] = {}
     edits: dict[str, Edit] = {}
@@ -204,10 +204,10 @@ def content_hash(content: bytes | None) -> str | None:
 def unseen_edits(
     local: Mapping[str, bytes], bucket: InForce, met: Mapping[str, str] | None
 ) -> tuple[str, ...]:
-    """Files that were edited by hand in the bucket, and that a push of `local` would lose unseen.
+    """Files that were edited by hand in the bucket, and whose edits a push of `local` would lose.
 
-    An edit was seen when it was there at the last meeting, and it is not lost when the local file
-    holds the same.
+    `met` has the hashes of the last push or pull. An edit that was there at that time was seen, and
+    an edit that the local file has too is not lost.
     """
     return tuple(
         path
@@ -218,24 +218,24 @@ def unseen_edits(
 
 
 @dataclass(frozen=True, slots=True)
-class Homecoming:
-    """What a pull does: the content that files get (None: deleted), and what it must not touch."""
+class PullPlan:
+    """What a pull does: new content by file (None: delete), and files in conflict, left alone."""
 
     writes: Mapping[str, bytes | None]
     conflicts: tuple[str, ...]
 
 
-def homecoming(
+def plan_pull(
     local: Mapping[str, bytes],
     bucket: InForce,
     pushed: Mapping[str, bytes],
     met: Mapping[str, str] | None,
-) -> Homecoming:
+) -> PullPlan:
     """Decide what a pull does with each file that differs.
 
-    A file that only the bucket changed since the last meeting comes home, one that only the folder
-    changed stays, one that both changed is a conflict. A folder that never met the bucket counts as
-    having what was pushed: what it has instead is a conflict, what it has besides is its own.
+    A file that only the bucket changed since the last push or pull is written, one that only the
+    folder changed stays, one that both changed is a conflict. A folder without an earlier push or
+    pull counts as having what was pushed: a different file is a conflict, an extra one stays.
     """
     writes: dict[str, bytes | None] = {}
     conflicts = []
@@ -248,4 +248,4 @@ def homecoming(
             writes[path] = there
         elif content_hash(there) != before or (there is not None and met is None):
             conflicts.append(path)
-    return Homecoming(writes, tuple(conflicts))
+    return PullPlan(writes, tuple(conflicts))

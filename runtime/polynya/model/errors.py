@@ -12,7 +12,7 @@
     │   └── BusyError        a shard is read too often
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
     │   ├── FencedError      a newer owner has the table
-    │   └── StaleStepError   another engine did, and the step is retried
+    │   └── StaleStepError   another engine did; the step is retried
     └── InternalError      a bug in Polynya                      exit 70
 
 Codes are stable; `polynya explain CODE` prints the page of a code
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class PolynyaError(Exception):
-    """An error with a code, a place, the state of the data and a way out.
+    """An error with a code, a location, the state of the data and a fix.
 
     Args:
         code: stable identifier such as `POLYNYA-CFG-007`.
@@ -146,7 +146,7 @@ class OperationError(PolynyaError):
 
 
 class SuspendedError(OperationError):
-    """Raised for a dataset that waits for a decision; the others of its task go on."""
+    """Raised for a dataset that waits for a decision; the others of its task continue."""
 
 
 class TaskStoppedError(OperationError):
@@ -154,7 +154,7 @@ class TaskStoppedError(OperationError):
 
 
 class DataError(PolynyaError):
-    """Raised when rows are not what they have to be and cannot go to quarantine instead."""
+    """Raised when rows break an invariant and cannot go to quarantine instead."""
 
 
 class DependencyError(PolynyaError):
@@ -173,17 +173,17 @@ class BusyError(DependencyError):
 
 
 class ConflictError(PolynyaError):
-    """Raised when another owner moved the state first; drop the task's state and load it again."""
+    """Raised when another owner moved the state first; drop the task's state and reload it."""
 
     exit_code = 5
     retryable = True
 
 
 class FencedError(ConflictError):
-    """Raised when a newer owner has the table: what is known of it is to be dropped.
+    """Raised when a newer owner has the table: drop all cached state of it.
 
     Attributes:
-        epoch: the one that the table has now.
+        epoch: the epoch that the table has now.
         owner: the owner that took it.
     """
 
@@ -213,8 +213,8 @@ class FencedError(ConflictError):
 class StaleStepError(ConflictError):
     """Raised when another engine's maintenance came between a step and its commit.
 
-    Nobody else owns the table, and nothing of the step was written: take it again, from a fresh
-    look at the table.
+    The table has no other owner, and nothing of the step was written: retry it with the current
+    state of the table.
     """
 
 

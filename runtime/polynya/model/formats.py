@@ -108,12 +108,12 @@ class FormatRules:
         brings_keys: the source names the keys of its tables.
         brings_order: the source orders its events; without that, `sequence_by` does.
         tells_operations: an event says whether it is an insert, an update or a delete.
-        tells_load_time: rows of a full load hold the time at which the source read them.
-        reads_in_order: a loaded row tells at which place in the order of events it was read.
-        in_order: the files of a table land in the order of their names, and none is missed before
-            one that is there; a table remembers the newest one only.
-        awaits_columns: records come without end and of many kinds, so a column that settings name
-            may come at any time; only a name that is like one that came stops a dataset.
+        tells_load_time: rows of a full load have the time at which the source read them.
+        reads_in_order: a loaded row has the position in the order of events at which it was read.
+        in_order: the files of a table land in the order of their names, without gaps, so a table
+            remembers the newest one only.
+        awaits_columns: records of many shapes keep coming, so a column that settings name may come
+            at any time; only a name that looks like a misspelled one stops a dataset.
         path: the files of a dataset that names none, a glob in which `{name}` is its name.
         header_columns: source columns that settings may name, and that no table has by itself.
         has_header_lines: column names stand in a header line; without it, `columns` gives them.
@@ -153,7 +153,7 @@ class FormatRules:
         return self.tables_named_in == "records"
 
     def may_follow(self, before: FormatRules) -> bool:
-        """Whether a table with rows of another format may go on with this one.
+        """Whether a table with rows of another format may continue with this one.
 
         It may when both are ordered by the same columns and say as much about an event.
         """
@@ -162,7 +162,7 @@ class FormatRules:
 
 
 def _dialect_problems(landing: Delivered) -> Iterator[Problem]:
-    """One character cannot have two meanings."""
+    """Yield characters with two meanings, and a NULL marker that no field can have."""
     escape = None if landing.escape == landing.quote_character else landing.escape
     meanings = {
         "delimiter": landing.delimiter_character,

@@ -82,7 +82,7 @@ class LoadedProject:
 
     @property
     def cluster_name(self) -> str:
-        """The cluster of an agent, or of a command, that is not told another one."""
+        """The default cluster of an agent or a command."""
         return self.project.cluster or self.project.name
 
     def cluster_of(self, task: Task) -> str | None:
@@ -125,7 +125,7 @@ def load_project(
         directory: the folder that holds `polynya.yml`.
         target: name of the target; default `local`, or the only one there is.
         tolerant: leave broken task files out and list what is wrong in `errors`, so that one broken
-            file never stops the tasks whose files are valid. The project file has to be right.
+            file never stops the tasks whose files are valid. The project file must be valid.
         environment: variables for `${env:NAME}`; default the process's own.
         base: what relative places are relative to; default `directory`.
         settled: files that are in force already, such as `tasks/users.yml`: of two that claim a
@@ -232,7 +232,7 @@ def _as_tasks(
     connections: Mapping[str, Connection | None],
     errors: list[ConfigError],
 ) -> list[tuple[Task, DocumentFile]]:
-    """The tasks: transforms are storage tasks over what their landings land, captures connected."""
+    """The tasks: transforms as storage tasks over their landings, captures with connections."""
     files = list(written)
     landings = {task.name: task for task, _ in files if isinstance(task, StreamingLanding)}
     tasks: list[tuple[Task, DocumentFile]] = []
@@ -241,7 +241,7 @@ def _as_tasks(
             problems = list(connected_problems(task, connections))
             errors.extend(located(problems, file.document, file.shown_as))
             database = connections.get(task.connection)
-            # One with errors of its own has told them.
+            # A connection with errors has reported them itself.
             tasks += [] if problems or database is None else [(connected(task, database), file)]
             continue
         if isinstance(task, StorageTask):

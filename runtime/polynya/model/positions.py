@@ -72,7 +72,7 @@ class Reached:
         folder: their folder in the landing zone.
         number: of the newest batch.
         whole: that was read to its end.
-        messages: that had landed up to there, None where nobody has counted them.
+        messages: number of messages that had landed up to there, None if it is unknown.
         lost_batches: batches that were gone before they were copied, ever.
         lost_messages: messages in them, as far as that is known.
     """
@@ -101,9 +101,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Landed batches that were gone; `messages` is None where nobody can count what was in them.
+    """Landed batches that were gone; `messages` is None if their number is unknown.
 
-    Of the first one a part may have been copied.
+    A part of the first one may have been copied.
     """
 
     first: int

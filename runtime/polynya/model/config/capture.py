@@ -62,7 +62,7 @@ _MaskText: TypeAlias = Annotated[str, StringConstraints(max_length=10_000)]
 
 
 class KeyedHash(Frozen):
-    """HMAC-SHA256 of the value: equal values stay equal, nobody computes them without the key."""
+    """HMAC-SHA256 of the value: equal values stay equal, and the key is needed to compute them."""
 
     key: SecretSetting = Field(
         description="The key: `{env: NAME}`, `${env:NAME}`, `${file:PATH}` or "

@@ -82,7 +82,7 @@ class Login:
 
 
 def jaas_problem(text: str) -> str | None:
-    """What is wrong with a login, in words that hold no option; None when nothing is."""
+    """What is wrong with a login, without the values of its options; None if it is valid."""
     try:
         login(text)
     except ValueError as error:
@@ -105,7 +105,7 @@ def login(text: str) -> Login:
         known = ", ".join(sorted(one.rpartition(".")[2] for one in MODULES))
         raise ValueError(f"{shown(module)} is not a login module that is known: {known}")
     if flag != "required":
-        raise ValueError("the login module of `sasl.jaas.config` has to be `required`")
+        raise ValueError("the login module of `sasl.jaas.config` must be `required`")
     if len(rest) % 3:
         raise ValueError("an option of `sasl.jaas.config` is not `NAME=VALUE`")
     options: dict[str, str] = {}

@@ -182,7 +182,7 @@ def _memory(text: str) -> str:
     return text
 
 
-#: What is wrong with an engine that is unreachable, and the way out.
+#: Message and fix for an engine that is unreachable.
 UNREACHABLE: Final = (
     "the Spark master is on another machine, and its executors cannot reach this one",
     "`engine: {master: …, host: ADDRESS}` with an address of this machine",

@@ -66,7 +66,7 @@ class PartitionTerm:
         return self.transform if self.width is None else f"{self.transform}[{self.width}]"
 
     def refusal(self, kind: DataType) -> str | None:
-        """Why a column of this type cannot be parted so, None when it can."""
+        """Why a column of this type cannot be partitioned like this, None if it can."""
         allowed = _ALLOWED[self.transform]
         if isinstance(kind, Primitive) and kind.name in allowed:
             return None

@@ -118,7 +118,7 @@ class SchemaRegistry(Frozen):
 
 
 class Delivery(Frozen):
-    """What the writer of the files was told about them. None means the format's default."""
+    """How the files are written. None means the format's default."""
 
     header: bool | None = Field(
         default=None,

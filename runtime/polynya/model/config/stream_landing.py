@@ -38,7 +38,7 @@ WILDCARD: Final = "%"
 
 #: Properties of the client that Polynya sets itself, with the reason.
 OWN_PROPERTIES: Final[Mapping[str, str]] = {
-    "auto.offset.reset": "the landed batches say where to go on; `start_from` says where to begin",
+    "auto.offset.reset": "the landed batches hold the position; `start_from` says where to begin",
     "bootstrap.servers": "the setting `bootstrap_servers` names the brokers",
     "enable.auto.commit": "the position is in the landed batches and nowhere else",
     "group.id": "the position is in the landed batches and nowhere else",
