@@ -220,7 +220,7 @@ def settle(
             fleet.keep(unit, fleet.nodes[had])
         else:
             homeless.append(_Homeless(unit, had, _why(had, known)))
-    for unit, had, node in sorted(asked, key=lambda each: each[0].unit):
+    for unit, had, node in sorted(asked, key=lambda move: move[0].unit):
         fleet.move(unit, had, node, f"an operator wants it on {node.facts.node}")
     if fleet.nodes:
         _place(fleet, homeless, rules.band)
@@ -249,9 +249,9 @@ def _place(fleet: Fleet, homeless: Homeless, band: float) -> None:
     The largest first, each to the node with the least ("LPT"), is at most a third above the best
     possible (Graham, Bounds on multiprocessing timing anomalies, 1969).
     """
-    homeless.sort(key=lambda each: (-fleet.weights[each.unit.unit], each.unit.unit))
+    homeless.sort(key=lambda candidate: (-fleet.weights[candidate.unit.unit], candidate.unit.unit))
     homeless = _where_known(fleet, homeless)
-    waiting = sum(fleet.weights[each.unit.unit] for each in homeless)
+    waiting = sum(fleet.weights[candidate.unit.unit] for candidate in homeless)
     capacity = sum(node.facts.capacity for node in fleet.nodes.values())
     full = (fleet.mean + waiting / capacity) * (1 + band)
     nodes = fleet.nodes.values()
@@ -365,7 +365,7 @@ class Giver:
         offers = (light,) if stays else (light, heavy)
         most = min(self.spare, taker.room) * _ROUNDING
         for choices in offers:
-            fit = bisect_right(choices, most, key=lambda each: each[0])
+            fit = bisect_right(choices, most, key=lambda choice: choice[0])
             if fit:
                 return choices.pop(fit - 1)[1]
         for choices in offers:
@@ -389,7 +389,7 @@ class Giver:
             if not rests and not unit.unknown_to and unit.pinned_to != self.node.facts.node:
                 sides[unit.heavy].append((self._fleet.weights[unit.unit], unit))
         for choices in sides:
-            choices.sort(key=lambda each: (each[0], each[1].unit))
+            choices.sort(key=lambda choice: (choice[0], choice[1].unit))
         return sides
 
 
@@ -435,8 +435,8 @@ def balance(fleet: Fleet, units: Sequence[PlacementUnit], rules: PlacementRules)
 
 def _begins(givers: _Givers, takers: _Takers, far: float) -> bool:
     """Whether a node is far enough from the mean."""
-    return any(each[-1].node.level > far for each in givers) or any(
-        each[-1].cold for each in takers
+    return any(giver[-1].node.level > far for giver in givers) or any(
+        taker[-1].cold for taker in takers
     )
 
 
@@ -488,7 +488,7 @@ def propose(
         current: incarnation that each unit is planned for now; may name dead nodes.
         rules: how eager to be.
     """
-    units = sorted(units, key=lambda each: each.unit)
+    units = sorted(units, key=lambda unit: unit.unit)
     fleet = Fleet(nodes, units, rules)
     settle(fleet, nodes, units, current, rules)
     if fleet.nodes:
