@@ -20,6 +20,6 @@ def condition(text: str, access: Access, table: str) -> str:
             error.code,
             error.message,
             where=f"{access.task}, table {table}",
-            state="nothing of the table was read; the other tables go on",
+            state="nothing of the table was read; the other tables continue",
             fix=error.fix,
         ) from None

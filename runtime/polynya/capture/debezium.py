@@ -176,7 +176,7 @@ class DebeziumEngine:
     # What Java calls: names are Debezium's.
 
     def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
-        """Take a batch. An error ends the engine, and the database is told of nothing in it."""
+        """Take a batch. After an error, nothing in it is confirmed to the database."""
         try:
             events = (self._reader.read(record) for record in records)
             landed = self._take([event for event in events if event is not None])
@@ -252,7 +252,7 @@ class RecordReader:
     """
 
     def __init__(self, *, heartbeats_move: bool) -> None:
-        """`heartbeats_move`: the connector's offset in a heartbeat is one to go on from."""
+        """`heartbeats_move`: a capture can continue from the offset in a heartbeat."""
         self._heartbeats_move = heartbeats_move
         converter = jpype.JClass("org.apache.kafka.connect.json.JsonConverter")()
         # Without it the schema of a column with a default says nothing of NULL.
@@ -318,7 +318,7 @@ class RecordReader:
     def _schema(self, record: Any, source: Any) -> _TopicSchema:
         """The schema of a record, which is that of the record before it as a rule.
 
-        PostgreSQL sends a table's columns anew whenever it has forgotten that it did, so that one
+        PostgreSQL sends a table's columns again whenever it has forgotten that it did, so that one
         table has many equal schemas in time. Their names tell tables apart.
         """
         schema, last = source.valueSchema(), self._last
@@ -412,13 +412,13 @@ class MisreadStatements:
 
         Args:
             is_captured: whether rows of a table land.
-            understood: places of statements that Debezium has been told in other words. It brings
+            understood: places of statements that Debezium got in other words. It brings
                 them once more.
         """
         self._is_captured, self._understood = is_captured, understood
-        #: The place of a statement that is told in other words from now on.
-        self.told: LogPosition | None = None
-        #: After a statement with types that are misread: its offset, until the log goes on.
+        #: The place of a statement that Debezium gets in other words from now on.
+        self.rewritten: LogPosition | None = None
+        #: After a statement with types that are misread: its offset, until the log continues.
         self._behind: Offset | None = None
         self._tables: dict[str, LogPosition] = {}
 
@@ -448,7 +448,7 @@ class MisreadStatements:
         statement = misread(event.line)
         is_new = statement is not None and statement.place not in self._understood
         if statement is not None and is_new and self._is_captured(statement.table):
-            self.told = statement.place
+            self.rewritten = statement.place
             return True
         tables = {
             name: place for name, place in mistyped(event.line).items() if self._is_captured(name)
@@ -620,8 +620,8 @@ _STATEMENT: Final = re.compile(
 _MARKS: Final = (
     ("Error while deserializing binlog data", "a value that Debezium cannot read"),
     ("ColumnType.byCode", "a column of a type that Debezium does not know, such as COMPRESSED"),
-    ("internal schema size", "rows that do not fit the table as the stream has told it"),
-    ("schema isn't known to this connector", "rows of a table that the stream has not told"),
+    ("internal schema size", "rows that do not fit the table as the stream has defined it"),
+    ("schema isn't known to this connector", "rows of a table that the stream has not defined"),
 )
 #: The same of which Debezium names the table; of a row that does not fit it without its database.
 _OF_TABLE: Final = re.compile(

@@ -33,7 +33,7 @@ class Limit:
     then: LimitAction
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What becomes of longer values, as the end of a sentence."""
         what = "left out" if self.then == "null" else "cut"
         return f"longer than {self.bytes:,} bytes are {what}"

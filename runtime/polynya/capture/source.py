@@ -85,7 +85,7 @@ class SourceTable:
         rows_estimate: as the database's statistics have it.
         bytes_estimate: likewise.
         identity: of a table that was dropped and made again, or swapped for another one, it is
-            another; None: the database does not tell.
+            another; None: unknown.
         columns_made: how many columns it has had since it was made, 0 where nobody counts.
         columns_filled: which of them, counted so, was the last that has a default: rows that were
             there when it was added got that, and the stream says nothing of it.
@@ -125,7 +125,7 @@ class Chunk:
     Attributes:
         lines: event lines for the Debezium reader, each with its end of line.
         rows: how many.
-        last: where the next chunk goes on; None when `rows` is 0.
+        last: where the next chunk continues; None when `rows` is 0.
         is_last: nothing comes after it.
     """
 
@@ -139,7 +139,7 @@ class Chunk:
 class Lag:
     """How far the stream is behind; None is not known.
 
-    `notes` are sentences for a person, such as the danger to the database's disk.
+    `notes` are sentences for an operator, such as the danger to the database's disk.
     """
 
     bytes: int | None
@@ -208,7 +208,7 @@ class SourceSnapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaptureStart:
-    """The first moment of a capture: the stream goes on from `offset`, exactly after `snapshot`.
+    """The first moment of a capture: the stream continues from `offset`, exactly after `snapshot`.
 
     `history` is what Debezium's history of schemas begins with, of databases whose stream has none.
     """
@@ -276,11 +276,11 @@ class SourceDatabase(Protocol):
         ...
 
     def lost(self, offset: Offset) -> str | None:
-        """Why the stream cannot go on from an offset; None: it can."""
+        """Why the stream cannot continue from an offset; None: it can."""
         ...
 
     def drop(self) -> None:
-        """Remove what `begin` made. Only when a person asks for it."""
+        """Remove what `begin` made. Only when an operator asks for it."""
         ...
 
     def close(self) -> None:
@@ -408,7 +408,7 @@ def engine_settings(
         "topic.prefix": NAME,
         "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
         "offset.storage.file.filename": str(scratch.offsets),
-        # The connector tells the database after each landed batch, never before.
+        # The connector confirms to the database after each landed batch, never before.
         "offset.flush.interval.ms": "0",
         "max.batch.size": str(_BATCH_RECORDS),
         "max.queue.size": str(_QUEUE_RECORDS),
@@ -431,7 +431,7 @@ def engine_settings(
 
 
 def heartbeats_move(settings: Mapping[str, str]) -> bool:
-    """Whether the offset of a heartbeat is an exact one to go on from.
+    """Whether the offset of a heartbeat is an exact position to continue from.
 
     Of a binlog it is, and where other tables change all the time nothing else would move it.
     """

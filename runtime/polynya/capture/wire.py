@@ -42,7 +42,7 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
 from polynya.store.object_store import ObjectStore
 
-#: Seconds after which a failure is no longer one of a row of them.
+#: Seconds after which a failure no longer counts.
 _FAILURE_WINDOW_SECONDS: Final = 3600.0
 
 
@@ -97,7 +97,7 @@ class TableFaults:
     """How often a table failed in a row.
 
     Attributes:
-        retries: so often a table is tried again.
+        retries: so often a table is retried.
         monotonic: seconds of a clock.
     """
 
@@ -106,7 +106,7 @@ class TableFaults:
     _failed: dict[str, list[float]] = field(default_factory=dict)
 
     def gives_up(self, table: str) -> bool:
-        """Whether a table that has failed once more is to be given up; then it counts anew."""
+        """Whether a table that has failed once more is given up; then its count starts again."""
         now = self.monotonic()
         failed = [at for at in self._failed.get(table, ()) if now - at < _FAILURE_WINDOW_SECONDS]
         failed.append(now)
@@ -207,7 +207,7 @@ class RequestFolder:
             return None
 
 
-#: `follow`: until it is told to end. `once`: load what is to be loaded, take the changes up to
+#: `follow`: until it is asked to end. `once`: load what is to be loaded, take the changes up to
 #: where the source was at the start, then end. `reload`: load everything again, then end.
 Mode: TypeAlias = Literal["follow", "once", "reload"]
 
@@ -224,7 +224,7 @@ class WorkerSettings:
         maven_repository: from where jars are fetched; None: the usual one.
         order: `highest` to `lowest` by table; those that are not named are `normal`.
         filter: condition for the load by table, in the SQL of the database.
-        table_retries: how often a table that cannot be read is tried again,
+        table_retries: how often a table that cannot be read is retried,
         table_then: and what follows then, `suspend` or `stop`.
         masks: by table and column, as `polynya.capture.masks.mask_of` takes them.
         lob_bytes: the longest value; None: any.

@@ -86,6 +86,6 @@ def test_it_ends_behind_a_statement_that_replaces_a_table_unless_that_is_known()
     taken = misreading.take(events)
 
     assert (taken.events, taken.ends, taken.begin) == ([replaced], True, None)
-    assert misreading.told == (3, 90)
+    assert misreading.rewritten == (3, 90)
     known = MisreadStatements(lambda _: True, {(3, 90)})
-    assert (known.take(events).events, known.told) == (events, None)
+    assert (known.take(events).events, known.rewritten) == (events, None)

@@ -23,11 +23,11 @@ FAULTS = {
     "dropped": ((DROP,), "is not there"),
     "made again": (
         (DROP, WRITE, f"SELECT pg_create_logical_replication_slot('{SLOT}', 'pgoutput')"),
-        "begins after what has landed",
+        "starts after the landed data",
     ),
     "advanced": (
         (WRITE, f"SELECT pg_replication_slot_advance('{SLOT}', pg_current_wal_lsn())"),
-        "begins after what has landed",
+        "starts after the landed data",
     ),
     "unpublished": (("DROP PUBLICATION polynya_shop",), "publication polynya_shop is not there"),
     "of another plugin": (

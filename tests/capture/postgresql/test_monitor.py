@@ -58,7 +58,7 @@ def test_the_danger_to_the_disk_and_to_the_slot_is_told(
         (replace(SLOT, wal_status="lost"), "max_slot_wal_keep_size"),
         (replace(SLOT, plugin="wal2json"), "is of wal2json"),
         (replace(SLOT, end=900), "restored from a backup"),
-        (replace(SLOT, confirmed=1001), "made again, or somebody else read"),
+        (replace(SLOT, confirmed=1001), "created again, or somebody else read"),
     ],
 )
 def test_a_stream_that_cannot_go_on_is_told_why(slot: ReplicationSlot | None, said: str) -> None:

@@ -44,7 +44,7 @@ class SourceMoment(Protocol):
 
     @property
     def position(self) -> str:
-        """Its place in the stream, for people."""
+        """Its place in the stream, for messages."""
         ...
 
     def is_reached(self, offset: Mapping[str, Any]) -> bool:

@@ -39,7 +39,7 @@ class RowState:
     """A row as one side has it.
 
     Attributes:
-        key: text of its key, for people.
+        key: text of its key, for messages.
         digest: hash of its compared columns.
         copies: how many there are of it; more than one only without a key.
         version: changes with every change of the row in the source, also to the same values.

@@ -160,7 +160,7 @@ class CaptureLog:
     def _require_own(self, header: CaptureHeader, *, is_new: bool) -> None:
         """See that a batch is the one that was put."""
         path = self.path(header.number)
-        # A put whose answer was lost is tried again by the store, and then finds its own object.
+        # A put whose answer was lost is retried by the store, and then finds its own object.
         if not is_new and self.header(header.number).line() != header.line():
             raise FOLDER_HAS_ANOTHER_CAPTURE(where=path)
 
@@ -193,7 +193,7 @@ class CaptureLander:
                 moment each has to know whether it was the one.
             unsent: as in the header of a batch.
             newest: as `log.newest` says; None: nothing has landed.
-            landed: is told number, events and bytes of each batch.
+            landed: gets number, events and bytes of each batch.
         """
         self._log, self._task, self._now, self._landed = log, task, now, landed
         self._writer, self._unsent = writer, unsent
@@ -218,7 +218,7 @@ class CaptureLander:
         return self._number
 
     def begin(self, position: CapturePosition) -> None:
-        """Land a position without events: the first, or one that a person asked for."""
+        """Land a position without events: the first, or one that an operator asked for."""
         self._put(b"", 0, {}, lambda: position)
 
     def land(

@@ -51,7 +51,7 @@ def position_of_rows(connector: str, source: Mapping[str, Any]) -> LogPosition:
 def truncation(connector: str, table: str, source: Mapping[str, Any]) -> bytes:
     """An event line that empties a table right before the rows of a view.
 
-    A table that is loaded anew may have rows that went while nobody followed the stream.
+    A table that is loaded again may have rows that went while nobody followed the stream.
 
     Args:
         connector: of the database.
@@ -98,7 +98,7 @@ class TableProgress:
         why: it is suspended.
         identity: of the table that was loaded; None: nobody knows.
         columns_made: how many columns it had had when its load began; None: nobody knows; below 0:
-            since then a statement filled a column, of which no row tells.
+            since then a statement filled a column, which no row reports.
         changes: events of the stream that landed before its load had ended.
         ended: number of the batch with which its load ended; None: it did not, or nobody knows.
         seen: of a table without key, what its rows have of the stream that is still to come; None:
@@ -146,7 +146,7 @@ class TableProgress:
         return replace(self, identity=self.identity or table.identity, columns_made=made)
 
     def suspended(self, why: PolynyaError) -> TableProgress:
-        """Given up, until a person resumes it."""
+        """Given up, until an operator resumes it."""
         return replace(self, state="suspended", why=f"{why.code}: {why.message}")
 
     def without_changes(self, why: PolynyaError) -> TableProgress:
@@ -168,7 +168,7 @@ class TableProgress:
 
     @property
     def is_other(self) -> bool:
-        """Whether its rows are others now, of which the stream does not tell."""
+        """Whether its rows are others now, which the stream does not report."""
         return self.is_replaced or self.columns_made == _FILLED
 
     def _began_before(self, place: LogPosition) -> bool:
@@ -205,7 +205,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """Where the stream goes on: from an offset of the connector, without what it has passed."""
+    """Where the stream continues: from an offset of the connector, without what it has passed."""
 
     offset: Offset
     passed: Passed | None = None
@@ -213,13 +213,13 @@ class ResumePoint:
 
 @dataclass(frozen=True, slots=True)
 class CapturePosition:
-    """Where a capture goes on.
+    """Where a capture continues.
 
     Attributes:
         stream: place in the stream.
         tables: progress by table.
         history: number of the newest history of schemas that was put, 0 for none.
-        epoch: how often the places of the stream began anew, see `epochs`.
+        epoch: how often the places of the stream began again, see `epochs`.
         left_out: of tables without key that are not loaded, the place of the newest event that did
             not land: the view of their load has to have it.
         gone: tables that are there no more, and of which rows have landed.
@@ -378,7 +378,7 @@ _FILE: Final = re.compile(rb'"file":"([^"]*\.)(\d+)"')
 
 
 def next_epoch(connector: str, epoch: int, before: Offset, begins: Offset) -> int:
-    """The epoch of a capture that begins anew, after one that had come as far as `before`."""
+    """The epoch of a capture that begins again, after one that had come as far as `before`."""
     if connector not in BINLOGS or not begins:
         return epoch
     is_later = position_of_offset(connector, begins) >= position_of_offset(connector, before)

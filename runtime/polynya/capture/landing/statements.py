@@ -35,7 +35,7 @@ def replaced_by(line: bytes) -> dict[str, LogPosition]:
     """The tables whose rows are others after a statement, each with its place.
 
     One that was renamed has the rows that it brings along, and so have tables that change parts
-    with each other. A table that was made anew is not among them: its rows are events.
+    with each other. A table that was created again is not among them: its rows are events.
 
     Args:
         line: of the event that reports the statement.

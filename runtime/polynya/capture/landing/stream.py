@@ -54,7 +54,7 @@ class StreamEvent:
         offset: the connector's offset after it. It costs something: few are asked.
         table: of a row.
         shape: schema of a row's envelope; one object for all events that have it.
-        origin: what the engine needs to tell the database that it has landed.
+        origin: what the engine needs to confirm it to the database.
         is_awaited: of an end: somebody waits until it is known how far the stream was read.
     """
 
@@ -68,14 +68,14 @@ class StreamEvent:
 
 
 TakeEvents: TypeAlias = Callable[[Sequence[StreamEvent]], StreamEvent | None]
-"""Lands events; returns the one whose offset the database may be told, None for none yet."""
+"""Lands events; returns the one whose offset may be confirmed to the database, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
     """What lands of the records so far, and the position after it.
 
-    `last` is the record whose offset the connector may be told, None: none.
+    `last` is the record whose offset may be confirmed to the connector, None: none.
     """
 
     events: Sequence[StreamEvent]
@@ -208,7 +208,7 @@ class Pending:
         events: how many.
         apart: events that do not land as they are; what becomes of them is decided then.
         position: of the stream after them; None: it has not moved.
-        told: of what the database may be told when they have landed; None: of nothing yet.
+        confirmable: what may be confirmed to the database once they have landed; None: nothing yet.
         counts: events by table.
         is_awaited: somebody waits for the position, so that it lands like an event.
         read_to: a place in a binlog up to which all is in this batch or before it.
@@ -220,7 +220,7 @@ class Pending:
     events: int = 0
     apart: list[StreamEvent] = field(default_factory=list)
     position: ResumePoint | None = None
-    told: StreamEvent | None = None
+    confirmable: StreamEvent | None = None
     counts: Counter[str] = field(default_factory=Counter)
     is_awaited: bool = False
     read_to: Offset | None = None
@@ -361,7 +361,7 @@ def _has_transaction(seen: SeenTransactions, number: int) -> bool:
 
 
 def is_passed(connector: str, seen: SeenTransactions, offset: Offset) -> bool:
-    """Whether a stream that goes on from an offset brings nothing more that a view has."""
+    """Whether a stream that continues from an offset brings nothing more that a view has."""
     return position_of_offset(connector, offset) >= position_of_rows(connector, seen)
 
 

@@ -201,7 +201,7 @@ def refuse_unread(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise POLYNYA-GTW-048 for the first thing whose rows would come wrongly."""
     versioned = [one.full_name for one in tables if one.is_versioned]
     unknown = [
-        f"{table.full_name}.{column.facts.name} ({column.facts.told})"
+        f"{table.full_name}.{column.facts.name} ({column.facts.shown})"
         for table in tables
         for column in table.columns
         if column.coding is None

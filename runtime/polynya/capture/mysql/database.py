@@ -307,7 +307,7 @@ class MysqlDatabase:
         return lag_of(session, offset)
 
     def lost(self, offset: Offset) -> str | None:
-        """Why the binlog does not go on from an offset. Any thread may ask, so it connects anew."""
+        """Why the binlog does not continue from an offset; for any thread, by its own session."""
         session = MysqlSession(self._access)
         try:
             return lost_of(session, self.connector, offset)

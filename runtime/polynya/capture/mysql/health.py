@@ -185,7 +185,7 @@ def _age(session: MysqlSession, offset: Offset) -> float | None:
 
 
 def lost_of(session: MysqlSession, connector: str, offset: Offset) -> str | None:
-    """Why the binlog does not go on from an offset; None: it does."""
+    """Why the binlog does not continue from an offset; None: it does."""
     files = dict(log_files(session))
     file, position = str(offset["file"]), int(offset["pos"])
     if file.startswith(LOAD_FILE):
@@ -209,7 +209,7 @@ def lost_of(session: MysqlSession, connector: str, offset: Offset) -> str | None
 def _taken_over(session: MysqlSession, gtids: str) -> str | None:
     """Whether another server has written on where one was read, as after a switch of the primary.
 
-    Debezium does not go on there.
+    Debezium does not continue there.
     """
     (now,) = session.rows("SELECT @@gtid_binlog_pos")[0]
     servers = dict(_domain_and_server(gtid) for gtid in _numbers(str(now or "")))

@@ -330,7 +330,7 @@ class MysqlSnapshot:
         """All rows of a table, and the place in the binlog up to which they have all.
 
         Raises:
-            OperationError: POLYNYA-GTW-051, the server does not tell that place.
+            OperationError: POLYNYA-GTW-051, the server does not report that position.
         """
         with self._session() as session:
             place = open_view(session, self._first.connector)
@@ -368,7 +368,7 @@ class MysqlSnapshot:
     def _values(
         self, table: SourceTable, key: Keyset | None, after: Key | None
     ) -> tuple[str, ...] | None:
-        """The values of the key behind which it goes on; None: from the beginning."""
+        """The values of the key behind which it continues; None: from the beginning."""
         if key is None:
             by_number = after is None or (len(after) == 1 and isinstance(after[0], int))
             if not by_number:

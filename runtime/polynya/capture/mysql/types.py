@@ -193,8 +193,8 @@ class ColumnDefinition:
         return " ".join(_COMMENT.sub(" ", self.full).split())
 
     @property
-    def told(self) -> str:
-        """The type with its character set, for people."""
+    def shown(self) -> str:
+        """The type with its character set, for messages."""
         return f"{self.full} CHARACTER SET {self.charset}" if self.charset else self.full
 
 

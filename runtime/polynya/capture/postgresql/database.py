@@ -217,7 +217,7 @@ class PostgresDatabase:
         return CaptureStart(_offset(exported.lsn, view.source), view)
 
     def resume(self, tables: Sequence[SourceTable]) -> PostgresSnapshot:
-        """A later view, beside the stream. Its rows stand behind the last transaction that it has.
+        """A later view, next to the stream. Its rows stand behind the last transaction that it has.
 
         Raises:
             TableError: POLYNYA-GTW-025, -027, -030 or -035, a table cannot be captured.
@@ -261,7 +261,7 @@ class PostgresDatabase:
         return lag_of(slot, offset, now=time.time())
 
     def lost(self, offset: Offset) -> str | None:
-        """Why the stream cannot go on from an offset; None: it can."""
+        """Why the stream cannot continue from an offset; None: it can."""
         slot, published = self._asked(
             lambda session: (
                 slots.read_slot(session, self._slot),

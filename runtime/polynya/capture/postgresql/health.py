@@ -26,7 +26,7 @@ def place_of(offset: Offset) -> int | None:
 
 
 def lag_of(slot: ReplicationSlot | None, offset: Offset, *, now: float) -> Lag:
-    """What is still to come, of the log and of time, with what a person should know.
+    """What is still to come, of the log and of time, with what an operator should know.
 
     Args:
         slot: None: it is not there.
@@ -41,7 +41,7 @@ def lag_of(slot: ReplicationSlot | None, offset: Offset, *, now: float) -> Lag:
 
 
 def lost_of(name: str, database: str, slot: ReplicationSlot | None, offset: Offset) -> str | None:
-    """Why the stream cannot go on from an offset; None: it can."""
+    """Why the stream cannot continue from an offset; None: it can."""
     place = place_of(offset)
     if slot is None:
         return f"replication slot {name} is not there: changes since the last batch are lost"
@@ -59,8 +59,8 @@ def lost_of(name: str, database: str, slot: ReplicationSlot | None, offset: Offs
         )
     if place is not None and slot.confirmed is not None and slot.confirmed > place:
         return (
-            f"replication slot {name} begins after what has landed: it was made again, or somebody "
-            "else read from it"
+            f"replication slot {name} starts after the landed data: it was created again, or "
+            "somebody else read from it"
         )
     return None
 
@@ -93,7 +93,7 @@ def _notes(slot: ReplicationSlot) -> tuple[str, ...]:
         )
     if slot.reader is None:
         notes.append(
-            "nobody reads the slot: the server keeps its log until the capture goes on or the "
+            "nobody reads the slot: the server keeps its log until the capture continues or the "
             "slot is dropped"
         )
     return tuple(notes)
@@ -151,7 +151,7 @@ def room_findings(session: PostgresSession, name: str, room: Room) -> Iterator[C
         yield ConnectionFinding(
             ok=not is_lost,
             what=f"slot {name} is there, its log is {there.wal_status}{why if is_lost else kept}",
-            fix="load all tables anew: `polynya landing reload`" if is_lost else "",
+            fix="reload all tables: `polynya landing reload`" if is_lost else "",
         )  # fmt: skip
     yield from _disk(session, name, room)
 

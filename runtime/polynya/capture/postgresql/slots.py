@@ -117,7 +117,7 @@ def create(access: Access, name: str, *, is_temporary: bool) -> ExportedSnapshot
 def create_later(
     session: PostgresSession, access: Access, publication: str
 ) -> tuple[ExportedSnapshot, int]:
-    """A view beside a stream, and the commit of the last transaction that is in both.
+    """A view next to a stream, and the commit of the last transaction that is in both.
 
     An event of the stream has the commit of the transaction before it. So rows with the commit of
     the last transaction in the view stand behind all that the view has, and before all that it has
@@ -212,8 +212,8 @@ class Publication:
     """A publication as the catalog has it.
 
     Attributes:
-        by_root: changes of partitions are told as those of the table that is parted.
-        lacks: kinds of changes that it does not tell.
+        by_root: changes of partitions are published as those of the partitioned table.
+        lacks: kinds of changes that it does not publish.
         tables: names of the tables of this database that it has.
     """
 
@@ -237,7 +237,7 @@ def read_publication(session: PostgresSession, name: str) -> Publication | None:
 
 
 def tables_of(session: PostgresSession, name: str) -> frozenset[str]:
-    """The names of the tables whose changes a publication tells; none when it is not there."""
+    """The names of the tables whose changes a publication has; none when it is not there."""
     tables = session.run(
         "SELECT schemaname || '.' || tablename FROM pg_publication_tables "
         f"WHERE pubname = {literal(name)}"

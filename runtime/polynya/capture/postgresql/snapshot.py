@@ -272,7 +272,7 @@ class PostgresSnapshot:
         By its key; without one by blocks, and a partitioned table without one comes whole.
 
         Raises:
-            DependencyError: POLYNYA-GTW-033, the table was written anew since the view began, or
+            DependencyError: POLYNYA-GTW-033, the table was rewritten since the view began, or
                 changed its columns: it needs a later view. POLYNYA-GTW-020.
             OperationError: POLYNYA-GTW-047, its key is another one since `after` was read.
         """

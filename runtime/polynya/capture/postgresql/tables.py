@@ -138,7 +138,7 @@ class PgTable:
 
     @property
     def has_identity(self) -> bool:
-        """Whether updates and deletes can be told: else a publication makes them fail."""
+        """Whether updates and deletes can be identified: else a publication makes them fail."""
         by_key = self.identity == "d" and self.key_is_primary
         return by_key or self.identity in "fi"
 
@@ -298,7 +298,7 @@ def refuse(session: PostgresSession, access: Access, tables: Sequence[PgTable]) 
 
 
 def refuse_later(session: PostgresSession, access: Access, tables: Sequence[PgTable]) -> None:
-    """Raise TableError for the first table that cannot be captured beside those that are.
+    """Raise TableError for the first table that cannot be captured next to those that are.
 
     Raises OperationError, POLYNYA-GTW-029, as `refuse`.
     """

@@ -11,7 +11,7 @@ from polynya.capture.postgresql.encoding import Encoding
 from polynya.capture.postgresql.session import identifier
 
 _DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
-#: A typmod of numeric, bit and the like carries this beside its number.
+#: A typmod of numeric, bit and the like has this added to its number.
 _HEADER: Final = 4
 
 

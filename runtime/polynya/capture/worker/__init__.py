@@ -1,1 +1,1 @@
-"""The capture process: loads tables and follows the stream until it is told to end."""
+"""The capture process: loads tables and follows the stream until it is asked to end."""

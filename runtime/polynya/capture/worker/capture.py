@@ -141,14 +141,14 @@ _RELOAD_CODES: Final = frozenset({STREAM_POSITION_LOST.code, STREAM_UNREADABLE.c
 
 @dataclass(slots=True)
 class Capture(CaptureContext):
-    """One capture, from its start until it is told to end."""
+    """One capture, from its start until it is asked to end."""
 
     def run(self) -> None:
-        """Capture until it is told to end, or has done what it was asked for.
+        """Capture until it is asked to end, or has done what it was asked for.
 
         Raises:
-            PolynyaError: it cannot go on; `retryable` says whether a new start may help. All that
-                has landed stays, and the next start goes on after it.
+            PolynyaError: it cannot continue; `retryable` says whether a new start may help. Landed
+                data stays, and the next start continues after it.
         """
         lander = CaptureLander(
             self.log,
@@ -157,7 +157,7 @@ class Capture(CaptureContext):
             writer=self.writer,
             unsent=self.unsent,
             newest=self.log.newest(),
-            landed=lambda number, events, size: self.tell(
+            landed=lambda number, events, size: self.report(
                 "landed", number=number, events=events, object_bytes=size
             ),
         )
@@ -177,19 +177,19 @@ class Capture(CaptureContext):
 
     def _wait_for_later_view(self, error: TableChangedError, changes: TableFaults) -> None:
         """The next round loads the rest of a table that changed. Raises the error if it recurs."""
-        self.tell("table_failed", table=error.table, error=error_fields(error), suspended=False)
+        self.report("table_failed", table=error.table, error=error_fields(error), suspended=False)
         if changes.gives_up(error.table):
             raise error
         self.stop.wait(_RETRY_SECONDS)
 
     def _take_out(self, error: TableError, lander: CaptureLander, faults: TableFaults) -> None:
-        """After a change of a table could not land: it is tried again, or goes on without it.
+        """Read the stream again after a change that could not land, or continue without its table.
 
         Raises the error where the task says so.
         """
         gives_up = faults.gives_up(error.table)
         suspends = gives_up and self.settings.table_then == "suspend"
-        self.tell(
+        self.report(
             "table_failed", table=error.table, error=error_fields(error), suspended=suspends
         )  # fmt: skip
         if gives_up and not suspends:
@@ -205,7 +205,7 @@ class Capture(CaptureContext):
         lander.land(b"", 0, {}, move)
 
     def _ends_for_anew(self, round_: Round) -> bool:
-        """Run a round; whether the next one has to begin the capture anew. Raises what it does."""
+        """Run a round; whether the next one has to start the capture again. Raises what it does."""
         try:
             round_.run()
         except OperationError as error:

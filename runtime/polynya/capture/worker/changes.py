@@ -75,7 +75,7 @@ class Changes:
         self._history = history or NoHistory()
         self._landed_at = monotonic() - self._roll.seconds
         self._pending, self._landing = Pending(), Pending()
-        self._told: StreamEvent | None = None
+        self._confirmable: StreamEvent | None = None
         self._is_ending = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="land", daemon=True)
@@ -127,14 +127,14 @@ class Changes:
             self._pending.replaced.update(replaced)
             if shown or cut.last is not None:
                 self._pending.position = cut.position
-                self._pending.told = cut.last or self._pending.told
+                self._pending.confirmable = cut.last or self._pending.confirmable
                 self._pending.is_awaited |= any(event.is_awaited for event in events)
                 self._changed.notify_all()
-            landed, self._told = self._told, None
+            landed, self._confirmable = self._confirmable, None
             return landed
 
     def begin_at(self, offset: Offset) -> None:
-        """The stream goes on at an offset, of which nothing beyond was taken."""
+        """The stream continues at an offset, of which nothing beyond was taken."""
         with self._changed:
             self._cutter.position = self._pending.position = ResumePoint(offset)
 
@@ -206,7 +206,7 @@ class Changes:
         with self._changed:
             self._landing = Pending()
             self._landed_at = self._monotonic()
-            self._told = batch.told or self._told
+            self._confirmable = batch.confirmable or self._confirmable
         self._landed()
 
     def _followed(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:

@@ -13,7 +13,7 @@ from polynya.capture.landing.position import LogPosition
 from polynya.capture.source import SourceDatabase
 from polynya.capture.wire import CaptureRequest, WorkerSettings
 from polynya.capture.worker.engines import StreamEngines
-from polynya.capture.worker.telling import ReportEvent
+from polynya.capture.worker.reporting import ReportEvent
 from polynya.formats.debezium.envelope import placeholder_of
 
 
@@ -27,14 +27,14 @@ class CaptureContext:
         wake: is set whenever something happened that it has to look at.
         patience: so many seconds are waited for somebody to ask for a load of all tables, where
             nothing else helps: what was asked before the start is told only after it.
-        understood: places of statements that Debezium has been told in other words.
+        understood: places of statements that Debezium got in other words.
     """
 
     settings: WorkerSettings
     database: SourceDatabase
     log: CaptureLog
     engines: StreamEngines
-    tell: ReportEvent
+    report: ReportEvent
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
     writer: str = ""

@@ -42,7 +42,7 @@ from polynya.capture.source import (
 )
 from polynya.capture.wire import TableChangedError, WorkerSettings, error_fields
 from polynya.capture.worker.masks import TableMasks
-from polynya.capture.worker.telling import ReportEvent
+from polynya.capture.worker.reporting import ReportEvent
 from polynya.formats.debezium.captured import EventSchema, packed_lines
 from polynya.model.error_catalogue.capture import DATABASE_BEHIND_ITS_LOG, KEYLESS_LOAD_TOO_LARGE
 from polynya.model.error_catalogue.capture_databases import (
@@ -256,7 +256,7 @@ _VIEW_INTERVAL_SECONDS: Final = 0.2
 
 
 class LoadStoppedError(Exception):
-    """The load was told to end. Nothing of the table has landed."""
+    """The load was asked to end. Nothing of the table has landed."""
 
 
 @dataclass(slots=True)
@@ -281,10 +281,10 @@ class KeylessLoad:
         Args:
             rows: about so many are read at a time.
             where: a condition of the user.
-            read: is told of what was read.
+            read: gets what was read.
 
         Raises:
-            Stopped: it was told to.
+            LoadStoppedError: it was asked to end.
             OperationError: it cannot be read, or POLYNYA-GTW-011. Nothing of it has landed.
             DependencyError: POLYNYA-GTW-013, or what may pass.
         """
@@ -296,7 +296,7 @@ class KeylessLoad:
                 self._add(spool, shape, chunk)
                 read(chunk)
             loaded = spool.events
-            # Most of what the stream brought meanwhile, while it goes on; then the rest.
+            # Most of what the stream brought meanwhile, while it continues; then the rest.
             self._add_held(spool, whole.seen)
             with self.keyless.turn():
                 self._add_held(spool, whole.seen)
@@ -366,7 +366,7 @@ class _TableLoad:
 
 @dataclass(slots=True)
 class LoadThreads:
-    """Threads that load until nothing is left, something fails or they are told to stop.
+    """Threads that load until nothing is left, something fails or they are asked to stop.
 
     Attributes:
         settings: which table is next, and how a table is read.
@@ -382,7 +382,7 @@ class LoadThreads:
     snapshot: SourceSnapshot
     lander: CaptureLander
     masks: TableMasks
-    tell: ReportEvent
+    report: ReportEvent
     monotonic: Callable[[], float]
     ended: Callable[[], None]
     emptied: Mapping[str, bytes] = field(default_factory=dict)
@@ -408,7 +408,7 @@ class LoadThreads:
 
     @property
     def has_whole(self) -> bool:
-        """Whether a table is being loaded that would begin anew after an end."""
+        """Whether a table is being loaded that would begin again after an end."""
         with self._lock:
             return any(self._is_whole(self.tables[name]) for name in self._running)
 
@@ -479,7 +479,7 @@ class LoadThreads:
         def move(position: CapturePosition) -> CapturePosition:
             loaded = position.tables[name].with_chunk(chunk, self.lander.number + 1)
             # A key that is masked must not be written here either: after a kill such a table
-            # begins anew, which its key makes harmless.
+            # begins again, which its key makes harmless.
             return position.with_table(name, replace(loaded, after=None) if hides_key else loaded)
 
         end = self.emptied.get(name, b"") if chunk.is_last else b""
@@ -491,7 +491,7 @@ class LoadThreads:
         load.after = load.after if chunk.last is None else chunk.last
         self._read(load, chunk)
         if chunk.is_last:
-            self._tell_loaded(load)
+            self._report_loaded(load)
         return chunk.is_last
 
     def _is_whole(self, table: SourceTable) -> bool:
@@ -505,12 +505,12 @@ class LoadThreads:
             table_load.table, self.snapshot, self.lander, self.masks, self.keyless, self._stop
         )
         load.land(self.settings.chunk_rows, where, lambda chunk: self._read(table_load, chunk))
-        self._tell_loaded(table_load)
+        self._report_loaded(table_load)
         return True
 
-    def _tell_loaded(self, load: _TableLoad) -> None:
+    def _report_loaded(self, load: _TableLoad) -> None:
         seconds = round(self.monotonic() - load.began, 3)
-        self.tell(
+        self.report(
             "loaded", table=load.table.name, rows=load.rows, bytes=load.bytes, seconds=seconds
         )
 
@@ -521,7 +521,7 @@ class LoadThreads:
             return
         seconds = round(self.monotonic() - load.began, 3)
         table = load.table
-        self.tell(
+        self.report(
             "progress",
             table=table.name,
             rows=load.rows,
@@ -535,7 +535,7 @@ class LoadThreads:
         """Whether a table is given up. Raises the error when that ends the capture."""
         name, gives_up = load.table.name, load.failures > self.settings.table_retries
         suspends = gives_up and self.settings.table_then == "suspend"
-        self.tell("table_failed", table=name, error=error_fields(error), suspended=suspends)
+        self.report("table_failed", table=name, error=error_fields(error), suspended=suspends)
         if gives_up and not suspends:
             raise error
         if suspends and self.keyless is not None:

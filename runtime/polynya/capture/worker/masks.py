@@ -52,10 +52,10 @@ class TableMasks:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know: columns whose values were too long."""
+        """What an operator should know: columns whose values were too long."""
         if self.limit is None:
             return []
-        rule = self.limit.told
+        rule = self.limit.description
         return [f"values of {table}.{column} that are {rule}" for table, column in sorted(self.cut)]
 
     def of_table(self, table: str, shape: Mapping[str, Any]) -> EventRewriter | None:

@@ -1,4 +1,4 @@
-"""The process of one capture, told and telling by lines of JSON."""
+"""The process of one capture: its settings, requests and reports are lines of JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polynya.capture.landing.log import CaptureLog
 from polynya.capture.source import open_database
 from polynya.capture.wire import CaptureRequest, WorkerSettings, error_fields
 from polynya.capture.worker.capture import Capture, DebeziumEngines
-from polynya.capture.worker.telling import EventLines
+from polynya.capture.worker.reporting import EventLines
 from polynya.formats.debezium.envelope import placeholder_of
 from polynya.model.error_catalogue.capture import CAPTURE_FAILED_UNEXPECTEDLY
 from polynya.model.errors import InternalError, PolynyaError
@@ -35,19 +35,19 @@ def run() -> int:
     # Only events go to the standard output, whatever a library prints.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    tell, source = EventLines(out), sys.stdin.buffer
+    report, source = EventLines(out), sys.stdin.buffer
     try:
-        _capture(WorkerSettings.of_line(source.readline()), tell, source)
+        _capture(WorkerSettings.of_line(source.readline()), report, source)
     except PolynyaError as error:
-        tell("failed", error=error_fields(error))
+        report("failed", error=error_fields(error))
         return _FAILED_EXIT_CODE
     except Exception as error:  # noqa: BLE001 - the process has no other way to say it
-        tell("failed", error=error_fields(_unexpected(error)))
+        report("failed", error=error_fields(_unexpected(error)))
         return _FAILED_EXIT_CODE
     return 0
 
 
-def _capture(settings: WorkerSettings, tell: EventLines, source: BinaryIO) -> None:
+def _capture(settings: WorkerSettings, report: EventLines, source: BinaryIO) -> None:
     place = parse_location(settings.landing, Path.cwd(), settings.task)
     store = store_at(place, settings.aws)
     database = open_database(settings.access)
@@ -58,7 +58,7 @@ def _capture(settings: WorkerSettings, tell: EventLines, source: BinaryIO) -> No
             database,
             CaptureLog(store, settings.folder),
             DebeziumEngines(settings, Path(folder), placeholder_of(database.connector, writer)),
-            tell,
+            report,
             now=lambda: datetime.now(UTC),
             monotonic=time.monotonic,
             writer=writer,

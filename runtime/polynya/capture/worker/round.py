@@ -41,7 +41,7 @@ from polynya.model.errors import PolynyaError
 _TABLE_CHECK_SECONDS: Final = 30.0
 """So often the database is asked for tables that are new."""
 _LAG_INTERVAL_SECONDS: Final = 5.0
-#: Where nobody can say where the source is: a capture that is to end does after such a silence.
+#: A `once` capture of a source whose end is unknown ends after so much silence.
 _QUIET_SECONDS: Final = 20.0
 
 
@@ -107,10 +107,10 @@ class Round:
         """Load and follow until something asks for a new round."""
         of = self._of
         start = self._started()
-        self._tell_tables(start)
+        self._report_tables(start)
         if self._has_landed_all():
             # An engine that is ended while it starts may take a minute.
-            of.tell("streaming")
+            of.report("streaming")
             of.end()
             return
         self._masks = masks = TableMasks.of(
@@ -125,15 +125,15 @@ class Round:
             self._raise_failures()
             self._land_place(at_rest=False)
             self._changes.finish()
-            if self._misreading is not None and self._misreading.told is not None:
-                self._of.understood.add(self._misreading.told)
+            if self._misreading is not None and self._misreading.rewritten is not None:
+                self._of.understood.add(self._misreading.rewritten)
 
     def _load(self, start: RoundStart, masks: TableMasks) -> None:
         of, snapshot = self._of, self._snapshot
         if snapshot is None or not unloaded(self._lander.position):
             return
         self._loading = LoadThreads(
-            of.settings, start.tables, snapshot, self._lander, masks, of.tell, of.monotonic,
+            of.settings, start.tables, snapshot, self._lander, masks, of.report, of.monotonic,
             of.wake.set, start.emptied, self._keyless,
         )  # fmt: skip
         self._loading.start()
@@ -194,7 +194,7 @@ class Round:
         self._engine = of.engines.engine(of.database, tables, position, take, of.wake.set)
         changes.start()
         self._engine.start()
-        of.tell("streaming")
+        of.report("streaming")
 
     def _is_captured(self, table: str) -> bool:
         settings = self._of.settings
@@ -219,7 +219,7 @@ class Round:
             now = of.monotonic()
             if now - reported >= _LAG_INTERVAL_SECONDS:
                 reported = now
-                self._tell_lag()
+                self._report_lag()
                 self._land_place()
             if now - asked >= 1.0:
                 asked = now
@@ -264,7 +264,7 @@ class Round:
         return max(self._place(offset) for offset in offsets if offset is not None) >= self._target
 
     def _is_all(self) -> bool:
-        """Whether what is not to go on for ever has done all it was asked for."""
+        """Whether a capture that does not follow has done all that it was asked for."""
         if self._of.settings.mode == "follow" or unloaded(self._lander.position):
             return False
         if self._changes is None or self._target is None:
@@ -282,7 +282,7 @@ class Round:
     def _land_place(self, *, at_rest: bool = True) -> None:
         """Let the place land up to which all was read, where no offset says it.
 
-        While the stream goes on its offsets say it soon enough.
+        While the stream continues its offsets say it soon enough.
         """
         read_to, before = self._read_to, self._rested_at
         self._rested_at = read_to
@@ -301,15 +301,15 @@ class Round:
     def _place(self, offset: Offset) -> LogPosition:
         return position_of_offset(self._of.database.connector, offset)
 
-    def _tell_lag(self) -> None:
+    def _report_lag(self) -> None:
         if self._changes is None:
             return
         offset = self._changes.position.offset
         lag = self._of.database.lag({**offset, **self._reached(self._changes)})
         notes = [*lag.notes, *self._masks.notes]
-        self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=notes)
+        self._of.report("lag", bytes=lag.bytes, seconds=lag.seconds, notes=notes)
 
-    def _tell_tables(self, start: RoundStart) -> None:
+    def _report_tables(self, start: RoundStart) -> None:
         tables, shown = start.tables, dict[str, Any]()
         of_tables = self._lander.position.tables
         for name, progress in of_tables.items():
@@ -320,10 +320,10 @@ class Round:
                 "rows_estimate": tables[name].rows_estimate,
                 "bytes_estimate": tables[name].bytes_estimate,
             }
-        self._of.tell("tables", tables=shown)
+        self._of.report("tables", tables=shown)
         for name, error in start.refused.items():
             is_out = of_tables[name].state == "suspended"
-            self._of.tell(
+            self._of.report(
                 "table_failed", table=name, error=error_fields(error), suspended=is_out,
                 refused=not is_out,
             )  # fmt: skip

@@ -60,7 +60,7 @@ def position_after_requests(
 
 
 def has_changed(position: CapturePosition, tables: Mapping[str, SourceTable]) -> bool:
-    """Whether tables came, or were changed in a way that the stream does not tell."""
+    """Whether tables came, or were changed in a way that the stream does not report."""
     return any(
         name not in position.tables
         or _is_stale(position, table)
@@ -92,7 +92,7 @@ def _without_twice(
 def _lacking_with_key(
     position: CapturePosition, tables: Mapping[str, SourceTable], lacking: Collection[str]
 ) -> list[str]:
-    """Of tables that lack changes those that are loaded anew when they are resumed."""
+    """Of tables that lack changes those that are loaded again when they are resumed."""
     return [name for name in lacking if not would_load_twice(position.tables[name], tables[name])]
 
 
@@ -110,7 +110,7 @@ def _lacks_defaults(position: CapturePosition, table: SourceTable) -> bool:
 
 
 def _follows(progress: TableProgress) -> bool:
-    """A table that was given up waits for a person, whatever becomes of it."""
+    """A table that was given up waits for an operator, whatever becomes of it."""
     return progress.state != "suspended"
 
 
@@ -158,13 +158,13 @@ def start_capture(
 ) -> RoundStart:
     """Begin a capture, and land where it begins before anything else.
 
-    Where something has landed before, all tables are emptied and loaded anew: nobody knows what
+    Where something has landed before, all tables are emptied and loaded again: nobody knows what
     has changed in between. Tables without key are suspended then.
     """
     tables = _included_tables(database, settings)
     if not has_begun(lander):
         # Of two captures that begin at once the other one stops here or at its own beginning,
-        # before it has taken the slot from this one and goes on all the same.
+        # before it has taken the slot from this one and continues all the same.
         lander.begin(CapturePosition(ResumePoint({})))
     progress = lander.position.tables
     beginning = database.begin(tuple(tables.values()))
@@ -193,7 +193,7 @@ def has_begun(lander: CaptureLander) -> bool:
 def start_reload(
     database: SourceDatabase, settings: WorkerSettings, lander: CaptureLander, log: CaptureLog
 ) -> RoundStart:
-    """Load everything anew, of a capture that follows no changes.
+    """Load everything again, of a capture that follows no changes.
 
     A table is emptied by the last event of its load, which stands right before the load's rows in
     the order of events: whoever reads meanwhile sees old rows or new ones, and never none.
@@ -298,7 +298,7 @@ def _is_unreadable(position: CapturePosition) -> bool:
 def require_stream(
     database: SourceDatabase, settings: WorkerSettings, position: CapturePosition
 ) -> None:
-    """See that the stream can go on from a position.
+    """See that the stream can continue from a position.
 
     Raises:
         OperationError: POLYNYA-GTW-008, the database has no more what it would need.

@@ -1,4 +1,4 @@
-"""What the process tells: events as lines, each whole, from whichever thread."""
+"""Events of the process as lines, each whole, from any thread."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from polynya.capture.wire import event_line
 
 
 class ReportEvent(Protocol):
-    """Tells an event."""
+    """Reports an event."""
 
     def __call__(self, type_: str, **fields: Any) -> None:
-        """Tell it. Never raises: a capture does not end because nobody listens."""
+        """Report it. Never raises: a capture does not end because nobody listens."""
         ...
 
 
