@@ -25,6 +25,7 @@ from stacks.settings.fields import (
     GlueJobName,
     JobCode,
     JobRoleArn,
+    LandingFolder,
 )
 from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
 
@@ -64,6 +65,11 @@ class ClusterSettings(Frozen):
     )
     target: Name | None = Field(
         default=None, description="Target of that project; default: its only one."
+    )
+    landing: tuple[LandingFolder, ...] = Field(
+        default=(),
+        description="Folders of the landing bucket in which its tasks look: only what lands there "
+        "wakes an empty group and keeps its last node. Default: everything that lands.",
     )
     databases: tuple[DatabaseName, ...] | None = Field(
         default=None,

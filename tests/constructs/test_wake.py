@@ -77,6 +77,7 @@ def test_what_lands_is_counted_while_no_node_serves(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    handler._autoscaling.cache_clear()
     nodes = [{"LifecycleState": state}] if state else []
     groups = Groups(DesiredCapacity=len(nodes), MaxSize=4, Instances=nodes)
     monkeypatch.setattr("boto3.client", lambda _service: groups)
@@ -87,3 +88,38 @@ def test_what_lands_is_counted_while_no_node_serves(
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["Cluster"], one["LandedBytes"]) for one in lines] == [("shop", 700)] * counted
+    handler._autoscaling.cache_clear()
+
+
+def test_a_hundred_thousand_objects_are_some_looks_at_the_group(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A first load: what Auto Scaling is asked it cannot answer to the nodes that boot."""
+    handler._autoscaling.cache_clear()
+    groups = Groups(DesiredCapacity=0, MaxSize=4)
+    looks: list[list[str]] = []
+    describe = groups.describe_auto_scaling_groups
+
+    def counted(AutoScalingGroupNames: list[str]) -> dict[str, Any]:
+        looks.append(AutoScalingGroupNames)
+        return describe(AutoScalingGroupNames)
+
+    monkeypatch.setattr(groups, "describe_auto_scaling_groups", counted)
+    monkeypatch.setattr("boto3.client", lambda _service: groups)
+    monkeypatch.setenv("GROUP_NAME", "shop")
+    monkeypatch.setenv("LANDING_BUCKET", "landing")
+    message = {"body": json.dumps(landed("landing", 700))}
+    # Lambda hands on at most 6 MB; an event has 1,500 bytes with what SQS adds.
+    most = 6_000_000 // 1_500
+
+    left = 100_000
+    while left:
+        batch = min(left, most, 10_000)
+        handler.handle({"Records": [message] * batch}, None)
+        left -= batch
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sum(one["LandedBytes"] for one in lines) == 100_000 * 700
+    assert len(looks) <= 25
+    assert groups.group["DesiredCapacity"] == 1
+    handler._autoscaling.cache_clear()

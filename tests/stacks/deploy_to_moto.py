@@ -43,6 +43,7 @@ SKIPPED_BY_MOTO = {
     "AWS::S3::BucketPolicy",
     "AWS::SNS::Subscription",
     "AWS::SNS::TopicPolicy",
+    "AWS::SQS::QueuePolicy",
 }
 # The CDK's own custom resource that closes the default security group: it would run in Docker.
 LEFT_OUT = {"Custom::VpcRestrictDefaultSG"}

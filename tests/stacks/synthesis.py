@@ -46,6 +46,7 @@ CAPTURES: dict[str, Any] = {
 CLUSTERS: dict[str, dict[str, Any]] = {
     "cheap": {
         "strategy": "low_cost",
+        "landing": ["orders", "web/clicks"],
         "databases": ["shop_clustered"],
         "schedules": [
             {"name": "morning", "cron": "0 7 * * 1-5", "time_zone": "Europe/Berlin", "minimum": 1},

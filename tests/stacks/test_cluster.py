@@ -191,8 +191,16 @@ def test_an_empty_group_is_woken_by_what_lands(
     assert wake["Handler"] == "wake.handler.handle"
     assert wake["Environment"]["Variables"]["GROUP_NAME"] == "polynya-clustered-cheap"
     assert landed["EventPattern"]["detail-type"] == ["Object Created"]
-    anything, tasks = landed["EventPattern"]["detail"]["$or"]
-    assert "landingbucket" in json.dumps(anything)
+    data, tasks = landed["EventPattern"]["detail"]["$or"]
+    assert "landingbucket" in json.dumps(data)
+    # Only its own folders, so that what is for others neither wakes it nor keeps it awake.
+    assert data["object"] == {"key": [{"prefix": "orders/"}, {"prefix": "web/clicks/"}]}
+    # Not the function itself: 100,000 objects would be as many runs, each with a look.
+    (queue,) = [target["Arn"]["Fn::GetAtt"][0] for target in landed["Targets"]]
+    batches = low_cost.one("Lambda::EventSourceMapping")
+    assert batches["EventSourceArn"] == {"Fn::GetAtt": [queue, "Arn"]}
+    assert (batches["BatchSize"], batches["ScalingConfig"]) == (10_000, {"MaximumConcurrency": 2})
+    assert batches["MaximumBatchingWindowInSeconds"] == 20
     assert tasks["object"] == {"key": [{"prefix": "project/"}]}
     told = [b.get("NotificationConfiguration") for b in templates["Storage"].all("S3::Bucket")]
     assert told.count({"EventBridgeConfiguration": {"EventBridgeEnabled": True}}) == 2

@@ -11,8 +11,10 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
@@ -22,6 +24,14 @@ from polynya_constructs.cluster.strategies import MOST_STREAMS
 from polynya_constructs.grants import allow
 from polynya_constructs.removal import KEPT
 
+_BATCH: Final = 10_000
+_WINDOW: Final = cdk.Duration.seconds(20)
+"""How long Lambda collects events; a batch ends earlier with 10,000 of them, or with 6 MB."""
+
+_TAKEN: Final = cdk.Duration.minutes(4)
+"""Until an event that a failed function took is there again: six times its timeout, and a window,
+as "Configuring a queue to use with Lambda" (AWS Lambda Developer Guide) has it."""
+
 _EVENT_AGE: Final = cdk.Duration.minutes(15)
 """How long an event that Lambda could not take is tried again; the alarm is there by then."""
 
@@ -30,7 +40,9 @@ class Wake(Construct):
     """A function that asks for one node when something lands and the group asks for none.
 
     S3 tells of an object within seconds, while request metrics come minutes late and cost by the
-    metric. The buckets have to send their events to EventBridge.
+    metric. The buckets have to send their events to EventBridge. A queue collects them, and the
+    function takes them in batches: Auto Scaling has one budget of requests for everybody in the
+    account, and a new account runs ten functions at once.
 
     What a stream collects before it lands is seen earlier by an alarm on the stream's own count,
     which starts the same function. The alarm needs no right to read the stream and takes no part
@@ -42,7 +54,7 @@ class Wake(Construct):
     the second way, should the function fail.
 
     Example:
-        >>> arrivals = Wake(stack, "Wake", cluster=cluster, watched={landing: ""}).arrivals
+        >>> arrivals = Wake(stack, "Wake", cluster=cluster, watched={landing: []}).arrivals
     """
 
     def __init__(
@@ -51,7 +63,7 @@ class Wake(Construct):
         id_: str,
         *,
         cluster: Cluster,
-        watched: Mapping[s3.IBucket, str],
+        watched: Mapping[s3.IBucket, Sequence[str]],
         landing: s3.IBucket | None = None,
         streams: Sequence[cloudwatch.IMetric] = (),
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
@@ -63,7 +75,7 @@ class Wake(Construct):
             scope: the parent.
             id_: unique below the parent.
             cluster: whose group it wakes.
-            watched: buckets, each with the prefix of the keys that count; empty: all of them.
+            watched: buckets, each with the prefixes of the keys that count; none: all of them.
             landing: that of `watched` whose objects are data: while no node serves, their bytes
                 are counted (`LandedBytes`); default: nothing is.
             streams: counts, by the minute, of records that will land; at most 7. Worth it where
@@ -78,12 +90,13 @@ class Wake(Construct):
         if len(streams) > MOST_STREAMS:
             raise ValueError(f"{len(streams)} streams; an alarm looks at {MOST_STREAMS} at most")
         does = f"wakes {cluster.name}"
+        role = self._role(cluster, does)
         self.function = group_function(
             self,
             "wake",
             does,
             cluster=cluster,
-            role=self._role(cluster, does),
+            role=role,
             log_retention=log_retention,
             removal_policy=removal_policy,
             environment={"LANDING_BUCKET": landing.bucket_name} if landing else {},
@@ -100,13 +113,17 @@ class Wake(Construct):
                     "$or": [
                         {
                             "bucket": {"name": [bucket.bucket_name]},
-                            **({"object": {"key": [{"prefix": prefix}]}} if prefix else {}),
+                            **(
+                                {"object": {"key": [{"prefix": each} for each in prefixes]}}
+                                if prefixes
+                                else {}
+                            ),
                         }
-                        for bucket, prefix in watched.items()
+                        for bucket, prefixes in watched.items()
                     ]
                 },
             ),
-            targets=[targets.LambdaFunction(self.function, max_event_age=_EVENT_AGE)],
+            targets=[targets.SqsQueue(self._queue(role))],
         )
         self.arrivals: cloudwatch.IMetric = cloudwatch.Metric(
             namespace="AWS/Events",
@@ -119,6 +136,41 @@ class Wake(Construct):
             counts = {f"stream{number}": stream for number, stream in enumerate(streams)}
             self._wake_by(cluster, counts)
             self.arrivals = minute_math(_sum(["landed", *counts]), landed=self.arrivals, **counts)
+
+    def _queue(self, role: iam.Role) -> sqs.Queue:
+        """The queue of the events, from which Lambda hands batches to the function."""
+        queue = sqs.Queue(
+            self,
+            "Events",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=_EVENT_AGE,
+            visibility_timeout=_TAKEN,
+        )
+        cdk.Validations.of(queue).acknowledge(
+            cdk.Acknowledgment(
+                id="AwsSolutions-SQS3",
+                reason="an event that could not be handled for minutes is of no use to anybody: "
+                "an alarm and the function of figures wake the group, too",
+            )
+        )
+        allow(
+            role,
+            "TakeEvents",
+            actions=["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"],
+            resources=[queue.queue_arn],
+        )
+        source = lambda_.EventSourceMapping(
+            self,
+            "Batches",
+            target=self.function,
+            event_source_arn=queue.queue_arn,
+            batch_size=_BATCH,
+            max_batching_window=_WINDOW,
+            max_concurrency=2,  # the least that there is
+        )
+        source.node.add_dependency(role)
+        return queue
 
     def _wake_by(self, cluster: Cluster, counts: Mapping[str, cloudwatch.IMetric]) -> None:
         """Start the function when records arrive and the group is empty.

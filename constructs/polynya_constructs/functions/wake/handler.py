@@ -1,8 +1,9 @@
 """The Lambda function that starts the first node of an empty group.
 
-It runs for every object that lands. The event is only a reason to look: whether the group is empty
-the group itself tells, so that events which are doubled, late or for a group that runs change
-nothing. While no node serves it counts what lands, for nobody else does.
+It runs for batches of the events of objects that land, so that 100,000 of them are some looks at
+the group. An event is only a reason to look: whether the group is empty the group itself tells, so
+that events which are doubled, late or for a group that runs change nothing. While no node serves
+it counts what lands, for nobody else does.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import boto3
@@ -19,12 +21,27 @@ import boto3
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Entry of the Lambda function."""
-    autoscaling, name = boto3.client("autoscaling"), os.environ["GROUP_NAME"]
+    autoscaling, name = _autoscaling(), os.environ["GROUP_NAME"]
     group = look(autoscaling, name)
-    size = landed_bytes(event, os.environ.get("LANDING_BUCKET"))
+    bucket = os.environ.get("LANDING_BUCKET")
+    size = sum(landed_bytes(each, bucket) for each in events_of(event))
     if size and not serves(group):
         sys.stdout.write(json.dumps(record(name, size, datetime.now(UTC))) + "\n")
     return {"action": wake(autoscaling, group)}
+
+
+@cache
+def _autoscaling() -> Any:
+    """The client, which lives as long as the process: making one costs more than a look."""
+    return boto3.client("autoscaling")
+
+
+def events_of(event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The events of a batch that the queue brought; anything else is an event by itself."""
+    if "Records" not in event:
+        yield event
+    for message in event.get("Records", ()):
+        yield json.loads(message["body"])
 
 
 def look(autoscaling: Any, name: str) -> Mapping[str, Any]:
