@@ -22,6 +22,7 @@ from polynya_constructs.packaging.archive import write_archive
 from polynya_constructs.packaging.package import Dependencies, published_key
 from tests.aws import REGION, aws_server, client
 from tests.stacks.conftest import STAND_IN
+from tests.stacks.house_rules import resources
 from tests.stacks.intrinsics import Intrinsics
 from tests.stacks.machine.metadata import INSTANCE, metadata_service
 from tests.stacks.machine.node import Booted, Machine, can_layer
@@ -266,7 +267,22 @@ def test_a_damaged_archive_is_refused_and_the_node_given_back(
     assert "it was not unpacked" in node.printed
     assert "polynya-agent.service" not in node.printed
     assert "site-packages" not in node.file("left")
-    assert node.calls == ["ready ABANDON", "poweroff"]
+    assert node.calls == ["create-log-stream", "put-log-events", "ready ABANDON", "poweroff"]
+    # Under its code: two minutes for the alarm of a deploy, one boot for who starts nodes.
+    (code,) = re.findall(r"^CODE_SHA256=(\w{16})", script, re.MULTILINE)
+    metrics = [line["_aws"]["CloudWatchMetrics"][0]["Metrics"] for line in node.logged]
+    assert [[one["Name"] for one in each] for each in metrics] == [
+        ["FailingAgents"], ["FailingAgents", "FailedBoots"],
+    ]  # fmt: skip
+    assert {(line["Cluster"], line["Code"]) for line in node.logged} == {
+        ("polynya-clustered-cheap", code)
+    }
+    (function,) = [
+        one for one in resources(assembly.templates["clustered/Cluster-cheap"],
+                                 "AWS::Lambda::Function").values()
+        if one.get("Handler") == "wake.handler.handle"
+    ]  # fmt: skip
+    assert function["Environment"]["Variables"]["CODE"] == code
 
 
 @pytest.mark.slow
@@ -284,7 +300,7 @@ def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly
     assert "FAILED: the agent was not ready after 2 seconds" in node.printed
     assert "the agent starts" in node.printed  # the end of its log is in that of the boot
     assert "ended with 1" in node.printed
-    assert node.calls == ["ready ABANDON", "poweroff"]
+    assert node.calls == ["create-log-stream", "put-log-events", "ready ABANDON", "poweroff"]
 
 
 def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) -> None:

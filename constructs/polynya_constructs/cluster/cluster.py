@@ -121,7 +121,7 @@ class Cluster(Construct):
         cdk.Tags.of(node.template).add(CLUSTER_TAG, name)
         self.role, self.security_group = node.role, node.security_group
         self.launch_template = node.template
-        self.name, self.capacity = name, capacity
+        self.name, self.capacity, self.code = name, capacity, code
         self.agents_fail = self._agents_fail(code) if code is not None else None
         self.group = self._group(vpc, node, strategy)
         acknowledge_group_findings(self.group)
@@ -142,7 +142,7 @@ class Cluster(Construct):
         self.node.add_validation(_NoWarmPool(self.group))
 
     def _agents_fail(self, code: str) -> cloudwatch.Alarm:
-        """On when agents that run this code worked once and fail now.
+        """On when agents that run this code worked once and fail now, or a node does not boot.
 
         Its name has the code: a deploy that repairs a broken version watches an alarm of its own,
         and is not given up because of the one before.
@@ -158,8 +158,9 @@ class Cluster(Construct):
             self,
             "AgentsFail",
             alarm_name=f"{self.name}-AgentsFail-{code[:8]}",
-            alarm_description="agents end again and again, or stay down: read their log; a deploy "
-            "that is under way goes back to the version before",
+            alarm_description="agents end again and again or stay down, or nodes do not boot: read "
+            "their log, streams INSTANCE/agent and INSTANCE/boot; a deploy that is under way goes "
+            "back to the version before",
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             threshold=0,
             evaluation_periods=5,

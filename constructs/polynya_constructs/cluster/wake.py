@@ -207,9 +207,9 @@ class Wake(Construct):
         allow(
             role,
             "ReadWhatCannotBeScoped",
-            actions=["autoscaling:DescribeAutoScalingGroups"],
+            actions=["autoscaling:DescribeAutoScalingGroups", "cloudwatch:GetMetricStatistics"],
             resources=["*"],
-            wildcard="Auto Scaling lets nobody scope its Describe actions",
+            wildcard="Auto Scaling and CloudWatch let nobody scope what reads groups and metrics",
         )
         return role
 

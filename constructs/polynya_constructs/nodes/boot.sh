@@ -17,6 +17,7 @@ abandon() {
   say "FAILED: $*"
   tail -n 20 /var/log/polynya/agent.log 2>/dev/null
   if [ -n "$CLUSTER" ]; then
+    tell_failed_boot
     say "giving the node back"
     sleep 5 # the CloudWatch agent sends this log every second
     aws autoscaling complete-lifecycle-action --lifecycle-action-result ABANDON \
@@ -26,6 +27,25 @@ abandon() {
   exit 1
 }
 trap 'abandon "line $LINENO: $BASH_COMMAND"' ERR
+
+# Counted under the code that did not boot: a deploy of it goes back, and after three of them
+# nobody starts another node. The alarm of a deploy wants two minutes, and this took longer. Sent
+# from here, for a boot may fail before the CloudWatch agent is there.
+tell_failed_boot() {
+  local now names events=()
+  now=$(date +%s)
+  names='"Dimensions":[["Cluster","Code"]],"Metrics":[{"Name":"FailingAgents","Unit":"Count"}'
+  for at in "$((now - 60))" "$now"; do
+    [ "$at" != "$now" ] || names+=',{"Name":"FailedBoots","Unit":"Count"}'
+    events+=("{\"timestamp\":${at}000,\"message\":$(printf '%s' \
+      "{\"_aws\":{\"Timestamp\":${at}000,\"CloudWatchMetrics\":[{\"Namespace\":\"Polynya\",$names]}]}," \
+      "\"Cluster\":\"$CLUSTER\",\"Code\":\"${CODE_SHA256:0:16}\",\"FailingAgents\":1,\"FailedBoots\":1}" |
+      sed 's/"/\\"/g; s/^/"/; s/$/"/')}")
+  done
+  aws logs create-log-stream --log-group-name "$LOG_GROUP" --log-stream-name "$INSTANCE/failed"
+  aws logs put-log-events --log-group-name "$LOG_GROUP" --log-stream-name "$INSTANCE/failed" \
+    --log-events "[${events[0]},${events[1]}]" >/dev/null
+}
 
 retry() {
   local attempt

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 BIN = Path(__file__).parent / "bin"
 # A layer over the whole file system in a mount namespace of its own: what the boot writes to /etc,
@@ -52,6 +53,13 @@ class Booted:
             " ".join(call[name] for name in told if name in call) or call["command"]
             for call in made
         ]
+
+    @property
+    def logged(self) -> list[dict[str, Any]]:
+        """The lines of metrics that the boot sent itself."""
+        lines = [json.loads(line) for line in (self.shared / "calls").read_text().splitlines()]
+        events = [event for call in lines for event in json.loads(call.get("log-events", "[]"))]
+        return [json.loads(event["message"]) for event in events]
 
     def file(self, name: str) -> str:
         """Text of a file that the test's commands put aside."""

@@ -24,6 +24,10 @@ NAMESPACE = "Polynya"
 LANDED = "LandedBytes"
 """Published by the function that wakes the group, while no node serves."""
 
+MOST_FAILED_BOOTS = 3
+FAILURES_COUNT_FOR = timedelta(hours=6)
+"""A release of which so many nodes did not boot in this time gets no further one."""
+
 _MINUTE = timedelta(minutes=1)
 _MOMENT = 2 * _MINUTE
 """Nodes that published so lately may still do; twice the same work would be twice the sum."""
@@ -39,13 +43,58 @@ _Points: TypeAlias = Sequence[tuple[datetime, float]]
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Entry of the Lambda function."""
     name, now = os.environ["GROUP_NAME"], datetime.now(UTC)
-    autoscaling = boto3.client("autoscaling")
+    autoscaling, cloudwatch = boto3.client("autoscaling"), boto3.client("cloudwatch")
     group = find(autoscaling, name)
-    figures = look(group, boto3.client("cloudwatch"), name, now)
+    figures = look(group, cloudwatch, name, now)
+    if figures is not None:
+        sys.stdout.write(json.dumps(record(name, figures, now)) + "\n")
+    boots = any(node["LifecycleState"] != "InService" for node in group["Instances"])
+    if (boots or figures is not None) and not serves(group):
+        failed = failed_boots(cloudwatch, name, os.environ.get("CODE"), now)
+        if failed >= MOST_FAILED_BOOTS:
+            return {"action": "given up" if give_up(autoscaling, group) else "kept"}
     if figures is None:
         return {"action": "none: nodes publish, or nothing waits"}
-    sys.stdout.write(json.dumps(record(name, figures, now)) + "\n")
     return {"action": "woken" if wake(autoscaling, group, figures) else "published"}
+
+
+def serves(group: Mapping[str, Any]) -> bool:
+    """Whether a node works."""
+    return any(node["LifecycleState"] == "InService" for node in group["Instances"])
+
+
+def give_up(autoscaling: Any, group: Mapping[str, Any]) -> bool:
+    """Ask for no node where the group may be empty: it would start one after the other.
+
+    Raises:
+        botocore.exceptions.ClientError: AWS refused; nothing was changed.
+    """
+    if group["MinSize"] > 0 or group["DesiredCapacity"] == 0:
+        return False
+    autoscaling.set_desired_capacity(
+        AutoScalingGroupName=group["AutoScalingGroupName"], DesiredCapacity=0, HonorCooldown=False
+    )
+    return True
+
+
+def failed_boots(cloudwatch: Any, name: str, code: str | None, now: datetime) -> int:
+    """How many nodes with this code did not boot in the hours before.
+
+    Raises:
+        botocore.exceptions.ClientError: AWS refused.
+    """
+    if code is None:
+        return 0
+    answer = cloudwatch.get_metric_statistics(
+        Namespace=NAMESPACE,
+        MetricName="FailedBoots",
+        Dimensions=[{"Name": "Cluster", "Value": name}, {"Name": "Code", "Value": code}],
+        StartTime=now - FAILURES_COUNT_FOR,
+        EndTime=now,
+        Period=3600,
+        Statistics=["Sum"],
+    )
+    return int(sum(point["Sum"] for point in answer["Datapoints"]))
 
 
 def find(autoscaling: Any, name: str) -> Mapping[str, Any]:
@@ -82,7 +131,7 @@ def look(group: Mapping[str, Any], cloudwatch: Any, name: str, now: datetime) ->
     Raises:
         botocore.exceptions.ClientError: AWS refused.
     """
-    if any(node["LifecycleState"] == "InService" for node in group["Instances"]):
+    if serves(group):
         return None
     metrics = _Metrics(cloudwatch, name, now)
     heard = metrics.last_heard()
