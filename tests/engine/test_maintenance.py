@@ -77,7 +77,7 @@ def test_continuous_run_takes_actions_until_none_pays(fed: Feed) -> None:
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
     beside = MaintenanceUnit(fed.dataset)
     turn = TimeSlice(at_once=False)
-    while beside.after(table, IDLE).ready_units:
+    while beside.request_if_due(table, IDLE).ready_units:
         beside.unit.step(turn)
 
     assert [one.action for one in told(fed, MaintenanceDone)] == [
@@ -89,7 +89,7 @@ def test_continuous_run_takes_actions_until_none_pays(fed: Feed) -> None:
     looks = len(told(fed, TableHealth))
     fed.lab.clock.sleep(10 * EXAMINATION_INTERVAL_SECONDS)
     # Nothing changed and nothing expires: the table costs nothing.
-    assert beside.after(table, IDLE) is IDLE
+    assert beside.request_if_due(table, IDLE) is IDLE
     assert len(told(fed, TableHealth)) == looks
 
 
@@ -123,7 +123,7 @@ def test_no_large_action_begins_without_time_for_it(
 def test_maintenance_gives_way_before_anything_is_written(fed: Feed) -> None:
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
     beside = MaintenanceUnit(fed.dataset)
-    beside.after(table, IDLE)
+    beside.request_if_due(table, IDLE)
     beside.unit.step(TimeSlice(at_once=False, is_wanted=lambda: True))
 
     (done,) = told(fed, MaintenanceDone)
@@ -136,7 +136,7 @@ def test_maintenance_that_gave_way_works_for_a_while_next_time(fed: Feed) -> Non
     table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
     beside = MaintenanceUnit(fed.dataset)
     for _ in range(2):
-        beside.after(table, IDLE)
+        beside.request_if_due(table, IDLE)
         beside.unit.step(TimeSlice(at_once=False, is_wanted=lambda: True))
         fed.lab.clock.sleep(61)
 

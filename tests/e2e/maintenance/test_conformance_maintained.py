@@ -18,7 +18,7 @@ from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.orphans import remove_orphan_files
 from polynya.lake.table.dataset import DatasetTable
 from tests.e2e.test_conformance import MOMENTS, _outcome
-from tests.e2e.test_conformance import ActionOutcome as Found
+from tests.e2e.test_conformance import Outcome as Found
 from tests.lab.twins import rewrite_all
 from tests.lake.maintenance.worn import ACTIONS
 from tests.oracle.cases import covered

@@ -160,7 +160,7 @@ def test_a_refused_table_is_tried_again_after_growing_pauses(lab: Lab) -> None:
 
     lab.clock.advance(timedelta(seconds=60))
     assert refused.attempt("a.b", lambda: None)
-    refused.passed(["a.b"])
+    refused.forget(["a.b"])
     assert refused.errors == []
 
 

@@ -51,7 +51,7 @@ class Maintained:
     def rewrites(self) -> list[MaintenanceDone]:
         """Give it turns until nothing pays; what it did to data files."""
         self.orders.lab.events.clear()
-        while self.beside.after(self.table, IDLE).found:
+        while self.beside.request_if_due(self.table, IDLE).ready_units:
             self.beside.unit.step(TimeSlice(at_once=False))
             self.orders.lab.clock.sleep(1)
         done = [one for one in self.orders.lab.events if isinstance(one, MaintenanceDone)]

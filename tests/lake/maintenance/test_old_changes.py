@@ -39,7 +39,7 @@ def test_old_events_go_with_their_files_while_nothing_comes(users: Feed) -> None
     before = tables(users)
     table = WorkingDataset.existing(users.lab.context(), users.dataset)
     beside = MaintenanceUnit(users.dataset)
-    while beside.after(table, IDLE).found:
+    while beside.request_if_due(table, IDLE).ready_units:
         beside.unit.step(TimeSlice(at_once=False))
 
     done = [one for one in users.lab.events if isinstance(one, MaintenanceDone)]
