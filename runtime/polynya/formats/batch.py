@@ -243,7 +243,7 @@ class DatasetBatch:
     @property
     def unparsed(self) -> int:
         """Rejected records that could not be parsed."""
-        return sum(one.rule in UNPARSED for one in self.rejected)
+        return sum(record.rule in UNPARSED for record in self.rejected)
 
     def with_raw(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Its rows, of which those where the boolean `wanted` is true have their raw bytes.
@@ -271,7 +271,7 @@ class DatasetBatch:
         """The same, whose rejected records stand where `place_of` says."""
         if self.place_of is None:
             return self
-        places = [self.place_of(one.file, one.offset) for one in self.rejected]
+        places = [self.place_of(record.file, record.offset) for record in self.rejected]
         moved = (
             replace(one, file=file, offset=offset)
             for one, (file, offset) in zip(self.rejected, places, strict=True)
@@ -285,7 +285,7 @@ class DatasetBatch:
     @property
     def size_bytes(self) -> int:
         """Size of what it holds, in memory."""
-        return int(self.rows.nbytes) + sum(len(one.raw) for one in self.rejected)
+        return int(self.rows.nbytes) + sum(len(record.raw) for record in self.rejected)
 
     @property
     def facts(self) -> BatchFacts:

@@ -86,7 +86,7 @@ def landed_extracts(
             waiting.append(name)
         else:
             due.append(Extract(name, _time(name, settings), tuple(files)))
-    refused = [one for one in found.refused if one.file.path not in done]
+    refused = [part for part in found.refused if part.file.path not in done]
     seen = [info for files in found.extracts.values() for info in files if info.path in done]
     return LandedExtracts(tuple(due), tuple(waiting), (*refused, *late), unread(seen, done).changed)
 

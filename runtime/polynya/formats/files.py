@@ -77,8 +77,8 @@ class LandedFiles(Sequence[ObjectInfo]):
             return self
         result = LandedFiles()
         result._files = files
-        left = {one.path for one in gone} - {one.path for one in come}
-        result.paths = (self.paths - left).union(one.path for one in come)
+        left = {info.path for info in gone} - {info.path for info in come}
+        result.paths = (self.paths - left).union(info.path for info in come)
         return result
 
     def _bounds(self, start: str, files: list[ObjectInfo] | None = None) -> tuple[int, int]:
@@ -93,7 +93,7 @@ def _path(info: ObjectInfo) -> str:
 
 
 def _versions(files: Sequence[ObjectInfo]) -> list[tuple[str, int, str]]:
-    return [(one.path, one.size, one.version) for one in files]
+    return [(file.path, file.size, file.version) for file in files]
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +425,7 @@ class FilesProgress(dict[str, FileProgress]):
     def to_json(self) -> str:
         """An object; see `written`."""
         rest = _json(dict(islice(self.items(), self._count, None)))
-        return "{" + ", ".join(one for one in (self._text, rest) if one) + "}"
+        return "{" + ", ".join(text for text in (self._text, rest) if text) + "}"
 
     def _keep_text(self) -> None:
         """Keep the JSON of the complete files that follow those of which it is kept."""
@@ -436,7 +436,7 @@ class FilesProgress(dict[str, FileProgress]):
             if not done.complete:
                 break
             more[path] = done
-        self._text = ", ".join(one for one in (self._text, _json(more)) if one)
+        self._text = ", ".join(text for text in (self._text, _json(more)) if text)
         self._count += len(more)
 
     def begun(self) -> dict[str, int]:
@@ -486,7 +486,7 @@ def full_load_of(
 ) -> tuple[ObjectInfo, ...]:
     """The files of a full load of one table that are in its folder, and that a glob names."""
     root = dataset.landing.folder
-    own = sorted_out(landed, root, table_of, lambda one: one == dataset.landing.source)
+    own = sorted_out(landed, root, table_of, lambda name: name == dataset.landing.source)
     pattern = glob_pattern(glob or "**")
     return tuple(
         info

@@ -300,7 +300,7 @@ def _column(column: Any, kind: DataType) -> pa.Array | None:
 
 def _struct(column: Any, kind: Struct) -> pa.Array | None:
     inner = [_column(column.field(at), one) for at, (_, one) in enumerate(kind.fields)]
-    if any(one is None for one in inner):
+    if any(kind is None for kind in inner):
         return None
     fields = list(arrow_type(kind))
     return pa.StructArray.from_arrays(inner, fields=fields, mask=column.is_null())

@@ -38,7 +38,7 @@ class KeyNames:
         cls, configured: Sequence[str], keys: Sequence[str], known: Sequence[Names], policy: Policy
     ) -> KeyNames:
         """Those that a table knows; tables of older versions know their keys only."""
-        names = [tuple(one) for one in known]
+        names = [tuple(entry) for entry in known]
         if not names and keys and not configured:
             names = [tuple(keys)]
         return cls(tuple(configured), tuple(configured or keys), names, _without_apply(policy))
@@ -63,7 +63,7 @@ class KeyNames:
 
     def _is_known(self, names: Names) -> bool:
         wanted = set(names)
-        if any(wanted == set(one) for one in self.known):
+        if any(wanted == set(keys) for keys in self.known):
             return True
         # What is configured tells rows apart at least as well.
         return bool(self.known and self.configured) and wanted <= set(self.configured)

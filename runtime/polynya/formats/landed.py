@@ -309,7 +309,7 @@ class Messages:
     def place(self, index: int) -> str:
         """Where the source has a message, such as `kafka:clicks/3/1234`."""
         names = PLACE_HEADERS[self.source]
-        return f"{self.source}:{'/'.join(str(self.headers[one][index].as_py()) for one in names)}"
+        return f"{self.source}:{'/'.join(str(self.headers[name][index].as_py()) for name in names)}"
 
     def raw(
         self,

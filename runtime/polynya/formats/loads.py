@@ -160,7 +160,7 @@ class SplitPlan:
     def until(self, number: int) -> SplitPlan:
         """The plan of the splits before one of them."""
         kept = tuple(split for split in self.splits if split.number < number)
-        files = {split.file for split in kept} | {one.file for one in self.rejected}
+        files = {split.file for split in kept} | {record.file for record in self.rejected}
         (cut,) = (split.file for split in self.splits if split.number == number)
         progress = {path: done for path, done in self.progress.items() if path in files}
         if cut in progress:
@@ -177,11 +177,11 @@ def task_schema(schema: Mapping[str, DataType], *, placed: bool) -> pa.Schema:
 def rejected_rows(rejected: Sequence[Rejected], schema: pa.Schema) -> pa.RecordBatch:
     """Rows of records, or of whole files, that are rejected."""
     columns = {
-        "__file": pa.array([one.file for one in rejected], pa.string()),
-        "__offset": pa.array([one.offset for one in rejected], pa.int64()),
-        "__raw": pa.array([one.raw for one in rejected], pa.binary()),
-        "__rule": pa.array([one.rule for one in rejected], pa.string()),
-        "__error": pa.array([one.error for one in rejected], pa.string()),
+        "__file": pa.array([record.file for record in rejected], pa.string()),
+        "__offset": pa.array([record.offset for record in rejected], pa.int64()),
+        "__raw": pa.array([record.raw for record in rejected], pa.binary()),
+        "__rule": pa.array([record.rule for record in rejected], pa.string()),
+        "__error": pa.array([record.error for record in rejected], pa.string()),
     }
     return in_fields(columns, len(rejected), schema)
 

@@ -371,7 +371,7 @@ def landed_file(
         if encoding is not None and encoding != "utf-8":
             content = open_files.enter_context(transcoded(content, encoding))
         head = _head(content)
-        if not any(head.startswith(_MAGIC[one]) for one in or_one_of):
+        if not any(head.startswith(_MAGIC[codec]) for codec in or_one_of):
             _check_content(head, file_format)
         yield content
 

@@ -150,7 +150,7 @@ class ObjectStream:
     def newest(self, shard: str) -> str:
         """Take note of all that is there."""
         now = self._clock.monotonic()
-        seen = {one.path: _Seen(one.version, now) for one in self._listed()}
+        seen = {info.path: _Seen(info.version, now) for info in self._listed()}
         with self._lock:
             iterator = f"{shard}-{next(self._numbers)}"
             self._readers[iterator] = seen
@@ -166,10 +166,10 @@ class ObjectStream:
             raise ITERATOR_LOST(where="the workload stream", why="this reader was forgotten")
         now = self._clock.monotonic()
         listed = self._listed()
-        changed = [one for one in listed if _version(before, one) != one.version]
-        found = sorted(record for one in changed for record in self._record(one))
-        seen = {one.path: before.get(one.path, _Seen("", now)) for one in listed}
-        seen.update((one.path, _Seen(one.version, now)) for one in changed)
+        changed = [info for info in listed if _version(before, info) != info.version]
+        found = sorted(record for info in changed for record in self._record(info))
+        seen = {info.path: before.get(info.path, _Seen("", now)) for info in listed}
+        seen.update((info.path, _Seen(info.version, now)) for info in changed)
         self._remove_stale(seen, now)
         with self._lock:
             self._readers[iterator] = seen

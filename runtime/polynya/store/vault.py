@@ -69,7 +69,7 @@ class Vault:
             found.extend(dict.fromkeys((value, inserted)))
             return inserted
 
-        return OpenedText(opened(text, read), tuple(one for one in found if one))
+        return OpenedText(opened(text, read), tuple(secret for secret in found if secret))
 
     def _read(self, reference: LateReference) -> str:
         if reference.provider == "file":

@@ -199,7 +199,7 @@ class DirectReader:
             before=None if before is None else before.read_at,
             records=records,
             totals={name: totals.get(name, 0) + count for name, count in counts.items()},
-            lost=[_written(one) for one in found.lost],
+            lost=[_written(gap) for gap in found.lost],
             bytes=taken.size_bytes,
         )
 

@@ -97,7 +97,7 @@ def stream_statuses(
 def _some_before(log: LandedLog, number: int) -> StreamFooter | None:
     """The batch from which on the rate is taken; one nearer where retention has removed it."""
     wanted = {max(1, number - RATE_BATCHES): None, number - 1: None}
-    found = (log.footer_if_there(one) for one in wanted if 0 < one < number)
+    found = (log.footer_if_there(before) for before in wanted if 0 < before < number)
     return next((footer for footer in found if footer is not None), None)
 
 
@@ -116,7 +116,7 @@ def status_of(newest: StreamFooter, before: StreamFooter | None, now: datetime) 
         size_bytes=newest.totals.bytes,
         lost_records=newest.totals.lost,
         lost=tuple(
-            {"at": one.at, "from": one.begin, "to": one.end, "why": one.why} for one in newest.lost
+            {"at": gap.at, "from": gap.begin, "to": gap.end, "why": gap.why} for gap in newest.lost
         ),
         behind_records=_behind(newest.source, said, "records"),
         behind_shards=_behind(newest.source, said, "shards"),
@@ -143,7 +143,7 @@ def status_of_direct(newest: DirectPosition, now: datetime) -> StreamStatus:
         records=newest.totals["records"],
         size_bytes=newest.totals["bytes"],
         lost_records=newest.totals["lost"],
-        lost=tuple(dict(one) for one in newest.lost),
+        lost=tuple(dict(gap) for gap in newest.lost),
         behind_records=_behind(newest.source, said, "records"),
         behind_shards=_behind(newest.source, said, "shards"),
         behind_files=_behind(newest.source, said, "files"),

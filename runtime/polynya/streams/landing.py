@@ -93,7 +93,7 @@ class LandedLog:
 
     def numbers(self) -> list[int]:
         """The numbers of the batches that there are. Lists the folder."""
-        return sorted(batch_number(one.path) or 0 for one in self.batches())
+        return sorted(batch_number(batch.path) or 0 for batch in self.batches())
 
     def batches(self) -> Iterator[ObjectInfo]:
         """The batches that there are. Lists the folder."""
@@ -311,10 +311,11 @@ def judge(
     new = (
         set()
         if known is None or policy == "apply"
-        else {one for one in there if one not in known and not is_asked_for(one)}
+        else {stream for stream in there if stream not in known and not is_asked_for(stream)}
     )
     tables = {
-        table: tuple(one for one in streams if one not in new) for table, streams in found.items()
+        table: tuple(stream for stream in streams if stream not in new)
+        for table, streams in found.items()
     }
     left = tuple(sorted(new))
     return Judged(
@@ -331,7 +332,7 @@ def waits(judged: Judged, policy: Policy, where: str) -> OperationError | None:
     """
     if not judged.suspended:
         return None
-    names = ", ".join(shown(one) for one in judged.suspended[:5])
+    names = ", ".join(shown(stream) for stream in judged.suspended[:5])
     entry = NEW_TOPICS_SUSPENDED
     if policy == "stop":
         return entry.raising(TaskStoppedError)(where=where, policy=policy, topics=names)

@@ -25,13 +25,15 @@ def taken(patterns: Iterable[str], streams: Iterable[str]) -> tuple[str, ...]:
     """The streams that any of the patterns takes, in name order."""
     wanted = tuple(patterns)
     return tuple(
-        sorted(one for one in set(streams) if any(matches(pattern, one) for pattern in wanted))
+        sorted(
+            stream for stream in set(streams) if any(matches(pattern, stream) for pattern in wanted)
+        )
     )
 
 
 def named(patterns: Iterable[str]) -> tuple[str, ...]:
     """The streams that are named, not only met by a wildcard."""
-    return tuple(one for one in patterns if WILDCARD not in one)
+    return tuple(pattern for pattern in patterns if WILDCARD not in pattern)
 
 
 def by_table(

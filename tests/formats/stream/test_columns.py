@@ -124,7 +124,7 @@ def test_columns_are_the_same_as_records(
     files = (landed(messages, 1), landed(more, 2, first=len(messages)))
     request = knowing(request_for(*files, start=start, columns=TYPES, **events), first_batch())
 
-    with patch.multiple(reading, _MOST=steps[0], _FEW=steps[1]):
+    with patch.multiple(reading, _MAX_COLUMN_MESSAGES=steps[0], _MIN_COLUMN_MESSAGES=steps[1]):
         found = outcome(request)
 
     assert repr(found) == repr(exactly(request))

@@ -212,7 +212,7 @@ class RegexDecoder(Decoder):
             [] if isinstance(text, RecordError) else [text] if self._whole else _text_lines(text)
             for text in texts
         ]
-        found = iter(self._items([line for one in lines for line in one]))
+        found = iter(self._items([line for own in lines for line in own]))
         for text, own in zip(texts, lines, strict=True):
             if isinstance(text, RecordError):
                 yield text

@@ -60,7 +60,7 @@ class Shapes:
             here = (*place, name)
             many = isinstance(value, list)
             values = value if many else [value]
-            shaped = [self._shaped(one, here) for one in values]
+            shaped = [self._shaped(value, here) for value in values]
             if many or (here in self.arrays and value is not None):
                 record[name] = shaped
             else:

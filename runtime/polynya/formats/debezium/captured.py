@@ -220,7 +220,7 @@ class CapturedLines:
     def _schema(shapes: Sequence[EventSchema], line: int) -> Mapping[str, Any] | None:
         if len(shapes) == 1 and shapes[0].first <= line:
             return shapes[0].schema
-        index = bisect_right(shapes, line, key=lambda one: one.first)
+        index = bisect_right(shapes, line, key=lambda shape: shape.first)
         return shapes[index - 1].schema if index else None
 
 

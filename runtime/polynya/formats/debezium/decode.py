@@ -197,7 +197,7 @@ class EventDecoder:
         for name, value in key.items():
             if name in unsent or (name not in data and name in self.keys):
                 data[name] = value
-                unsent = tuple(one for one in unsent if one != name)
+                unsent = tuple(column for column in unsent if column != name)
             elif name in data and data[name] != value:
                 self._refuse_other_key(event, name)
         return unsent

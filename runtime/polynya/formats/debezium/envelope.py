@@ -336,7 +336,7 @@ class Flattening:
     def places(self, names: Sequence[str]) -> dict[str, Place]:
         """The metadata among the fields of a record."""
         if self.added is not None:
-            asked = dict(_added(self.prefix, one) for one in self.added)
+            asked = dict(_added(self.prefix, field) for field in self.added)
             found = {name: asked[name] for name in names if name in asked}
         else:
             found = {name: _guessed(name, self.prefix) for name in names}
@@ -511,7 +511,7 @@ class Flattened:
             **{name: row[name] for name in places},
             **metadata.get("", {}),
             **own.get("", {}),
-            **{one: {**metadata.get(one, {}), **own.get(one, {})} for one in _HOLDERS},
+            **{holder: {**metadata.get(holder, {}), **own.get(holder, {})} for holder in _HOLDERS},
         }
         operation = "d" if _is_true(row.get(DELETED)) else known_operation(envelope.get("op", "u"))
         data = {name: one for name, one in row.items() if name not in places and name != DELETED}

@@ -407,7 +407,7 @@ class EventReader:
             name: self.sources.told(name, self._batch(name, table))
             for name, table in self.tables.items()
         }
-        refused = [self._whole(one) for one in self.unrouted.rejected]
+        refused = [self._whole(record) for record in self.unrouted.rejected]
         unrouted = no_rows(self.files, refused, filtered=self.counters)
         return ReadBatch(datasets, unrouted, self.sources.left)
 
@@ -448,7 +448,7 @@ def reread_debezium(request: RereadRequest, scope: DebeziumScope) -> ReadBatch:
     # They are read again just because no table has them.
     known = {name: replace(table, done={}) for name, table in request.tables.items()}
     reading = EventReader(scope, BatchLimits(), known)
-    raws = {(one.file, one.offset): one.raw for one in request.records}
+    raws = {(record.file, record.offset): record.raw for record in request.records}
     # What is refused again is kept as it was.
     reading.kept = {file: partial(_as_kept, raws, file) for file, _ in raws}
     for record in request.records:

@@ -222,7 +222,7 @@ class LandedRecords(Iterator[RawRecord]):
 def _pairs(text: str | None) -> list[list[Any]]:
     """Names and values of the headers of a Kafka record."""
     pairs = [] if text is None else json.loads(text)
-    return [[one["key"], _text(one["value"])] for one in pairs]
+    return [[pair["key"], _text(pair["value"])] for pair in pairs]
 
 
 def _text(value: str | None) -> str | None:

@@ -111,7 +111,11 @@ def table_ddl(event: Mapping[str, Any]) -> list[TableDdl]:
 
 def _changes(event: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     changes = event.get("tableChanges")
-    return [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+    return (
+        [change for change in changes if isinstance(change, dict)]
+        if isinstance(changes, list)
+        else []
+    )
 
 
 def _told(change: Mapping[str, Any], *, is_made: bool) -> list[TableDdl]:

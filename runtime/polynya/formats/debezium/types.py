@@ -180,7 +180,7 @@ def _avro_array(schema: Mapping[str, Any], named: Mapping[str, Any], depth: int)
     if item.schema["type"] == "struct" and _is_map_entry(schema["items"], named):
         return _avro_map(item.fields["key"], item.fields["value"])
     connect = {"type": "array", "items": item.schema}
-    return Form(connect, item.encoder and (lambda value: [item.encode(one) for one in value]))
+    return Form(connect, item.encoder and (lambda value: [item.encode(member) for member in value]))
 
 
 def _is_map_entry(items: Any, named: Mapping[str, Any]) -> bool:
@@ -195,7 +195,7 @@ def _avro_map(key: Form, item: Form) -> Form:
     def encode(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: item.encode(one) for name, one in value.items()}
-        return [[key.encode(one["key"]), item.encode(one["value"])] for one in value]
+        return [[key.encode(pair["key"]), item.encode(pair["value"])] for pair in value]
 
     return Form(connect, encode)
 
@@ -508,7 +508,7 @@ def _connect_array(schema: Mapping[str, Any], depth: int) -> Typed:
     item = typed(_part(schema, "items"), depth + 1)
 
     def decode(value: Any) -> Any:
-        return [_optional(item, one) for one in value] if isinstance(value, list) else value
+        return [_optional(item, member) for member in value] if isinstance(value, list) else value
 
     return Array(item[0]), decode
 

@@ -246,7 +246,7 @@ def _take_file(request: ReadRequest, part: FilePart, taken: _Taken) -> None:
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _ordinary(chunk: ColumnarRecords | None) -> ColumnarRecords:
@@ -297,7 +297,7 @@ def _rows(
     }
     found = {**service, **chunk.columns}
     table = pa.table(
-        [found.get(one.name, pa.nulls(count, one.type)) for one in schema], schema=schema
+        [found.get(field.name, pa.nulls(count, field.type)) for field in schema], schema=schema
     )
     if not places.faults:
         return table, []
@@ -329,8 +329,8 @@ class _Texts:
     def of(self, file: str, offset: int) -> bytes:
         """The text of the record at an offset of a file."""
         (chunk,) = (
-            one
-            for one in self.chunks
-            if one.file == file and one.first <= offset < one.first + one.count
+            chunk
+            for chunk in self.chunks
+            if chunk.file == file and chunk.first <= offset < chunk.first + chunk.count
         )
         return chunk.raw(offset - chunk.first)

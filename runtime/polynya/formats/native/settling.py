@@ -96,14 +96,14 @@ def has_say(
     """Whether records that were read as columns of `schema` might have given it other types."""
     if dict(batch.schema) != dict(schema):
         return True
-    if any(one.rule in _TYPE_RULES for one in batch.rejected):
+    if any(record.rule in _TYPE_RULES for record in batch.rejected):
         return True
     return any(holds_untold(records, name, kind) for name, kind in schema.items())
 
 
 def records_with_say(batch: DatasetBatch, buffer: RecordBuffer) -> list[Mapping[str, Any]]:
     """The records of a batch but for those that no other types of columns would save."""
-    gone = {one.offset for one in batch.rejected if one.rule not in _TYPE_RULES}
+    gone = {record.offset for record in batch.rejected if record.rule not in _TYPE_RULES}
     pairs = zip(buffer.offsets, buffer.records, strict=True)
     return [record for offset, record in pairs if offset not in gone]
 

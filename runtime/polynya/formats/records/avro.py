@@ -454,12 +454,12 @@ class _Check:
                 self._sizes[schema] = self.fields(self._named[schema], depth + 1)
             return self._sizes.get(schema, 0)
         if isinstance(schema, list):
-            return sum(self.fields(one, depth + 1) for one in schema)
+            return sum(self.fields(branch, depth + 1) for branch in schema)
         if not isinstance(schema, Mapping):
             return 0
-        own = sum(1 + self.fields(one["type"], depth + 1) for one in schema.get("fields", ()))
+        own = sum(1 + self.fields(item["type"], depth + 1) for item in schema.get("fields", ()))
         inner = (schema[key] for key in ("items", "values", "type") if key in schema)
-        return own + sum(self.fields(one, depth + 1) for one in inner)
+        return own + sum(self.fields(part, depth + 1) for part in inner)
 
     def _takes_no_bytes(self, schema: Any, depth: int) -> bool:
         if depth > MAX_DEPTH:
@@ -476,7 +476,7 @@ class _Check:
             return False
         kind = schema.get("type")
         if kind == "record":
-            return all(self._takes_no_bytes(one["type"], depth + 1) for one in schema["fields"])
+            return all(self._takes_no_bytes(item["type"], depth + 1) for item in schema["fields"])
         if kind == "fixed":
             return int(schema["size"]) == 0
         return kind not in {"array", "map", "enum"} and self._takes_no_bytes(kind, depth + 1)

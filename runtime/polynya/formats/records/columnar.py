@@ -117,7 +117,7 @@ def _counted(footer: bytes) -> int:
     fields = [(number, value) for number, value in _fields(footer) if isinstance(value, bytes)]
     types = [list(_fields(value)) for number, value in fields if number == _TYPES]
     statistics = [list(_fields(value)) for number, value in fields if number == _STATISTICS]
-    counts = [_sum(one, _VALUES) for one in statistics]
+    counts = [_sum(statistic, _VALUES) for statistic in statistics]
     total = 0
     for type_, own in zip(types, statistics, strict=False):
         if _sum(type_, _KIND) in _NESTED:
@@ -133,7 +133,7 @@ def _sum(fields: list[_Field], wanted: int) -> int:
 def _children(statistics: list[_Field]) -> int:
     """How many children the statistics of a list or a map tell, 0 where they tell none."""
     inner = (one for n, one in statistics if n == _COLLECTION and isinstance(one, bytes))
-    return sum(_sum(list(_fields(one)), _CHILDREN) for one in inner)
+    return sum(_sum(list(_fields(kind)), _CHILDREN) for kind in inner)
 
 
 def _packed(value: int | bytes) -> Iterator[int]:
@@ -242,7 +242,7 @@ def opened_parquet(file: BinaryIO) -> parquet.ParquetFile:
     reader = parquet.ParquetFile(file)
     check_parquet(reader, size)
     sizes = (reader.metadata.row_group(n).total_byte_size for n in range(reader.num_row_groups))
-    if sum(max(one, 0) for one in sizes) > limits.content_bytes(size):
+    if sum(max(part, 0) for part in sizes) > limits.content_bytes(size):
         raise limits.refuse_content("a Parquet file", size)
     return reader
 
@@ -253,7 +253,7 @@ def check_parquet(reader: parquet.ParquetFile, size: int) -> None:
     limits.check_rows(metadata.num_rows, metadata.num_columns, size)
     nested = [n for n in range(len(schema)) if schema.column(n).max_repetition_level]
     groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)] if nested else []
-    limits.check_nested(sum(one.column(n).num_values for one in groups for n in nested), size)
+    limits.check_nested(sum(group.column(n).num_values for group in groups for n in nested), size)
 
 
 def open_orc(file: BinaryIO, start: int) -> OpenedFile:

@@ -40,7 +40,7 @@ class MessageRows:
     def since(self, offset: int) -> MessageRows:
         """Without the records before an offset of the file."""
         wanted = pc.greater_equal(self.rows.column("__offset"), offset)
-        refused = tuple(one for one in self.refused if one[1] >= offset)
+        refused = tuple(record for record in self.refused if record[1] >= offset)
         return replace(self, rows=self.rows.filter(wanted), refused=refused)
 
 

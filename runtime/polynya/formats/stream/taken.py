@@ -102,7 +102,7 @@ def with_headers(
     for name, column in headers.items():
         good = [index not in faults for index in range(len(column.array))]
         arrays[name] = column.array.filter(pa.array(good, pa.bool_())) if faults else column.array
-    names = [*(one.name for one in SERVICE_FIELDS), OLD_KEY_FIELD, *schema]
+    names = [*(field.name for field in SERVICE_FIELDS), OLD_KEY_FIELD, *schema]
     columns = [
         arrays[name] if name in arrays else pa.nulls(count, arrow_type(schema[name]))
         for name in names
@@ -326,7 +326,7 @@ class TableRecords:
             for one in exact.rejected
         ]
         found = [*told, *self._refused]
-        return tuple(sorted(found, key=lambda one: (order.get(one.file, -1), one.offset)))
+        return tuple(sorted(found, key=lambda record: (order.get(record.file, -1), record.offset)))
 
 
 def _key(content: Content | LandedContent) -> str:

@@ -126,4 +126,4 @@ def all_rejected(buffer: RecordBuffer, faults: Faults) -> tuple[Rejected, ...]:
         Rejected(buffer.files[index], buffer.offsets[index], rule, error, buffer.raws[index])
         for index, (rule, error) in faults.items()
     ]
-    return tuple(sorted(refused, key=lambda one: (order.get(one.file, -1), one.offset)))
+    return tuple(sorted(refused, key=lambda record: (order.get(record.file, -1), record.offset)))

@@ -83,5 +83,5 @@ class RecordBuffer:
             self.offsets.pop()
             self.size_bytes -= len(self.raws.pop())
             self.records.pop()
-        self.rejected = [one for one in self.rejected if one.file != file]
+        self.rejected = [record for record in self.rejected if record.file != file]
         return count - len(self.records)

@@ -160,7 +160,7 @@ def _after_empty(values: Values) -> DataType:
 
 def _inferred_number(numbers: list[Any]) -> DataType:
     # A number that no column can hold is refused, and has no say.
-    numbers = [one for one in numbers if type(one) is float or _is_held(one)]
+    numbers = [number for number in numbers if type(number) is float or _is_held(number)]
     if not numbers:
         return Void()
     kinds = set(map(type, numbers))

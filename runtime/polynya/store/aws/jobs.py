@@ -92,9 +92,9 @@ class GlueRuns(JobRuns):
                 "glue:GetJobRuns",
                 lambda asked=asked: self._glue.get_job_runs(**asked),  # type: ignore[misc]
             )
-            runs = [one for one in page["JobRuns"] if _started(one, since) >= since]
-            seen = (_seen_by_glue(one) for one in runs)
-            found += [one for one in seen if one.label is not None and one.label.scope == scope]
+            runs = [run for run in page["JobRuns"] if _started(run, since) >= since]
+            seen = (_seen_by_glue(run) for run in runs)
+            found += [run for run in seen if run.label is not None and run.label.scope == scope]
             if not page.get("NextToken") or len(runs) < len(page["JobRuns"]):
                 return found
             asked = {**asked, "NextToken": page["NextToken"]}
@@ -217,8 +217,8 @@ class EmrServerlessRuns(JobRuns):
                 "emr-serverless:ListJobRuns",
                 lambda asked=asked: self._emr.list_job_runs(**asked),  # type: ignore[misc]
             )
-            runs = (_seen_by_emr(one, str(one["id"])) for one in page["jobRuns"])
-            found += [one for one in runs if one.label is not None and one.label.scope == scope]
+            runs = (_seen_by_emr(run, str(run["id"])) for run in page["jobRuns"])
+            found += [run for run in runs if run.label is not None and run.label.scope == scope]
             if not page.get("nextToken"):
                 return found
             asked = {**asked, "nextToken": page["nextToken"]}

@@ -159,7 +159,7 @@ class KinesisShards:
             pages = self._pages(
                 "list the shards", "kinesis:ListShards", name, "list_shards", StreamName=name
             )
-            shards = tuple(_shard(one) for page in pages for one in page["Shards"])
+            shards = tuple(_shard(shard) for page in pages for shard in page["Shards"])
         except _MissingError:
             return None
         return ShardedStream(
@@ -260,7 +260,7 @@ def _shard(found: dict[str, Any]) -> Shard:
     keys = found.get("HashKeyRange")
     return Shard(
         str(found["ShardId"]),
-        tuple(str(one) for one in parents if one),
+        tuple(str(parent) for parent in parents if parent),
         closed,
         None if keys is None else (int(keys["StartingHashKey"]), int(keys["EndingHashKey"])),
     )

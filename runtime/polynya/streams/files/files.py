@@ -101,7 +101,7 @@ class RememberedFiles:
             packed = b64decode(text, validate=True)
             entries = (packed[at : at + _ENTRY_BYTES] for at in range(0, len(packed), _ENTRY_BYTES))
             date = datetime.fromisoformat(moment) if moment else None
-            marks[date] = {one[:_NAME_BYTES]: one[_NAME_BYTES:] for one in entries}
+            marks[date] = {entry[:_NAME_BYTES]: entry[_NAME_BYTES:] for entry in entries}
         return cls(marks)
 
 

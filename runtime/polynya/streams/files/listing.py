@@ -182,7 +182,7 @@ def look_at(
         files = list(islice(rest, most))
         over = next(rest, None) is None
     else:
-        files = heapq.nsmallest(most + 1, rest, key=lambda one: one.turn)
+        files = heapq.nsmallest(most + 1, rest, key=lambda file: file.turn)
         over = len(files) <= most
         files = files[:most]
     return Listing(
@@ -204,7 +204,7 @@ def look_at_initial(
     """Look for files of the initial load that were not read, in the order of their names."""
     listed = store.beginning(pattern.common, position.initial or "")
     cut = "" if position.cut is None else position.cut.file.name
-    found = (one for one in _matching(listed, pattern.matches) if one.name != cut)
+    found = (file for file in _matching(listed, pattern.matches) if file.name != cut)
     files = list(islice(found, most + 1))
     return Listing(tuple(files[:most]), over=len(files) <= most)
 
@@ -237,7 +237,7 @@ def _parts(store: SourceStore, pattern: FilePattern) -> Iterable[FilePattern]:
     known = [""]
     for folder in pattern.folders:
         if "*" not in folder:
-            known = [f"{one}{folder}/" for one in known]
+            known = [f"{path}{folder}/" for path in known]
             continue
         start = folder.partition("*")[0]
         known = [path for one in known for path in store.folders(one + start)]

@@ -143,11 +143,11 @@ def after_files(
     since, passed = position.since, position.passed
     if horizon is not None:
         # A file that was cut goes on first, also before one that came late.
-        last = max(read, key=lambda one: one.turn, default=None)
+        last = max(read, key=lambda file: file.turn, default=None)
         if not over and last is not None and last.date is not None and last.date < horizon:
             since, passed = last.date, last.name
         elif (over or last is not None) and (since is None or horizon > since):
             since, passed = horizon, ""
     moved = replace(position, since=since, passed=passed)
-    known = position.known.adding(one for one in read if not moved.is_done(one))
+    known = position.known.adding(file for file in read if not moved.is_done(file))
     return replace(moved, known=known.since(since))

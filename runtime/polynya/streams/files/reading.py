@@ -343,7 +343,7 @@ class FilesReader:
             initial: whether the files belong to the initial load.
         """
         found = FilesBatch()
-        todo = [CutFile(one, 0, 0, initial) for one in files]
+        todo = [CutFile(file, 0, 0, initial) for file in files]
         for one in [cut, *todo] if cut else todo:
             if found.is_full(max_records, max_bytes):
                 break

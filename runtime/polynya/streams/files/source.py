@@ -178,15 +178,15 @@ class FilesOfSource:
         else:
             end = after_files(position, read.finished, horizon=look.horizon, over=over)
             end = replace(end, known=self._known(end.known, look, over=over))
-        unread = {*read.unread, *(one.at for one in read.lost)}
-        taken = [one for one in read.finished if one.name not in unread]
+        unread = {*read.unread, *(gap.at for gap in read.lost)}
+        taken = [file for file in read.finished if file.name not in unread]
         end = replace(
             end, cut=read.cut, taken=tuple(taken) if self._settings.delete_after_load else ()
         )
         # What changed was said with this batch.
         self._look = replace(look, changed=())
         waiting = [*self._queue, *([read.cut.file] if read.cut else [])]
-        written = [one.written for one in waiting if one.written is not None]
+        written = [file.written for file in waiting if file.written is not None]
         end = replace(end, left=len(waiting), oldest=min(written, default=None))
         self._expected = end
         # After the initial load nobody has looked for other files yet.
@@ -215,7 +215,10 @@ class FilesOfSource:
         self._emptied = position
 
     def _is_of_source(self, name: str) -> bool:
-        return any(one is not None and one.matches(name) for one in (self._pattern, self._initial))
+        return any(
+            pattern is not None and pattern.matches(name)
+            for pattern in (self._pattern, self._initial)
+        )
 
 
 def files_position(values: Mapping[str, Any], where: str) -> FilesPosition:

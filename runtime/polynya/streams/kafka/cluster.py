@@ -76,7 +76,8 @@ class KafkaCluster:
         jvm, admin = self._jvm, self._jvm.org.apache.kafka.clients.admin
         spec = self._spec(admin.OffsetSpec, wanted)
         places = {
-            one: jvm.org.apache.kafka.common.TopicPartition(one[0], one[1]) for one in partitions
+            partition: jvm.org.apache.kafka.common.TopicPartition(partition[0], partition[1])
+            for partition in partitions
         }
         asked = jvm.java.util.HashMap()
         for place in places.values():

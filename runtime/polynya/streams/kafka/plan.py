@@ -58,7 +58,7 @@ class Reads:
     @property
     def offsets(self) -> int:
         """How many offsets that are."""
-        return sum(one.end - one.begin for one in self.ranges.values())
+        return sum(offsets.end - offsets.begin for offsets in self.ranges.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,9 @@ def shares(waiting: Mapping[Partition, int], most: int) -> dict[Partition, int]:
     left = {place: count for place, count in waiting.items() if count > 0}
     given: dict[Partition, int] = {}
     # The smallest first: what it does not need is for the others.
-    for index, (place, count) in enumerate(sorted(left.items(), key=lambda one: (one[1], one[0]))):
+    for index, (place, count) in enumerate(
+        sorted(left.items(), key=lambda item: (item[1], item[0]))
+    ):
         share = -(-most // (len(left) - index))
         given[place] = min(count, share)
         most -= given[place]
@@ -268,7 +270,7 @@ def bounded(
 def all_bounded(rows: pa.Table, most: Mapping[Partition, int]) -> pa.Table:
     """The same for several partitions, one after the other in a table."""
     pieces = (piece for batch in rows.to_batches() if batch.num_rows for piece in _parts(batch))
-    found = [one for _, own in groupby(pieces, key=_partition_of) for one in bounded(own, most)]
+    found = [piece for _, own in groupby(pieces, key=_partition_of) for piece in bounded(own, most)]
     return pa.Table.from_batches(found, MARKED)
 
 

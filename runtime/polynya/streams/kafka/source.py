@@ -176,7 +176,7 @@ class Kafka(MessageSource):
         there = self._cluster.topics()
         topics = taken(self._source.topics, there)
         tables, errors = by_table(self._task.into, topics, self.where)
-        missing = [one for one in named(self._source.topics) if one not in there]
+        missing = [topic for topic in named(self._source.topics) if topic not in there]
         errors += [TOPIC_MISSING(where=self.where, topic=shown(topic)) for topic in missing]
         return AvailableStreams(tables, ConfigErrors(errors) if errors else None)
 
@@ -314,7 +314,7 @@ class KafkaStream(Stream):
         return self._source.rows(reads, limits, None)
 
     def _refuse_other(self, streams: tuple[str, ...], before: KafkaPosition) -> None:
-        other = [one for one in streams if one not in before.topics]
+        other = [stream for stream in streams if stream not in before.topics]
         if other:
             raise LANDED_TABLE_TAKEN(
                 where=self._source.where,

@@ -100,10 +100,15 @@ def described(position: Position) -> PositionSummary:
         for shard_id, one in sorted(stream.shards.items())
     }
     open_shards = (
-        one for stream in found.streams.values() for one in stream.shards.values() if not one.ended
+        shard
+        for stream in found.streams.values()
+        for shard in stream.shards.values()
+        if not shard.ended
     )
-    moments = [one.seen or one.since for one in open_shards]
-    return PositionSummary(places, found.behind, min((one for one in moments if one), default=None))
+    moments = [shard.seen or shard.since for shard in open_shards]
+    return PositionSummary(
+        places, found.behind, min((moment for moment in moments if moment), default=None)
+    )
 
 
 def _place(shard: ShardPosition) -> str:
@@ -162,7 +167,7 @@ def plan(
     if known is not None and known.created != stream.created:
         lost.append(Lost(name, known.created.isoformat(), stream.created.isoformat(), RECREATED))
         known, start = None, "earliest"
-    there = {one.id: one for one in stream.shards}
+    there = {shard.id: shard for shard in stream.shards}
     if known is None:
         shards = _first(there, start, now)
     else:
@@ -237,5 +242,5 @@ def _readable(
 def _since(shard: Shard, shards: Mapping[str, ShardPosition]) -> datetime | None:
     """Where a shard begins that came: as its parents did, if no record of theirs was read."""
     parents = [shards[parent] for parent in shard.parents if parent in shards]
-    moments = [one.since for one in parents if one.since is not None]
+    moments = [parent.since for parent in parents if parent.since is not None]
     return max(moments) if moments and len(moments) == len(parents) else None

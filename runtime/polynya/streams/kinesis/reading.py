@@ -88,8 +88,8 @@ def _records(message: bytes) -> list[tuple[str, str | None, bytes]]:
         elif number == _RECORDS:
             parts.append(_part(value))
     return [
-        (keys[one.key], None if one.hashed is None else hashes[one.hashed], one.data)
-        for one in parts
+        (keys[part.key], None if part.hashed is None else hashes[part.hashed], part.data)
+        for part in parts
     ]
 
 
@@ -223,10 +223,10 @@ class ShardsReader:
             # A few at a time: what one leaves of its part the next ones may use.
             for begin in range(0, len(wanted), readers):
                 part = wanted[begin : begin + readers]
-                records = max_records - sum(len(one.records) for one in found)
-                size = max_bytes - sum(one.bytes for one in found)
+                records = max_records - sum(len(read.records) for read in found)
+                size = max_bytes - sum(read.bytes for read in found)
                 if found and (records < len(part) or size < len(part)):
-                    found += [_unread(one, behind=True) for one in part]
+                    found += [_unread(wanted, behind=True) for wanted in part]
                     continue
                 found += threads.map(
                     lambda one: self._read_one(
@@ -236,8 +236,8 @@ class ShardsReader:
                     ),
                     part,
                 )
-        busy = next((one.refused for one in found if one.refused), None)
-        if busy is not None and not any(one.records for one in found):
+        busy = next((read.refused for read in found if read.refused), None)
+        if busy is not None and not any(read.records for read in found):
             raise busy
         return found
 
@@ -290,7 +290,7 @@ class ShardsReader:
             # A place is that of a record of Kinesis, so all that is in it comes at once.
             records = user_records(record, found.hashes)
             found.records += records
-            found.bytes += sum(len(one.data) for one in records)
+            found.bytes += sum(len(record.data) for record in records)
             found.position = ShardPosition(record.number, seen=record.arrived)
         if page.following is None:
             found.position = replace(found.position, ended=True)

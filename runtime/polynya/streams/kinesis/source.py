@@ -67,7 +67,7 @@ class ShardsUntil(Shards):
 
     @override
     def streams(self) -> tuple[str, ...]:
-        return tuple(one for one in self._shards.streams() if one in self._until.streams)
+        return tuple(stream for stream in self._shards.streams() if stream in self._until.streams)
 
     @override
     def stream(self, name: str) -> ShardedStream | None:
@@ -76,7 +76,7 @@ class ShardsUntil(Shards):
         if found is None or until is None:
             return None
         known = until.shards if until.created == found.created else {}
-        return replace(found, shards=tuple(one for one in found.shards if one.id in known))
+        return replace(found, shards=tuple(shard for shard in found.shards if shard.id in known))
 
     @override
     def after(self, stream: str, shard: str, number: str) -> str:
@@ -94,8 +94,8 @@ class ShardsUntil(Shards):
         page = self._shards.read(stream, iterator)
         if not end.ended:
             last = -1 if end.after is None else int(end.after)
-            shown = tuple(one for one in page.records if int(one.number) <= last)
-            reached = any(int(one.number) == last for one in shown)
+            shown = tuple(record for record in page.records if int(record.number) <= last)
+            reached = any(int(record.number) == last for record in shown)
             if reached or len(shown) < len(page.records) or not page.behind or last < 0:
                 return ShardPage(shown)
         if page.following is not None:
@@ -219,21 +219,23 @@ class KinesisStreams(Stream):
             self._done |= self._reached[1]
         plans = self._plans(streams, position)
         found = [] if not limits.max_records else self._read(plans, limits, once=once)
-        done = {(one.stream, one.shard) for one in found if once and not one.behind}
-        behind = sum(one.behind for one in found)
-        behind += sum(len(one.plan.readable) + one.plan.waiting for one in plans) - len(found)
+        done = {(read.stream, read.shard) for read in found if once and not read.behind}
+        behind = sum(read.behind for read in found)
+        behind += sum(len(planned.plan.readable) + planned.plan.waiting for planned in plans) - len(
+            found
+        )
         end = _after(plans, found, position, self._source.where)
         end = replace(end, behind=behind)
-        lost = [one for planned in plans for one in planned.plan.lost]
-        records = sum(len(one.records) for one in found)
-        moves = any(one.moves(found, self._source.clock) for one in plans)
+        lost = [gap for planned in plans for gap in planned.plan.lost]
+        records = sum(len(read.records) for read in found)
+        moves = any(planned.moves(found, self._source.clock) for planned in plans)
         if limits.max_records and not behind and _was_behind(position, self._source.where):
             # Otherwise the newest batch goes on saying that something waits.
             moves = True
         taken = ReadMessages(
             rows_of(found) if found else SCHEMAS["kinesis"].empty_table(),
             end.to_json(),
-            sum(one.bytes for one in found),
+            sum(read.bytes for read in found),
             0 if once else behind,
         )
         following = Next(
@@ -280,10 +282,12 @@ class KinesisStreams(Stream):
         self, plans: Sequence[_Planned], limits: LandingLimits, *, once: bool
     ) -> list[ReadShard]:
         wanted = [
-            WantedShard(one.name, shard, one.plan.position.shards[shard], one.hashes.get(shard))
-            for one in plans
-            for shard in one.plan.readable
-            if not (once and (one.name, shard) in self._done)
+            WantedShard(
+                planned.name, shard, planned.plan.position.shards[shard], planned.hashes.get(shard)
+            )
+            for planned in plans
+            for shard in planned.plan.readable
+            if not (once and (planned.name, shard) in self._done)
         ]
         return self._reader.read(wanted, max_records=limits.max_records, max_bytes=limits.max_bytes)
 
@@ -299,13 +303,13 @@ class _Planned:
     @property
     def hashes(self) -> Mapping[str, tuple[int, int] | None]:
         """The range of each shard's keys."""
-        return {one.id: one.hashes for one in self.stream.shards}
+        return {shard.id: shard.hashes for shard in self.stream.shards}
 
     def moves(self, found: Sequence[ReadShard], clock: Clock) -> bool:
         """Whether the position says something that has to be written down without a record."""
-        mine = [one for one in found if one.stream == self.name]
+        mine = [read for read in found if read.stream == self.name]
         # Its children are read after it, and they are not to be forgotten.
-        if self.plan.moves or any(one.position.ended for one in mine):
+        if self.plan.moves or any(read.position.ended for read in mine):
             return True
         oldest = clock.now() - self.stream.keeps / _POSITIONS_PER_RETENTION
         known = self.plan.position.shards
@@ -331,10 +335,10 @@ def _after(
 ) -> KinesisPosition:
     """The position after what was read. What is known of streams that are gone stays."""
     known = {} if before is None else dict(position_of(before, where).streams)
-    for one in plans:
+    for planned in plans:
         shards: Mapping[str, ShardPosition] = {
-            **one.plan.position.shards,
-            **{read.shard: read.position for read in found if read.stream == one.name},
+            **planned.plan.position.shards,
+            **{read.shard: read.position for read in found if read.stream == planned.name},
         }
-        known[one.name] = KinesisStreamPosition(one.plan.position.created, shards)
+        known[planned.name] = KinesisStreamPosition(planned.plan.position.created, shards)
     return KinesisPosition(known)
