@@ -82,7 +82,7 @@ class JobFacts:
     Attributes:
         wanted: the version that the configuration in force asks for, None when it has no such job.
         running: the version that runs, None when nothing does.
-        stopping: what runs was asked to end between two steps.
+        stopping: the run was told to end between two steps.
         tried: the version that `failures` are of.
         failures: in a row; a round that went well empties them.
         task_ended: why a policy ended the whole task in its wanted version, else None.
@@ -190,7 +190,7 @@ def _of_running(facts: JobFacts, *, draining: bool) -> JobDecision:
 
 
 def _of_asked(facts: JobFacts) -> JobDecision | None:
-    """What becomes of a job that runs because of what is asked of it, None: it runs on."""
+    """The decision about a running job that follows from its request, None: it continues."""
     if facts.doing:
         withdrawn = JobDecision(JobAction.STOP, "the request was withdrawn")
         return withdrawn if facts.request is None else JobDecision(JobAction.KEEP, facts.request)
@@ -493,7 +493,7 @@ class JobSupervisor:
     def act(self, *, draining: bool, rights: Rights | None = None, held: str | None = None) -> None:
         """Decide about every job and do it.
 
-        `rights` None: nodes share nothing. `held` is why nothing that is asked of units is begun.
+        `rights` None: nodes share nothing. `held` is why no request is executed.
         """
         ended: dict[str, str] = {}
         for job in self.jobs.values():

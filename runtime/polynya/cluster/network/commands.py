@@ -37,7 +37,7 @@ _ROLLED_WITHIN: Final = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Take the command; `refresh` is the newest one of the group before anything was asked."""
+    """Take the command; `refresh` is the newest one of the group before any request."""
 
     refresh: str | None
     reason: str = "a network agent has taken it"

@@ -25,11 +25,11 @@ class ClusterCommand(Document):
     """`commands/<id>`: an operator's command for a group, and its outcome.
 
     Attributes:
-        kind: what is asked; one that this version does not know is refused.
+        kind: what is requested; a kind that this version does not know is refused.
         nodes: how many, for `scale`.
         state: `pending` until a network agent takes it, then `taken`; `done` when the group is as
-            asked, `failed` when it will not be, `refused` when nothing was asked of the group.
-        steps: what the network agent has asked of the group for it.
+            asked, `failed` when it will not be, `refused` when no request was sent.
+        steps: the requests that the network agent has sent to the group for it.
         refresh: the newest refresh of the group when it was taken.
         outcome: why it is in its state.
     """
@@ -53,7 +53,7 @@ class ClusterCommand(Document):
         return self.state in ("pending", "taken")
 
     def text(self) -> str:
-        """What is asked, in words."""
+        """The command in words."""
         return f"scale to {self.nodes}" if self.kind == "scale" else self.kind
 
 

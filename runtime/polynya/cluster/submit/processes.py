@@ -66,7 +66,7 @@ class Submission:
         return Label(scope[:12], self.epoch or 0, token[:16])
 
     def order(self, ordinal: int) -> JobOrder:
-        """What the service is asked for."""
+        """The order for the service."""
         return JobOrder(self.label(ordinal), f"{self.job.task}/{self.job.name}", self.arguments)
 
 
