@@ -24,14 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
+# What programs may catch; the errors of single shards stay inside.
 __all__ = [
-    "BusyError",
     "ConfigError",
     "ConfigErrors",
     "ConflictError",
     "DataError",
     "DependencyError",
-    "ExpiredError",
     "FencedError",
     "InternalError",
     "OperationError",
