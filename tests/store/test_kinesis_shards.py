@@ -9,10 +9,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.errors import BusyError, DependencyError, ExpiredError
+from polynya.model.errors import DependencyError
 from polynya.store.aws.kinesis import KinesisShards
 from polynya.store.clock import Retry
-from polynya.store.shards import Shard
+from polynya.store.shards import BusyError, ExpiredError, Shard
 from polynya.testing.fakes import FakeClock
 from tests.store.test_kinesis import Answers, refusal
 

@@ -8,8 +8,6 @@
     │   └── TaskStoppedError a policy ended the task
     ├── DataError          rows break an invariant               exit 1
     ├── DependencyError    Java, jars, catalog, source           exit 4, worth a retry
-    │   ├── ExpiredError     the iterator of a shard expired
-    │   └── BusyError        a shard is read too often
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
     │   ├── FencedError      a newer owner has the table
     │   └── StaleStepError   another engine did; the step is retried
@@ -161,14 +159,6 @@ class DependencyError(PolynyaError):
 
     exit_code = 4
     retryable = True
-
-
-class ExpiredError(DependencyError):
-    """Raised when the iterator of a shard is too old: ask for another one at the same position."""
-
-
-class BusyError(DependencyError):
-    """Raised when a shard was read more often than it allows: retry later."""
 
 
 class ConflictError(PolynyaError):

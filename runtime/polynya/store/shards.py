@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
+
+from polynya.model.error_catalogue.stream_sources import SHARD_ITERATOR_EXPIRED, SHARD_THROTTLED
+from polynya.model.errors import DependencyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,18 @@ class ShardPage:
     records: tuple[ShardRecord, ...] = ()
     following: str | None = None
     behind: timedelta = field(default_factory=timedelta)
+
+
+class ExpiredError(DependencyError):
+    """Raised when the iterator of a shard is too old: ask for another one at the same position."""
+
+
+class BusyError(DependencyError):
+    """Raised when a shard was read more often than it allows: retry later."""
+
+
+ITERATOR_EXPIRED: Final = SHARD_ITERATOR_EXPIRED.raising(ExpiredError)
+SHARD_BUSY: Final = SHARD_THROTTLED.raising(BusyError)
 
 
 class Shards(Protocol):

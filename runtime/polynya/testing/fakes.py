@@ -14,11 +14,19 @@ from typing import BinaryIO
 from zlib import crc32
 
 from polynya.model.error_catalogue.cluster import WORKLOAD_STREAM_MISSING
-from polynya.model.error_catalogue.stream_sources import SHARD_ITERATOR_EXPIRED, SHARD_THROTTLED
-from polynya.model.errors import BusyError, DependencyError, ExpiredError, PolynyaError
+from polynya.model.errors import DependencyError, PolynyaError
 from polynya.store.clock import Clock
 from polynya.store.object_store import Content, ObjectInfo, checked_path
-from polynya.store.shards import Shard, ShardedStream, ShardPage, ShardRecord
+from polynya.store.shards import (
+    ITERATOR_EXPIRED,
+    SHARD_BUSY,
+    BusyError,
+    ExpiredError,
+    Shard,
+    ShardedStream,
+    ShardPage,
+    ShardRecord,
+)
 from polynya.store.streams import ITERATOR_LOST, THROTTLED, Page, StreamRecord
 
 
@@ -359,9 +367,9 @@ class MemoryShards:
 
 def expired() -> ExpiredError:
     """The error of a read at an old position."""
-    return SHARD_ITERATOR_EXPIRED()
+    return ITERATOR_EXPIRED()
 
 
 def busy() -> BusyError:
     """The error of a read of a shard that is read too often."""
-    return SHARD_THROTTLED()
+    return SHARD_BUSY()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polynya.model.errors import BusyError, ExpiredError, OperationError
-from polynya.store.shards import ShardPage
+from polynya.model.errors import OperationError
+from polynya.store.shards import BusyError, ExpiredError, ShardPage
 from polynya.streams.kinesis.plan import described
 from polynya.streams.kinesis.source import position_of
 from polynya.streams.source import LandingLimits

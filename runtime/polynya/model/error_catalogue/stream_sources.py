@@ -6,10 +6,8 @@ from typing import Final
 
 from polynya.model.error_catalogue.entry import ErrorEntry
 from polynya.model.errors import (
-    BusyError,
     ConfigError,
     DependencyError,
-    ExpiredError,
     OperationError,
 )
 
@@ -164,7 +162,7 @@ KINESIS_STREAM_MISSING = ErrorEntry(
     page="The stream does not exist in this account and region, or it is being created or deleted.",
 )
 SHARD_ITERATOR_EXPIRED = ErrorEntry(
-    ExpiredError,
+    DependencyError,
     "POLYNYA-STR-046",
     title="the iterator of a Kinesis shard expired repeatedly",
     state="nothing is lost; the landing continues after the last landed batch",
@@ -173,7 +171,7 @@ SHARD_ITERATOR_EXPIRED = ErrorEntry(
     "expired ones in a row mean that this machine or the network is very slow.",
 )
 SHARD_THROTTLED = ErrorEntry(
-    BusyError,
+    DependencyError,
     "POLYNYA-STR-047",
     title="the Kinesis stream is read more often than it allows",
     state="nothing is lost; the stream keeps the records for its retention",

@@ -8,10 +8,16 @@ from typing import Any, Final, TypeVar
 
 from polynya.model.config.aws import AwsAccess
 from polynya.model.error_catalogue.cluster import WORKLOAD_STREAM_MISSING
-from polynya.model.error_catalogue.stream_sources import SHARD_ITERATOR_EXPIRED, SHARD_THROTTLED
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
 from polynya.store.clock import Retry
-from polynya.store.shards import Shard, ShardedStream, ShardPage, ShardRecord
+from polynya.store.shards import (
+    ITERATOR_EXPIRED,
+    SHARD_BUSY,
+    Shard,
+    ShardedStream,
+    ShardPage,
+    ShardRecord,
+)
 from polynya.store.streams import ITERATOR_LOST, THROTTLED, Page, StreamRecord
 
 T = TypeVar("T")
@@ -237,9 +243,9 @@ class KinesisShards:
             if code == _MISSING:
                 raise _MissingError from error
             if code == _EXPIRED:
-                raise SHARD_ITERATOR_EXPIRED(where=resource, why=str(error)) from error
+                raise ITERATOR_EXPIRED(where=resource, why=str(error)) from error
             if code in _THROTTLED:
-                raise SHARD_THROTTLED(where=resource, why=str(error)) from error
+                raise SHARD_BUSY(where=resource, why=str(error)) from error
             raise explained(
                 error, action=action, resource=resource, grant=f"{grant} on the {resource}"
             ) from error

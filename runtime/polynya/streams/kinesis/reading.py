@@ -16,9 +16,8 @@ from typing import Final
 import pyarrow as pa
 
 from polynya.formats.landed import SCHEMAS
-from polynya.model.errors import BusyError, ExpiredError
 from polynya.store.clock import Clock
-from polynya.store.shards import ShardPage, ShardRecord, Shards
+from polynya.store.shards import BusyError, ExpiredError, ShardPage, ShardRecord, Shards
 from polynya.streams.kinesis.plan import ShardPosition
 
 _MAGIC: Final = b"\xf3\x89\x9a\xc2"
