@@ -40,7 +40,7 @@ def test_local_files_and_s3_are_read_and_written(
         ("hdfs://host/shop", "org.apache.iceberg.hadoop.HadoopFileIO", {}, "HadoopFileIO"),
         ("s3a://lake/shop", "org.apache.iceberg.hadoop.HadoopFileIO", {}, "HadoopFileIO"),
         (PLACE, S3_FILE_IO, {}, "no region"),
-        ("s3://lake//shop", S3_FILE_IO, REGION, "no place in S3"),
+        ("s3://lake//shop", S3_FILE_IO, REGION, "not a location in S3"),
         (PLACE, S3_FILE_IO, {**REGION, "s3.sse.type": "custom", "s3.sse.key": "hush"}, "a key"),
         (PLACE, S3_FILE_IO, {**REGION, "s3.secret-access-key": "hush"}, "s3.secret-access-key"),
         (PLACE, S3_FILE_IO, {**REGION, "client.assume-role.arn": "hush"}, "client.assume-role.arn"),

@@ -174,7 +174,7 @@ def test_a_rollback_counts_as_a_snapshot_that_followed() -> None:
         ({"properties": {"gc.enabled": "false"}}, "`gc.enabled`"),
         (
             {"refs": {"main": {"snapshot-id": 4, "type": "branch", "min-snapshots-to-keep": 3}}},
-            "a retention of its own",
+            "its own retention",
         ),
     ],
 )
