@@ -12,7 +12,7 @@ from polynya.cluster.messages import JobObserved, RunEnded, UnitCommandEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.unit_command import UnitCommand, carry_out
+from polynya.engine.commands.unit_command import UnitCommand, execute
 from polynya.engine.dataset import WorkingDataset
 from polynya.lake.copy import reload as steps
 from polynya.model.errors import FencedError
@@ -116,7 +116,7 @@ def test_a_reload_whose_node_died_in_the_middle_is_done_by_the_next_owner(lab: L
     users.land({"id": 1, "name": "Anna"}, {"id": 3, "name": "Cid"}, file="load/1.json")
     dying = replace(lab.context(), owner="n1", epoch=5, sink=_die_when_gathered)
     with pytest.raises(_Killed):
-        carry_out(dying, users.task, users.view, UnitCommand("reload"))
+        execute(dying, users.task, users.view, UnitCommand("reload"))
     dead = WorkingDataset.open(dying, users.dataset).table
     dead.take_over()
 

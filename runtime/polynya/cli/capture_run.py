@@ -11,7 +11,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.run import RunReport
 from polynya.cli.stopping import Stopping, stop_with_parent
 from polynya.engine.tasks.capture import supervisor_of
-from polynya.engine.tasks.captures_alone import Captures
+from polynya.engine.tasks.captures_alone import StandaloneCaptures
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.loader import LoadedProject
 from polynya.observe.events import Event, RunStarted
@@ -44,7 +44,7 @@ def run_captures(
             for task in tasks
         }
         stopping.starting = False
-        failures = Captures(supervisors, tell, stop).run(once=once)
+        failures = StandaloneCaptures(supervisors, tell, stop).run(once=once)
     for failure in failures.values():
         if context.output.is_json or not once:
             context.output.error(failure)

@@ -113,12 +113,12 @@ def _sources(
     if not wanted:
         return
     # Start-up time: the sources, and what they need.
-    from polynya.engine.commands.preview_messages import Sources
+    from polynya.engine.commands.preview_messages import LandingPreviewer
     from polynya.engine.commands.preview_project import landing_zone
     from polynya.store.clock import SystemClock
 
     zone, access = landing_zone(project), project.target.aws
-    sources = Sources(zone, access, session, folder, SystemClock(), limit)
+    sources = LandingPreviewer(zone, access, session, folder, SystemClock(), limit)
     for task in wanted:
         yield from sources.previews(task)
 

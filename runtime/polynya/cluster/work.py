@@ -24,7 +24,7 @@ from polynya.cluster.messages import (
 )
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
-from polynya.engine.commands.unit_command import UnitCommand, carry_out
+from polynya.engine.commands.unit_command import UnitCommand, execute
 from polynya.engine.context import EngineContext
 from polynya.engine.errors import as_polynya
 from polynya.engine.runner import units
@@ -175,7 +175,7 @@ def _carried_out(
     Raises what may pass: then it is tried again.
     """
     try:
-        return True, carry_out(context, task, job.name, command)
+        return True, execute(context, task, job.name, command)
     except Exception as failure:
         error = as_polynya(failure)
         if error.retryable or not context.hooks.is_alive():

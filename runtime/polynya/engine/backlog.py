@@ -95,8 +95,8 @@ class Backlog:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._subjects: dict[str, _Subject] = {}
-        self._streams: dict[str, _Stream] = {}
+        self._subjects: dict[str, _DatasetBacklog] = {}
+        self._streams: dict[str, _StreamBacklog] = {}
         self._away: bool | None = None
 
     def elsewhere(self, *, wanted: bool) -> None:
@@ -106,7 +106,7 @@ class Backlog:
     def listed(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
         """Record the unread files of a dataset; `now` in monotonic seconds."""
         with self._lock:
-            before = self._subjects.setdefault(subject, _Subject())
+            before = self._subjects.setdefault(subject, _DatasetBacklog())
             files = {
                 part.path: (part.size, before.files.get(part.path, (0, now))[1]) for part in parts
             }
@@ -126,7 +126,7 @@ class Backlog:
         `behind_seconds` is their age, None where it was not requested.
         """
         with self._lock:
-            stream = self._streams.setdefault(subject, _Stream())
+            stream = self._streams.setdefault(subject, _StreamBacklog())
             if records and not stream.records:
                 stream.since, stream.unread_since = now, None
             stream.records = records
@@ -136,7 +136,7 @@ class Backlog:
     def landed(self, subject: str, records: int, size_bytes: int, seconds: float) -> None:
         """Learn the size of records and the speed from a landed batch."""
         with self._lock:
-            stream = self._streams.setdefault(subject, _Stream())
+            stream = self._streams.setdefault(subject, _StreamBacklog())
             stream.done_records = _WEIGHT_OF_EARLIER * stream.done_records + records
             stream.done_bytes = _WEIGHT_OF_EARLIER * stream.done_bytes + size_bytes
             stream.busy_seconds = _WEIGHT_OF_EARLIER * stream.busy_seconds + seconds
@@ -189,7 +189,7 @@ class Backlog:
 
 
 @dataclass(slots=True)
-class _Subject:
+class _DatasetBacklog:
     """One dataset: its unread files with their size and since when, and what was measured."""
 
     files: Mapping[str, tuple[int, float]] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class _Subject:
 
 
 @dataclass(slots=True)
-class _Stream:
+class _StreamBacklog:
     """One landed table: records beyond it and since when there are any, and what was measured.
 
     `unread_since` is when the oldest of these came, if the source reports it.

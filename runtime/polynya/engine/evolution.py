@@ -62,11 +62,11 @@ def batch_columns(batch: DatasetBatch, dataset: ResolvedDataset) -> BatchColumns
     of_load = batch.of_load and dataset.landing.extracts is None
     captured = rules_of(dataset.landing.format).finds_tables
     # Without a schema a capture shows all columns only where a record has a whole row.
-    complete = not captured or batch.declared is not None or _has(batch, "I", "L")
+    complete = not captured or batch.declared is not None or _has_operation(batch, "I", "L")
     return BatchColumns(names, list(batch.files), of_load=of_load, complete=complete)
 
 
-def _has(batch: DatasetBatch, *operations: str) -> bool:
+def _has_operation(batch: DatasetBatch, *operations: str) -> bool:
     """Whether any row has one of these operations of the source."""
     matches = pc.is_in(batch.rows.column("__op"), value_set=pa.array(operations, pa.string()))
     return bool(pc.any(matches, min_count=0).as_py())

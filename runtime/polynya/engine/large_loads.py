@@ -31,7 +31,7 @@ from polynya.observe import engine as events
 from polynya.observe.events import StepProgress
 
 #: How often the columns may turn out to differ from what was assumed.
-_MOST_ATTEMPTS: Final = 5
+_MOST_PLANS: Final = 5
 #: How many files of a load are noted while they are planned.
 _MOST_FILES_NOTED: Final = 1_000
 #: Spark's messages about a task whose process has ended.
@@ -106,7 +106,7 @@ class LargeLoads:
         places = self._places.get(table.name, {})
         with table.context.begun.loading(part.path for part in request.files[:_MOST_FILES_NOTED]):
             plan = self._loads.plan(request, self._limits, damaged, places)
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MOST_PLANS):
             if isinstance(plan, str):
                 return self._in_batches(table, plan)
             if not plan.splits:

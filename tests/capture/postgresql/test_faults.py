@@ -10,7 +10,7 @@ import pytest
 from polynya.capture.postgresql import health
 from polynya.capture.postgresql.database import PostgresDatabase
 from polynya.capture.source import Offset, SourceTable
-from polynya.capture.wire import request
+from polynya.capture.wire import CaptureRequest
 from tests.capture.postgresql.captured import CaptureProcess
 from tests.capture.postgresql.shop import Shop
 from tests.capture.postgresql.test_handover import assert_landed_is_there
@@ -133,7 +133,7 @@ def test_a_capture_whose_slot_was_lost_says_so_until_all_is_asked_for_anew(
     assert error["code"] == "POLYNYA-GTW-008"
     assert not error["retryable"]
 
-    capture.settings = {"asked": (request((), reload=True),)}
+    capture.settings = {"requests": (CaptureRequest((), reload=True),)}
     capture.finish()
     assert_landed_is_there(capture, shop)
     shop.run("UPDATE orders SET n = 3 WHERE id = 100")

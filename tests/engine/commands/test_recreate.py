@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from polynya.engine.commands.rebuild import recreate
-from polynya.engine.commands.unit_command import UnitCommand, carry_out
+from polynya.engine.commands.unit_command import UnitCommand, execute
 from polynya.engine.dataset import WorkingDataset
 from polynya.lake.table.dataset import empty
 from polynya.model.errors import FencedError, OperationError
@@ -17,7 +17,7 @@ from tests.lab.lab import Capture, Feed, Lab, drop, put
 
 def again(work: Feed | Capture, unit: str, dataset: str | None = None) -> str | None:
     """Recreate, as the owner of a unit does."""
-    return carry_out(work.lab.context(), work.task, unit, UnitCommand("recreate", dataset))
+    return execute(work.lab.context(), work.task, unit, UnitCommand("recreate", dataset))
 
 
 def test_all_goes_and_what_has_landed_is_read_with_todays_settings(lab: Lab) -> None:

@@ -108,12 +108,13 @@ class DatasetPlan:
     stale_views: tuple[str, ...] = ()
 
 
-_LATER: Final = "existing files keep theirs until maintenance rewrites them"
+_EXISTING_FILES: Final = "existing files keep theirs until maintenance rewrites them"
 _LAYOUT_MEANS: Final = {
-    "partition_by": f"new files of Current and Prior are partitioned like this; {_LATER}, and "
-    "queries return the same rows",
-    "sort_by": f"full loads and files that maintenance rewrites are sorted like this; {_LATER}",
-    "target_file_size": f"new files get about this size; {_LATER}",
+    "partition_by": "new files of Current and Prior are partitioned like this; "
+    f"{_EXISTING_FILES}, and queries return the same rows",
+    "sort_by": "full loads and files that maintenance rewrites are sorted like this; "
+    f"{_EXISTING_FILES}",
+    "target_file_size": f"new files get about this size; {_EXISTING_FILES}",
 }
 _SETTING_MEANS: Final = {
     "landing_path": "files are searched there; what was copied stays",
@@ -139,8 +140,8 @@ _SETTING_MEANS: Final = {
     "schema_evolution": "decides for later changes of the source",
 }
 #: Settings, and whether they are removed, that make something unavailable to queries.
-_FORGETTING: Final = frozenset({("changes_retention", True), ("retention", False)})
-_ORDER: Final = (
+_FORGETTING_SETTINGS: Final = frozenset({("changes_retention", True), ("retention", False)})
+_ORDER_CHANGED_MEANS: Final = (
     f"refused ({ORDER_CHANGED.code}): what was copied and what comes next cannot be put into one "
     "order; give the dataset a new `name`, which builds a new table from what has landed, or undo "
     "the change"
@@ -219,7 +220,7 @@ def _lasting(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
     after = recorded(facts.dataset, {}, has_rows=False)
     for name in contradicted(facts.dataset, copy.settings) if facts.has_rows else ():
         what = f"{name}: {_setting_text(copy.settings[name])} → {_setting_text(after[name])}"
-        yield PlannedChange("full_reload", what, _ORDER, "decide")
+        yield PlannedChange("full_reload", what, _ORDER_CHANGED_MEANS, "decide")
 
 
 def _format(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
@@ -442,7 +443,7 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]
             if name == "columns" and _are_all_rewritten(dataset, copy):
                 continue
             what = f"{name}: {_setting_text(remembered[name])} → {_setting_text(after[name])}"
-            forgets = (name, after[name] is None) in _FORGETTING
+            forgets = (name, after[name] is None) in _FORGETTING_SETTINGS
             yield PlannedChange("setting", what, _SETTING_MEANS[name], "run", destructive=forgets)
 
 

@@ -82,7 +82,7 @@ def moved_tasks(pushed: LoadedProject | None, project: LoadedProject) -> tuple[M
     )
 
 
-_INTERNAL = "_internal"
+_INTERNAL_SUFFIX = "_internal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _orphans(catalog: Catalog, taken_names: set[str]) -> Iterator[_Orphan]:
     for schema in sorted(catalog.list_namespaces()):
         for identifier in sorted(catalog.list_tables(schema)):
             name = identifier[-1]
-            if not name.endswith(_INTERNAL) or ".".join(identifier).lower() in taken_names:
+            if not name.endswith(_INTERNAL_SUFFIX) or ".".join(identifier).lower() in taken_names:
                 continue
             table = catalog.load_table(identifier)
             if h.STATE in table.schema().column_names:

@@ -63,10 +63,10 @@ def preview_of(records: NextRecords, session: Session, limit: int) -> DatasetPre
     landed = records.batch
     if not records.is_rest:
         landed = mapped_batch(landed, table.dataset, table.before, session)
-    return _Previewing(records, landed, limit).completed(seen, session)
+    return _BatchPreview(records, landed, limit).completed(seen, session)
 
 
-class _Previewing:
+class _BatchPreview:
     """One batch of a dataset, as it would appear in the view."""
 
     def __init__(self, records: NextRecords, landed: DatasetBatch, limit: int) -> None:
@@ -91,7 +91,7 @@ class _Previewing:
         bad = refusals(batch, self._keys, called, self._table.apply.horizon)
         good = list(landed_rows(batch, called, bad))
         rows, ties = self._live(good)
-        refused = [*_rejected(batch), *_refused(batch, bad)]
+        refused = [*_rejected_records(batch), *_refused_rows(batch, bad)]
         stopping, others = find_unknown_columns(self._dataset, self._table.copy, self._columns_seen)
         order = self._dataset.events.sequence_by
         return replace(
@@ -116,7 +116,7 @@ class _Previewing:
             row_count=len(rows),
             quarantined=Counter(refusal.rule for refusal in refused),
             refused=tuple(refused[:limit]),
-            notes=(*seen.notes, *map(_warning, others), *([_tied(ties)] if ties else [])),
+            notes=(*seen.notes, *map(_warning, others), *([_ties_in_words(ties)] if ties else [])),
         )
 
     def _is_cut(self) -> bool:
@@ -191,13 +191,15 @@ def _origin(
     return "schema" if in_schema else "inferred"
 
 
-def _rejected(batch: DatasetBatch) -> Iterator[RejectedRecord]:
+def _rejected_records(batch: DatasetBatch) -> Iterator[RejectedRecord]:
     for record in batch.rejected:
         number = None if record.offset == WHOLE_FILE else record.offset + 1
         yield RejectedRecord(record.file, number, record.rule, record.error)
 
 
-def _refused(batch: DatasetBatch, bad: Mapping[int, tuple[str, str]]) -> Iterator[RejectedRecord]:
+def _refused_rows(
+    batch: DatasetBatch, bad: Mapping[int, tuple[str, str]]
+) -> Iterator[RejectedRecord]:
     files, offsets = batch.rows.column("__file"), batch.rows.column("__offset")
     for index, (rule, error) in bad.items():
         yield RejectedRecord(files[index].as_py(), offsets[index].as_py() + 1, rule, error)
@@ -208,7 +210,7 @@ def _warning(column: UnknownColumn) -> str:
     return f"`{column.setting}` names `{column.column}`, which no record has yet{meant}"
 
 
-def _tied(ties: int) -> str:
+def _ties_in_words(ties: int) -> str:
     times = "once" if ties == 1 else f"{ties:,} times"
     return (
         f"{times} two events of a record have the same position and differ; their content "

@@ -23,7 +23,7 @@ from polynya.store.object_store import LocalObjectStore, ObjectInfo
 #: Folders above a file that may say which table it belongs to: schema and table, or both in one.
 _MOST_FOLDERS: Final = 2
 #: Suffix of a file that describes another file of the same name.
-_COMPANION: Final = ".dfm"
+_COMPANION_SUFFIX: Final = ".dfm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _elsewhere(reader: FileConsumer, path: Path) -> PreviewFile:
 
 def _with_companion(store: LocalObjectStore, path: Path) -> tuple[ObjectInfo, ...]:
     stem = path.name.partition(".")[0]
-    beside = path.with_name(f"{stem}{_COMPANION}")
+    beside = path.with_name(f"{stem}{_COMPANION_SUFFIX}")
     files = [path, *([beside] if beside.is_file() and beside != path else [])]
     return tuple(_info(store, files))
 

@@ -47,7 +47,7 @@ def source_opener(session: Session, access: AwsAccess, clock: Clock) -> OpenSour
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class LandingPreviewer:
     """Previews landings from their sources.
 
     `landing` is the landing zone, which is only read; `session` is started where a source is read

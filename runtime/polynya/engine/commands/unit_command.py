@@ -39,7 +39,7 @@ class UnitCommand:
     accept_incomplete: bool = False
 
 
-def carry_out(context: EngineContext, task: Task, unit: str, command: UnitCommand) -> str | None:
+def execute(context: EngineContext, task: Task, unit: str, command: UnitCommand) -> str | None:
     """Execute a command for a unit, named as in `runner.units`; returns in words what was done.
 
     None when it was stopped before it was done. A repetition after that, or after a crash,

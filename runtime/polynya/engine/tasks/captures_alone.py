@@ -21,7 +21,7 @@ _LONGEST_PAUSE_SECONDS: Final = 300.0
 
 
 @dataclass(slots=True)
-class Captures:
+class StandaloneCaptures:
     """Several captures, each in a thread, until they are done or `stop` is set."""
 
     supervisors: Mapping[str, CaptureSupervisor]
