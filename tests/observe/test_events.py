@@ -21,7 +21,7 @@ from polynya.observe import capture, cluster, engine, events, maintenance, strea
 from polynya.observe.events import Event, Level
 from tests.observe.kinds_of_captures import OF_CAPTURES
 from tests.observe.kinds_of_events import OF_THE_ENGINE, OUTAGE
-from tests.observe.kinds_of_upkeep import OF_MAINTENANCE
+from tests.observe.kinds_of_maintenance import OF_MAINTENANCE
 
 BROKEN = ConfigError("POLYNYA-CFG-007", "unknown key `keyz`", where="tasks/users.yml:9:5")
 

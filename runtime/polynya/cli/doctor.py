@@ -112,7 +112,7 @@ def _catalog(target: ResolvedTarget) -> Check:
     place = str(file) if database is None else f"PostgreSQL at {database.text}"
     refuse_unusable(target, CATALOG)
     refuse_incomplete(target, CATALOG)
-    tables = [one for one in entries_of(target, CATALOG) if not one.is_view]
+    tables = [entry for entry in entries_of(target, CATALOG) if not entry.is_view]
     if not tables:
         return Check("catalog", "ok", f"{place}: no tables yet")
     if file is not None and not os.access(file, os.W_OK):
@@ -141,13 +141,15 @@ def _connection(project: LoadedProject, name: str) -> Check:
     # Start-up time: drivers of databases.
     from polynya.engine.commands.captures import capture_findings
 
-    found = capture_findings(project, name)
-    wrong = [one for one in found if not one.ok]
+    findings = capture_findings(project, name)
+    wrong = [finding for finding in findings if not finding.ok]
     if wrong:
-        detail = f"{len(wrong)} of {len(found)} are wrong; the first: {wrong[0].what}"
+        detail = f"{len(wrong)} of {len(findings)} are wrong; the first: {wrong[0].what}"
         fix = f"`polynya connection test {name}`"
         return Check(f"connection {name}", "fail", detail, fix, ExitCode.FAILED)
-    return Check(f"connection {name}", "ok", f"{found[0].what}; {len(found)} of {len(found)} right")
+    return Check(
+        f"connection {name}", "ok", f"{findings[0].what}; {len(findings)} of {len(findings)} right"
+    )
 
 
 def coordination_check(place: str, cluster: str, access: AwsAccess) -> Check:
@@ -271,8 +273,8 @@ def _java() -> Check:
 def _jars(project: LoadedProject | None) -> Check:
     from polynya.lake.spark.jars import jars_of
 
-    found = jars_of(None) if project is None else jars_of(project.target, project.stream_jars)
-    paths = [Path(path) for path in found]
+    jars = jars_of(None) if project is None else jars_of(project.target, project.stream_jars)
+    paths = [Path(path) for path in jars]
     return Check("jars", "ok", f"{len(paths)} verified in {paths[0].parent}")
 
 

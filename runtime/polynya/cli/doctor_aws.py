@@ -159,10 +159,10 @@ def _views(project: LoadedProject) -> Check:
         for entry in inventory(project, python_catalog(project.target)):
             if entry.table is None or entry.is_ledger:
                 continue
-            known = shape(entry.table, entry.dataset)
-            if known.data:
+            table_shape = shape(entry.table, entry.dataset)
+            if table_shape.data:
                 seen += 1
-                stale += publisher.stale(entry.dataset, known)
+                stale += publisher.stale(entry.dataset, table_shape)
     except PolynyaError:
         raise
     except Exception as error:

@@ -116,7 +116,7 @@ def grid(
     widths = [
         max(len(name), *(len(row[place]) for row in rows)) for place, name in enumerate(header)
     ]
-    if sum(min(one, _LEAST) for one in widths) > room:
+    if sum(min(column_width, _LEAST) for column_width in widths) > room:
         yield from _listed(header, rows, width, indent)
         return
     while sum(widths) > room:
@@ -197,7 +197,7 @@ def write_parquet(answer: Answer, out: BinaryIO) -> None:
         group: list[pa.RecordBatch] = []
         for batch in answer.batches:
             group.append(batch)
-            if sum(one.num_rows for one in group) >= _GROUP:
+            if sum(part.num_rows for part in group) >= _GROUP:
                 writer.write_table(pa.Table.from_batches(group, answer.schema))
                 group = []
         if group:

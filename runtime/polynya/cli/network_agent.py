@@ -68,7 +68,7 @@ def network_agent(
     output, stop = JsonOutput(context.options), threading.Event()
     if updates is not None:
         arguments = ["network-agent", "--name", name, "--poll-seconds", str(poll_seconds)]
-        arguments += [word for one in cluster for word in ("--cluster", one)]
+        arguments += [word for name in cluster for word in ("--cluster", name)]
         arguments += ["--coordination", coordination] if coordination is not None else []
         arguments += ["--metrics", metrics] if metrics is not None else []
         arguments += ["--metrics-file", str(metrics_file)] if metrics_file is not None else []

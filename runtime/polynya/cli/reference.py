@@ -47,22 +47,22 @@ def functions_page(notice: str) -> str:
         "- Parameters in quotes take a literal: a text, a number, `true` or `false`.",
         "- All functions return the same result on every run. Results are shown as JSON.\n",
     ]
-    for family in dict.fromkeys(one.family for one in FUNCTIONS.values()):
+    for family in dict.fromkeys(function.family for function in FUNCTIONS.values()):
         lines += [f"## {family}\n", "| function | result | examples |", "|---|---|---|"]
-        lines += [_row(one) for one in FUNCTIONS.values() if one.family == family]
+        lines += [_row(function) for function in FUNCTIONS.values() if function.family == family]
         lines.append("")
     lines += ["## Functions of Spark\n", "As the documentation of Spark SQL defines them:\n"]
     lines.append(", ".join(f"`{name}`" for name in sorted(ALLOWED_FUNCTIONS)) + ".")
     return "\n".join(lines) + "\n"
 
 
-def _row(one: Function) -> str:
-    shown = "<br>".join(_examples(one))
-    return f"| {_code(one.signature)} | {_cell(one.about)} | {shown} |"
+def _row(function: Function) -> str:
+    shown = "<br>".join(_examples(function))
+    return f"| {_code(function.signature)} | {_cell(function.about)} | {shown} |"
 
 
-def _examples(one: Function) -> Iterator[str]:
-    for example in one.examples:
+def _examples(function: Function) -> Iterator[str]:
+    for example in function.examples:
         yield f"{_code(example.call)} → {_code(example.gives)}"
 
 

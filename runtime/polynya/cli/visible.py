@@ -32,8 +32,8 @@ def visible(text: str, encoding: str | None = None) -> str:
         return text
     has_pictures = _has_pictures(encoding or "utf-8")
 
-    def picture(found: re.Match[str]) -> str:
-        return _PICTURES.get(ord(found[0]), _UNKNOWN) if has_pictures else "?"
+    def picture(match: re.Match[str]) -> str:
+        return _PICTURES.get(ord(match[0]), _UNKNOWN) if has_pictures else "?"
 
     return _OBEYED.sub(picture, text)
 

@@ -19,7 +19,7 @@ from polynya.engine.backlog import REMOTE_WORK_SECONDS, BacklogSize, StreamTotal
 from polynya.engine.scheduler import THREADS
 from polynya.model.errors import PolynyaError
 from polynya.observe.maintenance import HealthSummary, combine, summarise
-from polynya.observe.metrics import Figures, Metric, MetricsSink, Minute
+from polynya.observe.metrics import Metric, MetricGroup, MetricsSink, Minute
 
 FORMAT_VERSION: Final = "1.0"
 
@@ -226,7 +226,7 @@ class MetricsOutlet:
             return f"metrics: {error.strerror}"
         return None
 
-    def _figures(self, report: Mapping[str, Any], at: datetime) -> Iterator[Figures]:
+    def _figures(self, report: Mapping[str, Any], at: datetime) -> Iterator[MetricGroup]:
         of_tasks = []
         totals = [0, 0, 0]
         for name, task in report["tasks"].items():
@@ -241,17 +241,17 @@ class MetricsOutlet:
                 *_counts(records, failures, fenced),
                 *self._maintenance(name, jobs),
             )
-            of_tasks += [Figures({"Task": name}, figures), *self._streams(name, jobs, at)]
+            of_tasks += [MetricGroup({"Task": name}, figures), *self._streams(name, jobs, at)]
         busy = self._saturation(report["engine"], at)
-        yield Figures({}, (*_of_cluster(report), *_counts(*totals), *busy))
+        yield MetricGroup({}, (*_of_cluster(report), *_counts(*totals), *busy))
         own = _seconds("BacklogSeconds", _node_seconds(report["backlog"]))
-        yield Figures({"Node": report["node"]}, (own, *busy))
+        yield MetricGroup({"Node": report["node"]}, (own, *busy))
         yield from of_tasks
         self._at = at
 
     def _streams(
         self, task: str, jobs: Iterable[Mapping[str, Any]], at: datetime
-    ) -> Iterator[Figures]:
+    ) -> Iterator[MetricGroup]:
         """What came of each stream since the last figures, and how far it is behind."""
         seconds = 0.0 if self._at is None else (at - self._at).total_seconds()
         streams = {name: taken for job in jobs for name, taken in job["streams"].items()}
@@ -268,7 +268,7 @@ class MetricsOutlet:
                     Metric("StreamRecordsPerSecond", "Count/Second", round(records / seconds, 3)),
                     Metric("StreamBytesPerSecond", "Bytes/Second", round(size / seconds, 1)),
                 ]
-            yield Figures({"Task": task, "Stream": name}, tuple(figures))
+            yield MetricGroup({"Task": task, "Stream": name}, tuple(figures))
 
     def _saturation(self, engine: Mapping[str, Any], at: datetime) -> list[Metric]:
         """The part of the threads' time that was work since the last figure, if there was one."""

@@ -19,7 +19,7 @@ Unit: TypeAlias = Literal["Seconds", "Bytes", "Bytes/Second", "Count", "Count/Se
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure. `grown`: how much a total grew since the minute before, not how much there is."""
+    """One figure. `grown`: the increase of a total since the minute before, not the total."""
 
     name: str
     unit: Unit
@@ -28,12 +28,12 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """Figures of one thing.
+class MetricGroup:
+    """MetricGroup of one thing.
 
-    `of` is empty for the part of this node in what the figures of all nodes make together;
-    `{"Node": ...}` for the node alone, `{"Task": ...}` for its part in those of a task, with a
-    `"Stream"` next to it for those of a stream of that task.
+    `of` is empty for this node's part of the cluster's totals, `{"Node": ...}` for the node alone,
+    and `{"Task": ...}` for its part of a task's totals, with a `"Stream"` next to it for those of a
+    stream of that task.
     """
 
     of: Mapping[str, str]
@@ -42,16 +42,16 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """What a node publishes in a minute of the clock."""
+    """The metrics that a node publishes for a minute of the clock."""
 
     at: datetime
     cluster: str
     node: str
     state: str
-    figures: tuple[Figures, ...]
+    figures: tuple[MetricGroup, ...]
 
 
-#: Takes the figures of a minute. Raises OSError when they cannot be written.
+#: Takes the metrics of a minute. Raises OSError when they cannot be written.
 MetricsSink: TypeAlias = Callable[[Minute], None]
 
 
@@ -71,13 +71,13 @@ _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class PrometheusText:
-    """The whole file, minute after minute. It keeps the totals of what grows."""
+    """The text of the file, minute after minute. It keeps the totals of what grows."""
 
     def __init__(self) -> None:
         self._totals: dict[_Series, float] = {}
 
     def of(self, minute: Minute) -> str:
-        """The file of a minute. The series of a task that is gone is gone, its total is kept."""
+        """The file of a minute. Series of a removed task disappear, their totals are kept."""
         by_name: dict[str, tuple[str, list[str]]] = {}
         for (name, labels), kind, value in self._series(minute):
             lines = by_name.setdefault(name, (kind, []))[1]
@@ -109,31 +109,31 @@ def _name(metric: Metric, *, of_task: bool) -> str:
     return f"polynya_{'task_' if of_task else ''}{name}{'_total' if metric.grown else ''}"
 
 
-def _labels(minute: Minute, figures: Figures) -> str:
+def _labels(minute: Minute, figures: MetricGroup) -> str:
     labels = {"cluster": minute.cluster, "node": minute.node}
     labels |= {name.lower(): value for name, value in figures.of.items()}
     return ",".join(f'{name}="{value.translate(_ESCAPED)}"' for name, value in labels.items())
 
 
-#: Of every metric of the runtime; alarms and scaling policies of a cluster look there.
+#: CloudWatch namespace of all metrics; alarms and scaling policies of a cluster read it.
 NAMESPACE: Final = "Polynya"
 
 
 def emf_records(minute: Minute) -> Iterator[dict[str, Any]]:
-    """The figures of a minute, a line for each thing that they are of."""
+    """The metrics of a minute, one line for each group."""
     for figures in minute.figures:
         yield _record(figures, minute)
 
 
-def _record(figures: Figures, minute: Minute) -> dict[str, Any]:
-    """One line. Node and state stand next to the figures in the log and make no metric."""
+def _record(figures: MetricGroup, minute: Minute) -> dict[str, Any]:
+    """One line. Node and state are properties in the log and not dimensions of metrics."""
     dimensions = {"Cluster": minute.cluster, **figures.of}
     directive = {
         "Namespace": NAMESPACE,
         "Dimensions": [list(dimensions)],
-        "Metrics": [{"Name": one.name, "Unit": one.unit} for one in figures.metrics],
+        "Metrics": [{"Name": metric.name, "Unit": metric.unit} for metric in figures.metrics],
     }
     head = {"Timestamp": int(minute.at.timestamp() * 1000), "CloudWatchMetrics": [directive]}
     properties = {"node": minute.node, "state": minute.state}
-    values = {one.name: one.value for one in figures.metrics}
+    values = {metric.name: metric.value for metric in figures.metrics}
     return {"_aws": head, **properties, **dimensions, **values}

@@ -170,7 +170,7 @@ def count(name: str, number: int = 1) -> None:
 
 def subject() -> str:
     """The dataset that this thread works on, empty when it is not known."""
-    names = (one.args["dataset"] for one in reversed(_here.open) if "dataset" in one.args)
+    names = (phase.args["dataset"] for phase in reversed(_here.open) if "dataset" in phase.args)
     return next(names, "")
 
 

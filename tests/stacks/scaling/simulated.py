@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from polynya.cluster.report import MetricsOutlet
-from polynya.observe.metrics import Minute as Figures
+from polynya.observe.metrics import Minute as MetricGroup
 from polynya.observe.metrics import emf_records
 from polynya_constructs.functions.figures import handler as figures
 from polynya_constructs.functions.wake import handler as wake
@@ -212,7 +212,7 @@ class SimulatedCluster:
         said = outlet.put(_report(self.group.name, node, waiting, now))
         assert said is None
 
-    def _take(self, figures: Figures) -> None:
+    def _take(self, figures: MetricGroup) -> None:
         for line in emf_records(figures):
             self.metrics.take(line)
 

@@ -16,7 +16,7 @@ from polynya.cluster.network.sign_of_life import AgentIdentity
 from polynya.cluster.network.update_process import UpdateHeartbeat
 from polynya.cluster.systemd import Notify
 from polynya.observe.events import EventSink
-from polynya.observe.metrics import Figures, Metric, MetricsSink, Minute
+from polynya.observe.metrics import Metric, MetricGroup, MetricsSink, Minute
 from polynya.store.clock import Clock
 from polynya.store.jobs import NodeGroups
 from polynya.store.object_store import ObjectStore
@@ -131,7 +131,7 @@ def make_network_agent(
 
     def minute(relay: Relay) -> Minute:
         connected = relay.link.connected
-        figure = Figures({}, (Metric(METRIC, "Count", int(connected)),))
+        figure = MetricGroup({}, (Metric(METRIC, "Count", int(connected)),))
         state = "connected" if connected else "disconnected"
         return Minute(clock.now(), relay.cluster, settings.name, state, (figure,))
 

@@ -1,4 +1,4 @@
-"""The shape of a table in plain words. Without Spark, and without tables."""
+"""The health of a table in plain words. Without Spark, and without tables."""
 
 from __future__ import annotations
 
