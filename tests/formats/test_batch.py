@@ -140,7 +140,7 @@ def with_footer(entry: bytes | None) -> io.BytesIO:
         (with_footer(b"{"), "cannot be read"),
         (with_footer(b"[]"), "cannot be read"),
         (with_footer(b'{"version": 1}'), "cannot be read"),
-        (with_footer(footer(source="kinesis").to_json().encode()), "no landed batch of kinesis"),
+        (with_footer(footer(source="kinesis").to_json().encode()), "not a landed batch of kinesis"),
         (
             with_footer(footer().to_json().replace('"kafka"', '"mqtt"').encode()),
             "source: Input should be",

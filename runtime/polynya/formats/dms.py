@@ -339,8 +339,8 @@ def _check_header(names: list[str], named: DmsFile, dataset: ResolvedDataset) ->
     missing = [name for name in expected if name not in names]
     if missing:
         raise UnreadableFileError(
-            f"the first line does not name the column {missing[0]!r}, so it is no header line of "
-            "this table; if the files have none, set `header: false`"
+            f"the first line does not name the column {missing[0]!r}, so it is not a header line "
+            "of this table; if the files have none, set `header: false`"
         )
 
 

@@ -229,11 +229,11 @@ def opened_batch(file: BinaryIO, where: str = "") -> tuple[StreamFooter, parquet
     check_parquet(reader, size)
     text = (reader.metadata.metadata or {}).get(METADATA_KEY)
     if text is None:
-        raise UnreadableFileError("no landed batch: its footer has no position of a stream")
+        raise UnreadableFileError("not a landed batch: its footer has no position of a stream")
     footer = StreamFooter.from_json(text, where)
     if reader.schema_arrow.remove_metadata() != footer.schema:
         raise UnreadableFileError(
-            f"no landed batch of {footer.source}: its columns are {reader.schema_arrow.names}"
+            f"not a landed batch of {footer.source}: its columns are {reader.schema_arrow.names}"
         )
     return footer, reader
 
@@ -249,7 +249,7 @@ def _groups(rows: pa.Table) -> list[pa.Table]:
 
 
 def _no_footer(error: Exception) -> UnreadableFileError:
-    return UnreadableFileError(f"no landed batch: its footer cannot be read: {error!r}")
+    return UnreadableFileError(f"not a landed batch: its footer cannot be read: {error!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +356,7 @@ def kept_message(file: str, raw: bytes) -> KeptMessage:
     head, line_end, value = raw.partition(b"\n")
     said = json.loads(head)
     if not line_end or not isinstance(said, dict) or said.get("source") not in STREAM_HEADERS:
-        raise ValueError("this is no message of a stream")
+        raise ValueError("this is not a message of a stream")
     source = cast("StreamSource", said["source"])
     headers = {name: _column(said.get(name), kind) for name, kind in _types(source, said).items()}
     values = pa.array([None if said.get("tombstone") else value], pa.binary())

@@ -392,7 +392,7 @@ def _check_content(head: bytes, file_format: str) -> None:
     if kind is not None:
         raise UnreadableFileError(f"not {file_format}: it is {kind}")
     if b"\0" in head and _ODD_SHARE * _odd(head) > len(head):
-        raise UnreadableFileError(f"not {file_format}: it has many NUL bytes, so it is no text")
+        raise UnreadableFileError(f"not {file_format}: it has many NUL bytes, so it is not text")
 
 
 def _odd(head: bytes) -> int:

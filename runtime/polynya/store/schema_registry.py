@@ -123,7 +123,7 @@ class HttpSchemaRegistry(SchemaLookup):
                 str(said.get("schemaType") or "AVRO"), str(said["schema"]), references
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self._unreachable(f"its answer is no schema: {error!r}") from error
+            raise self._unreachable(f"its answer is not a schema: {error!r}") from error
 
     def _unreachable(self, reason: str) -> DependencyError:
         return SCHEMA_REGISTRY_UNREACHABLE(where=self._url, reason=reason)

@@ -152,7 +152,7 @@ def _field_of(text: str, reference: LateReference) -> str:
     value = said.get(reference.field) if isinstance(said, dict) else None
     if not isinstance(value, str):
         raise STREAM_SECRET_UNREADABLE(
-            where=str(reference), why="the entry is no JSON object with text in that field"
+            where=str(reference), why="the entry is not a JSON object with text in that field"
         )
     return value
 

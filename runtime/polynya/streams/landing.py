@@ -128,7 +128,7 @@ class LandedLog:
         return f"{self.folder}/{batch_name(number)}"
 
     def _require_successor(self, before: StreamFooter, after: StreamFooter) -> None:
-        """See that a batch continues the one before it: else it was put by nobody who landed."""
+        """Require that a batch continues the one before it; otherwise somebody else wrote it."""
         if after.begin != before.end:
             reason = f"it does not begin where number {before.number} ends"
             raise NEWEST_BATCH_UNUSABLE(where=self.path(after.number), reason=reason)
@@ -158,7 +158,7 @@ def landed_tables(store: ObjectStore, folder: str) -> dict[str, int]:
     return found
 
 
-#: The position of who was never landed, in the footer of the first batch.
+#: The position before the first batch of a table, in its footer.
 NOWHERE: Final[dict[str, object]] = {}
 #: A position is written down, and nothing is read.
 _NOTHING: Final = LandingLimits(max_records=0, max_bytes=0)
@@ -372,7 +372,7 @@ class ByHand:
         for position, message in enumerate(messages, first):
             unknown = sorted(message.headers.keys() - STREAM_HEADERS[self.source].keys())
             if unknown:
-                raise ValueError(f"{unknown[0]} is no header column of {self.source}")
+                raise ValueError(f"{unknown[0]} is not a header column of {self.source}")
             row = {**self._headers(position, message, at), VALUE: message.value}
             for name, values in columns.items():
                 values.append(row.get(name))

@@ -72,10 +72,10 @@ class _Schema:
         try:
             record = as_text(fastavro.schemaless_reader(file, self.parsed, None))
         except _DAMAGE as error:
-            raise _damaged("no datum of the schema", error) from error
+            raise _damaged("not a datum of the schema", error) from error
         left = len(datum) - file.tell()
         if left:
-            raise RecordError("bad_avro", f"no datum of the schema: {left} bytes follow it")
+            raise RecordError("bad_avro", f"not a datum of the schema: {left} bytes follow it")
         return Decoded((record,), self.types)
 
 

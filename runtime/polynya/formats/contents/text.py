@@ -142,7 +142,9 @@ def _array(text: bytes) -> Decoded:
     if len(values) > limits.MESSAGE_RECORDS:
         raise too_many()
     items: list[Item] = [
-        value if isinstance(value, dict) else RecordError("not_an_object", "it is no JSON object")
+        value
+        if isinstance(value, dict)
+        else RecordError("not_an_object", "it is not a JSON object")
         for value in values
     ]
     return Decoded(items, part=lambda index: written(values[index]).encode())

@@ -109,13 +109,13 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
         key, value, headers, unsent = Wrapped(None, None), unwrap(record), None, None
     payload = value.payload
     if not isinstance(payload, dict):
-        raise RecordError("not_an_event", "the value is no object")
+        raise RecordError("not_an_event", "the value is not an object")
     counter = _counter_of_event(payload, record.get("destination"))
     if counter is not None:
         return NoChange(counter, payload if counter == "ddl_events" else None)
     operation = payload.get("op")
     if operation is None:
-        raise RecordError("not_an_event", "the value has no `op`: it is no Debezium event")
+        raise RecordError("not_an_event", "the value has no `op`: it is not a Debezium event")
     known_operation(operation)
     unsent = unsent if isinstance(unsent, str) else None
     return ChangeEvent(key, payload, value.schema, headers, unsent)
@@ -417,7 +417,7 @@ class Flattened:
             )
         row = key.payload if value.payload is None else value.payload
         if not isinstance(row, dict):
-            raise RecordError("not_an_event", "the value is no object")
+            raise RecordError("not_an_event", "the value is not an object")
         counter = _counter_of_row(row, topic)
         if counter is not None:
             return NoChange(counter)

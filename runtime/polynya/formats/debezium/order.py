@@ -120,7 +120,9 @@ def _lsn(text: Any) -> int | None:
     try:
         block, offset, slot = (int(part, 16) for part in parts)
     except ValueError:
-        raise RecordError("bad_position", f"{str(text)[:60]!r} is no log sequence number") from None
+        raise RecordError(
+            "bad_position", f"{str(text)[:60]!r} is not a log sequence number"
+        ) from None
     if not (0 <= block < 1 << 32 and 0 <= offset < 1 << 32 and 0 <= slot < 1 << 16):
         raise RecordError("bad_position", f"{text!r} is out of range")
     return (block << 48) | (offset << 16) | slot

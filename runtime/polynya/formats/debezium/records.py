@@ -291,8 +291,8 @@ class _Schema:
             value = fastavro.schemaless_reader(file, self.parsed, None)
         except _DAMAGE as error:
             what = f"{type(error).__name__} {error}"
-            raise RecordError("bad_avro", f"no datum of the schema: {what}") from error
+            raise RecordError("bad_avro", f"not a datum of the schema: {what}") from error
         left = len(datum) - file.tell()
         if left:
-            raise RecordError("bad_avro", f"no datum of the schema: {left} bytes follow it")
+            raise RecordError("bad_avro", f"not a datum of the schema: {left} bytes follow it")
         return self.encode(value)

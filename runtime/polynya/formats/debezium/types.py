@@ -485,7 +485,7 @@ def _variable_decimal(_: Mapping[str, Any]) -> Typed:
 def decode_variable_decimal(value: Any) -> str:
     """`{"scale", "value"}` as plain decimal text."""
     if not isinstance(value, dict):
-        raise ValueError(f"{str(value)[:60]!r} is no decimal with its scale")  # noqa: TRY004
+        raise ValueError(f"{str(value)[:60]!r} is not a decimal with its scale")  # noqa: TRY004
     scale = _whole(value.get("scale"))
     if abs(scale) > 20_000:
         raise ValueError(f"scale {scale} is out of range")

@@ -236,7 +236,7 @@ def header_names(piece: bytes, dialect: Dialect) -> list[str]:
     for name in names:
         if not name.strip() or _is_plain_number(name):
             raise UnreadableFileError(
-                f"the first line is no header line: {name!r} is no column name; "
+                f"the first line is not a header line: {name!r} is not a column name; "
                 "if the files have none, set `header: false`"
             )
     return names
@@ -347,7 +347,7 @@ def _without_disguise(
         return column
     for index, value in enumerate(values):
         if value is not None and checked[index] is not None and not _is_canonical_number(value):
-            faults.setdefault(index, ("type_mismatch", f"{value[:60]!r} is no canonical number"))
+            faults.setdefault(index, ("type_mismatch", f"{value[:60]!r} is not a canonical number"))
     return column
 
 

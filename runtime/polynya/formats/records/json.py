@@ -85,7 +85,7 @@ def _check_surrogates(value: object) -> None:
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
     except UnicodeEncodeError:
-        raise RecordError("bad_utf8", "a lone surrogate is no character") from None
+        raise RecordError("bad_utf8", "a lone surrogate is not a character") from None
 
 
 def _float(literal: str) -> float | Decimal:

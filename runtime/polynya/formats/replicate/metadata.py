@@ -144,7 +144,7 @@ class _Column:
 def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     section = document.get(name, {})
     if not isinstance(section, dict):
-        raise _broken(f"`{name}` is no object")
+        raise _broken(f"`{name}` is not an object")
     return section
 
 
@@ -174,7 +174,7 @@ def _columns(listed: Any) -> list[_Column]:
 
 def _column(entry: Any, index: int) -> _Column:
     if not isinstance(entry, dict):
-        raise _broken(f"column {index + 1} is no object")
+        raise _broken(f"column {index + 1} is not an object")
     name = entry.get("name")
     if not isinstance(name, str) or not name:
         raise _broken(f"column {index + 1} has no name")

@@ -197,7 +197,7 @@ def _mask(value: Any, bits: Mapping[str, int]) -> int | None:
     else:
         match = _HEX.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise RecordError("bad_header", f"{MASK} {shown(value)} is no hexadecimal number")
+            raise RecordError("bad_header", f"{MASK} {shown(value)} is not a hexadecimal number")
         mask = int(match[1], 16)
     if mask.bit_length() > max(bits.values(), default=-1) + 1:
         raise RecordError("bad_header", f"{MASK} has more bits than there are columns")
