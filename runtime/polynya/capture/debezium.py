@@ -451,7 +451,9 @@ class MisreadStatements:
             self.rewritten = statement.place
             return True
         tables = {
-            name: place for name, place in mistyped(event.line).items() if self._is_captured(name)
+            name: position
+            for name, position in mistyped(event.line).items()
+            if self._is_captured(name)
         }
         if tables:
             self._behind = event.offset()
@@ -501,13 +503,13 @@ class BinlogProgress:
         self._came = number
 
     def _ask(self) -> None:
-        place = self._place()
+        position = self._place()
         # File and position are two reads: a place that stays is a whole one.
-        if not place["file"] or place == self._known or place != self._place():
+        if not position["file"] or position == self._known or position != self._place():
             return
         if self._queued(self._number + 1):
             self._number += 1
-            self._asked = place
+            self._asked = position
 
     def _place(self) -> Offset:
         server = jpype.java.lang.management.ManagementFactory.getPlatformMBeanServer()

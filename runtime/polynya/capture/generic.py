@@ -137,13 +137,13 @@ class GenericDatabase:
     def findings(self) -> tuple[ConnectionFinding, ...]:
         """Whether the jars are there; more is not known before a capture starts."""
         found = [ConnectionFinding(ok=True, what=_NOT_TRIED.format(self._access.type))]
-        places = {jar: CONNECTORS.below(jar) for jar in self._access.jars}
+        paths = {jar: CONNECTORS.below(jar) for jar in self._access.jars}
         found += [
             ConnectionFinding(ok=False, what=f"{jar}: {CONNECTORS.outside()}", fix="put it there")
-            for jar, place in places.items()
-            if place is None
+            for jar, path in paths.items()
+            if path is None
         ]
-        missing = [jar for jar, place in places.items() if place and not place.exists()]
+        missing = [jar for jar, path in paths.items() if path and not path.exists()]
         found += [
             ConnectionFinding(
                 ok=False, what=f"{jar} is not there", fix="put it there, or correct the path"

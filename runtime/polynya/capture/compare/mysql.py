@@ -22,7 +22,7 @@ from polynya.capture.landing.position import position_of_offset, position_of_row
 from polynya.capture.mysql.catalog import MysqlTable, read_tables
 from polynya.capture.mysql.rows import given
 from polynya.capture.mysql.session import MysqlSession, quoted
-from polynya.capture.mysql.snapshot import MARIADB, begin_view, newest_place, open_view
+from polynya.capture.mysql.snapshot import MARIADB, begin_view, binlog_end, open_view
 from polynya.capture.mysql.types import ColumnDefinition
 from polynya.capture.source import Access
 from polynya.model.error_catalogue.capture_databases import MYSQL_RIGHT_MISSING
@@ -204,15 +204,15 @@ def hashed(
         texts: those of the columns, in the same order.
         key: the columns by which rows are told apart; () for whole rows.
     """
-    names, each = list(texts), list(texts.values())
-    places = [names.index(name) for name in key]
+    names, columns = list(texts), list(texts.values())
+    indexes = [names.index(name) for name in key]
     for row in rows:
-        values = [_written(one, value) for one, value in zip(each, row, strict=False)]
+        values = [_written(one, value) for one, value in zip(columns, row, strict=False)]
         whole = _one_text(values)
-        if not places:
+        if not indexes:
             yield _md5(whole), whole.decode(errors="replace"), _md5(whole)
             continue
-        parts = [values[place] for place in places]
+        parts = [values[index] for index in indexes]
         shown = b", ".join(b"NULL" if one is None else one for one in parts)
         yield _md5(_one_text(parts)), shown.decode(errors="replace"), _md5(whole)
 
@@ -274,13 +274,13 @@ class MysqlMoment:
         self._long: set[str] = set()
         file, at = _opened(session, access)
         self.position = f"{file}:{at}" if at else file
-        self._place = position_of_rows(access.type, {"file": file, "pos": at}) if at else None
+        self._position = position_of_rows(access.type, {"file": file, "pos": at}) if at else None
 
     def is_reached(self, offset: Mapping[str, Any]) -> bool:
         """Whether a capture that landed as far as an offset has all that is in the view."""
-        if not offset or self._place is None:
+        if not offset or self._position is None:
             return False
-        return position_of_offset(self._access.type, offset) >= self._place
+        return position_of_offset(self._access.type, offset) >= self._position
 
     def columns(self, table: str) -> tuple[ComparedColumn, ...]:
         """Columns of a table."""
@@ -427,9 +427,9 @@ def _opened(session: MysqlSession, access: Access) -> tuple[str, int]:
     if not access.follows:
         begin_view(session)
         return "now", 0
-    place = open_view(session, access.type)
+    view = open_view(session, access.type)
     # Of MySQL the place of a view is not known: it is not after the place of now.
-    return (place.file, place.position) if access.type == MARIADB else newest_place(session)
+    return (view.file, view.position) if access.type == MARIADB else binlog_end(session)
 
 
 def _joined(texts: Sequence[Text]) -> str:

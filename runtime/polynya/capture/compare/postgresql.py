@@ -59,8 +59,8 @@ class PostgresMoment:
 
     def is_reached(self, offset: Mapping[str, Any]) -> bool:
         """Transactions come in the order of their commits: one place behind it suffices."""
-        places = (offset.get(name) for name in ("lsn", "lsn_commit", "lsn_proc"))
-        return max((lsn for lsn in places if isinstance(lsn, int)), default=-1) >= self._lsn
+        lsns = (offset.get(name) for name in ("lsn", "lsn_commit", "lsn_proc"))
+        return max((lsn for lsn in lsns if isinstance(lsn, int)), default=-1) >= self._lsn
 
     def columns(self, table: str) -> tuple[ComparedColumn, ...]:
         """Columns of a table; of a domain the type below it counts."""

@@ -66,11 +66,11 @@ def change_identifier(source: Mapping[str, Any], eras: Sequence[Era] = ()) -> st
     None for a connector whose order we do not know. Raises RecordError for a place that is none.
     """
     value = {"op": "r", "source": source}
-    place = native_position(value)
-    if place is None:
+    position = native_position(value)
+    if position is None:
         return None
-    place = placed_before(place, eras, log_of(value), whole_micros(source, TIME_UNITS))
-    return place[0] + (place[1] or "")
+    position = placed_before(position, eras, log_of(value), whole_micros(source, TIME_UNITS))
+    return position[0] + (position[1] or "")
 
 
 #: Folder of what only the capture reads; hidden from the tasks that copy.

@@ -158,21 +158,21 @@ class TableProgress:
         other = self.identity is not None and self.identity != table.identity
         return other or self.is_replaced
 
-    def replaced(self, place: LogPosition) -> TableProgress:
+    def replaced(self, position: LogPosition) -> TableProgress:
         """After its rows were exchanged at a place of the binlog. Its load may be behind that."""
-        return replace(self, is_replaced=True) if self._began_before(place) else self
+        return replace(self, is_replaced=True) if self._began_before(position) else self
 
-    def filled(self, place: LogPosition) -> TableProgress:
+    def filled(self, position: LogPosition) -> TableProgress:
         """After a column was filled in all of its rows at a place of the binlog."""
-        return replace(self, columns_made=_FILLED) if self._began_before(place) else self
+        return replace(self, columns_made=_FILLED) if self._began_before(position) else self
 
     @property
     def is_other(self) -> bool:
         """Whether its rows are others now, which the stream does not report."""
         return self.is_replaced or self.columns_made == _FILLED
 
-    def _began_before(self, place: LogPosition) -> bool:
-        return self.since is None or place >= self.since
+    def _began_before(self, position: LogPosition) -> bool:
+        return self.since is None or position >= self.since
 
     def is_stale(self, table: SourceTable) -> bool:
         """Whether what was loaded is of another table, or changes since then were not followed."""
@@ -258,27 +258,35 @@ class CapturePosition:
         """Whether a table waits for being loaded again, since its rows are others now."""
         return any(table.is_other and table.state != "suspended" for table in self.tables.values())
 
-    def with_replaced(self, places: Mapping[str, LogPosition]) -> CapturePosition:
+    def with_replaced(self, positions: Mapping[str, LogPosition]) -> CapturePosition:
         """After rows of tables were exchanged, each at a place of the binlog."""
         tables = self.tables
         return self._with(
-            {name: tables[name].replaced(at) for name, at in places.items() if name in tables}
+            {
+                name: tables[name].replaced(position)
+                for name, position in positions.items()
+                if name in tables
+            }
         )
 
-    def with_filled(self, places: Mapping[str, LogPosition]) -> CapturePosition:
+    def with_filled(self, positions: Mapping[str, LogPosition]) -> CapturePosition:
         """After a column was filled in the rows of tables, likewise."""
         tables = self.tables
         return self._with(
-            {name: tables[name].filled(at) for name, at in places.items() if name in tables}
+            {
+                name: tables[name].filled(position)
+                for name, position in positions.items()
+                if name in tables
+            }
         )
 
     def _with(self, tables: Mapping[str, TableProgress]) -> CapturePosition:
         return replace(self, tables={**self.tables, **tables}) if tables else self
 
-    def loaded_from(self, place: LogPosition) -> CapturePosition:
+    def loaded_from(self, position: LogPosition) -> CapturePosition:
         """Before tables are loaded from views that do not begin before a place of the binlog."""
         tables = {
-            name: replace(table, since=place)
+            name: replace(table, since=position)
             if table.state in {"queued", "loading"} and table.chunks == 0
             else table
             for name, table in self.tables.items()
@@ -309,7 +317,7 @@ class CapturePosition:
         if self.epoch:
             shown["epoch"] = self.epoch
         if self.left_out:
-            shown["left_out"] = {name: list(place) for name, place in self.left_out.items()}
+            shown["left_out"] = {name: list(position) for name, position in self.left_out.items()}
         if self.gone:
             shown["gone"] = sorted(self.gone)
         if self.read_to is not None:

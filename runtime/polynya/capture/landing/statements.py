@@ -48,8 +48,8 @@ def replaced_by(line: bytes) -> dict[str, LogPosition]:
         names += [_dotted(match, space) for match in _OTHER_TABLE.finditer(statement)]
     if not names:
         return {}
-    place = position_of_rows(_BINLOG, value["source"])
-    return dict.fromkeys(names, place)
+    position = position_of_rows(_BINLOG, value["source"])
+    return dict.fromkeys(names, position)
 
 
 def _dotted(match: re.Match[str], space: str) -> str:

@@ -296,9 +296,9 @@ def divide_keyless(
         progress = position.tables.get(table)
         if progress is None or progress.state != "loaded":
             kept.append(event)
-            place = position_of_event(connector, event.line)
-            if place is not None:
-                left_out[table] = place
+            event_position = position_of_event(connector, event.line)
+            if event_position is not None:
+                left_out[table] = event_position
         elif progress.seen is None or not is_seen(connector, progress.seen, event.line):
             landing.append(event)
     return KeylessEvents(landing, kept, left_out)
@@ -365,12 +365,12 @@ def is_passed(connector: str, seen: SeenTransactions, offset: Offset) -> bool:
     return position_of_offset(connector, offset) >= position_of_rows(connector, seen)
 
 
-def has_all(connector: str, seen: SeenTransactions, place: LogPosition) -> bool:
+def has_all(connector: str, seen: SeenTransactions, position: LogPosition) -> bool:
     """Whether a view has the event at a place, which was streamed before the view was taken.
 
     A binlog may be read a moment before the tables show what it says.
     """
-    return position_of_rows(connector, seen) > place
+    return position_of_rows(connector, seen) > position
 
 
 def position_of_event(connector: str, line: bytes) -> LogPosition | None:

@@ -43,7 +43,7 @@ from polynya.capture.mysql.snapshot import (
     end_view,
     offset_at,
     open_view,
-    place_of_load,
+    position_of_load,
 )
 from polynya.capture.source import (
     Access,
@@ -246,14 +246,14 @@ class MysqlDatabase:
         refuse_unfollowed(self._access, _of(tables, before))
         for _ in range(_ATTEMPTS):
             try:
-                place = open_view(session, self.connector)
-                offset = offset_at(session, self._access, place)
+                position = open_view(session, self.connector)
+                offset = offset_at(session, self._access, position)
             finally:
                 end_view(session)
             after = self._tables()
             if _definitions(before) == _definitions(after):
                 history = history_of(after.values(), offset)
-                return CaptureStart(offset, MysqlSnapshot(self._access, place), history)
+                return CaptureStart(offset, MysqlSnapshot(self._access, position), history)
             before = after
         raise MYSQL_TABLE_CHANGED(
             where=self._access.task, activity="the start of the capture",
@@ -268,9 +268,9 @@ class MysqlDatabase:
         """
         session = self._session()
         refuse_later(self._access, _of(tables, self._tables()))
-        place = open_view(session, self.connector)
+        position = open_view(session, self.connector)
         end_view(session)
-        return MysqlSnapshot(self._access, place)
+        return MysqlSnapshot(self._access, position)
 
     def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> CaptureStart:
         """Views without a binlog, by whoever may read. Each table is of a moment of its own.
@@ -281,9 +281,9 @@ class MysqlDatabase:
         chosen = _of(tables, self._tables())
         refuse_unread(self._access, chosen)
         refuse_unnumbered(self._access, chosen)
-        place = place_of_load(self._session(), self.connector, beyond)
-        offset = {"file": place.file, "pos": place.position}
-        return CaptureStart(offset, MysqlReloadSnapshot(self._access, place))
+        position = position_of_load(self._session(), self.connector, beyond)
+        offset = {"file": position.file, "pos": position.position}
+        return CaptureStart(offset, MysqlReloadSnapshot(self._access, position))
 
     def engine_properties(
         self, tables: Sequence[SourceTable], without: Collection[str] = ()

@@ -70,9 +70,9 @@ class Keyset:
             for (facts, kind), value in zip(self.columns, values, strict=True)
         ]
         parts = []
-        for place, (column, value) in enumerate(zip(names, constants, strict=True)):
-            equal = [f"{c} = {v}" for c, v in zip(names[:place], constants[:place], strict=True)]
-            is_last = place == len(names) - 1
+        for index, (column, value) in enumerate(zip(names, constants, strict=True)):
+            equal = [f"{c} = {v}" for c, v in zip(names[:index], constants[:index], strict=True)]
+            is_last = index == len(names) - 1
             parts.append(" AND ".join([*equal, f"{column} {last if is_last else sign} {value}"]))
         whole = " OR ".join(f"({part})" for part in parts)
         if len(parts) == 1:
@@ -156,15 +156,19 @@ def select_list(table: MysqlTable) -> str:
     return ", ".join(coding.expression.format(quoted(facts.name)) for facts, coding in captured)
 
 
-def line_of(table: MysqlTable, place: BinlogPosition) -> Callable[[Sequence[bytes | None]], bytes]:
+def line_of(
+    table: MysqlTable, position: BinlogPosition
+) -> Callable[[Sequence[bytes | None]], bytes]:
     """What makes an event line of a row that was read at a moment."""
     columns = table.captured
     names = [f"{json.dumps(facts.name)}:".encode() for facts, _ in columns]
     encoders = [coding.encode for _, coding in columns]
     positions = {facts.name: index for index, (facts, _) in enumerate(columns)}
     keys = [positions[name] for name in table.key]
-    source = place.source() | {"db": table.database, "table": table.name}
-    tail = f',"source":{_compact(source)},"op":"r","ts_ms":{place.millis},"transaction":null}}}}\n'
+    source = position.source() | {"db": table.database, "table": table.name}
+    tail = (
+        f',"source":{_compact(source)},"op":"r","ts_ms":{position.millis},"transaction":null}}}}\n'
+    )
     end = b"}" + tail.encode()
 
     def made(row: Sequence[bytes | None]) -> bytes:

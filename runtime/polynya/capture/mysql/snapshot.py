@@ -57,15 +57,15 @@ def open_view(session: MysqlSession, connector: str) -> BinlogPosition:
     Raises:
         OperationError: POLYNYA-GTW-050, the server has no binlog.
     """
-    place = None if connector == MARIADB else newest_place(session)
+    position = None if connector == MARIADB else binlog_end(session)
     begin_view(session)
-    place = place or place_of_view(session)
-    if place is None:
+    position = position or position_of_view(session)
+    if position is None:
         raise BINLOG_INCOMPLETE(
             reason="the server has no binlog", state="nothing was read",
             fix="start the server with log_bin, or load without changes: `update_method: reload`",
         )  # fmt: skip
-    return BinlogPosition(connector, *place, clock(session))
+    return BinlogPosition(connector, *position, clock(session))
 
 
 def begin_view(session: MysqlSession) -> None:
@@ -73,7 +73,7 @@ def begin_view(session: MysqlSession) -> None:
     session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
 
-def place_of_view(session: MysqlSession) -> tuple[str, int] | None:
+def position_of_view(session: MysqlSession) -> tuple[str, int] | None:
     """Where the view of a session is in MariaDB's binlog; None: there is none."""
     rows = session.rows("SHOW STATUS LIKE 'Binlog_snapshot_%'")
     status = {str(name): str(value) for name, value in rows}
@@ -100,16 +100,16 @@ def has_transactions(session: MysqlSession, engine: str) -> bool:
     return answer == [("YES",)]
 
 
-def offset_at(session: MysqlSession, access: Access, place: BinlogPosition) -> dict[str, Any]:
+def offset_at(session: MysqlSession, access: Access, position: BinlogPosition) -> dict[str, Any]:
     """A moment as Debezium's offset.
 
     Raises:
         OperationError: POLYNYA-GTW-048, the binlog is empty: without the number of a transaction
             to begin after, a kill within the first one would lose the rest of it.
     """
-    offset: dict[str, Any] = {"file": place.file, "pos": place.position}
-    if place.connector == MARIADB:
-        gtids = gtids_at(session, place.file, place.position)
+    offset: dict[str, Any] = {"file": position.file, "pos": position.position}
+    if position.connector == MARIADB:
+        gtids = gtids_at(session, position.file, position.position)
         if not gtids:
             raise MYSQL_NOT_CAPTURED(
                 "the server's binlog has no transaction yet",
@@ -133,7 +133,7 @@ def log_files(session: MysqlSession) -> list[tuple[str, int]]:
     return [(str(row[0]), int(row[1] or 0)) for row in rows]
 
 
-def newest_place(session: MysqlSession) -> tuple[str, int]:
+def binlog_end(session: MysqlSession) -> tuple[str, int]:
     """The end of the binlog."""
     file, size = log_files(session)[-1]
     return file, size
@@ -148,19 +148,21 @@ _NUMBER: Final = MysqlColumn(
 )
 
 
-def place_of_load(session: MysqlSession, connector: str, beyond: Offset | None) -> BinlogPosition:
+def position_of_load(
+    session: MysqlSession, connector: str, beyond: Offset | None
+) -> BinlogPosition:
     """A place for the rows of a load: behind the binlog, if there is one, and behind `beyond`."""
     begin_view(session)
-    place = place_of_view(session)
+    view = position_of_view(session)
     end_view(session)
-    places = [_FIRST]
-    if place is not None:
-        places.append(_numbers(*place))
+    candidates = [_FIRST]
+    if view is not None:
+        candidates.append(_numbers(*view))
     if beyond:
         number, position = _numbers(beyond["file"], beyond["pos"])
         # The event that empties a table stands between the rows of both loads.
-        places.append((number, position + 2))
-    number, position = max(places)
+        candidates.append((number, position + 2))
+    number, position = max(candidates)
     return BinlogPosition(connector, f"{LOAD_FILE}{number:06d}", position, clock(session))
 
 
@@ -172,20 +174,20 @@ def _numbers(file: Any, position: Any) -> tuple[int, int]:
 class MysqlReloadSnapshot:
     """Views of a server for loads without changes, each of one table; for several threads."""
 
-    def __init__(self, access: Access, place: BinlogPosition) -> None:
+    def __init__(self, access: Access, position: BinlogPosition) -> None:
         """`place` is that of all rows."""
-        self._access, self._place = access, place
+        self._access, self._position = access, position
         self._tables: dict[str, MysqlTable] = {}
         self._cursors = TableCursors()
 
     @property
     def source(self) -> Mapping[str, Any]:
         """What the rows carry."""
-        return self._place.source()
+        return self._position.source()
 
     def envelope(self, table: SourceTable) -> Mapping[str, Any]:
         """The Connect schema of the rows that were read last of a table."""
-        return envelope(self._tables[table.name], self._place.connector)
+        return envelope(self._tables[table.name], self._position.connector)
 
     def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
         """The next rows of a table; those without key have their number as key.
@@ -228,12 +230,12 @@ class MysqlReloadSnapshot:
             raise
         if table.key:
             self._tables[name] = table
-            line = line_of(table, self._place)
+            line = line_of(table, self._position)
             return TableCursor(session, rows, lambda _, row: line(row))
         self._tables[name] = numbered = replace(
             table, columns=(_NUMBER, *table.columns), key=(ROW_NUMBER,)
         )
-        of_number = line_of(numbered, self._place)
+        of_number = line_of(numbered, self._position)
         return TableCursor(session, rows, lambda at, row: of_number((b"%d" % at, *row)))
 
     def _cut(self, name: str, why: str) -> OperationError:
@@ -286,7 +288,7 @@ class MysqlSnapshot:
     ) -> Chunk | None:
         """The next rows in the order of the key; None: they are read in another way."""
         with self._session() as session:
-            place = open_view(session, self._first.connector)
+            position = open_view(session, self._first.connector)
             definition = self._look(session, table)
             key = keyset_of(definition)
             values = self._values(table, key, after)
@@ -297,7 +299,7 @@ class MysqlSnapshot:
                 if bound is not None:
                     conditions.append(key.up_to(bound))
                 line, sql = (
-                    line_of(definition, place),
+                    line_of(definition, position),
                     query(definition, [*conditions, *given(where, self._access, table.name)]),
                 )
                 lines = [line(row) for row in session.stream(sql, f"reading {table.name}")]
@@ -310,19 +312,19 @@ class MysqlSnapshot:
         """A view of a table that stays open until all of it was read."""
         session = MysqlSession(self._access)
         try:
-            place = open_view(session, self._first.connector)
-            return self._cursor(session, self._look(session, table), place, where)
+            position = open_view(session, self._first.connector)
+            return self._cursor(session, self._look(session, table), position, where)
         except BaseException:
             session.close()
             raise
 
     def _cursor(
-        self, session: MysqlSession, table: MysqlTable, place: BinlogPosition, where: str | None
+        self, session: MysqlSession, table: MysqlTable, position: BinlogPosition, where: str | None
     ) -> TableCursor:
         rows = session.stream(
             query(table, given(where, self._access, table.full_name)), f"reading {table.full_name}"
         )
-        line = line_of(table, place)
+        line = line_of(table, position)
         return TableCursor(session, rows, lambda _, row: line(row))
 
     @contextmanager
@@ -333,11 +335,11 @@ class MysqlSnapshot:
             OperationError: POLYNYA-GTW-051, the server does not report that position.
         """
         with self._session() as session:
-            place = open_view(session, self._first.connector)
+            position = open_view(session, self._first.connector)
             definition = self._look(session, table)
             self._require_exact(session, definition)
-            seen = {"file": place.file, "pos": place.position}
-            yield WholeTable(seen, self._cursor(session, definition, place, where).chunks(rows))
+            seen = {"file": position.file, "pos": position.position}
+            yield WholeTable(seen, self._cursor(session, definition, position, where).chunks(rows))
             end_view(session)
 
     def _require_exact(self, session: MysqlSession, table: MysqlTable) -> None:

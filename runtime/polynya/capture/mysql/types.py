@@ -158,8 +158,8 @@ def point(value: bytes) -> bytes:
     """A point: its coordinates beside the same."""
     order = _POINT[value[4]]
     x, y = order.unpack_from(value, 9)
-    place = f'{{"x":{x!r},"y":{y!r},"wkb":'.encode()
-    return place + binary(value[4:]) + b',"srid":' + _reference(value) + b"}"
+    head = f'{{"x":{x!r},"y":{y!r},"wkb":'.encode()
+    return head + binary(value[4:]) + b',"srid":' + _reference(value) + b"}"
 
 
 def _reference(value: bytes) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from polynya.capture.postgresql import health, slots
-from polynya.capture.postgresql.health import lag_of, lost_of, place_of
+from polynya.capture.postgresql.health import lag_of, lost_of, lsn_of
 from polynya.capture.postgresql.session import PostgresSession, authorities, literal
 from polynya.capture.postgresql.snapshot import (
     PostgresReloadSnapshot,
@@ -236,12 +236,12 @@ class PostgresDatabase:
         Its place is behind an earlier load, also on a server whose log ends before that.
         """
         self._of(tables)
-        exported, before = export(self._access), place_of(beyond or {})
+        exported, before = export(self._access), lsn_of(beyond or {})
         # The event that empties a table stands between the rows of both loads.
-        place = exported.lsn if before is None else max(exported.lsn, before + 2)
-        source = self._source(exported, place)
+        lsn = exported.lsn if before is None else max(exported.lsn, before + 2)
+        source = self._source(exported, lsn)
         return CaptureStart(
-            _offset(place, source),
+            _offset(lsn, source),
             PostgresReloadSnapshot(self._access, exported, self._tables, source),
         )
 

@@ -283,4 +283,4 @@ def _any_bytes(number: Sql) -> Sql:
 def _backwards(number: Sql) -> Sql:
     """The eight bytes of a float, the last one first."""
     sent = f"float8send({number})"
-    return " || ".join(f"substring({sent} FROM {place} FOR 1)" for place in range(8, 0, -1))
+    return " || ".join(f"substring({sent} FROM {index} FOR 1)" for index in range(8, 0, -1))

@@ -19,7 +19,7 @@ _NEAR: Final = 1 << 30
 _GIB: Final = 1 << 30
 
 
-def place_of(offset: Offset) -> int | None:
+def lsn_of(offset: Offset) -> int | None:
     """Up to which position of the log an offset of Debezium has everything; None: it has none."""
     value: Any = offset.get("lsn_commit") or offset.get("lsn") or offset.get("lsn_proc")
     return int(value) if value is not None else None
@@ -35,14 +35,14 @@ def lag_of(slot: ReplicationSlot | None, offset: Offset, *, now: float) -> Lag:
     """
     if slot is None:
         return Lag(None, None, ("the replication slot is not there",))
-    place = place_of(offset)
-    behind = None if place is None else max(0, slot.end - place)
+    lsn = lsn_of(offset)
+    behind = None if lsn is None else max(0, slot.end - lsn)
     return Lag(behind, _seconds(slot, offset, behind, now), _notes(slot))
 
 
 def lost_of(name: str, database: str, slot: ReplicationSlot | None, offset: Offset) -> str | None:
     """Why the stream cannot continue from an offset; None: it can."""
-    place = place_of(offset)
+    lsn = lsn_of(offset)
     if slot is None:
         return f"replication slot {name} is not there: changes since the last batch are lost"
     if slot.wal_status == "lost":
@@ -52,12 +52,12 @@ def lost_of(name: str, database: str, slot: ReplicationSlot | None, offset: Offs
         )
     if slot.plugin != PLUGIN or slot.database != database:
         return f"replication slot {name} is of {slot.plugin} for database {slot.database}"
-    if place is not None and place > slot.end:
+    if lsn is not None and lsn > slot.end:
         return (
             "the log of the server ends before what has landed: it was restored from a backup, or "
             "is another server"
         )
-    if place is not None and slot.confirmed is not None and slot.confirmed > place:
+    if lsn is not None and slot.confirmed is not None and slot.confirmed > lsn:
         return (
             f"replication slot {name} starts after the landed data: it was created again, or "
             "somebody else read from it"

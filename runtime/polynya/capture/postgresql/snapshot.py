@@ -64,12 +64,12 @@ _TRANSACTION: Final = {
 
 def envelope(table: PgTable, prefix: str) -> dict[str, Any]:
     """The Connect schema of the value of a row's event; `prefix` is the capture's own name."""
-    place = f"{prefix}.{table.name}"
+    topic = f"{prefix}.{table.name}"
     row = {
         "type": "struct",
         "fields": [field_schema(column) for column in table.columns],
         "optional": True,
-        "name": f"{place}.Value",
+        "name": f"{topic}.Value",
     }
     source = {
         "type": "struct",
@@ -89,7 +89,7 @@ def envelope(table: PgTable, prefix: str) -> dict[str, Any]:
             {**row, "field": "before"}, {**row, "field": "after"},
             source, _TRANSACTION, operation, *times,
         ],
-        "optional": False, "name": f"{place}.Envelope", "version": 2,
+        "optional": False, "name": f"{topic}.Envelope", "version": 2,
     }  # fmt: skip
 
 
@@ -105,11 +105,11 @@ def source_of(*, database: str, prefix: str, lsn: int, micros: int, version: str
 
 def line(table: PgTable, source: Mapping[str, Any]) -> str:
     """SQL of the event line of a row, without the end of line; it holds no control characters."""
-    place = {**source, "schema": table.schema, "table": table.relation}
+    row_source = {**source, "schema": table.schema, "table": table.relation}
     by_name = {item.name: item for item in table.columns}
     key = _object(by_name[name] for name in table.key) if table.key else literal("null")
     times = {name: source[name] for name in ("ts_ms", "ts_us", "ts_ns")}
-    rest = {"source": place, "transaction": None, "op": "r", **times}
+    rest = {"source": row_source, "transaction": None, "op": "r", **times}
     tail = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))[1:]
     parts = (
         literal('{"key":'), key, literal(',"value":{"before":null,"after":'),
@@ -339,16 +339,16 @@ class PostgresSnapshot:
         except KeyChangedError:
             raise another_key(self._access, table.name) from None
         conditions = [*given, *beyond(table, values)]
-        texts, place = key_texts(table), f"FROM {table.sql} {ROW}{_where(conditions)}"
+        texts, relation = key_texts(table), f"FROM {table.sql} {ROW}{_where(conditions)}"
         bound = session.run_alone(
-            f"SELECT {texts} {place} ORDER BY {key_order(table)} OFFSET {rows - 1} LIMIT 1"
+            f"SELECT {texts} {relation} ORDER BY {key_order(table)} OFFSET {rows - 1} LIMIT 1"
         )
         if bound:
             conditions += up_to(table, bound[0])
             place_of_last = order.place(bound[0])
             return self._copied(session, table, conditions, last=place_of_last, is_last=False)
         end = session.run_alone(
-            f"SELECT {texts} {place} ORDER BY {key_order(table, descending=True)} LIMIT 1"
+            f"SELECT {texts} {relation} ORDER BY {key_order(table, descending=True)} LIMIT 1"
         )
         last = order.place(end[0]) if end else None
         return self._copied(session, table, conditions, last=last, is_last=True)
@@ -450,11 +450,11 @@ def export(access: Access) -> ExportedSnapshot:
     try:
         holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         view = holder.run("SELECT pg_export_snapshot()")[0][0]
-        place = holder.run(_PLACE)[0][0]
+        lsn = holder.run(_PLACE)[0][0]
     except BaseException:
         holder.close()
         raise
-    return ExportedSnapshot(lsn_number(str(place)), str(view), holder)
+    return ExportedSnapshot(lsn_number(str(lsn)), str(view), holder)
 
 
 def numbered(table: PgTable) -> PgTable:

@@ -138,10 +138,10 @@ class Changes:
         with self._changed:
             self._cutter.position = self._pending.position = ResumePoint(offset)
 
-    def has_read_to(self, place: Offset) -> None:
+    def has_read_to(self, offset: Offset) -> None:
         """All up to a place in the log was taken: it lands, with what waits."""
         with self._changed:
-            self._pending.read_to, self._pending.is_awaited = place, True
+            self._pending.read_to, self._pending.is_awaited = offset, True
             self._changed.notify_all()
 
     def finish(self) -> None:

@@ -306,10 +306,10 @@ class KeylessLoad:
     def _moment(self, rows: int, where: str | None) -> Iterator[WholeTable]:
         """A moment that has all events that were left out until now."""
         name, waited = self.table.name, 0.0
-        place = self.lander.position.left_out.get(name)
+        left_out = self.lander.position.left_out.get(name)
         while True:
             with self.snapshot.whole(self.table, rows, where) as whole:
-                if place is None or has_all(self.keyless.connector, whole.seen, place):
+                if left_out is None or has_all(self.keyless.connector, whole.seen, left_out):
                     yield whole
                     return
             if self.stop.wait(_VIEW_INTERVAL_SECONDS):
@@ -336,7 +336,9 @@ class KeylessLoad:
         def move(before: CapturePosition) -> CapturePosition:
             loaded = before.tables[name].with_whole(rows, seen, self.lander.number + 1)
             after = before.with_table(name, loaded)
-            left_out = {other: place for other, place in before.left_out.items() if other != name}
+            left_out = {
+                other: position for other, position in before.left_out.items() if other != name
+            }
             return replace(after, left_out=left_out)
 
         self.lander.land_file(spool.file, spool.events, {name: spool.shapes}, move)

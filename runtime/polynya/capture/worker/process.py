@@ -48,8 +48,8 @@ def run() -> int:
 
 
 def _capture(settings: WorkerSettings, report: EventLines, source: BinaryIO) -> None:
-    place = parse_location(settings.landing, Path.cwd(), settings.task)
-    store = store_at(place, settings.aws)
+    location = parse_location(settings.landing, Path.cwd(), settings.task)
+    store = store_at(location, settings.aws)
     database = open_database(settings.access)
     writer = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="polynya-capture-") as folder:

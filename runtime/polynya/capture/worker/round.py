@@ -123,7 +123,7 @@ class Round:
         if self._engine is not None and self._changes is not None:
             self._engine.stop()
             self._raise_failures()
-            self._land_place(at_rest=False)
+            self._land_read_position(at_rest=False)
             self._changes.finish()
             if self._misreading is not None and self._misreading.rewritten is not None:
                 self._of.understood.add(self._misreading.rewritten)
@@ -220,7 +220,7 @@ class Round:
             if now - reported >= _LAG_INTERVAL_SECONDS:
                 reported = now
                 self._report_lag()
-                self._land_place()
+                self._land_read_position()
             if now - asked >= 1.0:
                 asked = now
                 self._look_how_far()
@@ -261,7 +261,10 @@ class Round:
         if self._target is None or unloaded(position):
             return False
         offsets = (position.stream.offset, position.read_to)
-        return max(self._place(offset) for offset in offsets if offset is not None) >= self._target
+        return (
+            max(self._log_position(offset) for offset in offsets if offset is not None)
+            >= self._target
+        )
 
     def _is_all(self) -> bool:
         """Whether a capture that does not follow has done all that it was asked for."""
@@ -273,13 +276,13 @@ class Round:
             return False
         if self._is_blind and self._of.monotonic() - self._heard_at < _QUIET_SECONDS:
             return False
-        return self._place(self._reached(self._changes)) >= self._target
+        return self._log_position(self._reached(self._changes)) >= self._target
 
     def _look_how_far(self) -> None:
         if self._engine is not None:
             self._read_to = self._engine.read_to() or self._read_to
 
-    def _land_place(self, *, at_rest: bool = True) -> None:
+    def _land_read_position(self, *, at_rest: bool = True) -> None:
         """Let the place land up to which all was read, where no offset says it.
 
         While the stream continues its offsets say it soon enough.
@@ -290,15 +293,15 @@ class Round:
             return
         landed = self._lander.position
         offsets = [self._changes.position.offset, *([landed.read_to] if landed.read_to else [])]
-        if all(self._place(read_to) > self._place(offset) for offset in offsets):
+        if all(self._log_position(read_to) > self._log_position(offset) for offset in offsets):
             self._changes.has_read_to(read_to)
 
     def _reached(self, changes: Changes) -> Offset:
         """The place up to which all of the stream was taken."""
         offsets = (changes.position.offset, self._read_to, self._lander.position.read_to)
-        return max((offset for offset in offsets if offset is not None), key=self._place)
+        return max((offset for offset in offsets if offset is not None), key=self._log_position)
 
-    def _place(self, offset: Offset) -> LogPosition:
+    def _log_position(self, offset: Offset) -> LogPosition:
         return position_of_offset(self._of.database.connector, offset)
 
     def _report_lag(self) -> None:
