@@ -4,13 +4,13 @@ An entry is called to make its error, so that raising one takes a line:
 
     raise BROKERS_UNREACHABLE(where=topic, why=str(error), servers=servers)
 
-A check of a document makes the same error and leaves the place to the document:
+A check of a document makes the same error and leaves its line and column to the document:
 
-    yield Problem(path, DUPLICATE_NAME(name=shown(name)))
+    yield Problem(path, UNKNOWN_KEY(key=shown(name)))
 
-A few errors carry more than texts: `TABLE_TAKEN(table=name).by(epoch=5, owner="n2")`, and
-`DOCUMENT_UNREADABLE.raising(NewerDocumentError)(where=key)` where callers tell two cases of one
-code apart.
+A few errors carry more than texts: `JOB_RUN_FENCED(reason=text).by(epoch=5, owner="n2")`, and
+`CLUSTER_OBJECT_UNREADABLE.raising(NewerDocumentError)(where=key)` for callers that distinguish two
+cases of one code.
 
 `message`, `state` and `fix` are templates: `{servers}` stands for the value of that name. A test
 compares the names at each call with those in the templates. Values are never templates, whatever
