@@ -101,7 +101,7 @@ class EngineHooks:
     publish_views: Callable[[ResolvedDataset, Shape], list[str]] | None = None
     #: Receives columns that settings name and no record has. None: such a column stops its dataset.
     on_unknown_columns: Callable[[Sequence[UnknownColumn]], None] | None = None
-    #: Finds the cause of a failure; called once a step has succeeded.
+    #: Finds the cause of a failure; called only after a step on tables has succeeded.
     cause_of: Callable[[PolynyaError], PolynyaError] | None = None
     #: Whether Spark still answers; called after a failure.
     is_alive: Callable[[], bool] = lambda: True
