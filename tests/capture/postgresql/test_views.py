@@ -121,6 +121,18 @@ def test_a_table_that_was_written_anew_is_not_taken_for_an_empty_one(
         view.read(table, None, 10, None)
 
 
+def test_view_whose_session_has_ended_is_worth_a_new_start(shop: Shop) -> None:
+    shop.run("CREATE TABLE orders (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    (table,), view = shop.begin("public.orders")
+    view._exported.holder.close()
+
+    with pytest.raises(DependencyError) as caught:
+        view.read(table, None, 10, None)
+
+    assert caught.value.code == "POLYNYA-GTW-020"
+    assert "does not exist" in str(caught.value.why)
+
+
 def test_partitions_are_rows_of_the_table_that_is_parted(shop: Shop) -> None:
     shop.run(
         "CREATE TABLE sales (id int, day date, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)",

@@ -21,8 +21,11 @@ from polynya.capture.postgresql.tables import PgColumn, PgTable, field_schema
 from polynya.capture.postgresql.types import ROW_NUMBER_TYPE
 from polynya.capture.reading_order import KeyChangedError, ReadingOrder, another_key
 from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, SourceTable, WholeTable
-from polynya.model.error_catalogue.capture_databases import POSTGRESQL_TABLE_CHANGED
-from polynya.model.errors import PolynyaError
+from polynya.model.error_catalogue.capture_databases import (
+    POSTGRESQL_TABLE_CHANGED,
+    POSTGRESQL_UNREACHABLE,
+)
+from polynya.model.errors import OperationError, PolynyaError
 
 #: What a row is called in statements.
 ROW: Final = "t"
@@ -419,7 +422,12 @@ class PostgresSnapshot:
         session = PostgresSession(self._access)
         try:
             session.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            session.run(f"SET TRANSACTION SNAPSHOT {literal(self._exported.view)}")
+            try:
+                session.run(f"SET TRANSACTION SNAPSHOT {literal(self._exported.view)}")
+            except OperationError as error:
+                # The view went with the session that exported it, as when the server restarts.
+                # Another try would meet this again: only a new round has another view.
+                raise POSTGRESQL_UNREACHABLE(where=error.where, why=error.why) from error
             # A range of keys is read by the key's index, also before there are statistics.
             session.run("SET LOCAL enable_seqscan TO off")
         except PolynyaError:
