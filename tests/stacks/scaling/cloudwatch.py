@@ -24,9 +24,13 @@ _STATISTICS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
 
 
 class Metrics:
-    """All values of all metrics. Also the client of CloudWatch, as far as a function asks it."""
+    """All values of all metrics. Also the client of CloudWatch, as far as a function asks it.
 
-    def __init__(self) -> None:
+    `agents_late` are the minutes until the figures of agents are there.
+    """
+
+    def __init__(self, *, agents_late: int = 0) -> None:
+        self._late = {**_LATE, "Polynya": agents_late}
         self._values: dict[_Key, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
 
     def put(
@@ -48,7 +52,7 @@ class Metrics:
     def at(self, metric: Mapping[str, Any], statistic: str, minute: int, now: int) -> Value:
         """The value of a metric of a template in a minute, as it is known now."""
         namespace = metric["Namespace"]
-        if minute > now - _LATE.get(namespace, 0):
+        if minute > now - self._late.get(namespace, 0):
             return None
         dimensions = frozenset((each["Name"], each["Value"]) for each in metric["Dimensions"])
         values = self._values.get((namespace, metric["MetricName"], dimensions), {}).get(minute)

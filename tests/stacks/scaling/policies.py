@@ -20,6 +20,7 @@ from tests.stacks.scaling.metric_values import Value
 
 _ABOVE: Final = "GreaterThanThreshold"
 _OUT, _IN, _MARGIN = 3, 15, 0.9
+_LATEST: Final = 5
 
 
 class Policies:
@@ -82,7 +83,11 @@ class Policies:
                 continue
             target = policy["TargetTrackingConfiguration"]
             queries = target["CustomizedMetricSpecification"]["Metrics"]
-            minutes = range(now - _IN + 1, now + 1)
+            # CloudWatch takes the newest values that there are; those of agents may be late.
+            known = (minute for minute in range(now, now - _LATEST, -1)
+                     if self._metrics.math(queries, minute, now) is not None)  # fmt: skip
+            newest_known = next(known, now)
+            minutes = range(newest_known - _IN + 1, newest_known + 1)
             values = [self._metrics.math(queries, minute, now) for minute in minutes]
             aim = target["TargetValue"]
             newest = values[-_OUT:]

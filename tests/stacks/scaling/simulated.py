@@ -146,10 +146,12 @@ class SimulatedCluster:
         curve: Callable[[int], float],
         *,
         boot: int = BOOT_MINUTES,
+        agents_late: int = 0,
         away: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._away = away
-        self.group, self.metrics = Group(client, template, boot), Metrics()
+        self.group = Group(client, template, boot)
+        self.metrics = Metrics(agents_late=agents_late)
         self._policies, self._curve = Policies(_resolved(template), self.metrics), curve
         rules = resources(template, "AWS::Events::Rule")
         self._landed = [name for name, rule in rules.items() if "aws.s3" in str(rule)]

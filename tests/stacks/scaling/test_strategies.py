@@ -18,7 +18,7 @@ from tests.stacks.deploying.metric_math import expressions
 from tests.stacks.house_rules import Template
 from tests.stacks.scaling.metric_values import invented_zeros, value_of
 from tests.stacks.scaling.simulated import BOOT_MINUTES, Minute, SimulatedCluster
-from tests.stacks.synthesis import Assembly
+from tests.stacks.synthesis import ROOT, Assembly
 
 pytestmark = pytest.mark.synth
 
@@ -154,6 +154,23 @@ def test_consistent_low_latency_keeps_two_nodes_and_swings_around_a_minute_and_a
     assert sum(backlog > 90 for backlog in at_work) < len(at_work) / 3
     assert min(sizes(minutes)) == 2
     assert (max(sizes(minutes)), sizes(minutes)[-1]) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("stack", "backlog", "age", "most"), [(LOW_LATENCY, 1132, 7, 6), (CONSISTENT, 236, 3, 6)]
+)
+def test_slow_boots_and_late_figures_cost_as_much_as_the_page_says(
+    cluster: Callable[..., SimulatedCluster], stack: str, backlog: float, age: int, most: int
+) -> None:
+    """Six minutes of boot, as on the page of deployments, and two until figures are there."""
+    minutes = cluster(stack, a_working_day, boot=6, agents_late=2).run(240)
+
+    assert round(max(per_node(minutes))) <= backlog
+    assert max(one.age for one in minutes) <= age * 60
+    assert max(sizes(minutes)) <= most
+    assert sizes(minutes)[-1] == min(sizes(minutes))
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    assert f"{backlog:,} s, oldest data {age} minutes" in page
 
 
 def test_consistent_low_latency_adds_nodes_when_data_gets_old_though_little_waits(
