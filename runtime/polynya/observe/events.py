@@ -128,12 +128,13 @@ def counted(number: int, noun: str) -> str:
 
 
 def one_line(error: PolynyaError) -> str:
-    """An error in one line: where, what, its code, and what to do."""
+    """An error in one line: where, what, why, its code, and what to do."""
     if isinstance(error, ConfigErrors):
         return "; ".join(one_line(part) for part in error.errors)
     where = f"{error.where}: " if error.where else ""
+    text = error.message if error.why is None else f"{error.message}: {error.why}"
     fix = f"; {error.fix}" if error.fix else ""
-    return f"{where}{' '.join(error.message.split())} ({error.code}){fix}"
+    return f"{where}{' '.join(text.split())} ({error.code}){fix}"
 
 
 #: A step that takes a while.
