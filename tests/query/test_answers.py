@@ -195,7 +195,7 @@ def test_what_the_rows_decide_goes_to_spark(lab: Lab) -> None:
     refused(f"SELECT 1 AS x FROM {view}", "stored rows", limits=StatementLimits(rows=5))
     refused(f"SELECT 1 AS x FROM {view}", "bytes", limits=StatementLimits(file_bytes=5))
     refused(f"SELECT name AS x FROM {view}", "in memory", limits=StatementLimits(memory_bytes=5))
-    refused("SELECT 1 AS x FROM shop.others", "no view")
+    refused("SELECT 1 AS x FROM shop.others", "not a view")
     users.copy(put(1, 40, name="a"), put(1, 40, name="b"))
     for end in ("", "__whdr", "__history"):
         refused(f"SELECT count(*) FROM {view}{end}", "claim the same place")
