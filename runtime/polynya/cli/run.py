@@ -162,7 +162,7 @@ def _state(name: str, tally: _Tally, failure: PolynyaError | None) -> tuple[str,
     if failure is not None:
         word = "suspended" if isinstance(failure, SuspendedError) else "failed"
         return f"{word} ({failure.code})", failure.fix or f"polynya explain {failure.code}"
-    state = "goes on" if tally.copied else "no record could be copied"
+    state = "continues" if tally.copied else "no record could be copied"
     return state, f"polynya quarantine list {name}"
 
 

@@ -199,7 +199,7 @@ def test_rows_are_left_out_only_by_what_updates_and_deletes_can_tell(shop: Shop)
     database = shop.open(rows=wanted)
     tables = database.tables(("public.*",), ())
 
-    with pytest.raises(OperationError, match="left out by region") as caught:
+    with pytest.raises(OperationError, match="filtered by region") as caught:
         database.begin(tables)
     assert caught.value.code == "POLYNYA-GTW-030"
     assert list(shop.run("SELECT pubname FROM pg_publication")) == []
