@@ -75,9 +75,9 @@ def test_a_field_of_an_entry_is_taken_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("reference", "why"),
     [
-        ("${secret:a#user}", "no JSON object with text in that field"),
-        ("${secret:a#n}", "no JSON object with text in that field"),
-        ("${secret:text#n}", "no JSON object with text in that field"),
+        ("${secret:a#user}", "not a JSON object with text in that field"),
+        ("${secret:a#n}", "not a JSON object with text in that field"),
+        ("${secret:text#n}", "not a JSON object with text in that field"),
         ("${file:SECRETS/nowhere}", "No such file"),
         ("${file:SECRETS/large}", "more than 65536 bytes"),
         ("${file:SECRETS/pipe}", "is not a file"),
