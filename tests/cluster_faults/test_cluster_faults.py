@@ -26,9 +26,9 @@ def test_thirty_faults_lose_no_row_and_double_none(tmp_path: Path) -> None:
     # Whether a node of this version writes a record of the later one again is chance in so few.
     vacuous = [why for why in found.vacuous if AGAIN not in why]
     assert (found.wrong, found.problems, vacuous) == (0, (), []), "\n".join(said)
-    # No vacuous pass: units moved, answers were lost, rows were copied meanwhile.
+    # No vacuous pass: answers were lost, rows were copied meanwhile. How many units must have moved
+    # is the judge's to say: it is among the vacuous.
     assert found.counts["faults"] == 30
-    assert found.counts["claims"] > 12
     assert found.counts["requests: applied, answer lost"] > 0
     assert found.counts["batches"] > 30
     assert found.counts["rows"] > 500
