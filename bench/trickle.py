@@ -130,7 +130,7 @@ class Trickle:
         temporary.rename(file)
 
     def copied(self, table: str, rows: int) -> None:
-        """A table has its oldest records; those that are no longer awaited are removed."""
+        """A table has its oldest records; the writer removes those that it no longer awaits."""
         now = time.monotonic()
         with self._lock:
             waiting = self._landed.get(table, deque())

@@ -61,7 +61,7 @@ class FirehoseLanding(Construct):
             removal_policy: what becomes of that log with its stack; default: it is kept.
 
         Raises:
-            ValueError: for a prefix that is no folder of its own, or a buffer out of its range.
+            ValueError: for a prefix that is not a folder of its own, or a buffer out of its range.
         """
         super().__init__(scope, id_)
         if not re.fullmatch(LANDING_FOLDER, prefix):

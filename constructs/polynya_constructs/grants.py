@@ -36,7 +36,7 @@ def allow(
 ) -> None:
     """Add a statement to a role or a policy, or several with so many resources.
 
-    The CDK moves whole statements of a role to managed policies when there is no more room in it.
+    When the inline policy of a role is full, the CDK moves whole statements to managed policies.
 
     Args:
         role: who may.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 from polynya.model.error_catalogue.entry import ErrorEntry
 from polynya.model.errors import OperationError
@@ -60,18 +61,28 @@ def test_an_error_code_stands_in_the_catalogue_only():
     assert written == WITHOUT_RUNTIME
 
 
-def test_names_and_codes_of_errors_are_unique():
-    names = Counter(name for name, _ in entries())
-    codes = Counter(entry.code for _, entry in entries())
+def repeated(named: Iterable[tuple[str, Entry]]) -> list[str]:
+    """Names of entries and codes that stand more than once."""
+    counts = Counter(text for name, entry in named for text in (name, entry.code))
+    return sorted(text for text, count in counts.items() if count > 1)
 
-    assert [one for counts in (names, codes) for one, count in counts.items() if count > 1] == []
+
+def unused(named: Iterable[tuple[str, Entry]], texts: Iterable[str]) -> list[str]:
+    """Codes of entries that no module with one of the texts calls or names."""
+    used = {
+        code
+        for text in texts
+        for code in (*(use.entry.code for use in uses(text)), *written_codes(text))
+    }
+    return sorted({entry.code for _, entry in named} - used)
+
+
+def test_names_and_codes_of_errors_are_unique():
+    assert repeated(entries()) == []
 
 
 def test_every_error_can_be_raised():
-    used = {use.entry.code for text in sources().values() for use in uses(text)}
-    used |= {code for text in sources().values() for code in written_codes(text)}
-
-    assert sorted(entry.code for _, entry in entries() if entry.code not in used) == []
+    assert unused(entries(), sources().values()) == []
 
 
 def test_texts_of_errors_follow_the_style():
@@ -128,3 +139,13 @@ def test_bad_texts_are_seen():
         "PLANTED: no period at the end of its page",
     ]
     assert values_of(_PLANTED, {"message", "state"}) == {"table"}
+
+
+def test_repeated_and_unused_errors_are_seen():
+    named = [("PLANTED", _PLANTED), ("OTHER", _PLANTED)]
+
+    assert repeated([("PLANTED", _PLANTED)]) == []
+    assert repeated(named) == ["POLYNYA-XYZ-001"]
+    assert repeated(named[:1] * 2) == ["PLANTED", "POLYNYA-XYZ-001"]
+    assert unused(named, ["raise TABLE_LOST(where=x)"]) == ["POLYNYA-XYZ-001"]
+    assert unused(named, ["CODE = 'POLYNYA-XYZ-001'"]) == []

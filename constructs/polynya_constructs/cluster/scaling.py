@@ -163,7 +163,7 @@ class Scaling(Construct):
             else cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             datapoints_to_alarm=step.datapoints,
             evaluation_periods=step.periods,
-            # No figures are no reason to change anything; an alarm of its own tells people.
+            # Missing figures change nothing; an alarm of its own tells people.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"{step.signal} of {step.datapoints} in {step.periods} minutes: "
             f"{step.change:+d} nodes",

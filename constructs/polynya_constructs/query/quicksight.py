@@ -66,7 +66,7 @@ class QuickSightSource(Construct):
             lakehouse: whose tables it reads.
 
         Raises:
-            ValueError: when `owner` is no ARN of a QuickSight user or group.
+            ValueError: when `owner` is not an ARN of a QuickSight user or group.
         """
         super().__init__(scope, id_)
         if not re.fullmatch(QUICKSIGHT_PRINCIPAL, owner):

@@ -212,7 +212,7 @@ class Masked:
             OperationError: POLYNYA-GTW-082, it has another form than the events of a table.
         """
         if not isinstance(event, dict) or "value" not in event:
-            raise self._unreadable("it is no event")
+            raise self._unreadable("it is not an event")
         masked = {**event, "value": self._value(event["value"])}
         if "key" in event:
             masked["key"] = self._row(event["key"])
@@ -224,7 +224,7 @@ class Masked:
         if value is None:
             return None
         if not isinstance(value, dict) or "op" not in value:
-            raise self._unreadable("it is no change of a row")
+            raise self._unreadable("it is not a change of a row")
         rows = {name: self._row(value[name]) for name in _ROWS if name in value}
         return {**value, **rows}
 
@@ -232,7 +232,7 @@ class Masked:
         if row is None:
             return None
         if not isinstance(row, dict):
-            raise self._unreadable("a row is no object")
+            raise self._unreadable("a row is not an object")
         masked = {}
         for name, value in row.items():
             if name not in self._masks:
@@ -259,7 +259,7 @@ class Masked:
             row = self._row(json.loads(text, parse_constant=_refuse))
             return json.dumps(row, separators=(",", ":"), allow_nan=False)
         except (ValueError, RecursionError):
-            raise self._unreadable("a header is no JSON") from None
+            raise self._unreadable("a header is not JSON") from None
 
     def _unreadable(self, reason: str) -> OperationError:
         return EVENT_NOT_MASKABLE(where=self.table, table=self.table, reason=reason)

@@ -207,7 +207,7 @@ class RequestFolder:
             return None
 
 
-#: `follow`: until it is asked to end. `once`: load what is to be loaded, take the changes up to
+#: `follow`: until it is asked to end. `once`: load the tables that need it, take the changes up to
 #: where the source was at the start, then end. `reload`: load everything again, then end.
 Mode: TypeAlias = Literal["follow", "once", "reload"]
 

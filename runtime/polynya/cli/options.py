@@ -137,7 +137,7 @@ def wrong_usage(error: CycloptsError) -> ConfigError:
 def as_typed(text: str) -> str:
     """Text of the command line as it was typed: UTF-8, also where the locale has other characters.
 
-    What is not UTF-8 stays as the locale reads it. For text that is no path: files are named in
+    What is not UTF-8 stays as the locale reads it. For text that is not a path: files are named in
     the characters of the locale.
     """
     try:

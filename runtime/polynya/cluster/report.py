@@ -50,7 +50,7 @@ class AgentFacts:
     """What a report is made of.
 
     `state` is `starting`, `running`, `draining` or `stopped`. `unread` is why the configuration
-    could not be read when that was tried last, `unused` what lies there and is no file of the
+    could not be read when that was tried last, `unused` what lies there and is not a file of the
     project. `backlogs` are by job. `sharing` describes this node as a member of its cluster, None
     without one.
     `busy_seconds` is how long the threads of the engine have worked, all together.

@@ -110,9 +110,9 @@ class ReadBatch:
 
     Attributes:
         datasets: by source table.
-        unrouted: accounting of the records without a table: what is no change, tables that the task
-            leaves out (filtered), records that cannot be read (rejected). It has no rows. None
-            where each table has its own files.
+        unrouted: accounting of the records without a table: messages other than changes and
+            tables that the task leaves out (filtered), unreadable records (rejected). It has no
+            rows. None where each table has its own files.
         left: names of renamed tables that a policy takes for new ones.
     """
 

@@ -213,7 +213,7 @@ def read_footer(file: BinaryIO, where: str = "") -> StreamFooter:
 
     Raises:
         OperationError: POLYNYA-STR-020, a newer version wrote it.
-        UnreadableFileError: it is no landed batch.
+        UnreadableFileError: it is not a landed batch.
     """
     return opened_batch(file, where)[0]
 

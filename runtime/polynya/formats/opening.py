@@ -145,7 +145,7 @@ def spooled(pieces: Iterable[bytes]) -> Iterator[BinaryIO]:
 
 IDENTIFIER: Final = b"\xff\x06\x00\x00sNaPpY"
 _GROUP_BYTES = 1024 * 1024
-#: Hadoop's default is 256 KiB; more than this is no length but other bytes.
+#: Hadoop's default is 256 KiB; more than this is not a length but other bytes.
 _MAX_BLOCK_BYTES = 64 * 1024 * 1024
 
 

@@ -208,8 +208,7 @@ class TypeDifference:
 def differences(old: DataType, new: DataType, path: str = "") -> Iterator[TypeDifference]:
     """Yield how `new` differs from `old`; `new` holds every value of `old`.
 
-    The first value of what only held NULL so far is no difference, nor is a text where only empty
-    objects were.
+    Neither the first value after NULLs nor a text after empty objects is a difference.
     """
     match old, new:
         case (Void(), _) | (Struct(()), Primitive()):

@@ -188,7 +188,7 @@ class ColumnsRewritten(Event):
 class FileChanged(Event):
     """A landed file changed after it was copied; its new content is not read.
 
-    If its size is unchanged, the file was replaced, or the same bytes were written again.
+    If its size is unchanged, the file was replaced, or rewritten with the same bytes.
     """
 
     type: ClassVar[str] = "file.changed"

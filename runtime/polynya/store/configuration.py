@@ -60,7 +60,7 @@ class ConfigurationSnapshot:
     `identity` changes when and only when the content of any file changed. `files` maps a relative
     POSIX path to its content. `revision` is that of the pushed bundle, None for a folder. `edited`
     are the files that differ from the pushed bundle by hand, () for a folder. `refused` tells of
-    what lies there besides and is not used, each with the reason; it is no part of the identity.
+    what lies there besides and is not used, each with the reason; it is not part of the identity.
     """
 
     identity: str

@@ -1,7 +1,7 @@
 """Three tables of a shop and what happens to them: from a seed, so that a failure can be repeated.
 
 A first load, then inserts, updates, deletes, records that come back, events that land late, events
-that land twice, and lines that are no records. What was landed is kept for the fold.
+that land twice, and lines that are not records. What was landed is kept for the fold.
 """
 
 from __future__ import annotations

@@ -47,39 +47,31 @@ def largest(assembly: Assembly) -> float:
     )
 
 
+def large_stage(folder: Path, clusters: list[dict[str, Any]]) -> Assembly:
+    """A stage with 500 schemas."""
+    return synthesized(
+        folder,
+        catalog={
+            "databases": schemas(0, 100),
+            "existing_databases": schemas(100, 500),
+            "readers_see_all": True,
+        },
+        clusters=clusters,
+        network_agent={},
+    )
+
+
 def test_every_policy_of_the_stages_fits(assembly: Assembly) -> None:
     assert largest(assembly) <= 1
 
 
 def test_a_large_stage_has_policies_that_fit(tmp_path: Path) -> None:
-    assembly = synthesized(
-        tmp_path,
-        catalog={
-            "databases": schemas(0, 100),
-            "existing_databases": schemas(100, 500),
-            "readers_see_all": True,
-        },
-        clusters=clusters(2, of=25),
-        network_agent={},
-    )
-
-    assert 0.5 < largest(assembly) <= 1
+    assert 0.5 < largest(large_stage(tmp_path, clusters(2, of=25))) <= 1
 
 
 @pytest.mark.slow
 def test_five_hundred_schemas_in_twenty_clusters_have_policies_that_fit(tmp_path: Path) -> None:
-    assembly = synthesized(
-        tmp_path,
-        catalog={
-            "databases": schemas(0, 100),
-            "existing_databases": schemas(100, 500),
-            "readers_see_all": True,
-        },
-        clusters=clusters(20, of=25),
-        network_agent={},
-    )
-
-    assert 0.5 < largest(assembly) <= 1
+    assert 0.5 < largest(large_stage(tmp_path, clusters(20, of=25))) <= 1
 
 
 def test_readers_of_many_databases_have_several_policies(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def serves(group: Mapping[str, Any]) -> bool:
 
 
 def landed_bytes(event: Mapping[str, Any], bucket: str | None) -> int:
-    """The size of the object that an event is about; 0 of one that is no data, or of no object."""
+    """The size of the object that an event is about; 0 of one that is not data, or of no object."""
     detail = event.get("detail") or {}
     if bucket is None or (detail.get("bucket") or {}).get("name") != bucket:
         return 0

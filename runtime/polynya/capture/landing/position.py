@@ -51,7 +51,7 @@ def position_of_rows(connector: str, source: Mapping[str, Any]) -> LogPosition:
 def truncation(connector: str, table: str, source: Mapping[str, Any]) -> bytes:
     """An event line that empties a table right before the rows of a view.
 
-    A table that is loaded again may have rows that went while nobody followed the stream.
+    Before a reload, a table may still have rows that the source deleted while no capture ran.
 
     Args:
         connector: of the database.

@@ -125,7 +125,7 @@ def misread(line: bytes) -> Misread | None:
 
 
 def mistyped(line: bytes) -> dict[str, LogPosition]:
-    """The tables of which a statement gives Debezium a column of a wrong type, and its place."""
+    """The tables that a statement gives a column that Debezium types wrongly, and its position."""
     value = json.loads(line)["value"]
     names = _misread_tables(value.get("tableChanges"))
     return dict.fromkeys(names, position_of_rows(_BINLOG, value["source"])) if names else {}

@@ -120,7 +120,7 @@ def _constant(facts: ColumnDefinition, kind: str, value: str) -> str:
 def _number(text: str) -> str:
     digits = text.removeprefix("-").replace(".", "", 1)
     if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(f"{text[:60]!r} is no number of a key")
+        raise ValueError(f"{text[:60]!r} is not a number of a key")
     return text
 
 

@@ -119,7 +119,7 @@ def literal(text: str) -> str:
 def text_of_bytes(content: bytes, charset: str) -> str:
     """The same from the bytes of a text in a character set. Raises ValueError."""
     if not _CHARSET.fullmatch(charset):
-        raise ValueError(f"{charset[:60]!r} is no character set")
+        raise ValueError(f"{charset[:60]!r} is not a character set")
     return f"_{charset} X'{content.hex()}'"
 
 

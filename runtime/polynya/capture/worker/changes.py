@@ -134,7 +134,7 @@ class Changes:
             return landed
 
     def begin_at(self, offset: Offset) -> None:
-        """The stream continues at an offset, of which nothing beyond was taken."""
+        """The stream continues at an offset; nothing beyond it was taken."""
         with self._changed:
             self._cutter.position = self._pending.position = ResumePoint(offset)
 

@@ -119,8 +119,8 @@ def decide(
     return ClaimLater(f"{name} still has it")
 
 
-#: A turn makes about five requests besides its claims: fewer claims than this are no reason for an
-#: early turn.
+#: A turn makes about five requests besides its claims: fewer claims than this do not
+#: justify an early turn.
 _WORTH_A_TURN: Final = 10.0
 
 

@@ -33,7 +33,7 @@ _REST_FACTOR: Final = 20.0
 class SeenBacklog:
     """Looks now and then, on the thread of the job, and reports to the backlog.
 
-    A backlog that cannot be read stays as it was: missing figures are no reason to end the work.
+    A backlog that cannot be read stays as it was: missing figures do not end the work.
     """
 
     def __init__(self, submission: Submission, backlog: Backlog, clock: Clock) -> None:

@@ -169,7 +169,7 @@ def capture_findings(project: LoadedProject, name: str) -> list[ConnectionFindin
     """Findings for and against capturing over a connection, without duplicates.
 
     Raises PolynyaError. They concern what its tasks need: publication and slot of those that follow
-    changes, and less where all only load. Without a task changes are to be followed.
+    changes, and less where all only load. Without a task, changes are followed.
     """
     tasks = [capture for capture in project.captures if capture.connection == name]
     chosen = [task for task in tasks if task.update_method == "cdc"] or tasks[:1]

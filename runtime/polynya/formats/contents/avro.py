@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import fastavro
 from fastavro.schema import parse_schema
@@ -21,6 +21,8 @@ from polynya.formats.values.exact import json_text
 from polynya.model.error_catalogue.streams import CONTENT_UNUSABLE
 from polynya.model.types import DataType
 from polynya.store.schema_registry import RegisteredSchema, SchemaLookup
+
+S = TypeVar("S")
 
 _DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
 #: Confluent's wire format: this byte, then the number of the schema in four bytes.
@@ -68,14 +70,7 @@ class _Schema:
 
     def decode(self, datum: bytes) -> Decoded:
         """The record of a datum. Raises RecordError."""
-        file = io.BytesIO(datum)
-        try:
-            record = as_text(fastavro.schemaless_reader(file, self.parsed, None))
-        except _DAMAGE as error:
-            raise _damaged("not a datum of the schema", error) from error
-        left = len(datum) - file.tell()
-        if left:
-            raise RecordError("bad_avro", f"not a datum of the schema: {left} bytes follow it")
+        record = read_datum(datum, self.parsed, as_text)
         return Decoded((record,), self.types)
 
 
@@ -102,29 +97,18 @@ class RegistryDecoder(OneByOne):
 
     def __init__(self, registry: SchemaLookup) -> None:
         self._registry = registry
-        self._schemas: dict[int, _Schema | RecordError] = {}
+        self._schemas = NumberedSchemas(registry, self._usable)
 
     @override
     def one(self, message: bytes) -> Decoded:
         """Decode it. Raises DependencyError when the registry does not answer."""
-        number, datum = numbered_datum(message)
-        if number not in self._schemas:
-            self._schemas[number] = self._asked(number)
-        schema = self._schemas[number]
-        if isinstance(schema, RecordError):
-            raise RecordError(schema.rule, schema.error)
+        schema, datum = self._schemas.of(message)
         return schema.decode(datum)
 
-    def _asked(self, number: int) -> _Schema | RecordError:
-        found = self._registry.by_number(number)
-        if found is None:
-            return RecordError("unknown_schema", f"the registry has no schema {number}")
-        try:
-            others: dict[str, Any] = {}
-            self._refer(found, others, set())
-            return _Schema.of(_avro(found), others)
-        except _DAMAGE as error:
-            return RecordError("unknown_schema", f"schema {number} cannot be used: {error}")
+    def _usable(self, found: RegisteredSchema) -> _Schema:
+        others: dict[str, Any] = {}
+        self._refer(found, others, set())
+        return _Schema.of(_avro(found), others)
 
     def _refer(
         self, schema: RegisteredSchema, others: dict[str, Any], met: set[tuple[str, int]]
@@ -145,7 +129,60 @@ class RegistryDecoder(OneByOne):
             parse_schema(_avro(found), others)
 
 
-def numbered_datum(message: bytes) -> tuple[int, bytes]:
+class NumberedSchemas(Generic[S]):
+    """The schemas that messages name by number, each fetched from the registry once.
+
+    `usable` makes of a schema what its reader needs, and raises what parsing raises.
+    """
+
+    def __init__(self, registry: SchemaLookup, usable: Callable[[RegisteredSchema], S]) -> None:
+        self._registry, self._usable = registry, usable
+        self._schemas: dict[int, S | RecordError] = {}
+
+    def of(self, message: bytes) -> tuple[S, bytes]:
+        """The schema of a message, and its datum.
+
+        Raises:
+            RecordError: bad_avro, unknown_schema.
+            DependencyError: the registry does not answer.
+        """
+        number, datum = _numbered_datum(message)
+        if number not in self._schemas:
+            self._schemas[number] = self._fetched(number)
+        schema = self._schemas[number]
+        if isinstance(schema, RecordError):
+            raise RecordError(schema.rule, schema.error)
+        return schema, datum
+
+    def _fetched(self, number: int) -> S | RecordError:
+        found = self._registry.by_number(number)
+        if found is None:
+            return RecordError("unknown_schema", f"the registry has no schema {number}")
+        try:
+            return self._usable(found)
+        except _DAMAGE as error:
+            return RecordError("unknown_schema", f"schema {number} cannot be used: {error}")
+
+
+def read_datum(
+    datum: bytes, schema: Any, convert: Callable[[Any], Any] = lambda value: value
+) -> Any:
+    """The converted value of a datum that its parsed schema describes whole.
+
+    Raises RecordError for any other bytes, and when the conversion fails.
+    """
+    file = io.BytesIO(datum)
+    try:
+        value = convert(fastavro.schemaless_reader(file, schema, None))
+    except _DAMAGE as error:
+        raise _damaged("not a datum of the schema", error) from error
+    left = len(datum) - file.tell()
+    if left:
+        raise RecordError("bad_avro", f"not a datum of the schema: {left} bytes follow it")
+    return value
+
+
+def _numbered_datum(message: bytes) -> tuple[int, bytes]:
     """The number of the schema of a message in Confluent's wire format, and its datum.
 
     Raises RecordError for anything else.

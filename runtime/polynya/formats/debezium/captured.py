@@ -143,7 +143,7 @@ def read_header(file: BinaryIO, path: str) -> CaptureHeader:
     """What a batch says of itself; reads no more of it than that.
 
     Raises:
-        UnreadableFileError: it is no batch of a capture, or damaged.
+        UnreadableFileError: it is not a batch of a capture, or damaged.
         OperationError: POLYNYA-GTW-002, a newer Polynya wrote it.
     """
     try:
@@ -208,7 +208,7 @@ class CapturedLines:
         return {**record, "value": {"schema": schema, "payload": value}, **self._more}
 
     def whole(self, raw: bytes, line: int) -> bytes:
-        """The text of an event with its schema; what is no event stays as it is."""
+        """The text of an event with its schema; what is not an event stays as it is."""
         try:
             record = parse_object(raw)
             found = self.with_schema(record, line)

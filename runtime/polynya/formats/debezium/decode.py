@@ -252,7 +252,7 @@ class EventDecoder:
         if place is None or self.settings.sequence_by:
             return place
         value, tells = event.value, belongs_there(event.value)
-        # The connector's clock, which is no part of the row: whatever is no time is none.
+        # The connector's clock, which is not part of the row: whatever is no time is none.
         millis = value.get("ts_ms")
         seen = millis * 1000 if type(millis) is int else None
         return self.eras.placed(place, log_of(value), micros, seen, tells=tells)

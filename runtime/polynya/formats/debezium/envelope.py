@@ -167,7 +167,7 @@ def _has_state(payload: Mapping[str, Any]) -> bool:
 
 
 def is_ddl(payload: Mapping[str, Any]) -> bool:
-    """Whether it reports a statement, and is no row whose columns are called like that."""
+    """Whether it reports a statement, and is not a row whose columns are called like that."""
     return isinstance(payload.get("source"), dict) and (
         "ddl" in payload or "tableChanges" in payload
     )

@@ -454,7 +454,7 @@ def reread_debezium(request: RereadRequest, scope: DebeziumScope) -> ReadBatch:
     for record in request.records:
         reading.take(record.file, record.offset, record_of(record.file, record.raw, scope.registry))
     batch = reading.to_batch()
-    # What a record says of the columns was so in its time, and is no news of the source.
+    # What a record says of the columns was so in its time, and is not news of the source.
     parts = {name: replace(part, declared=None) for name, part in batch.datasets.items()}
     return replace(batch, datasets=parts)
 

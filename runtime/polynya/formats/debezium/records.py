@@ -21,16 +21,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO, Final
 
-import fastavro
 from fastavro.schema import parse_schema
 from typing_extensions import override
 
-from polynya.formats.contents.avro import numbered_datum
+from polynya.formats.contents.avro import NumberedSchemas, read_datum
 from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoders import registry_at
 from polynya.formats.debezium.captured import MARK, CapturedRecords
 from polynya.formats.debezium.types import form_of, without_logical_types, wrapper
-from polynya.formats.errors import RecordError, TooLargeError, UnreadableFileError
+from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.landed import Messages, kept_message, opened_batch
 from polynya.formats.records.avro import DAMAGE, check_schema, reader_of
 from polynya.formats.records.columnar import RawRecord
@@ -41,7 +40,6 @@ from polynya.model.config.stream_content import LandedRegistryAvroContent, Regis
 from polynya.model.headers import StreamSource
 from polynya.store.schema_registry import RegisteredSchema, SchemaLookup
 
-_DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
 _AVRO: Final = b"Obj\x01"
 _PARQUET: Final = b"PAR1"
 #: The columns with the name of the stream, and with the key of a message.
@@ -160,7 +158,7 @@ class LandedRecords(Iterator[RawRecord]):
         """Those of a landed batch.
 
         Raises:
-            UnreadableFileError: it is no landed batch, or damaged.
+            UnreadableFileError: it is not a landed batch, or damaged.
             OperationError: POLYNYA-STR-020, a newer Polynya wrote it.
         """
         footer, reader = opened_batch(file, path)
@@ -233,32 +231,12 @@ class ConnectMessages:
     """Reads Avro keys and values by the schemas of one registry."""
 
     def __init__(self, registry: SchemaLookup) -> None:
-        self._registry = registry
-        self._schemas: dict[int, _Schema | RecordError] = {}
+        self._schemas = NumberedSchemas(registry, _Schema.of)
 
     def of(self, message: bytes) -> Any:
-        """What a message holds, with its schema.
-
-        Raises:
-            RecordError: bad_avro, unknown_schema.
-            DependencyError: the registry does not answer.
-        """
-        number, datum = numbered_datum(message)
-        if number not in self._schemas:
-            self._schemas[number] = self._asked(number)
-        schema = self._schemas[number]
-        if isinstance(schema, RecordError):
-            raise RecordError(schema.rule, schema.error)
-        return schema.read(datum)
-
-    def _asked(self, number: int) -> _Schema | RecordError:
-        found = self._registry.by_number(number)
-        if found is None:
-            return RecordError("unknown_schema", f"the registry has no schema {number}")
-        try:
-            return _Schema.of(found)
-        except _DAMAGE as error:
-            return RecordError("unknown_schema", f"schema {number} cannot be used: {error}")
+        """The value in a message, with its schema. Raises as `NumberedSchemas.of`."""
+        schema, datum = self._schemas.of(message)
+        return schema.encode(read_datum(datum, schema.parsed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,16 +261,3 @@ class _Schema:
         without_logical_types(plain)
         encode = wrapper(form) if form.schema["type"] == "struct" else form.encode
         return cls(plain, encode)
-
-    def read(self, datum: bytes) -> Any:
-        """The value of a datum, with its schema. Raises RecordError."""
-        file = io.BytesIO(datum)
-        try:
-            value = fastavro.schemaless_reader(file, self.parsed, None)
-        except _DAMAGE as error:
-            what = f"{type(error).__name__} {error}"
-            raise RecordError("bad_avro", f"not a datum of the schema: {what}") from error
-        left = len(datum) - file.tell()
-        if left:
-            raise RecordError("bad_avro", f"not a datum of the schema: {left} bytes follow it")
-        return self.encode(value)

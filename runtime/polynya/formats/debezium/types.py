@@ -283,7 +283,7 @@ _EXACT = Context(prec=1000)
 _MAX_PRECISION = 38
 _MAX_SCALE = 1000
 _MAX_DEPTH = 64
-#: Seconds of an interval that are no whole microseconds.
+#: Seconds of an interval that are not whole microseconds.
 _SECONDS = re.compile(r"(?<=M)(-?[0-9]{1,12}\.[0-9]{7,12})S$", re.ASCII)
 _MICRO = Decimal("0.000001")
 

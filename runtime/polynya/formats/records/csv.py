@@ -51,7 +51,7 @@ class Dialect:
             empty is NULL, quoted or not.
         quote: one character around fields, doubled inside them (RFC 4180); "" for none.
         escape: one character that takes any meaning from the next one; "" for none.
-        comment: one character with which lines begin that are no records; "" for none.
+        comment: one character with which lines begin that are not records; "" for none.
         null_words: what a bare field may hold beside that, and be NULL.
         bare_quotes: whether quotes inside a field that does not begin with one are text.
     """
@@ -229,7 +229,7 @@ def header_names(piece: bytes, dialect: Dialect) -> list[str]:
     """The names of the header line of a replication service, whose files may have none.
 
     Raises:
-        UnreadableFileError: it is no line of names: broken, with a name twice, or with a field
+        UnreadableFileError: it is not a line of names: broken, with a name twice, or with a field
             that is empty or a number, as a row of data has.
     """
     names = column_names(piece, dialect)

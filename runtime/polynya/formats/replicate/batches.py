@@ -49,7 +49,7 @@ def to_batch(
 ) -> DatasetBatch:
     """Pair, type and place the records; settle the accounting.
 
-    `before` has before images that are no records of the batch, by the index of their update: a
+    `before` has before images that are not records of the batch, by the index of their update: a
     record that is read again brings its own.
     """
     rows, filtered = paired(buffer, keys, facts.kind)

@@ -335,7 +335,7 @@ def _value(value: Any, kind: DataType | None) -> Any:
     try:
         return bytes.fromhex(value.removeprefix("0x"))
     except ValueError:
-        raise RecordError("bad_value", f"{value[:40]!r} are no bytes in hexadecimal") from None
+        raise RecordError("bad_value", f"{value[:40]!r} are not bytes in hexadecimal") from None
 
 
 @dataclass(slots=True)

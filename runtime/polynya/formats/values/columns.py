@@ -153,7 +153,7 @@ def _inferred(values: Values, kinds: set[type]) -> DataType:
 
 
 def _after_empty(values: Values) -> DataType:
-    """The type of a column of empty objects: what is no such object decides, and comes first."""
+    """The type of a column of empty objects, which its first other value decides."""
     first = next((value for value in values if value is not None and value != {}), None)
     return STRING if isinstance(first, str) else EMPTY
 
@@ -343,7 +343,7 @@ def _map(values: Values, known: MapType, *, declared: bool) -> TypedColumn:
 
 
 def _only(values: Values, allowed: tuple[type, ...], kind: DataType, faults: Faults) -> list[Any]:
-    """The values with None for those that are no container of the right kind."""
+    """The values with None for those that are not containers of the right kind."""
     rows: list[Any] = []
     for index, value in enumerate(values):
         if value is None or isinstance(value, allowed):

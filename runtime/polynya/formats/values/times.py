@@ -171,7 +171,7 @@ def instants_of(texts: pa.Array) -> pa.Array | None:
     `+00:00` at the end is the same.
 
     Returns:
-        None when a value is spelled otherwise or is no time in the years 0001 to 9999.
+        None when a value is spelled otherwise or is not a time in the years 0001 to 9999.
     """
     # An empty selection counts as all: a column of NULLs has no other spelling.
     if not pc.all(pc.match_substring_regex(texts, _COMMON), min_count=0).as_py():

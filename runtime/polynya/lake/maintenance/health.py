@@ -234,7 +234,7 @@ class TableFacts:
         snapshot: the current one, None for an empty table.
         written_at: when the current snapshot was made.
         data_files, rows, size_bytes: of all data files, as the snapshot counts them.
-        files: of the partitions that are written again; empty when they were not needed.
+        files: of the rewritten partitions; empty when they were not needed.
         delete_files, deleted_rows: of position deletes and deletion vectors.
         has_vectors: deletes are vectors (format v3), one for a data file.
         manifests: of the current snapshot.

@@ -52,7 +52,7 @@ OPEN_BYTES: Final = MEBIBYTE // 4
 Kind: TypeAlias = Literal["join", "fold", "split", "part", "sort"]
 #: Groups of fewer bytes are written before a task would have begun.
 LARGE_BYTES: Final = 32 * MEBIBYTE
-#: Tasks at a time on this machine: fewer are no faster than the driver...
+#: Tasks at a time on this machine: fewer are not faster than the driver...
 MIN_LOCAL_TASKS: Final = 2
 #: ...and each takes memory of its own.
 MAX_LOCAL_TASKS: Final = 4

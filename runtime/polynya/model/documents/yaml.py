@@ -148,8 +148,8 @@ def read_text(path: FilePath, shown_as: str) -> str:
 def read_document(text: str, file: str) -> tuple[Node, list[ConfigError]]:
     """Return the document of a text, and the errors that leave the rest of it readable.
 
-    Duplicate keys, keys that are no text and tags are collected: the first value of a duplicate key
-    stays. What makes the text unreadable (syntax, limits) is raised as ConfigError.
+    Duplicate keys, keys that are not text, and tags are collected: the first value of a duplicate
+    key stays. What makes the text unreadable (syntax, limits) is raised as ConfigError.
     """
     # A tab is white space in JSON but not in YAML; raw tabs inside JSON strings are illegal anyway.
     readable = text.replace("\t", " ") if file.endswith(".json") else text

@@ -144,7 +144,7 @@ _POLL_MS: Final = "30000"
 def session_of_pieces(spark: SparkSession) -> SparkSession:
     """A session over the same tasks that passes small pieces to Python.
 
-    It is one of its own, because the size of pieces is no matter of other queries.
+    It is one of its own, because the size of pieces does not concern other queries.
     """
     session = spark.newSession()
     for name, value in _PIECES.items():

@@ -101,7 +101,7 @@ def _part(message: bytes) -> _Part:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field. Raises ValueError for what is no message."""
+    """Number and value of each field. Raises ValueError for what is not a message."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
