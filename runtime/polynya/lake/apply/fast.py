@@ -10,6 +10,7 @@ when an event turns out to be late is the work done again with what it needs bes
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,11 +29,13 @@ from polynya.lake.fold import fold, stored
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.writing import PLACES, stage
+from polynya.lake.iceberg.writing import PLACES, UnreadRowsError, stage
 from polynya.lake.spark.api import DataFrame
 from polynya.model.headers import Partition
 from polynya.model.names import quote
 from polynya.model.types import Primitive
+
+log = logging.getLogger(__name__)
 
 #: One task writes this many changed rows: more tasks would make more, smaller files.
 ONE_TASK_ROWS: Final = 50_000
@@ -77,8 +80,15 @@ class FastApplier(Applier):
     def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:
         """Write all files of the apply, and find how the rows go that it removes."""
         deleted = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
-        removal = plan_removal(run, _removed(run, outcome), deleted, self._rewriting)
-        add = _stage(run, outcome, removal)
+        places = _removed(run, outcome)
+        removal = plan_removal(run, places, deleted, self._rewriting)
+        try:
+            add = _stage(run, outcome, removal)
+        except UnreadRowsError as error:
+            # Writing files again may wait; what is staged so far is left to the cleanup.
+            log.debug("position deletes in %s: %s", run.target.table.name, error)
+            removal = Removal(places)
+            add = _stage(run, outcome, removal)
         if run.fresh is not None:
             add += stage(run.target.table, run.fresh.rejected, laid_out=False)
         return StagedApply(add, removal)

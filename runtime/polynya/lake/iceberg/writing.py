@@ -257,6 +257,10 @@ class FileToRewrite:
     dead: pa.Array
 
 
+class UnreadRowsError(OSError):
+    """A data file that was to be written again cannot be read; the table is as before."""
+
+
 @span("write live rows")
 def write_live_rows(
     table: IcebergTable,
@@ -267,7 +271,8 @@ def write_live_rows(
     """One new file with the live rows of `sources`; None when there are none.
 
     All of one partition of Iceberg, and so is the new file. `also` are rows of that partition in
-    memory, which come first; columns of the table that they lack are NULL.
+    memory, which come first; columns of the table that they lack are NULL. Raises
+    `UnreadRowsError` when a source cannot be read, OSError when the new file cannot be written.
     """
     count("files_rewritten", len(sources))
     columns = table.columns()
@@ -297,9 +302,11 @@ def _live(
     parts = [(source, group) for source in sources for group in source.stored.groups]
     for at in range(0, len(parts), store.readers):
         some = parts[at : at + store.readers]
-        for rows in each_read(store, lambda part: _of_group(*part, columns), some):
-            if rows.num_rows:
-                yield rows
+        try:
+            read = each_read(store, lambda part: _of_group(*part, columns), some)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise UnreadRowsError(str(error)) from error
+        yield from (rows for rows in read if rows.num_rows)
 
 
 def rows_of_group(
