@@ -64,6 +64,17 @@ DECLARED = st.sampled_from(
 
 @example([[{"id": 0, "x": 100_000_000}]], {"x": "decimal(10,2)"}, b"\n", False, 20)
 @example([[b'{"id" : 1,"x" : 0.12345678901234567890}']], {"x": "double"}, b"\n", False, 20)
+@example(
+    [[b'{"id":1,"x":12345678901234567890}'], [b'{"id":2,"x":0.1234567890123456789}']],
+    {},
+    b"\n",
+    False,
+    20,
+)
+@example(
+    [[b'{"id":1,"x":123456789012345678}'], [b'{"id":2,"x":0.123456789012345678901}']],
+    {}, b"\n", False, 20,
+)  # fmt: skip
 @given(FILES, DECLARED, st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(20, 400))
 def test_json_in_splits_is_the_same_as_in_one_batch(
     contents: list[list[Any]], declared: dict[str, str], end: bytes, marked: bool, size: int

@@ -26,6 +26,7 @@ from polynya.model.types import (
 
 _TYPE_RULES = frozenset({"type_mismatch", "bad_number", "bad_value"})
 _EXACT_INTEGERS = 1 << 53
+_BIGINT_DIGITS = 19
 
 
 def joined(before: DataType, here: DataType) -> DataType | None:
@@ -46,12 +47,13 @@ def joined(before: DataType, here: DataType) -> DataType | None:
 
 def _joined_numbers(before: DataType, here: DataType) -> DataType | None:
     match before, here:
-        case Decimal(precision, scale), Decimal(_, other):
-            return Decimal(precision, max(scale, other))
-        case Decimal(), _:
-            return before if here == BIGINT else None
-        case _, Decimal():
-            return here if before == BIGINT else None
+        case Decimal(), Decimal():
+            # The scale that holds most of the numbers: only all of them together tell.
+            return None
+        case Decimal(precision, scale), _:
+            return before if here == BIGINT and scale <= precision - _BIGINT_DIGITS else None
+        case _, Decimal(precision, scale):
+            return here if before == BIGINT and scale <= precision - _BIGINT_DIGITS else None
     return DOUBLE
 
 
