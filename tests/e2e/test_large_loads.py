@@ -134,7 +134,7 @@ def _rewritten(directory: Path) -> str:
     """Give the table another layout, and let maintenance write its files again; what that said."""
     task = directory / "tasks" / "shop.yml"
     task.write_text(task.read_text() + '    partition_by: ["bucket(2, id)"]\n')
-    action = ("maintain", "orders", "--action", "rewrite_data_files", "--debug")
+    action = ("maintain", "orders", "--action", "rewrite_layout", "--debug")
     with running(directory, *action, mode="as it is", constants={LARGE_BYTES: 0}) as run:
         assert run.wait() == 0, run.text()
         return run.output.read_text()

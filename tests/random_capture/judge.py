@@ -6,7 +6,7 @@ Shares no code with the engine: values are read from texts of the database (`typ
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -129,7 +129,7 @@ class Judge:
                     if states[-1].row is not None:
                         states.append(State(None, None, surely, loads))
                 continue
-            given = json.loads(text) if isinstance(text, str) else text
+            given = dict(ChainMap(*(json.loads(text) if isinstance(text, str) else text)))
             kinds = {one.name: one.type for one in table.keys}
             row = {
                 name: _meant(kinds[name] if number < 0 else types[number], value)

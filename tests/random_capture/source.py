@@ -76,14 +76,18 @@ class Audit:
     array: str
 
     def row(self, which: str, keys: Sequence[Column], columns: Sequence[Column] = ()) -> str:
-        """The exact texts of a row `OLD` or `NEW` with the numbers of their types; -1 is a key."""
-        pairs = ", ".join(
+        """The exact texts of a row `OLD` or `NEW` with the numbers of their types; -1 is a key.
+
+        An array of objects, because a function of PostgreSQL takes at most 100 arguments.
+        """
+        pairs = [
             f"'{one.name}', {self.array}({number}, {one.type.text.format(f'{which}.{one.name}')})"
             for these, is_key in ((keys, True), (columns, False))
             for one in these
             for number in (-1 if is_key else self.types.index(one.type),)
-        )
-        return f"{self.object}({pairs})"
+        ]
+        parts = (", ".join(pairs[at : at + 50]) for at in range(0, len(pairs), 50))
+        return f"{self.array}({', '.join(f'{self.object}({part})' for part in parts)})"
 
     def differs(self, keys: Sequence[Column]) -> str:
         """Whether a key is another one: when its bytes are, also where a collation sees none."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from examples.servers.mariadb import Server
 from polynya.capture.mysql.database import MysqlDatabase
-from polynya.capture.wire import WorkerSettings
+from polynya.capture.wire import CaptureRequest, WorkerSettings
 from polynya.formats.debezium.order import native_position
 from tests.mariadb import access_to, busy_neighbour
 
@@ -87,10 +87,10 @@ class Process:
         self._process.kill()
         self._process.wait()
 
-    def ask(self, request: bytes) -> None:
+    def ask(self, request: CaptureRequest) -> None:
         """Ask it for something."""
         assert self._process.stdin is not None
-        self._process.stdin.write(request)
+        self._process.stdin.write(request.line())
         self._process.stdin.flush()
 
     def stop(self) -> int:

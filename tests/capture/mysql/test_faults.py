@@ -38,7 +38,7 @@ def failed(server: Server, landing: Path) -> dict[str, Any]:
 def load_anew(server: Server, landing: Path) -> None:
     """What `polynya landing reload` does: the request comes after the start."""
     process = Process(settings_of(server, landing, mode="once"))
-    process.ask(CaptureRequest(reload=True).line())
+    process.ask(CaptureRequest(reload=True))
     assert process.wait() == 0, process.events[-1]["error"]
 
 

@@ -13,7 +13,7 @@ from polynya.capture.source import Offset, SourceTable
 from polynya.capture.wire import CaptureRequest
 from tests.capture.postgresql.captured import CaptureProcess
 from tests.capture.postgresql.shop import Shop
-from tests.capture.postgresql.test_handover import assert_landed_is_there
+from tests.capture.postgresql.test_handover import assert_tables_are_there
 
 SLOT = "polynya_shop"
 DROP = f"SELECT pg_drop_replication_slot('{SLOT}')"
@@ -135,8 +135,9 @@ def test_a_capture_whose_slot_was_lost_says_so_until_all_is_asked_for_anew(
 
     capture.settings = {"requests": (CaptureRequest((), reload=True),)}
     capture.finish()
-    assert_landed_is_there(capture, shop)
+    # Some changes before these loads never landed.
+    assert_tables_are_there(capture, shop)
     shop.run("UPDATE orders SET n = 3 WHERE id = 100")
     capture.settings = {}
     capture.finish()
-    assert_landed_is_there(capture, shop)
+    assert_tables_are_there(capture, shop)

@@ -47,7 +47,7 @@ def test_a_value_that_debezium_cannot_convert_leaves_out_its_table_alone(
     )
     assert capture.process is not None
     assert capture.process.stdin is not None
-    capture.process.stdin.write(CaptureRequest(("public.readings",), reload=False))
+    capture.process.stdin.write(CaptureRequest(("public.readings",), reload=False).line())
     capture.process.stdin.flush()
     capture.wait_for("loaded", times=3)
     shop.run("INSERT INTO readings VALUES (901, 1)")

@@ -122,7 +122,7 @@ def assert_same(server: PostgresServer, folder: Path) -> None:
     for name, rows in in_the_database(server).items():
         assert found[name] == rows, name
     for transaction, orders in transactions(values).items():
-        assert sorted(orders) == list(range(1, len(orders) + 1)), transaction
+        assert sorted(orders) == list(range(1, len(orders) + 1)), (transaction, orders)
 
 
 def transactions(values: Sequence[Mapping[str, Any]]) -> Mapping[str, list[int]]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from polynya.cli.main import main
 from tests.capture.postgresql.captured import CaptureProcess
 from tests.capture.postgresql.shop import Shop
+from tests.oracle.packs.driver import CliDriver
 from tests.oracle.packs.read_back import internal_table, read_pyiceberg
 from tests.postgresql import postgres_server
 from tests.projects import write_project
@@ -50,7 +50,7 @@ def test_tables_views_and_tables_without_key_are_what_the_newest_load_held(tmp_p
         for change in ("SELECT 1", "SELECT 1", "DELETE FROM orders WHERE n = 1"):
             shop.run(change, "DELETE FROM log WHERE line = 'b'")
             capture.finish("reload")
-            assert main(["run", "--once", "--apply", "always", "--project", str(project)]) == 0
+            CliDriver().run_project(project, apply="always")
 
             orders = shop.run("SELECT id, n FROM orders ORDER BY 1")
             totals = shop.run("SELECT n, orders FROM totals ORDER BY 1")

@@ -161,7 +161,7 @@ def test_a_compacted_topic_has_fewer_messages_than_had_landed(lab: Lab) -> None:
     facts.reload(KEEPING)
 
     assert refused.value.code == "POLYNYA-STR-072"
-    assert "gave 2 messages" in refused.value.message
+    assert "returned 2 messages" in refused.value.message
     assert [row[:2] for row in current(facts)] == [(1, "c"), (2, "b")]
 
 
