@@ -107,8 +107,9 @@ def reset(server: Server) -> None:
 
 def taken_over(server: Server) -> None:
     """As after a switch of the primary: another server's transactions follow in the domain."""
-    server.execute("DELETE FROM orders WHERE id < 10", "SET SESSION server_id = 2",
-                   "UPDATE notes SET t = 'y'", database="shop")  # fmt: skip
+    server.execute("DELETE FROM orders WHERE id < 10", "SET GLOBAL server_id = 2",
+                   "SET SESSION server_id = 2", "UPDATE notes SET t = 'y'",
+                   database="shop")  # fmt: skip
 
 
 @pytest.mark.parametrize("lose", [purged, reset, taken_over])
