@@ -75,10 +75,10 @@ class Leader:
         picture = Picture({"n2.aa": ReceivedHeartbeat(beat, age)}, trouble=trouble)
         self.writer(self.member_state, self.own, picture)
 
-    def hears_nothing(self, seconds: float) -> None:
+    def hears_nothing(self, seconds: float, *, readers: int = 2) -> None:
         for _ in range(int(seconds // 10)):
             self.clock.sleep(10.0)
-            self.writer(self.member_state, self.own, Picture())
+            self.writer(self.member_state, self.own, Picture(readers=readers))
 
     def shows(self) -> ClusterStatus:
         return cluster_status(read_cluster(self.store, "shop"), ())
@@ -154,6 +154,15 @@ def test_a_node_that_lives_and_tells_nothing_is_said(leader: Leader) -> None:
     assert leader.shows().troubles == ()
 
     leader.hears_nothing(30.0)
+
+    assert "no heartbeats of n2" in leader.shows().troubles[0]
+
+
+def test_a_node_may_send_less_often_where_other_clusters_share_the_stream(leader: Leader) -> None:
+    leader.hears_nothing(90.0, readers=100)
+    assert leader.shows().troubles == ()
+
+    leader.hears_nothing(30.0, readers=100)
 
     assert "no heartbeats of n2" in leader.shows().troubles[0]
 

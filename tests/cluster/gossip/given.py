@@ -59,8 +59,10 @@ def names(units: Iterable[UnitReport]) -> list[str]:
 class Node:
     """A process that gossips in turns; `woken` counts reasons to look at the store."""
 
-    def __init__(self, name: str, stream: RecordStream, clock: FakeClock) -> None:
-        self.me = process(name)
+    def __init__(
+        self, name: str, stream: RecordStream, clock: FakeClock, cluster: str = CLUSTER
+    ) -> None:
+        self.me = process(name, cluster)
         self.woken = 0
         draws = count(len(name) + sum(name.encode()))
         self.gossip = StreamGossip(

@@ -12,6 +12,7 @@ import pytest
 from polynya.cluster.gossip.messages import Hint
 from polynya.cluster.gossip.records import (
     MAX_RECORD_BYTES,
+    OtherClusterRecord,
     Skipped,
     heartbeat_records,
     hint_record,
@@ -112,7 +113,7 @@ ALL_KINDS = [
     Skipped.NOT_JSON.value,
     Skipped.VERSION.value,
     Skipped.FIELD.value,
-    Skipped.CLUSTER.value,
+    OtherClusterRecord.__name__,
     Skipped.TYPE.value,
 ]
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.gossip.messages import Heartbeat, Hint
+from polynya.cluster.gossip.messages import Heartbeat, Hint, Sender
 from polynya.cluster.gossip.records import (
     MAX_PARTS,
     MAX_REASON,
     MAX_RECORD_BYTES,
     MINOR,
+    OtherClusterRecord,
     Skipped,
     heartbeat_records,
     hint_record,
@@ -233,8 +234,8 @@ def _of_cluster(**parts: object) -> bytes:
         (_of_cluster(v=2), Skipped.VERSION),
         (_of_cluster(v=True), Skipped.VERSION),
         (_of_cluster(v="1"), Skipped.VERSION),
-        (_of_cluster(cluster="other"), Skipped.CLUSTER),
         (_of_cluster(cluster=["shop"]), Skipped.CLUSTER),
+        (_of_cluster(cluster="other", node=7), Skipped.CLUSTER),
         (_of_cluster(type="order"), Skipped.TYPE),
         (_of_cluster(type=["node"]), Skipped.TYPE),
         (_of_cluster(pad="x" * MAX_RECORD_BYTES), Skipped.HUGE),
@@ -244,3 +245,11 @@ def _of_cluster(**parts: object) -> bytes:
 )
 def test_what_is_no_message_of_this_cluster_is_told_apart(record: bytes, why: Skipped) -> None:
     assert read_record(record, CLUSTER) is why
+
+
+def test_only_the_sender_of_another_clusters_record_is_read() -> None:
+    record = _of_cluster(cluster="other", units="whatever a later version writes")
+
+    read = read_record(record, CLUSTER)
+
+    assert read == OtherClusterRecord(Sender("other", "n1", "n1.1"))

@@ -142,7 +142,9 @@ class SilentNodes:
             and incarnation != member_state.incarnation
         }
         self._since = {name: self._since.get(name, now) for name in living}
-        pace = beat_wait(len(living) + 1, 1, _HEARTBEAT_BYTES, 0, 1.0)
+        # Nodes of other clusters make heartbeats rarer, too.
+        nodes = max(len(living) + 1, picture.readers)
+        pace = beat_wait(nodes, 1, _HEARTBEAT_BYTES, 0, 1.0)
         longest = max(_SILENT_HEARTBEATS * pace.seconds, _SILENT_SECONDS)
         silent = {
             node

@@ -119,11 +119,13 @@ class Picture:
         nodes: the other processes of the cluster, by incarnation.
         skipped: records that were passed over since the start, by why.
         trouble: why nothing can be sent or received at present, None when all is well.
+        readers: processes of all clusters that share the stream, this one included.
     """
 
     nodes: Mapping[str, ReceivedHeartbeat] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     trouble: str | None = None
+    readers: int = 1
 
     def loads(self) -> dict[JobKey, float]:
         """The load of each unit, as its owner reported it.

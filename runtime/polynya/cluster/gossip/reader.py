@@ -1,8 +1,9 @@
 """Reading the workload stream at a limited rate.
 
-All nodes read all shards, and a shard of Kinesis answers five reads a second with 2 MB a second,
-for all readers together (AWS, "Quotas and limits" of Kinesis Data Streams). So the nodes share that
-rate: `read_wait` and `beat_wait` decide how often a node reads and sends.
+All nodes of all clusters of a stage read all shards, and a shard of Kinesis answers five reads a
+second with 2 MB a second, for all readers together (AWS, "Quotas and limits" of Kinesis Data
+Streams). So the nodes share that rate: `read_wait` and `beat_wait` decide how often a node reads
+and sends.
 
 The stream is advisory, and the store has the truth. So `StreamReader` reads only new records, and
 after any trouble with an iterator it continues with the newest ones and reports the gap.

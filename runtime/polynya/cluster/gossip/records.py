@@ -255,8 +255,15 @@ class Skipped(StrEnum):
 Message: TypeAlias = Heartbeat | Hint
 
 
-def read_record(data: bytes, cluster: str) -> Message | Skipped:
-    """The message in a record, or why it is none of this cluster."""
+@dataclass(frozen=True, slots=True)
+class OtherClusterRecord:
+    """A record of another cluster that uses the same stream; only its sender is read."""
+
+    sender: Sender
+
+
+def read_record(data: bytes, cluster: str) -> Message | OtherClusterRecord | Skipped:
+    """The message in a record, or why this cluster does not use it."""
     if len(data) > MAX_RECORD_BYTES:
         return Skipped.HUGE
     try:
@@ -270,11 +277,18 @@ def read_record(data: bytes, cluster: str) -> Message | Skipped:
     if type(version) is not int or version != VERSION:
         return Skipped.VERSION
     if fields.get("cluster") != cluster:
-        return Skipped.CLUSTER
+        return _of_other_cluster(fields)
     try:
         return _message(fields)
     except ValidationError:
         return Skipped.FIELD
+
+
+def _of_other_cluster(fields: dict[str, Any]) -> OtherClusterRecord | Skipped:
+    try:
+        return OtherClusterRecord(_Record.model_validate(fields).sender)
+    except ValidationError:
+        return Skipped.CLUSTER
 
 
 def _message(fields: dict[str, Any]) -> Message | Skipped:

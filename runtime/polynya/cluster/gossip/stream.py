@@ -29,6 +29,7 @@ from polynya.cluster.gossip.messages import (
 )
 from polynya.cluster.gossip.reader import StreamReader, beat_wait
 from polynya.cluster.gossip.records import (
+    OtherClusterRecord,
     Skipped,
     heartbeat_records,
     hint_record,
@@ -41,7 +42,8 @@ from polynya.store.streams import RecordStream, ThrottledError
 
 #: A process that sent nothing for this long is no longer in the picture.
 FORGET_SECONDS: Final = 600.0
-#: Most processes that are remembered, so that forged records cannot fill the memory.
+#: Most processes that are remembered, of this cluster and of all others, so that forged records
+#: cannot fill the memory.
 MOST_PROCESSES: Final = 2000
 #: Numbers of hints that are remembered per process, to tell hints apart.
 _MOST_HINTS_KEPT: Final = 64
@@ -92,11 +94,17 @@ class _Process:
 
 
 class Listener:
-    """Takes records of a stream for a process of a cluster."""
+    """Takes records of a stream for a process of a cluster.
+
+    All clusters of a stage use the same stream, and a shard has one limit for all its readers. So
+    processes of other clusters count as `readers`, and nothing else of their records is used.
+    """
 
     def __init__(self, me: Sender) -> None:
         self._me = me
         self._processes: dict[str, _Process] = {}
+        #: When a record of each process of another cluster was received last.
+        self._other_clusters: dict[Sender, float] = {}
         self._hints: dict[str, list[int]] = {}
         self.skipped: Counter[str] = Counter()
 
@@ -105,6 +113,10 @@ class Listener:
         message = read_record(data, self._me.cluster)
         if isinstance(message, Skipped):
             self.skipped[message.value] += 1
+            return False
+        if isinstance(message, OtherClusterRecord):
+            self.skipped[Skipped.CLUSTER.value] += 1
+            self._take_other_cluster(message.sender, at)
             return False
         if message.sender.incarnation == self._me.incarnation:
             return False
@@ -124,6 +136,17 @@ class Listener:
                 del self._processes[name]
                 self._hints.pop(name, None)
         return {name: process.received(now) for name, process in self._processes.items()}
+
+    def readers(self, now: float) -> int:
+        """How many processes share the stream, this one included; without silent ones."""
+        self._other_clusters = {
+            sender: at for sender, at in self._other_clusters.items() if now - at <= FORGET_SECONDS
+        }
+        return 1 + len(self.received(now)) + len(self._other_clusters)
+
+    def _take_other_cluster(self, sender: Sender, at: float) -> None:
+        if sender in self._other_clusters or len(self._other_clusters) < MOST_PROCESSES:
+            self._other_clusters[sender] = max(at, self._other_clusters.get(sender, at))
 
     def _take_heartbeat(self, heartbeat: Heartbeat, at: float) -> Skipped | None:
         name = heartbeat.sender.incarnation
@@ -188,7 +211,7 @@ class HeartbeatSender:
         return self._sent_at + (min(_NEWS_SECONDS, self._wait) if news else self._wait)
 
     def beat(self, report: NodeReport, nodes: int, shards: int) -> None:
-        """Put a heartbeat; `nodes` share the stream, this one included."""
+        """Put a heartbeat; `nodes` of all clusters share the stream, this one included."""
         busy = self._look()
         heartbeat = Heartbeat(
             sender=self._me,
@@ -283,7 +306,7 @@ class StreamGossip(Gossip):
         self._changed = threading.Event()
         self._report: NodeReport | None = None
         self._hints: deque[tuple[HintKind, tuple[str, ...]]] = deque(maxlen=_MOST_HINTS_SENT)
-        self._nodes = 1
+        self._readers = 1
         self._broken: str | None = None
         self._stopped = False
 
@@ -301,7 +324,7 @@ class StreamGossip(Gossip):
         with self._lock:
             nodes = self._listener.received(self._clock.monotonic())
             skipped = dict(self._listener.skipped)
-        return Picture(nodes, skipped, self.trouble)
+        return Picture(nodes, skipped, self.trouble, self._readers)
 
     @property
     def trouble(self) -> str | None:
@@ -315,7 +338,7 @@ class StreamGossip(Gossip):
             self._sender.hint(*self._hints.popleft())
         report, reader = self._report, self._reader
         if report is not None and self._sender.due(report) <= self._clock.monotonic():
-            self._sender.beat(report, self._nodes, reader.shards if reader is not None else 1)
+            self._sender.beat(report, self._readers, reader.shards if reader is not None else 1)
         due = self._sender.due(self._report)
         if reader is not None:
             self._read(reader)
@@ -324,7 +347,7 @@ class StreamGossip(Gossip):
 
     def _read(self, reader: StreamReader) -> None:
         """Read due shards, and wake the member when there is a reason to read the store."""
-        news = reader.turn(self._nodes)
+        news = reader.turn(self._readers)
         if not news:
             return
         with self._lock:
@@ -333,7 +356,7 @@ class StreamGossip(Gossip):
                 for read in news
                 for record in read.records
             ]
-            self._nodes = 1 + len(self._listener.received(self._clock.monotonic()))
+            self._readers = self._listener.readers(self._clock.monotonic())
         if self._wake is not None and (any(woken) or any(read.gap for read in news)):
             self._wake()
 
