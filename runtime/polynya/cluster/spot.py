@@ -22,6 +22,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 from polynya.model.error_catalogue.cluster import IMDS_ADDRESS_INVALID, IMDS_UNREACHABLE
 from polynya.model.errors import PolynyaError
+from polynya.store.aws.machine_role import is_ec2
 
 #: Where the service is on every EC2 instance.
 ADDRESS: Final = "http://169.254.169.254"
@@ -29,8 +30,6 @@ ADDRESS: Final = "http://169.254.169.254"
 _TOKEN_SECONDS: Final = 21_600
 _TIMEOUT_SECONDS: Final = 2.0
 _MAX_ANSWER_BYTES: Final = 65_536
-#: Files of the firmware that name the maker of the machine.
-_VENDOR_FILES: Final = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/board_vendor")
 
 
 def imds_at(choice: str, *, root: Path = Path("/")) -> Imds | None:
@@ -47,7 +46,7 @@ def imds_at(choice: str, *, root: Path = Path("/")) -> Imds | None:
     if choice == "off":
         return None
     if choice == "auto":
-        return Imds(ADDRESS) if _is_ec2(root) else None
+        return Imds(ADDRESS) if is_ec2(root) else None
     address = urlsplit(choice)
     if address.scheme != "http" or not _is_loopback(address.hostname):
         raise IMDS_ADDRESS_INVALID(choice=choice)
@@ -112,16 +111,6 @@ class _NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *_given: Any, **_named: Any) -> None:
         """Follow none."""
         return
-
-
-def _is_ec2(root: Path) -> bool:
-    for name in _VENDOR_FILES:
-        try:
-            if (root / name).read_text("utf-8").startswith("Amazon EC2"):
-                return True
-        except (OSError, UnicodeDecodeError):
-            continue
-    return False
 
 
 def _is_loopback(host: str | None) -> bool:

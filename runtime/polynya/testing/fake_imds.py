@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,16 +21,29 @@ class FakeImds:
         address: its URL.
         says: text by path of the metadata; what is not there is answered with 404.
         tokens: those that are valid; clear it and all have expired.
+        pauses: seconds that pass before each of the next answers; later ones come at once.
+        failing: every request is answered with 500.
     """
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.says: dict[str, str] = {}
         self.tokens: set[str] = set()
+        self.pauses: list[float] = []
+        self.failing = False
 
     def interrupts(self, at: str = "2026-01-01T00:02:00Z") -> None:
         """Give the instance its Spot notice."""
         self.says["spot/instance-action"] = f'{{"action": "terminate", "time": "{at}"}}'
+
+    def has_role(self, name: str = "node", expires: str = "2099-01-01T00:00:00Z") -> None:
+        """Give the instance a role with credentials that nothing but stand-ins accept."""
+        self.says["iam/security-credentials/"] = name
+        self.says[f"iam/security-credentials/{name}"] = json.dumps({
+            "Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": "testing",
+            "SecretAccessKey": "testing", "Token": "testing",
+            "LastUpdated": "2026-01-01T00:00:00Z", "Expiration": expires,
+        })  # fmt: skip
 
     def recommends(self, at: str = "2026-01-01T00:00:00Z") -> None:
         """Recommend to rebalance."""
@@ -74,13 +89,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("X-aws-ec2-metadata-token") not in self._fake.tokens:
             self._answer(401, "")
             return
-        text = self._fake.says.get(self.path.removeprefix(_METADATA))
+        # Arrow asks for the name of the role without the slash, and is answered as well.
+        place = self.path.removeprefix(_METADATA)
+        text = self._fake.says.get(place, self._fake.says.get(f"{place}/"))
         self._answer(404 if text is None else 200, text or "")
 
     def log_message(self, *_given: object) -> None:
         """Say nothing."""
 
     def _answer(self, status: int, text: str) -> None:
+        if self._fake.pauses:
+            time.sleep(self._fake.pauses.pop(0))
+        if self._fake.failing:
+            status, text = 500, ""
         data = text.encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Lock
 from typing import Any, Final
 
 import boto3
@@ -12,6 +14,7 @@ from botocore.exceptions import (
     CredentialRetrievalError,
     HTTPClientError,
     IncompleteReadError,
+    MetadataRetrievalError,
     NoCredentialsError,
     NoRegionError,
     PartialCredentialsError,
@@ -32,6 +35,7 @@ from polynya.model.error_catalogue.machine import (
     NO_SUCH_BUCKET,
 )
 from polynya.model.errors import DependencyError
+from polynya.store.aws.machine_role import may_have_role
 
 #: Everything that a call of a client may raise when AWS, or the way there, fails.
 AWS_ERRORS: Final = (BotoCoreError, ClientError, HTTPError)
@@ -65,9 +69,10 @@ _IDENTITY: Final = frozenset(
         "UnrecognizedClientException",
     }
 )
+#: Raised when the service that has the credentials of a role is slow or fails.
+_LATE_IDENTITY: Final = (CredentialRetrievalError, MetadataRetrievalError, NoCredentialsError)
 _NO_IDENTITY: Final = (
-    CredentialRetrievalError,
-    NoCredentialsError,
+    *_LATE_IDENTITY,
     NoRegionError,
     PartialCredentialsError,
     ProfileNotFound,
@@ -78,9 +83,60 @@ _NO_IDENTITY: Final = (
 def client(service: str, access: AwsAccess) -> Any:
     """A client of one service that makes a single attempt: its caller decides on retries.
 
+    On a machine with a role it may be made before there are credentials. Then its calls raise
+    NoCredentialsError, which is transient, until there are some.
+
     Raises:
         DependencyError: the SDK finds no region (POLYNYA-AWS-001).
     """
+    lasting = _LastingClient(lambda: _sdk_client(service, access))
+    try:
+        lasting.ready()
+    except _NO_IDENTITY as error:
+        if not is_transient(error):
+            raise NO_AWS_IDENTITY(reason=error) from error
+    return lasting
+
+
+class _LastingClient:
+    """A client of the SDK that is made when there are credentials, and then kept.
+
+    The SDK looks for credentials once, when it makes a client: one that is made in a second in
+    which the metadata service is slow would have none for as long as the process lives.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: Any = None
+        self._attempts = 0
+        self._failure: Exception = NoCredentialsError()
+        self._lock = Lock()
+
+    def ready(self) -> Any:
+        """The client of the SDK. Raises what the SDK raises when it cannot be made."""
+        if (made := self._made) is not None:
+            return made
+        attempts = self._attempts
+        with self._lock:
+            # An attempt may take seconds: threads that waited for one share what came of it.
+            if self._made is None and attempts == self._attempts:
+                self._attempts += 1
+                try:
+                    self._made = self._make()
+                except BotoCoreError as error:
+                    self._failure = error
+            if self._made is None:
+                raise self._failure
+            return self._made
+
+    def __getattr__(self, operation: str) -> Callable[..., Any]:
+        if operation.startswith("_"):
+            raise AttributeError(operation)
+        # The client is asked for with each call, so that retries of a call can make it.
+        return lambda *given, **named: getattr(self.ready(), operation)(*given, **named)
+
+
+def _sdk_client(service: str, access: AwsAccess) -> Any:
     settings = Config(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,
@@ -89,11 +145,10 @@ def client(service: str, access: AwsAccess) -> Any:
         s3={"addressing_style": "path"} if access.endpoint else None,
         max_pool_connections=32,
     )
-    try:
-        session = boto3.session.Session(region_name=access.region)
-        return session.client(service, endpoint_url=access.endpoint, config=settings)
-    except _NO_IDENTITY as error:
-        raise NO_AWS_IDENTITY(reason=error) from error
+    session = boto3.session.Session(region_name=access.region)
+    if may_have_role() and session.get_credentials() is None:
+        raise NoCredentialsError
+    return session.client(service, endpoint_url=access.endpoint, config=settings)
 
 
 def region_of(access: AwsAccess) -> str:
@@ -129,6 +184,8 @@ def is_transient(error: Exception) -> bool:
     """Whether the same call may succeed a moment later."""
     if isinstance(error, ClientError):
         return code_of(error) in _PASSING or status_of(error) in {429, 500, 502, 503, 504}
+    if isinstance(error, _LATE_IDENTITY):
+        return may_have_role()
     lost = (ConnectionFailed, HTTPClientError, IncompleteReadError, ResponseStreamingError)
     return isinstance(error, (*lost, HTTPError))
 
