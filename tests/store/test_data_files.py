@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +16,7 @@ import pytest
 from polynya.store.aws import data_objects
 from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import DataFiles, LocalFiles
+from polynya.testing.fakes import FakeClock
 from tests.aws import REGION, aws_server
 
 ROWS = pa.table({name: pa.array(range(200_000)) for name in "abcdef"})
@@ -88,10 +92,30 @@ def test_a_store_that_arrow_does_not_reach_is_told_once_it_is_tried(
     for _ in range(3):
         assert "Arrow does not reach s3://lake/nothing" in str(files.refusal("s3://lake/nothing"))
     assert asked == ["HEAD"]
-    monkeypatch.setattr(data_objects, "_RETRY_SECONDS", 0.0)
+    later = time.monotonic() + 6
+    monkeypatch.setattr(data_objects, "time", SimpleNamespace(monotonic=lambda: later))
     assert [files.refusal("s3://lake/metadata.json") for _ in range(3)] == [None] * 3
 
     assert asked == ["HEAD"] * 2
+
+
+def test_a_store_that_stays_out_of_reach_is_tried_less_and_less_often(
+    server: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_objects, "_tried", {})
+    clock = FakeClock()
+    monkeypatch.setattr(data_objects, "time", clock)
+    files, tries = S3Files(REGION, server), []
+
+    while clock.monotonic() < 3000:
+        asked.clear()
+        files.refusal("s3://lake/nothing")
+        if asked:
+            tries.append(clock.monotonic())
+        clock.sleep(5)
+
+    pauses = [after - before for before, after in pairwise(tries)]
+    assert pauses == [5, 10, 20, 40, 80, 160, 320, 600, 600, 600]
 
 
 def test_of_a_large_object_only_the_columns_are_asked_for(

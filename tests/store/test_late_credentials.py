@@ -14,13 +14,17 @@ from botocore.credentials import RefreshableCredentials
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import DependencyError
 from polynya.model.names import S3Location
+from polynya.store.aws import data_objects
 from polynya.store.aws.clients import client
+from polynya.store.aws.data_objects import S3Files
 from polynya.store.aws.glue import GlueViews
 from polynya.store.aws.kinesis import KinesisShards, KinesisStream
 from polynya.store.aws.machine_role import may_have_role
 from polynya.store.aws.s3 import S3ObjectStore
 from polynya.store.clock import Retry
 from polynya.testing.fake_imds import FakeImds, fake_imds
+from polynya.testing.fakes import FakeClock
+from tests.aws import REGION
 
 #: Longer than the second for which the SDK waits for an answer of the metadata service.
 SLOW = 1.5
@@ -119,6 +123,26 @@ def test_credentials_that_cannot_be_renewed_for_a_moment_are_asked_for_again(
     threading.Timer(0.5, lambda: setattr(imds, "failing", False)).start()
 
     assert store.get("a") == b"1"
+
+
+def test_arrow_reads_a_moment_after_it_found_no_credentials(
+    imds: FakeImds, access: AwsAccess, place: S3Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    S3ObjectStore(place, access).put("a", b"1")
+    clock = FakeClock()
+    monkeypatch.setattr(data_objects, "time", clock)
+    monkeypatch.setattr(data_objects, "_tried", {})
+    # Else Arrow looks for it in other places, for eight seconds.
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    imds.failing = True
+    files = S3Files(REGION, access.endpoint)
+    refused = files.refusal(f"{place}/a")
+
+    imds.failing = False
+    clock.sleep(5)
+
+    assert "ACCESS_DENIED" in str(refused)
+    assert files.refusal(f"{place}/a") is None
 
 
 def test_a_machine_without_a_role_is_told_at_once(

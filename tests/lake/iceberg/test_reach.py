@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
 import pytest
 
 from polynya.lake.iceberg.reading import S3_FILE_IO, FileAccess, reach_of
+from polynya.lake.iceberg.table import IcebergTable
 from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import LocalFiles
 
@@ -63,3 +69,41 @@ def test_files_with_a_key_of_their_own_are_read_and_not_written() -> None:
 
     assert reach.reads == S3
     assert reach.writes == "Arrow cannot ask S3 for encryption of the type kms"
+
+
+class JavaTable:
+    """A Java `Table` in S3, as far as it says how its files are reached."""
+
+    class _FileIo:
+        def getClass(self) -> Any:
+            return SimpleNamespace(getName=lambda: S3_FILE_IO)
+
+        def properties(self) -> dict[str, str]:
+            return REGION
+
+    def io(self) -> Any:
+        return self._FileIo()
+
+    def location(self) -> str:
+        return PLACE
+
+    def operations(self) -> Any:
+        metadata = SimpleNamespace(metadataFileLocation=lambda: f"{PLACE}/metadata/1.json")
+        return SimpleNamespace(current=lambda: metadata)
+
+
+def test_a_table_that_arrow_could_not_reach_once_is_read_by_arrow_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter(["Arrow finds no credentials", None])
+    monkeypatch.setattr(S3Files, "refusal", lambda _files, _location: next(answers))
+    mapper = SimpleNamespace(writeValueAsString=json.dumps)
+    table = IcebergTable.__new__(IcebergTable)
+    table.spark = MagicMock()
+    table.spark._jvm.com.fasterxml.jackson.databind.ObjectMapper.return_value = mapper
+    table._java, table._reach, table._is_reached = JavaTable(), None, False
+
+    reached = [table.reach().reads for _ in range(3)]
+
+    # Once it was reached, it is not asked again.
+    assert reached == ["Arrow finds no credentials", S3, S3]

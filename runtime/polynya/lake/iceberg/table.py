@@ -52,6 +52,7 @@ class IcebergTable:
         self._java_files: JavaFiles | None = None
         self._deletes: tuple[int, tuple[DeleteFile, ...] | None] | None = None
         self._reach: FileAccess | None = None
+        self._is_reached = False
         self._format: int | None = None
 
     @property
@@ -85,7 +86,10 @@ class IcebergTable:
         return None if snapshot is None else self._snapshot_from(snapshot)
 
     def reach(self) -> FileAccess:
-        """What reads and writes the files without the JVM. It stays while the table is open."""
+        """What reads and writes the files without the JVM.
+
+        It stays while the table is open, once Arrow has reached a file.
+        """
         if self._reach is None:
             io = self._java.io()
             kind, options = str(io.getClass().getName()), {}
@@ -94,9 +98,13 @@ class IcebergTable:
                 jvm: Any = self.spark._jvm
                 mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
                 options = json.loads(mapper.writeValueAsString(io.properties()))
-            reached = reach_of(str(self._java.location()), kind, options)
-            self._reach = reached if kind != S3_FILE_IO else self._tried(reached)
-        return self._reach
+            self._reach = reach_of(str(self._java.location()), kind, options)
+            self._is_reached = kind != S3_FILE_IO
+        if self._is_reached:
+            return self._reach
+        tried = self._tried(self._reach)
+        self._is_reached = tried is self._reach
+        return tried
 
     def format_version(self) -> int:
         """Version of Iceberg's format that the table had when it was opened, or was given here."""

@@ -66,7 +66,8 @@ def job_of(
 
     Raises OSError.
     """
-    reads, writes = table.reach().reads, table.reach().writes
+    reach = table.reach()
+    reads, writes = reach.reads, reach.writes
     if isinstance(reads, str):
         return reads
     if isinstance(writes, str):

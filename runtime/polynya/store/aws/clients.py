@@ -132,8 +132,12 @@ class _LastingClient:
     def __getattr__(self, operation: str) -> Callable[..., Any]:
         if operation.startswith("_"):
             raise AttributeError(operation)
-        # The client is asked for with each call, so that retries of a call can make it.
-        return lambda *given, **named: getattr(self.ready(), operation)(*given, **named)
+
+        def call(*given: Any, **named: Any) -> Any:
+            # Only here, so that a call that is retried makes the client again.
+            return getattr(self.ready(), operation)(*given, **named)
+
+        return call
 
 
 def _sdk_client(service: str, access: AwsAccess) -> Any:

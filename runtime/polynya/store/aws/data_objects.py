@@ -32,8 +32,24 @@ _IDLE_TIMEOUT_SECONDS: Final = 20
 _SMALL_BYTES: Final = 1 << 20
 _KEPT_BYTES: Final = 128 << 20
 _KEPT_OBJECTS: Final = 5000
-_RETRY_SECONDS: Final = 600.0
-_NOT_TRIED: Final = "nobody has asked yet"
+#: Pauses before a bucket that refused is tried again: the first one, doubled up to the longest.
+_FIRST_PAUSE_SECONDS: Final = 5.0
+_LONGEST_PAUSE_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What came of requesting an object of a bucket.
+
+    Attributes:
+        refusal: why it failed, None when the object was there.
+        at: when, in monotonic seconds.
+        pause: seconds until a refused bucket is tried again.
+    """
+
+    refusal: str | None = "nobody has asked yet"
+    at: float = float("-inf")
+    pause: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +86,24 @@ class S3Files(DataFiles):
     def refusal(self, location: str) -> str | None:
         """Asks once for each bucket: Arrow looks for credentials in fewer places than Java does.
 
-        A bucket that gave nothing is asked again after a while: that may cost half a minute.
+        A bucket that gave nothing is tried again after growing pauses: the service that has the
+        credentials of the machine may have been slow for a moment; and a try may cost half a
+        minute.
         """
         path = _object(location)
         bucket, now = (self, path.partition("/")[0]), time.monotonic()
-        tried, why = _tried.get(bucket, (-_RETRY_SECONDS, _NOT_TRIED))
-        if why is not None and now - tried >= _RETRY_SECONDS:
-            why = self._answer(path)
-            _tried[bucket] = now, why
-        return why
+        tried = _tried.get(bucket, _Tried())
+        if tried.refusal is not None and now - tried.at >= tried.pause:
+            pause = min(max(2 * tried.pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
+            tried = _tried[bucket] = _Tried(self._answer(path), now, pause)
+        return tried.refusal
 
     def _answer(self, path: str) -> str | None:
         try:
             _filesystem(self).open_input_file(path).close()
         except OSError as error:
+            # One that found no credentials may keep asking the metadata service in the wrong way.
+            _filesystem.cache_clear()
             return f"Arrow does not reach s3://{path}: {error}"
         return None
 
@@ -176,5 +196,5 @@ class _Kept:
 
 
 _kept = _Kept()
-#: When this process asked a bucket for an object, and why that failed; None: it did not.
-_tried: dict[tuple[S3Files, str], tuple[float, str | None]] = {}
+#: What this process learned from each bucket.
+_tried: dict[tuple[S3Files, str], _Tried] = {}
