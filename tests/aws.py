@@ -13,6 +13,8 @@ import boto3
 import pytest
 from botocore.loaders import JSONFileLoader
 
+from polynya.testing.fake_imds import FakeImds, fake_imds
+
 REGION = "eu-central-1"
 
 #: Each session of the SDK reads the models of its services anew, some MB for each client. Those of
@@ -53,6 +55,19 @@ def aws_server(*buckets: str) -> Iterator[str]:
             urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")).close()
         finally:
             server.stop()
+
+
+@contextmanager
+def machine_with_role() -> Iterator[FakeImds]:
+    """The metadata service of this machine, which has a role and no other credentials."""
+    with pytest.MonkeyPatch.context() as patch, fake_imds() as service:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+            patch.delenv(name, raising=False)
+        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+        patch.setenv("AWS_METADATA_SERVICE_TIMEOUT", "1")
+        patch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.address)
+        service.has_role()
+        yield service
 
 
 @contextmanager

@@ -20,7 +20,9 @@ from polynya.cluster.spot import (
     is_on_demand,
 )
 from polynya.model.errors import ConfigError, DependencyError, PolynyaError
+from polynya.store.clock import Retry
 from polynya.testing.fake_imds import FakeImds, fake_imds
+from polynya.testing.fakes import FakeClock
 
 
 @pytest.fixture
@@ -152,3 +154,35 @@ def test_only_on_demand_instances_and_machines_elsewhere_last(service: FakeImds)
     assert not is_on_demand(imds)
     service.says["instance-life-cycle"] = "on-demand"
     assert is_on_demand(imds)
+
+
+def test_a_node_that_starts_while_the_service_fails_learns_that_it_is_on_demand(
+    service: FakeImds,
+) -> None:
+    service.says["instance-life-cycle"] = "on-demand"
+    service.failing = True
+
+    class Clock(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            service.failing = self.monotonic() < 10
+
+    clock = Clock()
+
+    assert is_on_demand(Imds(service.address), retry=Retry(deadline=20.0, clock=clock))
+    assert clock.monotonic() >= 10
+
+
+def test_a_service_that_stays_silent_makes_a_node_count_as_spot(service: FakeImds) -> None:
+    service.failing = True
+
+    assert not is_on_demand(Imds(service.address), retry=Retry(deadline=20.0, clock=FakeClock()))
+
+
+@pytest.mark.parametrize(("life_cycle", "expected"), [("on-demand", True), ("spot", False)])
+def test_what_the_boot_learned_needs_no_service(life_cycle: str, *, expected: bool) -> None:
+    with fake_imds() as gone:
+        imds = Imds(gone.address)
+
+    assert is_on_demand(imds, life_cycle) is expected
+    assert is_on_demand(None, life_cycle) is expected

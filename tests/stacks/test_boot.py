@@ -93,7 +93,8 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     node = boot(
         "$BOOT && systemctl is-active polynya-agent && cp /var/lib/polynya/agent.json $SHARED/first"
         " && $BOOT && cp /var/lib/polynya/agent.json $SHARED/second"
-        " && cp /etc/polynya/cloudwatch.json /etc/systemd/system/polynya-agent.service $SHARED"
+        " && cp /etc/polynya/{cloudwatch.json,agent.env} $SHARED"
+        " && cp /etc/systemd/system/polynya-agent.service $SHARED"
         " && curl -sX DELETE $AWS_EC2_METADATA_SERVICE_ENDPOINT"
         " && until grep -x drained /var/log/polynya/drain.log; do sleep 0.2; done"
         " && ls /var/lib/polynya >$SHARED/left && echo all-well"
@@ -113,6 +114,11 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     assert started["environment"]["POLYNYA_NODE_ID"] == INSTANCE
     assert started["environment"]["POLYNYA_CLUSTER"] == CLUSTER
     assert started["environment"]["POLYNYA_LIFECYCLE"] == "spot"
+    assert {
+        "AWS_METADATA_SERVICE_TIMEOUT=2",
+        "AWS_METADATA_SERVICE_NUM_ATTEMPTS=5",
+        "AWS_EC2_METADATA_V1_DISABLED=true",
+    } < set(node.file("agent.env").splitlines())
     # The second boot found everything and left the agent alone; its hook was completed once.
     assert node.file("first") == node.file("second")
     assert node.calls == ["ready CONTINUE", "drain CONTINUE"]

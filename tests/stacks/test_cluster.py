@@ -224,6 +224,8 @@ def test_nodes_wait_for_slow_credentials(cluster: Template) -> None:
     script = json.dumps(data["UserData"])
     assert "AWS_METADATA_SERVICE_TIMEOUT=2" in script
     assert "AWS_METADATA_SERVICE_NUM_ATTEMPTS=5" in script
+    # The SDK would try version 1 for ten seconds, and fail where old credentials would do.
+    assert "AWS_EC2_METADATA_V1_DISABLED=true" in script
 
 
 def test_late_figures_wake_an_empty_group_as_a_second_way(low_cost: Template) -> None:

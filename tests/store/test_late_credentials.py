@@ -22,25 +22,19 @@ from polynya.store.aws.kinesis import KinesisShards, KinesisStream
 from polynya.store.aws.machine_role import may_have_role
 from polynya.store.aws.s3 import S3ObjectStore
 from polynya.store.clock import Retry
-from polynya.testing.fake_imds import FakeImds, fake_imds
+from polynya.testing.fake_imds import FakeImds
 from polynya.testing.fakes import FakeClock
-from tests.aws import REGION
+from tests.aws import REGION, machine_with_role
 
 #: Longer than the second for which the SDK waits for an answer of the metadata service.
 SLOW = 1.5
 
 
 @pytest.fixture
-def imds(access: AwsAccess, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeImds]:
-    """The metadata service of this machine, which has a role and no other credentials."""
+def imds(access: AwsAccess) -> Iterator[FakeImds]:
+    """The metadata service of this machine, which has a role."""
     del access  # its server sets credentials
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
-    monkeypatch.setenv("AWS_METADATA_SERVICE_TIMEOUT", "1")
-    with fake_imds() as service:
-        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.address)
-        service.has_role()
+    with machine_with_role() as service:
         yield service
 
 
@@ -121,6 +115,20 @@ def test_credentials_that_cannot_be_renewed_for_a_moment_are_asked_for_again(
 
     imds.failing = True
     threading.Timer(0.5, lambda: setattr(imds, "failing", False)).start()
+
+    assert store.get("a") == b"1"
+
+
+def test_old_credentials_serve_while_the_service_fails_on_nodes(
+    imds: FakeImds, access: AwsAccess, place: S3Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As the boot of a node sets it.
+    monkeypatch.setenv("AWS_EC2_METADATA_V1_DISABLED", "true")
+    store = S3ObjectStore(place, access, retry=Retry(deadline=0.0))
+    store.put("a", b"1")
+    monkeypatch.setattr(RefreshableCredentials, "_advisory_refresh_timeout", 10**10)
+
+    imds.failing = True
 
     assert store.get("a") == b"1"
 

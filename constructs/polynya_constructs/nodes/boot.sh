@@ -6,6 +6,11 @@ umask 022
 ROOT=/opt/polynya
 IMDS=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}
 CLUSTER=
+# For the AWS commands below and for the agent, in seconds: a metadata service that is slow for a
+# moment is asked again. It has version 2 only: SDKs that get no token would ask for version 1 for
+# ten seconds more, and then report an error while the old credentials are still valid.
+export AWS_METADATA_SERVICE_TIMEOUT=2 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
+export AWS_EC2_METADATA_V1_DISABLED=true
 
 say() { echo "polynya boot, ${SECONDS} s: $*"; }
 
@@ -150,8 +155,9 @@ POLYNYA_JOB_CODE="${JOB_CODE:-}"
 POLYNYA_JARS=$ROOT/dependencies/current/jars
 AWS_REGION=$AWS_DEFAULT_REGION
 AWS_DEFAULT_REGION=$AWS_DEFAULT_REGION
-AWS_METADATA_SERVICE_TIMEOUT=2
-AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
+AWS_METADATA_SERVICE_TIMEOUT=$AWS_METADATA_SERVICE_TIMEOUT
+AWS_METADATA_SERVICE_NUM_ATTEMPTS=$AWS_METADATA_SERVICE_NUM_ATTEMPTS
+AWS_EC2_METADATA_V1_DISABLED=$AWS_EC2_METADATA_V1_DISABLED
 HOME=/var/lib/polynya
 TMPDIR=/var/lib/polynya/tmp
 SPARK_LOCAL_DIRS=/var/lib/polynya/tmp

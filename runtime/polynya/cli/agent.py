@@ -216,6 +216,7 @@ def agent(
         pace=AgentPace(poll=poll_seconds, drain=drain_seconds),
         coordination=coordination or environment.get("POLYNYA_COORDINATION") or None,
         imds=imds_at(imds),
+        life_cycle=environment.get("POLYNYA_LIFECYCLE") or None,
         tasks_of=tasks_of,
         only_named=only_named,
     )

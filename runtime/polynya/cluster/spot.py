@@ -23,6 +23,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 from polynya.model.error_catalogue.cluster import IMDS_ADDRESS_INVALID, IMDS_UNREACHABLE
 from polynya.model.errors import PolynyaError
 from polynya.store.aws.machine_role import is_ec2
+from polynya.store.clock import Retry
 
 #: Where the service is on every EC2 instance.
 ADDRESS: Final = "http://169.254.169.254"
@@ -240,14 +241,33 @@ class SpotWatcher:
         )
 
 
-def is_on_demand(imds: Imds | None) -> bool:
+#: How a machine is paid for whose metadata service says `on-demand`.
+_ON_DEMAND: Final = "on-demand"
+#: How long a service that fails is asked for it: the answer holds for as long as the process lives.
+_LIFE_CYCLE_SECONDS: Final = 20.0
+
+
+def is_on_demand(
+    imds: Imds | None, life_cycle: str | None = None, retry: Retry | None = None
+) -> bool:
     """Whether AWS does not interrupt this machine; True outside of EC2.
 
     Without an answer it counts as Spot: then it gets no units because it lasts.
+
+    Args:
+        imds: the metadata service, None outside of EC2.
+        life_cycle: what the service told the boot of this machine, None if that is not known.
+        retry: how long to ask a service that fails.
     """
+    if life_cycle is not None:
+        return life_cycle == _ON_DEMAND
     if imds is None:
         return True
+    retry = retry or Retry(deadline=_LIFE_CYCLE_SECONDS, first_pause=0.5, longest_pause=2.0)
     try:
-        return imds.get("instance-life-cycle") == "on-demand"
+        return retry.run(
+            lambda: imds.get("instance-life-cycle") == _ON_DEMAND,
+            lambda error: isinstance(error, PolynyaError),
+        )
     except PolynyaError:
         return False

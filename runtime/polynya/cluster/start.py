@@ -52,8 +52,9 @@ class AgentSettings:
     under which metrics are found, None for the project's. `stream` is the workload stream.
     `metrics` takes the figures of each minute. `encode` makes a value one line of JSON.
     `coordination` is where nodes agree on who does what, None where this one does everything.
-    `imds` is the service for Spot notices, None without one. `tasks_of` is the name by
-    which tasks name the cluster, None where it is the same; with `only_named` those of a project
+    `imds` is the service for Spot notices, None without one; `life_cycle` is what it told the
+    boot of this machine (`spot` or `on-demand`), None if that is not known. `tasks_of` is the name
+    by which tasks name the cluster, None where it is the same; with `only_named` those of a project
     that names no cluster are not taken.
     """
 
@@ -68,6 +69,7 @@ class AgentSettings:
     pace: AgentPace
     coordination: str | None = None
     imds: Imds | None = None
+    life_cycle: str | None = None
     tasks_of: str | None = None
     only_named: bool = False
 
@@ -143,7 +145,7 @@ def _joining(
             cluster=settings.cluster or project.cluster_name,
             node=settings.node_id,
             stream=settings.stream,
-            on_demand=is_on_demand(settings.imds),
+            on_demand=is_on_demand(settings.imds, settings.life_cycle),
         )
         return join(membership, project.target.aws, inbox, tell)
 

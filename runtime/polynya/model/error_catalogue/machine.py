@@ -274,8 +274,9 @@ NO_AWS_IDENTITY = ErrorEntry(
     fix="set AWS_PROFILE, or AWS_ACCESS_KEY_ID and its companions, or give the machine a role; "
     "and set `aws.region` or AWS_DEFAULT_REGION",
     page="The AWS SDK found no region or no credentials, or AWS does not know them, or they have "
-    "expired. Polynya uses the default chain of all AWS tools. `polynya doctor --target NAME` "
-    "shows the identity in use.",
+    "expired. Polynya uses the default chain of all AWS tools. On EC2 and in containers missing "
+    "credentials are retried first, because the service that has them may be slow. "
+    "`polynya doctor --target NAME` shows the identity in use.",
 )
 AWS_REFUSED = ErrorEntry(
     DependencyError,
