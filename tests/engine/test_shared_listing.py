@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from polynya.engine.landing import SharedListing
+from polynya.engine.listing import SharedListing
 from polynya.engine.runner import units
 from polynya.engine.unit import TimeSlice
 from polynya.formats.files import LandedFiles

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from polynya.engine.backlog import Backlog, LandedReaders
+from polynya.engine.listing import TaskListings
 from polynya.engine.maintenance_choice import BudgetUsed
 from polynya.engine.policy import ApplyMode, StepSpeeds
 from polynya.formats.begun import Begun
@@ -121,6 +122,8 @@ class ProcessMemory:
     apply_speeds: StepSpeeds = field(default_factory=StepSpeeds)
     #: The part of the maintenance budget that is used.
     maintenance: BudgetUsed = field(default_factory=BudgetUsed)
+    #: The newest lists of landing folders.
+    listings: TaskListings = field(default_factory=TaskListings)
 
 
 @dataclass(slots=True)

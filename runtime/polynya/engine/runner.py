@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from polynya.engine.context import EngineContext
-from polynya.engine.landing import SharedListing, TaskLanding
+from polynya.engine.landing import listing_of
+from polynya.engine.listing import SharedListing
 from polynya.engine.scheduler import POLL_SECONDS, Scheduler, TaskGroup
 from polynya.engine.tasks.capture import capture_unit
 from polynya.engine.tasks.direct import DirectUnit
@@ -75,7 +76,7 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             datasets = [resolved(task, dataset) for dataset in task.datasets]
             looked_at = [dataset for dataset in datasets if dataset.landing.extracts is None]
             starts = [start for dataset in looked_at for start in _starts(dataset)]
-            listing = SharedListing(TaskLanding(context, task), context.clock, starts)
+            listing = listing_of(context, task, starts)
             work += [_declared(context, task, dataset, listing) for dataset in datasets]
     return work
 

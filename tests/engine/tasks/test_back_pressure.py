@@ -6,7 +6,8 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from polynya.engine.landing import SharedListing, TaskLanding
+from polynya.engine.landing import TaskLanding
+from polynya.engine.listing import SharedListing
 from polynya.engine.runner import run_once, units
 from polynya.engine.tasks.direct import DirectUnit
 from polynya.engine.tasks.storage import DeclaredDataset

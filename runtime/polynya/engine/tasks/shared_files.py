@@ -22,7 +22,7 @@ from functools import partial
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
 from polynya.engine.errors import as_polynya
-from polynya.engine.landing import TaskLanding
+from polynya.engine.landing import TaskLanding, discovered, listing_of, reader_of
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.scheduler import longer_pause, run_in_threads
 from polynya.engine.tasks.storage import policy_for_new
@@ -54,6 +54,7 @@ class SharedFilesTask:
         self._context = context
         self._task = task
         self._landing = TaskLanding(context, task)
+        self._listed = reader_of(context, listing_of(context, task, reused_seconds=0.0))
         self._tables = OpenTables(context, task)
         self._refused = RefusedTables(context)
         self._without: frozenset[str] = frozenset()
@@ -132,7 +133,9 @@ class SharedFilesTask:
     def _copy_next(self, ledger: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch of the shared files, unless it should wait for more."""
         landing, clock = self._landing, self._context.clock
-        discovery = landing.unread(ledger, landing.files())
+        discovery = discovered(
+            self._listed, time_slice, lambda files: landing.unread(ledger, files)
+        )
         ledger.report_discovery(discovery)
         if not discovery.files:
             return IDLE

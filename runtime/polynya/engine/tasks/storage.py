@@ -17,10 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
+
+from typing_extensions import override
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
-from polynya.engine.landing import SharedListing, TaskLanding
+from polynya.engine.landing import Listed, TaskLanding, listing_of, reader_of
+from polynya.engine.listing import ListingReader, SharedListing
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.pending import apply_decision, why_copies_wait
 from polynya.engine.tasks.full_loads import FullLoad, finish_reload, gather
@@ -39,6 +43,7 @@ from polynya.model.error_catalogue.lake import TASK_STOPPED_BY_POLICY
 from polynya.model.errors import ConfigErrors
 from polynya.model.headers import Partition
 from polynya.observe.engine import ExtractApplied, ExtractRestarted, ExtractWaiting, FileWaiting
+from polynya.store.object_store import ObjectInfo
 
 _DATA_PARTITIONS = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
 
@@ -54,7 +59,7 @@ class DeclaredDataset:
         listing: SharedListing,
     ) -> None:
         self._dataset = dataset
-        self._listing = listing
+        self._listed = reader_of(context, listing)
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._applies = ApplyUnit(task, dataset)
@@ -65,15 +70,12 @@ class DeclaredDataset:
 
         Copies continue during an apply: in a run that continues the apply is a unit of its own.
         """
-        landing, listing = self._landing, self._listing
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             result = self._applies.copy_or_wait(
                 table,
                 time_slice,
-                lambda: landing.copy_next(
-                    table, time_slice, lambda: listing.files(time_slice), listing.paths
-                ),
+                lambda: self._landing.copy_next(table, time_slice, self._listed),
             )
             if time_slice.more_comes:
                 return result
@@ -86,12 +88,49 @@ class DeclaredDataset:
 class _FolderListing:
     """The last listing.
 
-    `sources` are the tables that are taken, `live` every file that exists.
+    `sources` are the tables that are taken, `live` every file that exists; `listed` lists them.
     """
 
     folders: Folders
     sources: frozenset[str]
     live: frozenset[str]
+    listed: ListingReader
+
+
+#: A table copies from a list that is younger, in seconds: two polls of the task that lists.
+_FOLDER_LIST_SECONDS: Final = 4.0
+
+
+class _FolderFiles(Listed):
+    """The files of one table, as the task listed them last.
+
+    `folders` sorts files by their tables.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        listing: _FolderListing,
+        folders: Callable[[Iterable[ObjectInfo]], Folders],
+    ) -> None:
+        self._source, self._listed, self._folders = source, listing.listed, folders
+        self._ready, self._live = listing.folders.tables.get(source, ()), listing.live
+
+    @override
+    def files(self, time_slice: TimeSlice, /) -> Iterable[ObjectInfo]:
+        return self._ready
+
+    @override
+    def refreshed(self, time_slice: TimeSlice, /) -> Iterable[ObjectInfo] | None:
+        newer = self._listed.refreshed(time_slice, _FOLDER_LIST_SECONDS)
+        if newer is None:
+            return None
+        self._live = newer.paths
+        return self._folders(newer).tables.get(self._source, ())
+
+    @override
+    def paths(self) -> Collection[str]:
+        return self._live
 
 
 class FolderTask:
@@ -101,19 +140,25 @@ class FolderTask:
         self._context = context
         self._task = task
         self._landing = TaskLanding(context, task)
+        self._listed = reader_of(context, listing_of(context, task, reused_seconds=0.0))
         self._tables = OpenTables(context, task)
         self._units: dict[str, Unit] = {}
         self._listing: _FolderListing | None = None
 
-    def step(self, _turn: TimeSlice) -> StepResult:
+    def step(self, time_slice: TimeSlice) -> StepResult:
         """List the tables; each is brought up to date by a unit of its own."""
         with self._tables.in_use():
-            return self._find()
+            return self._find(time_slice)
 
-    def _find(self) -> StepResult:
+    def _find(self, time_slice: TimeSlice) -> StepResult:
         ledger = self._tables.ledger
-        landed = self._landing.files()
-        folders, live = self._landing.format.tables(landed), {info.path for info in landed}
+        landed = self._listed.files(time_slice)
+        folders = self._landing.format.tables(landed)
+        if self._has_news(folders, ledger):
+            # The ledger forgets files that a list does not have: an old list may lack some.
+            landed = self._listed.refreshed(time_slice) or landed
+            folders = self._landing.format.tables(landed)
+        live = landed.paths
         members = ledger.table.state.copy.membership.members
         new = policy_for_new(self._task, members, folders.tables)
         wanted = set(folders.tables) - new.ignored
@@ -123,7 +168,7 @@ class FolderTask:
         # New tables are remembered before they hold data, and after the policy decided: one that
         # is remembered is not new.
         self._tables.remember(routes, unrouted(folders, ledger.progress), live)
-        self._listing = _FolderListing(folders, frozenset(routes), frozenset(live))
+        self._listing = _FolderListing(folders, frozenset(routes), live, self._listed)
         for source in sorted(set(routes) - set(self._units)):
             table = FolderTable(
                 self._context, self._task, routes[source], source, self._last_listing
@@ -136,6 +181,12 @@ class FolderTask:
             # The files of these tables stay where they are, unread.
             refused=ConfigErrors(errors) if errors else None,
         )
+
+    def _has_news(self, folders: Folders, ledger: WorkingDataset) -> bool:
+        """Whether there is a table that was never seen, or an unknown file without a table."""
+        seen = self._listing.folders.tables if self._listing is not None else ()
+        known = {*ledger.table.state.copy.membership.members, *seen}
+        return bool(set(folders.tables) - known or unrouted(folders, ledger.progress).files)
 
     def _last_listing(self) -> _FolderListing:
         assert self._listing is not None, "a table exists only after a listing"
@@ -167,16 +218,14 @@ class FolderTable:
         listing = self._last_listing()
         if self._source not in listing.sources:
             return IDLE
-        ready = listing.folders.tables.get(self._source, ())
+        files = _FolderFiles(self._source, listing, self._landing.format.tables)
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             self._tell_waiting(table, listing.folders.waiting.get(self._source, {}))
             result = self._applies.copy_or_wait(
                 table,
                 time_slice,
-                lambda: self._landing.copy_next(
-                    table, time_slice, lambda: ready, lambda: listing.live
-                ),
+                lambda: self._landing.copy_next(table, time_slice, files),
             )
             return self._maintenance.request_if_due(
                 table, self._applies.apply_or_request(table, time_slice, result)
@@ -204,6 +253,7 @@ class ExtractsDataset:
         self._dataset = dataset
         self._settings = settings
         self._landing = TaskLanding(context, task)
+        self._listed = reader_of(context, listing_of(context, task))
         self._tables = OpenTables(context, task)
         self._maintenance = MaintenanceUnit(dataset)
 
@@ -217,8 +267,13 @@ class ExtractsDataset:
             return self._maintenance.request_if_due(table, result)
 
     def _next(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
-        due = self._landed(table).due
-        if time_slice.must_wait_for(sum(info.size for extract in due for info in extract.files)):
+        seen = self._sorted(table, self._listed.files(time_slice))
+        if not (seen.due or seen.refused or table.table.state.copy.reloading):
+            self._tell(table, seen)
+            return IDLE
+        self._listed.expect_more()
+        waiting = sum(info.size for extract in seen.due for info in extract.files)
+        if time_slice.must_wait_for(waiting):
             return TOO_LONG
         return time_slice.more if self._take_in(table) else IDLE
 
@@ -259,7 +314,9 @@ class ExtractsDataset:
             table.tell(ExtractWaiting(subject=table.name, extract=what, reason=why))
 
     def _landed(self, table: WorkingDataset) -> LandedExtracts:
-        landed = self._landing.files()
+        return self._sorted(table, self._landing.files())
+
+    def _sorted(self, table: WorkingDataset, landed: Iterable[ObjectInfo]) -> LandedExtracts:
         last = table.table.state.copy.position.last_extract
         return landed_extracts(landed, self._dataset, self._settings, table.progress, last)
 

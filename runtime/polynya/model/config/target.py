@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
@@ -25,7 +26,7 @@ from polynya.model.config.engines import (
     SparkEngine,
     Submitted,
 )
-from polynya.model.config.fields import ClusterName, Frozen, Name
+from polynya.model.config.fields import ClusterName, Duration, Frozen, Name
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import CONTRADICTING_SETTINGS, NO_SUCH_TARGET
@@ -155,6 +156,13 @@ class Target(Frozen):
         "(`spark://HOST:PORT` is short for `{mode: spark, master: "
         "spark://HOST:PORT}`), EMR Serverless or Glue. Default: `local`.",
     )
+    idle_poll: Duration | None = Field(
+        default=None,
+        ge=timedelta(seconds=2),
+        description="Longest time between two looks at a landing folder on S3 in which nothing "
+        "lands, at least `2s`. Each look of a task is at least one list request. Default: `30s`, "
+        "or longer for a node that would make more than 15 requests in that time.",
+    )
     maven_repository: str | None = Field(
         default=None, description="Address of a Maven mirror from which jars are fetched."
     )
@@ -193,6 +201,8 @@ class ResolvedTarget:
 
     `catalog_user` and `catalog_password` log in to a catalog on a server. `engine` is that of
     tasks that name none; `cluster` is where the session of this process works, None for here.
+    `idle_poll_seconds` is the longest time between two looks at an idle folder on S3, None: the
+    usual one.
     """
 
     name: str
@@ -209,6 +219,7 @@ class ResolvedTarget:
     aws: AwsAccess = field(default_factory=AwsAccess)
     cluster: SparkCluster | None = None
     engine: Engine = LOCAL
+    idle_poll_seconds: float | None = None
 
     @property
     def on_aws(self) -> bool:
@@ -273,6 +284,9 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
         aws=target.aws.access() if target.aws is not None else AwsAccess(),
         cluster=target.engine.cluster() if isinstance(target.engine, SparkEngine) else None,
         engine=target.engine or LOCAL,
+        idle_poll_seconds=(
+            target.idle_poll.total_seconds() if target.idle_poll is not None else None
+        ),
     )
 
 
@@ -287,6 +301,8 @@ def _contradictions(
             yield f"config and {name} are the same folder", "give each a folder of its own"
     yield from _of_catalog(target.catalog, warehouse)
     yield from _of_engine(target, landing, warehouse)
+    if target.idle_poll is not None and not isinstance(landing, S3Location):
+        yield "a folder is looked at every two seconds", "remove `idle_poll`: it is for S3"
     on_aws = any(isinstance(one, S3Location) for one in (landing, warehouse, config))
     if target.aws is not None and not on_aws:
         yield "nothing of this target is on AWS", "remove `aws`, or name a location on S3"
