@@ -14,6 +14,8 @@ from stacks.settings.stage import StageConfig
 
 _AGENT_VOLUME_GIB = 20
 _JOB_VCPU, _JOB_GB = 4, 16
+_TEN_MINUTES_A_MONTH = prices.HOURS_A_MONTH * 6
+_IDLE_TASKS = 10
 _CONFIGURATION = Path(__file__).resolve().parents[1] / "config"
 _REASONS: dict[str, str] = {
     "autoscaling": "a node says when it is ready, and when it has drained",
@@ -22,6 +24,22 @@ _REASONS: dict[str, str] = {
     STREAM_ENDPOINT: "nodes put their state there",
     **dict.fromkeys(SESSION_ENDPOINTS, "people come to a node by Session Manager"),
 }
+
+
+def _requests(*, lists: int = 0, reads: int = 0, writes: int = 0) -> float:
+    """Dollars a month for so many requests to S3 in ten minutes."""
+    dear = (lists + writes) * prices.S3_LIST_OR_WRITE_THOUSAND
+    return (dear + reads * prices.S3_READ_THOUSAND) / 1000 * _TEN_MINUTES_A_MONTH
+
+
+#: Counted at the in-memory store, 2026-11-28: one node that leads alone, and one more node, which
+#: share 100 idle units; `docs/cluster.md`.
+_FIRST_NODE = _requests(lists=861, reads=1684, writes=176)
+_FURTHER_NODE = _requests(lists=128, reads=1408, writes=88)
+#: A node reads the configuration every ten seconds.
+_NODE_CONFIGURATION = _requests(lists=60, reads=60)
+#: A node looks at each of its tasks every 30 seconds (`polynya.engine.listing`).
+_TASK = _requests(lists=20)
 
 
 def parts() -> list[tuple[str, float, str]]:
@@ -36,6 +54,9 @@ def parts() -> list[tuple[str, float, str]]:
         ("`outbound: internet`", 0, f"${prices.PUBLIC_ADDRESS_HOUR} an hour of each node"),
         ("a key", prices.KEY_MONTH, "$0.03 for 10,000 requests"),
         ("the workload stream, a shard", prices.SHARD_HOUR * month, "$0.014 a million records"),
+        ("an idle task on S3, each node that has it", _TASK, "more while files land"),
+        ("requests of the first node of a cluster", _FIRST_NODE + _NODE_CONFIGURATION, ""),
+        ("requests of each further node", _FURTHER_NODE + _NODE_CONFIGURATION, ""),
         ("events that wake a cluster", 0, "about $1.40 a million objects that land"),
         ("a stream that wakes a cluster", _stream_that_wakes(), ""),
         ("`athena`", 0, f"${prices.ATHENA_TB:.0f} a TB that is scanned"),
@@ -106,10 +127,21 @@ def _idle_cluster(cluster: ClusterSettings, *, streams: int) -> list[tuple[str, 
     topic = prices.KEY_MONTH if cluster.notify else 0.0
     watched = watching(strategy, nodes=capacity.minimum > 0, streams=streams) + topic
     why = "the nodes that always run" if capacity.minimum else "no node while nothing lands"
-    return [
+    lines = [
         (f"cluster `{cluster.name}`, nodes: {capacity.minimum}", nodes, why),
         (f"watching `{cluster.name}`", watched, "alarms by metric, fallback's metric, dashboard"),
     ]
+    if capacity.minimum:
+        requests = _idle_requests(capacity.minimum)
+        of = f"requests of `{cluster.name}` to S3, {_IDLE_TASKS} tasks"
+        lines.append((of, requests, "looks at what landed, coordination, configuration"))
+    return lines
+
+
+def _idle_requests(nodes: int) -> float:
+    """What nodes that share idle tasks ask of S3; each of them has units of all tasks."""
+    coordination = _FIRST_NODE + (nodes - 1) * _FURTHER_NODE
+    return coordination + nodes * (_NODE_CONFIGURATION + _IDLE_TASKS * _TASK)
 
 
 def main() -> None:

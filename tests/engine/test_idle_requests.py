@@ -21,7 +21,7 @@ from polynya.engine.dataset import OpenTables
 from polynya.engine.landing import TaskLanding
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.runner import units
-from polynya.engine.scheduler import TaskGroup, UnitQueue
+from polynya.engine.scheduler import POLL_SECONDS, TaskGroup, UnitQueue
 from polynya.engine.tasks import storage
 from polynya.engine.unit import StepResult
 from polynya.formats.batch import FilePart
@@ -194,4 +194,52 @@ def test_an_idle_agent_with_ten_tasks_makes_at_most_one_list_request_a_second(
     assert len(agent.copied) == TASKS * DATASETS
     # One listing of each task every 30 seconds.
     assert lists <= 60
-    assert {name for name, _ in agent.s3.requests.items()} == {"put_object", "list_objects_v2"}
+    assert set(agent.s3.requests) == {"put_object", "list_objects_v2"}
+
+
+def test_what_lands_at_an_idle_task_is_copied_within_half_a_minute_and_the_next_file_at_once(
+    agent: Agent,
+) -> None:
+    agent.start(task(0))
+    agent.work(100)
+
+    first = agent.land("task0/t0_3/1.json")
+    agent.work(34)
+    second = agent.land("task0/t0_7/1.json")
+    agent.work(10)
+    third = agent.land("task0/t0_3/2.json")
+    agent.work(20)
+
+    waited = [at - landed for (_, at), landed in zip(agent.copied, (first, second, third))]
+    assert [path for path, _ in agent.copied] == [
+        "task0/t0_3/1.json", "task0/t0_7/1.json", "task0/t0_3/2.json",
+    ]  # fmt: skip
+    assert waited[0] <= 30 + POLL_SECONDS
+    assert waited[1] <= 10
+    assert waited[2] <= 10
+
+
+def test_target_says_how_long_an_idle_task_waits(agent: Agent) -> None:
+    assert agent.context.target is not None
+    agent.context.target = replace(agent.context.target, idle_poll_seconds=4.0)
+    agent.start(task(0))
+    agent.work(60)
+
+    assert 14 <= agent.work(60) <= 16
+
+
+def test_job_that_begins_lists_again_before_it_copies(agent: Agent) -> None:
+    """Another node had the table, and has read what landed since the task was listed here."""
+    agent.start(task(0))
+    agent.work(100)
+    agent.land("task0/t0_0/1.json")
+    mine = Table(agent, "task0/t0_0/")
+    mine.progress["task0/t0_0/1.json"] = SimpleNamespace(complete=True)
+    agent.tables["task0/t0_0/"] = mine
+
+    agent.start(task(0))
+    agent.work(2)
+    agent.land("task0/t0_0/2.json")
+    agent.work(60)
+
+    assert [path for path, _ in agent.copied] == ["task0/t0_0/2.json"]

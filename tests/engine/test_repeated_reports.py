@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
-from polynya.engine.landing import TaskLanding
+from polynya.engine.landing import TaskLanding, listing_of, reader_of
 from polynya.engine.policy import StepSpeeds
 from polynya.engine.unit import TimeSlice
 from polynya.formats.base import KnownTable
@@ -106,8 +106,9 @@ def test_the_time_of_a_copy_counts_from_the_first_byte(tmp_path: Path) -> None:
     project = load_project(write_project(tmp_path, users=USERS))
     table: Any = FakeTable(next(project.datasets()), context)
     landing = TaskLanding(context, project.tasks[0])
+    listed = reader_of(context, listing_of(context, project.tasks[0]))
 
-    ended = landing.copy_next(table, TimeSlice(), landing.files, landing.paths)
+    ended = landing.copy_next(table, TimeSlice(), listed)
 
     assert ended.more
     assert table.waited[0] >= 14

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from polynya.engine.listing import SharedListing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polynya.engine.listing import (
+    IdlePace,
+    ListingReader,
+    ListRequests,
+    SharedListing,
+    idle_pace,
+    idle_wait,
+)
 from polynya.engine.runner import units
 from polynya.engine.unit import TimeSlice
 from polynya.formats.files import LandedFiles
@@ -185,3 +195,134 @@ def test_listing_after_a_landing_must_be_very_recent() -> None:
         look.files(TimeSlice(at_once=False, news=True))
 
     assert zone.lists == ["all"]
+
+
+def test_waits_at_an_idle_folder_double_up_to_the_longest() -> None:
+    assert [idle_wait(looks, 30.0) for looks in range(8)] == [0, 2, 4, 8, 16, 30, 30, 30]
+    assert idle_wait(10_000, 200.0) == 200.0
+
+
+@given(
+    st.lists(
+        st.builds(ListRequests, st.integers(1, 500), st.integers(0, 5000)), min_size=1, max_size=50
+    )
+)
+def test_idle_folders_together_take_at_most_one_request_a_second(
+    requests: list[ListRequests],
+) -> None:
+    pace = idle_pace(requests)
+
+    a_second = sum(each.look for each in requests) / pace.look
+    a_second += sum(each.whole for each in requests) / pace.whole
+    assert a_second <= 1.0
+    assert pace.look >= 30.0
+    assert pace.whole >= 60.0
+
+
+def test_wait_that_a_user_set_is_kept_whatever_it_costs() -> None:
+    assert idle_pace([ListRequests(500, 0)], 5.0) == IdlePace(look=5.0, whole=60.0)
+
+
+class OnS3:
+    """Looks at an idle folder whose list requests cost money, at 2 s and then every 30 s."""
+
+    def __init__(self, *paths: str, starts: tuple[str, ...] = ("a/", "b/")) -> None:
+        self.clock = FakeClock()
+        self.zone = Zone(self.clock, *paths)
+        self.look = SharedListing(
+            self.zone, self.clock, starts, idle=lambda: IdlePace(look=30.0, whole=600.0)
+        )
+        for _ in range(8):
+            self.after(30)
+        self.zone.lists.clear()
+
+    def after(self, seconds: float) -> LandedFiles:
+        self.clock.advance(timedelta(seconds=seconds))
+        return self.look.files(GOES_ON)
+
+
+def test_folder_on_s3_is_listed_by_ends_where_that_takes_fewer_requests() -> None:
+    few, many = OnS3("a/1"), OnS3(*numbered("a", 1500), *numbered("b", 1500))
+
+    few.after(30)
+    many.after(30)
+
+    assert few.zone.lists == ["all"]
+    assert many.zone.lists == ENDS
+    assert (few.look.requests, many.look.requests) == (ListRequests(1, 0), ListRequests(2, 3))
+
+
+def test_idle_folder_is_listed_often_again_once_something_is_found() -> None:
+    idle = OnS3("a/1")
+
+    idle.after(29)
+    before = list(idle.zone.lists)
+    idle.zone.sizes["a/2"] = 1
+    idle.after(1)
+    for _ in range(4):
+        idle.after(1)
+
+    assert before == []
+    # At 0, 1, 3 and 7 seconds after the file was found.
+    assert len(idle.zone.lists) == 3
+    assert "a/2" in idle.look.paths()
+
+
+def test_file_that_left_does_not_make_looks_frequent() -> None:
+    idle = OnS3("a/1", "a/2")
+    del idle.zone.sizes["a/1"]
+
+    for _ in range(40):
+        idle.after(2)
+
+    assert len(idle.zone.lists) == 2
+    assert idle.look.paths() == {"a/2"}
+
+
+def test_landing_in_this_process_makes_an_idle_folder_listed_at_once() -> None:
+    idle = OnS3("a/1")
+    idle.zone.sizes["a/2"] = 1
+
+    idle.clock.advance(timedelta(seconds=0.2))
+    found = idle.look.files(TimeSlice(at_once=False, news=True))
+
+    assert "a/2" in found.paths
+
+
+def test_old_list_is_renewed_before_anything_is_copied_from_it() -> None:
+    idle = OnS3("a/1", "a/2")
+    reader = ListingReader(idle.look, idle.clock, 0.0)
+    old = reader.files(GOES_ON)
+    idle.clock.advance(timedelta(seconds=20))
+    del idle.zone.sizes["a/1"]
+    idle.zone.lists.clear()
+
+    newer = reader.refreshed(GOES_ON)
+    again = reader.refreshed(GOES_ON)
+
+    assert old.paths == {"a/1", "a/2"}
+    assert newer is not None
+    assert newer.paths == {"a/2"}
+    assert again is None
+    assert idle.zone.lists == ["all"]
+
+
+def test_before_a_copy_names_before_the_end_are_as_new_as_in_a_busy_folder() -> None:
+    idle = OnS3(*numbered("a", 1500), *numbered("b", 1500))
+    idle.clock.advance(timedelta(seconds=70))
+
+    idle.look.refreshed(GOES_ON, 1.0)
+
+    assert idle.zone.lists == ["all"]
+
+
+def test_folder_of_this_machine_is_looked_at_as_often_as_ever() -> None:
+    clock = FakeClock()
+    zone = Zone(clock, "a")
+    look = SharedListing(zone, clock, [""])
+
+    for _ in range(50):
+        clock.advance(timedelta(seconds=2))
+        look.files(GOES_ON)
+
+    assert len(zone.lists) == 50
