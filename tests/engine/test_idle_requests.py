@@ -210,10 +210,11 @@ def test_what_lands_at_an_idle_task_is_copied_within_half_a_minute_and_the_next_
     third = agent.land("task0/t0_3/2.json")
     agent.work(20)
 
-    waited = [at - landed for (_, at), landed in zip(agent.copied, (first, second, third))]
     assert [path for path, _ in agent.copied] == [
         "task0/t0_3/1.json", "task0/t0_7/1.json", "task0/t0_3/2.json",
     ]  # fmt: skip
+    landed = (first, second, third)
+    waited = [at - since for (_, at), since in zip(agent.copied, landed, strict=True)]
     assert waited[0] <= 30 + POLL_SECONDS
     assert waited[1] <= 10
     assert waited[2] <= 10

@@ -46,6 +46,11 @@ def test_a_target_on_s3_and_glue(tmp_path: Path) -> None:
     assert dev.aws.region == "eu-central-1"
 
 
+def test_target_says_how_rarely_an_idle_folder_on_s3_is_listed(tmp_path: Path) -> None:
+    assert target(tmp_path, idle_poll="5s").idle_poll_seconds == 5.0
+    assert target(tmp_path).idle_poll_seconds is None
+
+
 def test_landing_may_be_elsewhere_than_the_tables(tmp_path: Path) -> None:
     near = target(tmp_path / "a", warehouse="./w", catalog=None)
     assert (near.on_aws, near.on_glue, near.catalog_type) == (True, False, "jdbc")
@@ -199,6 +204,12 @@ def test_a_password_never_stands_in_a_file(tmp_path: Path, password: str) -> Non
             {"landing": "./in", "warehouse": "./w", "catalog": None, "aws": "{}"},
             "CFG-016",
             "nothing of this target is on AWS",
+        ),
+        ({"idle_poll": "1s"}, "CFG-009", "targets.dev.idle_poll"),
+        (
+            {"landing": "./in", "warehouse": "./w", "catalog": None, "idle_poll": "5s"},
+            "CFG-016",
+            "a folder is looked at every two seconds",
         ),
         ({"engine": "spark://10.0.0.5"}, "CFG-009", "such as `spark://10.0.0.5:7077`"),
         ({"engine": "yarn"}, "CFG-009", "such as `spark://10.0.0.5:7077`"),

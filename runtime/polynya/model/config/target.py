@@ -13,8 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Field, SecretStr
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from polynya.model.config.aws import Aws, AwsAccess
 from polynya.model.config.engines import (
@@ -127,6 +127,16 @@ class _CatalogSchema:
 CatalogOrType: TypeAlias = Annotated[Catalog, BeforeValidator(_named), _CatalogSchema]
 
 
+def _idle_poll(value: timedelta) -> timedelta:
+    if value < timedelta(seconds=2):
+        message = "`idle_poll` is at least two seconds"
+        raise PydanticCustomError("polynya_value", "{message}", {"message": message})
+    return value
+
+
+IdlePoll: TypeAlias = Annotated[Duration, AfterValidator(_idle_poll)]
+
+
 class Target(Frozen):
     """One place to run in: where files land and where tables live."""
 
@@ -156,9 +166,8 @@ class Target(Frozen):
         "(`spark://HOST:PORT` is short for `{mode: spark, master: "
         "spark://HOST:PORT}`), EMR Serverless or Glue. Default: `local`.",
     )
-    idle_poll: Duration | None = Field(
+    idle_poll: IdlePoll | None = Field(
         default=None,
-        ge=timedelta(seconds=2),
         description="Longest time between two looks at a landing folder on S3 in which nothing "
         "lands, at least `2s`. Each look of a task is at least one list request. Default: `30s`, "
         "or longer for a node that would make more than 15 requests in that time.",
