@@ -1,0 +1,63 @@
+"""What an idle agent asks of S3, counted by a server on this machine that stands in for AWS."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.serving import WSGIRequestHandler
+
+from tests.aws import aws_server, client
+from tests.e2e.agents import running_agent
+from tests.projects import aws_project, write_project
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+TABLES = [f"t{number}" for number in range(10)]
+TASK = """\
+apiVersion: polynya/v1
+kind: storage
+name: logs
+schema: shop
+landing: {path: logs, format: json}
+datasets:
+""" + "".join(f'  - {{name: {name}, path: "{name}/*", mode: append_only}}\n' for name in TABLES)
+
+
+def test_idle_agent_with_ten_tables_lists_its_landing_zone_a_few_times_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: Counter[tuple[str, str, bool]] = Counter()
+
+    def count(self: Any, *_: Any) -> None:
+        bucket = self.path.lstrip("/").partition("?")[0].partition("/")[0]
+        requests[bucket, self.command, "list-type=2" in self.path] += 1
+
+    monkeypatch.setattr(WSGIRequestHandler, "log_request", count)
+    with aws_server("acme-landing", "acme-lake", "acme-nodes") as endpoint:
+        s3 = client("s3", endpoint)
+        for name in TABLES:
+            s3.put_object(Bucket="acme-landing", Key=f"in/logs/{name}/1.json", Body=b'{"n": 1}')
+        project = tmp_path / "project"
+        project.mkdir()
+        write_project(project, project=aws_project(endpoint), logs=TASK)
+        options = ["--config", str(project), "--work", str(tmp_path / "work")]
+        options += ["--coordination", "s3://acme-nodes/coordination"]
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        with running_agent(tmp_path, *options) as agent:
+            for name in TABLES:
+                agent.says("batch.copied", f"shop.{name}")
+            time.sleep(75)
+            requests.clear()
+            time.sleep(60)
+            idle = Counter(requests)
+            new = {"Bucket": "acme-landing", "Key": "in/logs/t3/2.json", "Body": b'{"n": 2}'}
+            took = agent.does(lambda: s3.put_object(**new), "batch.copied", "shop.t3")
+
+    print(f"copied after {took:.0f} s; {sorted(idle.items())}")
+    # Two looks of the one task.
+    assert idle["acme-landing", "GET", True] <= 4
+    assert took <= 60
