@@ -210,6 +210,11 @@ synth: dev node_modules/.package-lock.json ## Write the CloudFormation templates
 package: dev ## Build what nodes fetch, without Docker: for all stages, or ARCH=arm64|x86_64|all
 	@$(BIN)/python -m stacks.package $(if $(ARCH),--arch $(ARCH))
 
+# CI=true: a test that could not run has not passed.
+.PHONY: boot-arm64
+boot-arm64: dev node_modules/.package-lock.json ## Boot the package on an arm64 node in an emulator, and let it copy; needs root and Debian 12
+	@CI=true $(BIN)/python -m pytest -n 0 tests/stacks/test_boot_arm64.py $(ARGS)
+
 .PHONY: publish
 publish: dev ## Upload what the nodes of STAGE fetch to its asset bucket, with your credentials
 	@$(stage-is-named)

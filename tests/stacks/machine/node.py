@@ -35,6 +35,24 @@ def can_layer() -> bool:
     return subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
+def lay_out(shared: Path, user_data: str, python: str) -> None:
+    """Make the folder that a machine shares with a test: the user data, and the stand-ins.
+
+    Args:
+        shared: is made.
+        user_data: what the machine runs at its start.
+        python: the interpreter of the stand-ins, as the machine sees it.
+    """
+    (shared / "bin").mkdir(parents=True)
+    shared.chmod(0o777)
+    (shared / "user-data").write_text(user_data)
+    (shared / "user-data").chmod(0o755)
+    for program in BIN.iterdir():
+        text = program.read_text().replace("#!/usr/bin/env python3", f"#!{python}", 1)
+        (shared / "bin" / program.name).write_text(text)
+        (shared / "bin" / program.name).chmod(0o755)
+
+
 @dataclass(frozen=True)
 class Booted:
     """What a machine left behind: what was printed, and the files that a test asked for."""
@@ -78,17 +96,9 @@ class Machine:
     def run(self, user_data: str, commands: str) -> Booted:
         """Run commands, in which `$BOOT` is the user data and `$SHARED` outlives the machine."""
         shared, layer = self.folder / "shared", self.folder / "layer"
-        shared.mkdir()
         layer.mkdir()
-        (shared / "user-data").write_text(user_data)
-        (shared / "user-data").chmod(0o755)
-        shared.chmod(0o777)
         python = os.path.realpath(sys.executable)
-        for program in BIN.iterdir():
-            text = program.read_text().replace("#!/usr/bin/env python3", f"#!{python}", 1)
-            (shared / "bin").mkdir(exist_ok=True)
-            (shared / "bin" / program.name).write_text(text)
-            (shared / "bin" / program.name).chmod(0o755)
+        lay_out(shared, user_data, python)
         packages = sysconfig.get_path("purelib")
         # Parts of the way to them may be closed to others than root.
         searched = {*Path(python).parents, *shared.parents, *Path(packages).parents}
