@@ -84,7 +84,7 @@ def arm64_parts() -> Arm64Parts:
         shutil.rmtree(folder, ignore_errors=True)
         _fetch(folder)
         fetched.write_text(wanted)
-    packages = tuple(sorted((folder / "cache" / "archives").glob("*_a*.deb")))
+    packages = tuple(sorted((folder / "cache" / "archives").glob("*.deb")))
     return Arm64Parts(folder / "emulator" / "usr" / "bin" / "qemu-aarch64-static", packages)
 
 
