@@ -34,7 +34,7 @@ stage-is-named = test -n "$(STAGE)" -a -n "$(wildcard config/$(STAGE).*)" || { \
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z][a-z0-9-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: install
 install: $(DONE)/runtime ## Set up .venv with .venv/bin/polynya, Java and the jars; nothing else
@@ -212,7 +212,7 @@ package: dev ## Build what nodes fetch, without Docker: for all stages, or ARCH=
 
 # CI=true: a test that could not run has not passed.
 .PHONY: boot-arm64
-boot-arm64: dev node_modules/.package-lock.json ## Boot the package on an arm64 node in an emulator, and let it copy; needs root and Debian 12
+boot-arm64: dev node_modules/.package-lock.json ## Boot the package on an emulated arm64 node and let it copy; needs root and Debian 12
 	@CI=true $(BIN)/python -m pytest -n 0 tests/stacks/test_boot_arm64.py $(ARGS)
 
 .PHONY: publish

@@ -178,7 +178,7 @@ def test_an_arm64_node_boots_and_copies_what_landed(
         print(node.printed)
         assert node.printed.splitlines()[0] == "aarch64", node.printed
         assert "in service" in node.printed, node.printed + node.file("agent.log")
-        said = [json.loads(line) for line in node.file("agent.log").splitlines() if line[0] == "{"]
+        said = [json.loads(line) for line in node.file("agent.log").splitlines() if line[:1] == "{"]
         copied = [line["rows_out"] for line in said if line.get("type") == "batch.copied"]
         assert copied == [len(LANDED)], node.file("agent.log")
         assert (said[-1]["type"], said[-1]["reason"]) == ("agent.stopped", "SIGTERM")
