@@ -101,7 +101,7 @@ def some_users(lab: Lab, count: int = 3) -> Feed:
 
 
 READ_ONCE = ["GET", "HEAD"]
-#: With one row of them deleted, their file is not written again.
+#: So many rows that an apply does not rewrite their file for one deleted row.
 MANY = 20
 
 
@@ -145,7 +145,8 @@ def test_a_store_that_stops_answering_costs_a_query(
 ) -> None:
     """From the first request on, at the files of deletes, or at the rows after the footers.
 
-    Of four users so many change that their file would be written again: it keeps its rows then.
+    Half of four users change, so the apply wants to rewrite their file. It cannot read that file,
+    and leaves it as it is.
     """
     users = some_users(lab, count)
     users.apply(drop(count, 31))

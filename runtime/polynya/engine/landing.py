@@ -198,7 +198,10 @@ class TaskLanding:
 def discovered(
     listed: Listed, time_slice: TimeSlice, unread: Callable[[Iterable[ObjectInfo]], Discovery]
 ) -> Discovery:
-    """What is to be read of listed files; never of an old list, which may name files that left."""
+    """Find the files to read in the newest list.
+
+    An old list may name files that left, so the folder is listed again before anything is copied.
+    """
     discovery = unread(listed.files(time_slice))
     if discovery.files and (newer := listed.refreshed(time_slice)) is not None:
         discovery = unread(newer)

@@ -389,7 +389,7 @@ def comes_between(
 
 
 def _has_news(before: LandedFiles, now: LandedFiles) -> bool:
-    """Whether a file is new, or another one than before; that some left is no reason to look."""
+    """Whether a file is new or has changed; files that left do not count."""
     if now is before:
         return False
     known = {(file.path, file.size, file.version) for file in before}

@@ -85,7 +85,7 @@ class FastApplier(Applier):
         try:
             add = _stage(run, outcome, removal)
         except UnreadRowsError as error:
-            # Writing files again may wait; what is staged so far is left to the cleanup.
+            # A later apply can rewrite them. `remove_orphan_files` deletes the files staged so far.
             log.debug("position deletes in %s: %s", run.target.table.name, error)
             removal = Removal(places)
             add = _stage(run, outcome, removal)

@@ -258,7 +258,7 @@ class FileToRewrite:
 
 
 class UnreadRowsError(OSError):
-    """A data file that was to be written again cannot be read; the table is as before."""
+    """A source file of a rewrite cannot be read; the table is unchanged."""
 
 
 @span("write live rows")

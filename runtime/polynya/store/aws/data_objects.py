@@ -47,7 +47,7 @@ class _Tried:
         pause: seconds until a refused bucket is tried again.
     """
 
-    refusal: str | None = "nobody has asked yet"
+    refusal: str | None = "it was not tried yet"
     at: float = float("-inf")
     pause: float = 0.0
 
