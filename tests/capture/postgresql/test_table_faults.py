@@ -13,11 +13,12 @@ from tests.capture.postgresql.shop import Shop
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.parametrize("kind", ["numeric(10,2) NOT NULL", "numeric(10,2)", "numeric"])
 def test_a_value_that_debezium_cannot_convert_leaves_out_its_table_alone(
-    shop: Shop, tmp_path: Path
+    shop: Shop, tmp_path: Path, kind: str
 ) -> None:
     shop.run(
-        "CREATE TABLE readings (id int PRIMARY KEY, v numeric(10,2) NOT NULL)",
+        f"CREATE TABLE readings (id int PRIMARY KEY, v {kind})",
         "INSERT INTO readings SELECT i, i FROM generate_series(1, 500) i",
         "CREATE TABLE orders (id int PRIMARY KEY, v text)",
     )

@@ -210,7 +210,7 @@ VALUE_NOT_CAPTURED: Final = ErrorEntry(
     fix="change the value or the type of the column, set REPLICA IDENTITY FULL if it is a list, or "
     "exclude the table; then run `polynya landing resume`",
     page="Debezium, which reads the log of the database, cannot represent a value, such as NaN in "
-    "a column `numeric(10,2) NOT NULL` of PostgreSQL. Neither NULL nor a part of it lands instead. "
+    "a column `numeric` of PostgreSQL. Neither NULL nor a part of it lands instead. "
     "The capture rereads the stream from the newest landed batch as often as `errors.table.retry` "
     "says. Then the table is suspended, or the capture ends, as `errors.table.then` says; the "
     "other tables continue. `polynya landing resume` loads the table again. If the column is a "
