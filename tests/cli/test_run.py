@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -102,6 +104,26 @@ def test_ctrl_c_ends_a_run_with_its_own_code(
 
     assert code == ExitCode.INTERRUPTED
     assert "stopping after the running steps" in err.getvalue()
+
+
+def test_ctrl_c_lets_running_steps_end_although_spark_was_started_meanwhile(tmp_path: Path) -> None:
+    """PySpark has a handler of its own."""
+    project = write_project(tmp_path, users=USERS)
+    (tmp_path / "landing/users").mkdir(parents=True)
+    record = '{"userId": 1, "sequenceNum": 1, "operation": "INSERT"}\n'
+    (tmp_path / "landing/users/1.json").write_text(record)
+    line = [sys.executable, "-m", "polynya", "run", "--project", str(project)]
+
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = [next(process.stderr)]
+        while not said[-1].startswith("copied"):
+            said.append(next(process.stderr))
+        process.send_signal(signal.SIGINT)
+        said += process.stderr
+
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "stopping after the running steps; Ctrl-C again ends immediately\n" in said
 
 
 @pytest.mark.usefixtures("own_signals")

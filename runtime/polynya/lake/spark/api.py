@@ -11,6 +11,7 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import TaskContext, java_gateway
 from pyspark.accumulators import AccumulatorParam
+from pyspark.core import context as context_module
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions, types
@@ -32,6 +33,7 @@ __all__ = [
     "SparkSession",
     "TaskContext",
     "UserDefinedFunction",
+    "context_module",
     "functions",
     "java_gateway",
     "types",

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from polynya.lake.spark.api import Py4JError, SparkSession, java_gateway
+from polynya.lake.spark.api import Py4JError, SparkSession, context_module, java_gateway
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.standalone import on_cluster
 from polynya.lake.spark.tracing import log_statements, trace_session
@@ -227,7 +228,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     builder = SparkSession.builder.master(master).appName("polynya")
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)
-    with _stderr_of_children(settings.log_file), _java_without_sigterm():
+    with _stderr_of_children(settings.log_file), _java_without_sigterm(), _own_sigint():
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     # Before anything asks for the catalog, which reads them then.
@@ -392,6 +393,26 @@ def _java_without_sigterm() -> Iterator[None]:
             raise
         finally:
             names["Popen"] = before
+
+
+@contextmanager
+def _own_sigint() -> Iterator[None]:
+    """Keep the handler of SIGINT that this process has set.
+
+    PySpark would replace it by one that cancels all jobs and raises KeyboardInterrupt: then Ctrl-C
+    would cut off the steps that a run lets end. Where Python's own handler is set, PySpark's takes
+    its place.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        yield
+        return
+    names = vars(context_module)
+    before = names["signal"]
+    names["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
+    try:
+        yield
+    finally:
+        names["signal"] = before
 
 
 def _without_sigterm(
