@@ -105,12 +105,11 @@ def test_what_was_refused_is_replayed_and_a_reload_finds_no_difference(
     assert [one["name"] for one in current] == [None, "Benny", "Dot"]
     assert [one["since"][:19] for one in history if one["name"] == "Dot"] == ["2026-11-23T12:00:10"]
 
-    # What landed says all that there is in the table: a reload finds no difference.
-    refused = driver.call("reload", "facts", "--project", str(project))
-    printed = driver.call("reload", "facts", "--accept-incomplete", "--project", str(project))
+    # What landed says all that there is in the table: a reload finds no difference. Messages that
+    # cannot be read do not refuse it: they never had a record.
+    printed = driver.call("reload", "facts", "--project", str(project))
     after = driver.query(project, [CURRENT, HISTORY])
 
-    assert "POLYNYA-LAKE-015" in refused.errors
     assert printed.code == 0, printed.errors
     assert after == [current, history]
     assert copied(driver.run_project(project, "always").events) == []
