@@ -34,12 +34,12 @@ _SAMPLES, _LEAST_SECONDS = 120, 4.0
 # table is taken to be read as often in this run as in a full one.
 _HASTENED: Final = """
 import sys
-from polynya.engine.maintenance_choice import worth
-from polynya.lake.maintenance.health import facts
+from polynya.engine import maintenance_choice
+from polynya.lake.maintenance import health
 haste = float(sys.argv[1])
-worth.FIXED_BYTES /= haste**2
-worth.EXPIRING_BYTES /= haste**2
-facts.READS_PER_HOUR *= haste
+maintenance_choice.FIXED_BYTES /= haste**2
+maintenance_choice.EXPIRING_BYTES /= haste**2
+health.READS_PER_HOUR *= haste
 sys.argv = ["polynya", *sys.argv[2:]]
 from polynya.cli.main import main
 sys.exit(main())

@@ -71,7 +71,7 @@ PAUSE_AFTER_NOTHING: Final = timedelta(minutes=15)
 #: ...or something was in its way.
 PAUSE_AFTER_OBSTACLE: Final = timedelta(minutes=1)
 #: Costs are bytes that could be read in the same time. So many can in a second: those of an action
-#: by itself (`worth.FIXED_BYTES`) take half of one. On a slower machine or store every action costs
+#: by itself (`FIXED_BYTES`) take half of one. On a slower machine or store every action costs
 #: more by the same factor, so that actions can be compared with each other.
 READ_BYTES_PER_SECOND: Final = 128 * 2**20
 #: Those that write group by group.
