@@ -16,14 +16,7 @@ from polynya_constructs.functions.figures.estimate import (
     Left,
     estimate,
 )
-from polynya_constructs.functions.figures.handler import (
-    failed_boots,
-    find,
-    give_up,
-    look,
-    record,
-    wake,
-)
+from polynya_constructs.functions.figures.handler import find, look, record, wake
 from tests.aws import aws_clients
 
 NOW = datetime.now(UTC).replace(second=30, microsecond=0)
@@ -199,45 +192,6 @@ def test_work_without_a_wanted_node_wakes_the_group(
 
     assert wake(Groups(), group, Figures(90, 300, needs_node)) is woken
     assert [how["DesiredCapacity"] for how in asked] == [1] * woken
-
-
-@pytest.mark.parametrize(
-    ("minimum", "desired", "ended"), [(0, 1, True), (0, 0, False), (1, 1, False)]
-)
-def test_a_group_whose_nodes_do_not_boot_asks_for_none(
-    minimum: int, desired: int, ended: bool
-) -> None:
-    asked: list[int] = []
-
-    class Groups:
-        def set_desired_capacity(self, **how: Any) -> None:
-            asked.append(how["DesiredCapacity"])
-
-    group = {"AutoScalingGroupName": "shop", "MinSize": minimum, "DesiredCapacity": desired}
-
-    assert give_up(Groups(), group) is ended
-    assert asked == [0] * ended
-
-
-def test_only_boots_of_the_code_that_is_deployed_count(stand: Stand) -> None:
-    for code, minutes in (("new", 5.0), ("new", 90.0), ("old", 5.0), ("new", 500.0)):
-        stand.cloudwatch.put_metric_data(
-            Namespace="Polynya",
-            MetricData=[
-                {
-                    "MetricName": "FailedBoots",
-                    "Dimensions": [
-                        {"Name": "Cluster", "Value": "shop"},
-                        {"Name": "Code", "Value": code},
-                    ],
-                    "Timestamp": ago(minutes),
-                    "Value": 1.0,
-                }
-            ],
-        )
-
-    assert failed_boots(stand.cloudwatch, "shop", "new", NOW) == 2
-    assert failed_boots(stand.cloudwatch, "shop", None, NOW) == 0
 
 
 def test_what_an_idle_node_leaves_wakes_nobody() -> None:

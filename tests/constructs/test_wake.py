@@ -20,12 +20,6 @@ class Groups:
     def describe_auto_scaling_groups(self, AutoScalingGroupNames: list[str]) -> dict[str, Any]:
         return {"AutoScalingGroups": [self.group] if self.group else []}
 
-    def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
-        assert asked["Dimensions"][1] == {"Name": "Code", "Value": "0123"}
-        return {"Datapoints": [{"Sum": 2.0}, {"Sum": float(self.failed)}]}
-
-    failed = 0
-
     def set_desired_capacity(self, **asked: Any) -> None:
         assert asked["HonorCooldown"] is False
         self.group["DesiredCapacity"] = asked["DesiredCapacity"]
@@ -83,7 +77,7 @@ def test_what_lands_is_counted_while_no_node_serves(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    handler._clients.cache_clear()
+    handler._autoscaling.cache_clear()
     nodes = [{"LifecycleState": state}] if state else []
     groups = Groups(DesiredCapacity=len(nodes), MaxSize=4, Instances=nodes)
     monkeypatch.setattr("boto3.client", lambda _service: groups)
@@ -94,14 +88,14 @@ def test_what_lands_is_counted_while_no_node_serves(
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["Cluster"], one["LandedBytes"]) for one in lines] == [("shop", 700)] * counted
-    handler._clients.cache_clear()
+    handler._autoscaling.cache_clear()
 
 
 def test_a_hundred_thousand_objects_are_some_looks_at_the_group(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A first load: what Auto Scaling is asked it cannot answer to the nodes that boot."""
-    handler._clients.cache_clear()
+    handler._autoscaling.cache_clear()
     groups = Groups(DesiredCapacity=0, MaxSize=4)
     looks: list[list[str]] = []
     describe = groups.describe_auto_scaling_groups
@@ -128,21 +122,4 @@ def test_a_hundred_thousand_objects_are_some_looks_at_the_group(
     assert sum(one["LandedBytes"] for one in lines) == 100_000 * 700
     assert len(looks) <= 25
     assert groups.group["DesiredCapacity"] == 1
-    handler._clients.cache_clear()
-
-
-@pytest.mark.parametrize(("failed", "desired"), [(0, 1), (1, 0)])
-def test_three_boots_that_failed_are_the_last(
-    failed: int, desired: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handler._clients.cache_clear()
-    groups = Groups(DesiredCapacity=0, MaxSize=4)
-    groups.failed = failed
-    monkeypatch.setattr("boto3.client", lambda _service: groups)
-    monkeypatch.setenv("GROUP_NAME", "shop")
-    monkeypatch.setenv("CODE", "0123")
-
-    handler.handle(landed("landing", 700), None)
-
-    assert groups.group["DesiredCapacity"] == desired
-    handler._clients.cache_clear()
+    handler._autoscaling.cache_clear()

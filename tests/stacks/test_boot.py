@@ -286,7 +286,7 @@ def test_a_damaged_archive_is_refused_and_the_node_given_back(
     (function,) = [
         one for one in resources(assembly.templates["clustered/Cluster-cheap"],
                                  "AWS::Lambda::Function").values()
-        if one.get("Handler") == "wake.handler.handle"
+        if one.get("Handler") == "figures.handler.handle"
     ]  # fmt: skip
     assert function["Environment"]["Variables"]["CODE"] == code
 

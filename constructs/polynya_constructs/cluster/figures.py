@@ -18,7 +18,8 @@ from polynya_constructs.removal import KEPT
 class FiguresWithoutNodes(Construct):
     """A function that publishes what waits, and how old it is, while no node serves.
 
-    It also asks for the first node when there is work and the group asks for none.
+    It also asks for the first node when there is work and the group asks for none, and suspends the
+    launches of the group after three failed boots of one release, until the next one.
 
     Without it a group that lost all its nodes, or whose first one does not start, would have no
     figure at all, and no alarm would see its data wait. It estimates: what the nodes left, as they
@@ -57,6 +58,8 @@ class FiguresWithoutNodes(Construct):
             role=self._role(cluster, does),
             log_retention=log_retention,
             removal_policy=removal_policy,
+            # As nodes name it that report a failed boot.
+            environment={"CODE": cluster.code[:16]} if cluster.code else {},
             retry_attempts=0,  # a figure of a minute that is over helps nobody
         )
         events.Rule(
@@ -72,7 +75,13 @@ class FiguresWithoutNodes(Construct):
         allow(
             role,
             "OwnGroup",
-            actions=["autoscaling:SetDesiredCapacity"],
+            actions=[
+                "autoscaling:CreateOrUpdateTags",
+                "autoscaling:DeleteTags",
+                "autoscaling:ResumeProcesses",
+                "autoscaling:SetDesiredCapacity",
+                "autoscaling:SuspendProcesses",
+            ],
             resources=[cluster.group_arn],
             wildcard=GROUP_ARN_WILDCARD,
         )

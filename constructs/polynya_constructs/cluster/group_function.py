@@ -46,8 +46,7 @@ def group_function(
         scope: the parent.
         package: below `functions/`; its `handler.handle` is called.
         does: what it is for.
-        cluster: whose group it looks after; the function finds its name as GROUP_NAME,
-            and the beginning of the code of its nodes as CODE.
+        cluster: whose group it looks after; the function finds its name as GROUP_NAME.
         role: of the function; it gets the right to write the log.
         log_retention: how long its log is kept.
         removal_policy: what becomes of its log with its stack.
@@ -72,9 +71,5 @@ def group_function(
         timeout=cdk.Duration.seconds(30),
         retry_attempts=retry_attempts,
         max_event_age=max_event_age,
-        environment={
-            "GROUP_NAME": cluster.name,
-            **({"CODE": cluster.code[:16]} if cluster.code else {}),
-            **(environment or {}),
-        },
+        environment={"GROUP_NAME": cluster.name, **(environment or {})},
     )

@@ -111,7 +111,8 @@ class ClusterObservability(Construct):
             minute_math("desired - nodes", desired=self._desired, nodes=scaling.nodes),
             above=0,
             minutes=20,
-            means="nodes do not get into service: read the group's activities",
+            means="nodes do not get into service: read the group's activities. Three failed boots "
+            "suspend its process Launch: read the log of the group, streams INSTANCE/boot",
         )
         self._alarm(
             "LongShortage",

@@ -207,9 +207,9 @@ class Wake(Construct):
         allow(
             role,
             "ReadWhatCannotBeScoped",
-            actions=["autoscaling:DescribeAutoScalingGroups", "cloudwatch:GetMetricStatistics"],
+            actions=["autoscaling:DescribeAutoScalingGroups"],
             resources=["*"],
-            wildcard="Auto Scaling and CloudWatch let nobody scope what reads groups and metrics",
+            wildcard="Auto Scaling lets nobody scope its Describe actions",
         )
         return role
 

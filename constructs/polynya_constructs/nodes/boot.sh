@@ -33,9 +33,9 @@ abandon() {
 }
 trap 'abandon "line $LINENO: $BASH_COMMAND"' ERR
 
-# Counted under the code that did not boot: a deploy of it goes back, and after three of them
-# nobody starts another node. The alarm of a deploy wants two minutes, and this took longer. Sent
-# from here, for a boot may fail before the CloudWatch agent is there.
+# Counted under the code that did not boot: a deploy of it goes back, and after three of them the
+# launches of the group are held. The alarm of a deploy wants two minutes, and this took longer.
+# Sent from here, for a boot may fail before the CloudWatch agent is there.
 tell_failed_boot() {
   local now names events=()
   now=$(date +%s)

@@ -1,7 +1,8 @@
 """The Lambda function that publishes what waits while a cluster has no node to do so.
 
 When there is work and nobody is wanted, it asks for a node: the event that woke the group is long
-over, and its node may have been taken back before it served.
+over, and its node may have been taken back before it served. It holds the launches of a group whose
+release does not boot (`boots`).
 
 It keeps nothing. What nodes left is their last figure; what landed since was counted by the
 function that wakes the group. Both are metrics, as are the figures that it writes.
@@ -18,15 +19,12 @@ from typing import Any, TypeAlias
 
 import boto3
 
+from .boots import LaunchChange, watch_boots
 from .estimate import Figures, Landed, Left, estimate
 
 NAMESPACE = "Polynya"
 LANDED = "LandedBytes"
 """Published by the function that wakes the group, while no node serves."""
-
-MOST_FAILED_BOOTS = 3
-FAILURES_COUNT_FOR = timedelta(hours=6)
-"""A release of which so many nodes did not boot in this time gets no further one."""
 
 _MINUTE = timedelta(minutes=1)
 _MOMENT = 2 * _MINUTE
@@ -48,11 +46,10 @@ def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     figures = look(group, cloudwatch, name, now)
     if figures is not None:
         sys.stdout.write(json.dumps(record(name, figures, now)) + "\n")
-    boots = any(node["LifecycleState"] != "InService" for node in group["Instances"])
-    if (boots or figures is not None) and not serves(group):
-        failed = failed_boots(cloudwatch, name, os.environ.get("CODE"), now)
-        if failed >= MOST_FAILED_BOOTS:
-            return {"action": "given up" if give_up(autoscaling, group) else "kept"}
+    launches = watch_boots(autoscaling, cloudwatch, group, os.environ.get("CODE"), now)
+    if launches is not LaunchChange.NONE:
+        sys.stdout.write(json.dumps({"Cluster": name, "level": "warning", "launches": launches}))
+        sys.stdout.write("\n")
     if figures is None:
         return {"action": "none: nodes publish, or nothing waits"}
     return {"action": "woken" if wake(autoscaling, group, figures) else "published"}
@@ -61,40 +58,6 @@ def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
 def serves(group: Mapping[str, Any]) -> bool:
     """Whether a node works."""
     return any(node["LifecycleState"] == "InService" for node in group["Instances"])
-
-
-def give_up(autoscaling: Any, group: Mapping[str, Any]) -> bool:
-    """Ask for no node where the group may be empty: it would start one after the other.
-
-    Raises:
-        botocore.exceptions.ClientError: AWS refused; nothing was changed.
-    """
-    if group["MinSize"] > 0 or group["DesiredCapacity"] == 0:
-        return False
-    autoscaling.set_desired_capacity(
-        AutoScalingGroupName=group["AutoScalingGroupName"], DesiredCapacity=0, HonorCooldown=False
-    )
-    return True
-
-
-def failed_boots(cloudwatch: Any, name: str, code: str | None, now: datetime) -> int:
-    """How many nodes with this code did not boot in the hours before.
-
-    Raises:
-        botocore.exceptions.ClientError: AWS refused.
-    """
-    if code is None:
-        return 0
-    answer = cloudwatch.get_metric_statistics(
-        Namespace=NAMESPACE,
-        MetricName="FailedBoots",
-        Dimensions=[{"Name": "Cluster", "Value": name}, {"Name": "Code", "Value": code}],
-        StartTime=now - FAILURES_COUNT_FOR,
-        EndTime=now,
-        Period=3600,
-        Statistics=["Sum"],
-    )
-    return int(sum(point["Sum"] for point in answer["Datapoints"]))
 
 
 def find(autoscaling: Any, name: str) -> Mapping[str, Any]:

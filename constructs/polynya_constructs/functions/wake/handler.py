@@ -12,55 +12,28 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 import boto3
 
-MOST_FAILED_BOOTS = 3
-FAILURES_COUNT_FOR = timedelta(hours=6)
-"""A release of which so many nodes did not boot in this time gets no further one."""
-
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Entry of the Lambda function."""
-    (autoscaling, cloudwatch), name, now = _clients(), os.environ["GROUP_NAME"], datetime.now(UTC)
+    autoscaling, name, now = _autoscaling(), os.environ["GROUP_NAME"], datetime.now(UTC)
     group = look(autoscaling, name)
     bucket = os.environ.get("LANDING_BUCKET")
     size = sum(landed_bytes(each, bucket) for each in events_of(event))
     if size and not serves(group):
         sys.stdout.write(json.dumps(record(name, size, now)) + "\n")
-    code = os.environ.get("CODE")
-    if not group["Instances"] and (failed_boots(cloudwatch, name, code, now) >= MOST_FAILED_BOOTS):
-        return {"action": "kept: nodes with this code do not boot"}
     return {"action": wake(autoscaling, group)}
 
 
 @cache
-def _clients() -> tuple[Any, Any]:
-    """Auto Scaling and CloudWatch; they live as long as the process, for making them takes long."""
-    return boto3.client("autoscaling"), boto3.client("cloudwatch")
-
-
-def failed_boots(cloudwatch: Any, name: str, code: str | None, now: datetime) -> int:
-    """How many nodes with this code did not boot in the hours before.
-
-    Raises:
-        botocore.exceptions.ClientError: AWS refused.
-    """
-    if code is None:
-        return 0
-    answer = cloudwatch.get_metric_statistics(
-        Namespace="Polynya",
-        MetricName="FailedBoots",
-        Dimensions=[{"Name": "Cluster", "Value": name}, {"Name": "Code", "Value": code}],
-        StartTime=now - FAILURES_COUNT_FOR,
-        EndTime=now,
-        Period=3600,
-        Statistics=["Sum"],
-    )
-    return int(sum(point["Sum"] for point in answer["Datapoints"]))
+def _autoscaling() -> Any:
+    """A client that lives as long as the process, for making it takes long."""
+    return boto3.client("autoscaling")
 
 
 def events_of(event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
