@@ -17,6 +17,7 @@ import pytest
 
 from polynya.cli.main import main as polynya
 from polynya.lake.spark.jars import jar_paths
+from polynya.model.error_catalogue.cluster import CONFIGURATION_MISSING
 from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.archive import write_archive
 from polynya_constructs.packaging.package import Dependencies, published_key
@@ -292,7 +293,14 @@ def test_a_damaged_archive_is_refused_and_the_node_given_back(
 
 
 @pytest.mark.slow
-def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly: Assembly) -> None:
+@pytest.mark.parametrize(
+    ("says", "counted"),
+    [("a new error", True), (f'{{"code":"{CONFIGURATION_MISSING.code}"}}', False)],
+    ids=["of the release", "nothing was pushed"],
+)
+def test_an_agent_that_never_gets_ready_gives_the_node_back(
+    says: str, counted: bool, boot: Boot, assembly: Assembly
+) -> None:
     script = user_data(assembly, "clustered/Cluster-cheap")
     patient = "READY_SECONDS=360\n"
     assert patient in script
@@ -301,12 +309,17 @@ def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly
         "$BOOT; echo ended with $?",
         script=script.replace(patient, "READY_SECONDS=2\n"),
         TEST_NEVER_READY="yes",
+        TEST_SAYS=says,
     )
 
     assert "FAILED: the agent was not ready after 2 seconds" in node.printed
     assert "the agent starts" in node.printed  # the end of its log is in that of the boot
     assert "ended with 1" in node.printed
     assert node.calls == ["create-log-stream", "put-log-events", "ready ABANDON", "poweroff"]
+    # A first push makes it work: no reason to hold the launches of the group.
+    metrics = [line["_aws"]["CloudWatchMetrics"][0]["Metrics"] for line in node.logged]
+    names = [one["Name"] for each in metrics for one in each]
+    assert names == ["FailingAgents", "FailingAgents", *["FailedBoots"] * counted]
 
 
 def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) -> None:
