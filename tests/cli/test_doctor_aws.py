@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from polynya.cli.doctor import coordination_check
 from polynya.cli.doctor_aws import aws_checks, stream_check
@@ -66,18 +66,54 @@ def test_everything_is_tried_and_taken_back(checks, endpoint) -> None:
             ("glue:CreateTable on the catalog", "kinesis:PutRecord on the stream load"),
         ),
         (
-            {"glue": "delete_table", "kinesis": "put_record"},
-            ("glue:DeleteTable on the catalog", "kinesis:PutRecord on the stream load"),
+            {"glue": "update_table", "kinesis": "put_record"},
+            ("glue:UpdateTable on the catalog", "kinesis:PutRecord on the stream load"),
         ),
     ],
 )
-def test_the_missing_grant_is_named(monkeypatch, checks, refused, grants) -> None:
+def test_the_missing_grant_is_named_and_no_view_stays(
+    monkeypatch, checks, endpoint, refused, grants
+) -> None:
     refuse(monkeypatch, **refused)
     found = checks()
 
     for name, grant in zip(("catalog", "workload stream"), grants, strict=True):
         assert (found[name].status, found[name].exit_code) == ("fail", 4)
         assert grant in found[name].fix
+    assert client("glue", endpoint).get_tables(DatabaseName="shop_internal")["TableList"] == []
+
+
+def test_without_the_right_to_delete_no_view_is_created(monkeypatch, checks, endpoint) -> None:
+    """Nodes lack that right; tests/stacks/iam/test_doctor_on_a_node.py has all of theirs."""
+    refuse(monkeypatch, glue="delete_table")
+
+    catalog = checks()["catalog"]
+
+    assert catalog.status == "ok"
+    assert "creating was not tried, because without glue:DeleteTable" in catalog.detail
+    assert client("glue", endpoint).get_tables(DatabaseName="shop_internal")["TableList"] == []
+
+
+def test_where_sts_does_not_answer_only_the_identity_is_not_told(monkeypatch, checks) -> None:
+    monkeypatch.setattr(aws_probe, "client", without_sts(aws_probe.client))
+    found = checks()
+
+    assert found["aws identity"].status == "warn"
+    assert "not checked: AWS STS did not answer" in found["aws identity"].detail
+    assert {check.status for name, check in found.items() if name != "aws identity"} == {"ok"}
+
+
+def without_sts(real):
+    """As in a network whose only ways out are endpoints of other services."""
+
+    def made(name, access):
+        found = real(name, access)
+        if name == "sts":
+            lost = ConnectTimeoutError(endpoint_url="https://sts.amazonaws.com")
+            found.get_caller_identity = lambda: _raise(lost)
+        return found
+
+    return made
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,8 @@ def doctor(
         coordination: where nodes of a cluster agree, as the agents have it; default
             `POLYNYA_COORDINATION`, else it is not checked.
         cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
-        aws: also check the account: its quotas, and the defaults of Lake Formation.
+        aws: also check the account of the target: what a stage needs of its quotas, what they allow
+            and what is used, and the defaults of Lake Formation.
         repair: first register the tables of the warehouse again if the catalog on this machine is
             lost or damaged, or names missing files. A damaged catalog is moved aside.
     """
@@ -248,9 +249,9 @@ def _checks(
         named, access = cluster or project.project.name, project.target.aws
         yield guarded("coordination", partial(coordination_check, coordination, named, access))
     if aws:
-        from polynya.cli.doctor_aws import account_checks
+        from polynya.cli.doctor_account import account_checks
 
-        yield from account_checks(project.target.aws)
+        yield from account_checks(project)
 
 
 def _repair(context: CommandContext) -> None:

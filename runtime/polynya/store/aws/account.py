@@ -1,13 +1,20 @@
-"""Questions to AWS: who we are, quotas, permissions, secrets."""
+"""Questions to AWS: who we are, permissions, secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from polynya.model.config.aws import AwsAccess
-from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
+from polynya.store.aws.clients import (
+    AWS_ERRORS,
+    client,
+    code_of,
+    explained,
+    is_denied,
+    is_transient,
+)
 from polynya.store.aws.kinesis import KinesisStream
 from polynya.store.clock import Retry
 
@@ -38,38 +45,7 @@ def secret_text(name: str, retry: Retry | None = None) -> str | None:
     return None if text is None else str(text)
 
 
-#: Virtual processors of standard instance types (Service Quotas, Amazon EC2).
-SPOT_QUOTA: Final = "L-34B43A08"
-ON_DEMAND_QUOTA: Final = "L-1216C47A"
-
 _EVERYONE: Final = "IAM_ALLOWED_PRINCIPALS"
-
-
-def vcpu_quota(access: AwsAccess, code: str, retry: Retry) -> int:
-    """How many virtual processors may run at once, by the code of the quota.
-
-    Raises DependencyError.
-    """
-    quotas = client("service-quotas", access)
-    of = {"ServiceCode": "ec2", "QuotaCode": code}
-
-    def ask() -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = quotas.get_service_quota(**of)
-        except AWS_ERRORS as error:
-            # A quota that nobody ever had changed is known by its default only.
-            if code_of(error) != "NoSuchResourceException":
-                raise
-            found = quotas.get_aws_default_service_quota(**of)
-        return found
-
-    try:
-        return int(retry.run(ask, is_transient)["Quota"]["Value"])
-    except AWS_ERRORS as error:
-        grant = "servicequotas:GetServiceQuota and servicequotas:GetAWSDefaultServiceQuota"
-        raise explained(
-            error, action="read the quota", resource=f"EC2 {code}", grant=grant
-        ) from error
 
 
 def new_tables_open_to_iam(access: AwsAccess, retry: Retry) -> bool:
@@ -136,8 +112,15 @@ def database_state(
 
 def try_catalog_writes(
     access: AwsAccess, database: str, catalog_id: str | None, retry: Retry
-) -> None:
-    """Create, change and delete a view of no use in a Glue database.
+) -> bool:
+    """Try to create, change and delete a view of no use in a Glue database; nothing stays.
+
+    Deleting is asked first, of a view that does not exist: nodes may not delete. What they could
+    create would stay, so then only a change is asked, of that same view. IAM decides about both
+    requests before Glue looks for the view.
+
+    Returns:
+        Whether all three were tried; False when these credentials may not delete.
 
     Raises DependencyError with the grant that is missing.
     """
@@ -145,23 +128,49 @@ def try_catalog_writes(
     of = {"DatabaseName": database, **({"CatalogId": catalog_id} if catalog_id else {})}
     name = f"{PROBE_TABLE}_{uuid4().hex}"
     definition = {"Name": name, "TableType": "VIRTUAL_VIEW", "ViewOriginalText": "SELECT 1"}
-    where = f"Glue database {database}"
-    steps = (
-        (
-            "create a view",
-            "glue:CreateTable",
-            lambda: glue.create_table(TableInput=definition, **of),
-        ),
-        (
-            "change a view",
-            "glue:UpdateTable",
-            lambda: glue.update_table(TableInput=definition, **of),
-        ),
-        ("delete a view", "glue:DeleteTable", lambda: glue.delete_table(Name=name, **of)),
+
+    def meaning(action: str, right: str) -> tuple[str, str, str]:
+        on = f"{right} on the catalog, the database {database} and its tables"
+        return f"{action} a view", f"Glue database {database}", on
+
+    def delete() -> None:
+        glue.delete_table(Name=name, **of)
+
+    def change() -> None:
+        glue.update_table(TableInput=definition, **of)
+
+    def may_delete() -> bool:
+        try:
+            _without_it(delete)
+        except AWS_ERRORS as error:
+            if is_denied(error):
+                return False
+            raise
+        return True
+
+    changing = meaning("change", "glue:UpdateTable")
+    if not _asked(retry, may_delete, meaning("delete", "glue:DeleteTable")):
+        _asked(retry, lambda: _without_it(change), changing)
+        return False
+    _asked(
+        retry,
+        lambda: glue.create_table(TableInput=definition, **of),
+        meaning("create", "glue:CreateTable"),
     )
-    for action, grant, step in steps:
-        on = f"{grant} on the catalog, the database {database} and its tables"
-        _asked(retry, step, (action, where, on))
+    try:
+        _asked(retry, change, changing)
+    finally:
+        _asked(retry, delete, meaning("delete", "glue:DeleteTable"))
+    return True
+
+
+def _without_it(step: Callable[[], None]) -> None:
+    """Take a step on a view that does not exist; only that Glue misses it is well."""
+    try:
+        step()
+    except AWS_ERRORS as error:
+        if code_of(error) != "EntityNotFoundException":
+            raise
 
 
 def try_stream_write(access: AwsAccess, name: str, retry: Retry) -> None:
