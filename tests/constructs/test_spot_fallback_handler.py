@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from polynya_constructs.functions.spot_fallback import handler
@@ -131,6 +132,25 @@ def test_a_shortage_is_read_decided_and_written_intention_first(account: Account
     decided = handler.reconcile(account.autoscaling, account.ec2, GROUP, 1, NOW)
 
     assert (decided.action, decided.intention) == (Action.RAISE, Intention(2, NOW))
+
+
+def test_a_change_that_a_refresh_forbids_is_made_by_a_later_run(account: Account) -> None:
+    """Auto Scaling may refuse it while it replaces nodes; the intention stays in the tag."""
+    short = {NOW - timedelta(minutes=1): SHORTAGE}
+    account.has(base=0, states=["InService"], on_demand=[], tag="", failed=short)
+    account.expect_tag("3@2026-11-21T12:00:00+00:00")
+    account.group_calls.add_client_error("update_auto_scaling_group", "ValidationError")
+
+    with pytest.raises(ClientError):
+        handler.reconcile(account.autoscaling, account.ec2, GROUP, 0, NOW)
+
+    tag = "3@2026-11-21T12:00:00+00:00"
+    account.has(base=0, states=["InService"], on_demand=[], tag=tag, failed=short)
+    account.expect_base(3)
+    later = NOW + timedelta(minutes=1)
+    decided = handler.reconcile(account.autoscaling, account.ec2, GROUP, 0, later)
+
+    assert decided.intention == Intention(3, NOW)
 
 
 def test_other_failures_than_of_spot_change_nothing(account: Account) -> None:

@@ -347,6 +347,9 @@ def test_one_network_agent_on_demand(templates: dict[str, Template]) -> None:
 
     assert (group["MinSize"], group["MaxSize"]) == ("1", "1")
     assert "MixedInstancesPolicy" not in group
+    # Nothing waits for its boot: docs/network-agent.md says so.
+    assert "LifecycleHookSpecificationList" not in group
+    assert not templates["Gateway"].all("AutoScaling::LifecycleHook")
     assert "landing" not in json.dumps(templates["Gateway"].statements()).lower()
 
 

@@ -114,6 +114,14 @@ def test_the_pipeline_promotes_what_a_workstation_deploys(assembly: Assembly) ->
     assert (len(approvals["dev"]), len(approvals["prod"])) == (1, 2)
 
 
+def test_the_pipeline_clones_its_source_with_history_and_modes(assembly: Assembly) -> None:
+    """A zip has no `.git`, and no page of AWS says that it keeps what may be executed."""
+    (pipeline,) = resources(assembly.templates["Pipeline"], "AWS::CodePipeline::Pipeline").values()
+    (source,) = pipeline["Stages"][0]["Actions"]
+
+    assert source["Configuration"]["OutputArtifactFormat"] == "CODEBUILD_CLONE_REF"
+
+
 def test_every_retention_that_a_file_may_ask_for_exists(assembly: Assembly) -> None:
     from stacks.network import RETENTION
 
