@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from typing import Final
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from constructs import Construct
 
 from polynya_constructs.cluster.schedule import Predictive, ScheduledBounds
-from polynya_constructs.cluster.strategies import MINUTE, Signal, Step, Strategy, Tracking
+from polynya_constructs.cluster.strategies import (
+    MINUTE,
+    REMOVAL_COOLDOWN_SECONDS,
+    Signal,
+    Step,
+    Strategy,
+    Tracking,
+)
 
 NAMESPACE: Final = "Polynya"
 """Of every metric that the runtime publishes; its dimension is `Cluster`."""
@@ -33,14 +41,18 @@ _LAUNCH_AHEAD_SECONDS: Final = 300
 _KNOWN: Final = "FILL(backlog, -1) >= 0 AND FILL(nodes, -1) >= 0"
 _BACKLOG_PER_NODE: Final = "backlog / IF(nodes > 0, nodes, 1)"
 _PER_NODE: Final = f"IF({_KNOWN}, {_BACKLOG_PER_NODE})"
+# The mean of those that publish stands for all, so that a silent node does not look idle. The last
+# node has no value.
+_OTHERS_KNOWN: Final = "FILL(backlog, -1) >= 0 AND FILL(busy, -1) >= 0 AND FILL(nodes, -1) > 1"
+_OTHERS_BUSY: Final = "busy * nodes / (nodes - 1)"
 
 
 class Scaling(Construct):
     """The policies of one group. A group without them keeps the size that it has.
 
     The backlog is divided by the nodes in the expression, not by the publisher, so that a node
-    that comes or goes counts at once. `backlog` and `oldest_age`, in seconds, `nodes` and
-    `desired` are the metrics that it looks at.
+    that comes or goes counts at once. `backlog` and `oldest_age`, in seconds, `busy`, in percent,
+    `nodes` and `desired` are the metrics that it looks at.
 
     Example:
         >>> latency = STRATEGIES[StrategyName.LOW_LATENCY]
@@ -81,6 +93,7 @@ class Scaling(Construct):
         # Each node publishes the backlog of its own units, once a minute.
         self.backlog = runtime_metric("BacklogSeconds", cluster, statistic="Sum")
         self.oldest_age = runtime_metric("OldestUnmergedAge", cluster, statistic="Maximum")
+        self.busy = runtime_metric("Saturation", cluster, statistic="Average")
         self.nodes = group_metric("GroupInServiceInstances", group)
         self.desired = group_metric("GroupDesiredCapacity", group)
         if strategy.tracking:
@@ -147,8 +160,46 @@ class Scaling(Construct):
             target_tracking_configuration=autoscaling.CfnScalingPolicy.TargetTrackingConfigurationProperty(
                 target_value=tracking.target_seconds,
                 customized_metric_specification=specification,
+                # Its alarm would remove nodes that just keep up: they have no backlog.
+                disable_scale_in=True,
             ),
         )
+        self._remove_spare(tracking)
+
+    def _remove_spare(self, tracking: Tracking) -> None:
+        others = minute_math(
+            f"IF({_OTHERS_KNOWN}, IF(backlog > {tracking.target_seconds / 2:g} * (nodes - 1), "
+            f"100, {_OTHERS_BUSY}))",
+            backlog=self.backlog,
+            busy=self.busy,
+            nodes=self.nodes,
+        )
+        alarm = cloudwatch.Alarm(
+            self,
+            "SpareNode",
+            metric=others,
+            threshold=tracking.busy_percent,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            datapoints_to_alarm=tracking.busy_minutes,
+            evaluation_periods=tracking.busy_minutes,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"with one node less the others would be less than "
+            f"{tracking.busy_percent} % busy for {tracking.busy_minutes} minutes: -1 nodes",
+        )
+        alarm.add_alarm_action(self._removal("SpareNodePolicy", -1))
+
+    def _removal(self, id_: str, change: int) -> _RunPolicy:
+        """A simple scaling policy (L1: there is no L2): the other types know no cooldown."""
+        policy = autoscaling.CfnScalingPolicy(
+            self,
+            id_,
+            auto_scaling_group_name=self._group.auto_scaling_group_name,
+            policy_type="SimpleScaling",
+            adjustment_type="ChangeInCapacity",
+            scaling_adjustment=change,
+            cooldown=str(REMOVAL_COOLDOWN_SECONDS),
+        )
+        return _RunPolicy(policy.ref)
 
     def _step(self, step: Step) -> None:
         adds = step.change > 0
@@ -168,6 +219,9 @@ class Scaling(Construct):
             alarm_description=f"{step.signal} of {step.datapoints} in {step.periods} minutes: "
             f"{step.change:+d} nodes",
         )
+        if not adds:
+            alarm.add_alarm_action(self._removal(f"{name}Policy", step.change))
+            return
         # To one, not by one: the function that wakes a group may have been there before.
         wakes = step.signal is Signal.ARRIVALS_WITHOUT_NODES
         kind = autoscaling.AdjustmentType
@@ -176,15 +230,10 @@ class Scaling(Construct):
             f"{name}Policy",
             auto_scaling_group=self._group,
             adjustment_type=kind.EXACT_CAPACITY if wakes else kind.CHANGE_IN_CAPACITY,
-            estimated_instance_warmup=cdk.Duration.seconds(self._strategy.warmup_seconds)
-            if adds
-            else None,
+            estimated_instance_warmup=cdk.Duration.seconds(self._strategy.warmup_seconds),
         )
         double = step.threshold if step.change_beyond_double else None
-        if adds:
-            action.add_adjustment(adjustment=step.change, lower_bound=0, upper_bound=double)
-        else:
-            action.add_adjustment(adjustment=step.change, upper_bound=0)
+        action.add_adjustment(adjustment=step.change, lower_bound=0, upper_bound=double)
         if step.change_beyond_double:
             action.add_adjustment(adjustment=step.change_beyond_double, lower_bound=double)
         alarm.add_alarm_action(actions.AutoScalingAction(action))
@@ -216,6 +265,17 @@ class Scaling(Construct):
             desired=self.desired,
             arrivals=self._arrivals,
         )
+
+
+@jsii.implements(cloudwatch.IAlarmAction)
+class _RunPolicy:
+    """Runs a policy that has no L2."""
+
+    def __init__(self, arn: str) -> None:
+        self._arn = arn
+
+    def bind(self, scope: Construct, alarm: cloudwatch.IAlarm) -> cloudwatch.AlarmActionConfig:
+        return cloudwatch.AlarmActionConfig(alarm_action_arn=self._arn)
 
 
 def runtime_metric(name: str, cluster: str, *, statistic: str) -> cloudwatch.Metric:

@@ -16,6 +16,11 @@ from enum import StrEnum
 MINUTE = 60
 """Seconds; every metric has one value a minute, and one evaluation period is one value."""
 
+REMOVAL_COOLDOWN_SECONDS = 5 * MINUTE
+"""Between two nodes that are removed. An alarm asks again each minute until figures of the smaller
+group are there: a minute of work, two until they are there, and the one in which it looks. Without
+this a group lost three nodes for one that was spare."""
+
 MOST_STREAMS = 7
 """Whose records may wake a group: an alarm looks at ten metrics at most, and that of idleness at
 three others ("Using math expressions", Amazon CloudWatch User Guide)."""
@@ -49,9 +54,22 @@ class Signal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracking:
-    """Target tracking: as many nodes as keep the backlog per node at the target."""
+    """Target tracking adds nodes by the backlog; how busy they are decides when one may go.
+
+    A backlog shows that nodes are too few, not how many are enough: nodes that just keep up have
+    next to none. A group that removes a node for that reason has one too few at once, and learns
+    it a boot and some late figures too late.
+
+    Attributes:
+        target_seconds: the backlog per node above which nodes are added.
+        busy_percent: a node goes when the others would be less busy than this with its work, and
+            would have less than half of the target waiting.
+        busy_minutes: for how long in a row that has to hold.
+    """
 
     target_seconds: int
+    busy_percent: int = 90
+    busy_minutes: int = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +102,11 @@ class Strategy:
         minimum: nodes at least; 0 lets the group end its last node.
         on_demand_base: nodes that are always On-Demand.
         on_demand_percentage: part of the other nodes that is On-Demand.
-        warmup_seconds: from a node's start until its figures count.
+        warmup_seconds: from the moment in which a node is in service until its figures count: a
+            minute of work, and two until figures are there. Its boot comes before: the hook of
+            the launch keeps it out of service until its agent is ready. Until both are over, Auto
+            Scaling removes no node ("Set the default instance warmup", EC2 Auto Scaling User
+            Guide).
         tracking: the target tracking policy, if any.
         predictive_cpu_percent: mean load of the processors that predictive scaling plans for, if
             it is turned on; None where nothing would take its nodes away again.

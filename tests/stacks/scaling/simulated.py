@@ -79,6 +79,11 @@ class Group:
     def serving(self) -> list[str]:
         return [one for one, start in self.launched.items() if self.minute - start >= self._boot]
 
+    def warm(self, seconds: float) -> int:
+        """How many nodes have been in service for so many seconds, or longer."""
+        ready = self.minute - self._boot - seconds / 60
+        return sum(start <= ready for start in self.launched.values())
+
     def describe_auto_scaling_groups(self, AutoScalingGroupNames: list[str]) -> dict[str, Any]:
         """With nodes that boot for some minutes, as the launch hook keeps them."""
         assert AutoScalingGroupNames == [self.name]
@@ -148,15 +153,20 @@ class SimulatedCluster:
         boot: int = BOOT_MINUTES,
         agents_late: int = 0,
         away: Callable[[int], bool] = lambda _: False,
+        removes_while_booting: bool = False,
     ) -> None:
         self._away = away
         self.group = Group(client, template, boot)
         self.metrics = Metrics(agents_late=agents_late)
-        self._policies, self._curve = Policies(_resolved(template), self.metrics), curve
+        self._curve = curve
+        self._policies = Policies(
+            _resolved(template), self.metrics, removes_while_booting=removes_while_booting
+        )
         rules = resources(template, "AWS::Events::Rule")
         self._landed = [name for name, rule in rules.items() if "aws.s3" in str(rule)]
         self._units = [_Work() for _ in range(12)]
         self._outlets: dict[str, MetricsOutlet] = {}
+        self._busy: dict[str, float] = {}
 
     def run(self, minutes: int) -> list[Minute]:
         """Let so many minutes pass."""
@@ -199,9 +209,10 @@ class SimulatedCluster:
 
     def _publish(self, node: str, units: list[_Work], minute: int, now: datetime) -> None:
         """A node works for a minute, and publishes what waits for it then."""
-        share = 60.0
+        share, threads = 60.0, 4
         while share > 1e-9 and (late := max(units, key=lambda unit: unit.age(minute))).waiting:
             share -= late.do_first(share)
+        self._busy[node] = self._busy.get(node, 0.0) + threads * (60.0 - share)
         seconds = sum(unit.seconds for unit in units)
         waiting = {
             "seconds": seconds,
@@ -211,7 +222,8 @@ class SimulatedCluster:
             "keeps_node": node == self.group.serving[0] and self._away(minute),
         }
         outlet = self._outlets.setdefault(node, MetricsOutlet(self._take))
-        said = outlet.put(_report(self.group.name, node, waiting, now))
+        engine = {"threads": threads, "busy_seconds": self._busy[node]}
+        said = outlet.put(_report(self.group.name, node, waiting, engine, now))
         assert said is None
 
     def _take(self, figures: MetricGroup) -> None:
@@ -225,20 +237,26 @@ class SimulatedCluster:
         for metric, value in in_group.items():
             self.metrics.put("AWS/AutoScaling", metric, name, minute, value)
         least, most = self.group.bounds
-        wanted = min(max(self._policies.wanted(size, serving, minute), least), most)
+        wanted = min(max(self._policies.wanted(self.group, minute), least), most)
         if wanted != size:
             self.group.set_desired_capacity(**name, DesiredCapacity=wanted)
             self.group.now(minute)
 
 
-def _report(cluster: str, node: str, waiting: Mapping[str, float], now: datetime) -> dict[str, Any]:
+def _report(
+    cluster: str,
+    node: str,
+    waiting: Mapping[str, float],
+    engine: Mapping[str, float],
+    now: datetime,
+) -> dict[str, Any]:
     return {
         "at": now,
         "node": node,
         "cluster": cluster,
         "state": "running",
         "backlog": waiting,
-        "engine": {"threads": 4, "busy_seconds": 0.0},
+        "engine": engine,
         "sharing": None,
         "tasks": {"work": {"state": "running", "jobs": {"all": {**_IDLE, "backlog": waiting}}}},
     }

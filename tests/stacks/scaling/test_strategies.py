@@ -209,7 +209,9 @@ def test_a_first_node_that_is_slow_to_come_is_not_ended_for_the_little_that_wait
     cluster: Callable[..., SimulatedCluster], assembly: Assembly
 ) -> None:
     def ended(template: Template, boot: int = 25) -> int:
-        simulated = cluster(LOW_COST, a_little_then_much, template, boot=boot)
+        simulated = cluster(
+            LOW_COST, a_little_then_much, template, boot=boot, removes_while_booting=True
+        )
         simulated.run(60)
         simulated.group.remove()
         return simulated.group.ended_while_booting
