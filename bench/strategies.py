@@ -24,7 +24,7 @@ _OF_STEP = {
     Signal.IDLENESS: 3,
     Signal.OLDEST_UNMERGED_AGE: 1,
 }
-_OF_TRACKING = 4  # two alarms over backlog and nodes
+_OF_TRACKING = 5  # its alarm over backlog and nodes, that of a spare node over a third metric, too
 _ALARMS_OF_STREAM = 3  # its own, arrivals without nodes, idleness
 # Those of a cluster in docs/agent.md: custom metrics, billed for the hours in which they come. Each
 # node and each task has some of its own, which are not counted here.

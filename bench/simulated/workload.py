@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
-from bench.simulated.group import BOOT_MINUTES
-from polynya_constructs.cluster.strategies import MINUTE, Signal, Step, Strategy
+from polynya_constructs.cluster.strategies import (
+    MINUTE,
+    REMOVAL_COOLDOWN_SECONDS,
+    Signal,
+    Step,
+    Strategy,
+)
 from polynya_constructs.functions.spot_fallback.decision import Mix
 
 DAY = 24 * 60
 WEEK = 7 * DAY
 
+BOOT_MINUTES: Final = 6
+"""Until a node is in service: the middle of the four to eight minutes of docs/deploy.md."""
+
+AGENTS_LATE: Final = 2
+"""Minutes until the figures of agents are there, through their log and its metrics."""
+
 ARRIVALS_LATE: Final = 3
 """Minutes until CloudWatch shows what landed; metrics that a service publishes come late."""
 
-# The alarms that AWS makes for a target tracking policy: above the target for 3 minutes, below
-# 90 % of it for 15. They are what the console shows, not a promise of the documentation.
-_TRACKING_OUT, _TRACKING_IN, _TRACKING_MARGIN = 3, 15, 0.9
+# The alarm that AWS makes for a target tracking policy: above the target for 3 minutes. It is what
+# the console shows, not a promise of the documentation.
+_TRACKING_OUT = 3
 
 
 def a_week(seed: int) -> list[float]:
@@ -123,11 +134,13 @@ def serve(
         nodes = sum(minute - start >= BOOT_MINUTES for start in launched)
         arrived = work[minute - held_back] if minute >= held_back else 0.0
         queue.add(minute - held_back, arrived)
+        before = queue.seconds
         queue.work_off(nodes * MINUTE)
+        done = before - queue.seconds
         delays.append(queue.age(minute))
         seen = arrived + (sent if held_back and counted else 0.0)
-        history.note(queue, nodes, len(launched), seen, minute, heard=not silent(minute))
-        wanted = _wanted(strategy, history, nodes, len(launched), minute)
+        history.note(queue, nodes, len(launched), seen, minute, done=done, heard=not silent(minute))
+        wanted = _wanted(strategy, history, launched, minute)
         if events and strategy.starts_from_zero and arrived > 0 and not launched:
             wanted = max(wanted, 1)
         wanted = max(minimum, scheduled(minute), min(maximum, wanted))
@@ -137,9 +150,20 @@ def serve(
     return Service(sorted(delays), spot, on_demand)
 
 
+_Figures: TypeAlias = tuple[Mapping[Signal, float | None], tuple[float, float] | None]
+
+
+def _of(missing: float | None) -> tuple[float, float] | None:
+    return None if missing is None else (missing, missing)
+
+
 @dataclass(slots=True)
 class _History:
-    """The last values of each signal, None where there is none, and when each step added nodes."""
+    """The last known values of each signal, None where there is none.
+
+    `others` has the backlog a node, in seconds, and the part of the time in which it would be
+    busy, of a group with one node less.
+    """
 
     missing_is_zero: bool
     values: dict[Signal, deque[float | None]] = field(
@@ -148,10 +172,21 @@ class _History:
     arrivals: deque[tuple[float, int]] = field(
         default_factory=lambda: deque([(0.0, 1)] * ARRIVALS_LATE, maxlen=ARRIVALS_LATE + 15)
     )
-    added: dict[Step, int] = field(default_factory=dict)
+    others: deque[tuple[float, float] | None] = field(default_factory=lambda: deque(maxlen=60))
+    size: int = 0
+    changed: int = 0
+    _coming: deque[_Figures] = field(default_factory=deque)
 
     def note(
-        self, queue: _Queue, nodes: int, size: int, arrived: float, minute: int, *, heard: bool
+        self,
+        queue: _Queue,
+        nodes: int,
+        size: int,
+        arrived: float,
+        minute: int,
+        *,
+        done: float,
+        heard: bool,
     ) -> None:
         self.arrivals.append((arrived, size))
         backlog = queue.seconds / max(nodes, 1)
@@ -159,9 +194,22 @@ class _History:
         missing = 0.0 if self.missing_is_zero else None
         heard = heard and nodes > 0  # only nodes publish
         idleness = DAY * MINUTE if trickle else backlog
-        self.values[Signal.BACKLOG_PER_NODE].append(backlog if heard else missing)
-        self.values[Signal.IDLENESS].append(idleness if heard else missing)
-        self.values[Signal.OLDEST_UNMERGED_AGE].append(queue.age(minute) if heard else missing)
+        figures = {
+            Signal.BACKLOG_PER_NODE: backlog,
+            Signal.IDLENESS: idleness,
+            Signal.OLDEST_UNMERGED_AGE: queue.age(minute),
+        }
+        others = None
+        if nodes > 1:
+            others = queue.seconds / (nodes - 1), done / MINUTE / (nodes - 1)
+        self._coming.append(
+            (figures, others) if heard else (dict.fromkeys(figures, missing), _of(missing))
+        )
+        if len(self._coming) > AGENTS_LATE:
+            known, others = self._coming.popleft()
+            for signal, value in known.items():
+                self.values[signal].append(value)
+            self.others.append(others)
 
     def last(self, signal: Signal, periods: int) -> Sequence[float | None]:
         """The newest values; of arrivals the newest minutes are not there yet, and filled with 0.
@@ -184,37 +232,50 @@ class _History:
         return len(last) == step.periods and hits >= step.datapoints
 
 
-def _wanted(strategy: Strategy, history: _History, nodes: int, size: int, minute: int) -> int:
-    """The size that the policies ask for: the largest of those that add, else what one removes."""
-    answers = [_step(step, history, size, minute, strategy) for step in strategy.steps]
-    answers.append(_track(strategy, history, nodes, size))
-    return max(answers) if max(answers) > size else min(answers)
+def _wanted(strategy: Strategy, history: _History, launched: Sequence[int], minute: int) -> int:
+    """The size that the policies ask for: the largest of those that add, else what one removes.
+
+    What adds takes nodes that boot or warm up for none. A removal waits until all are warm, and
+    for its cooldown after a change of size.
+    """
+    size, ready = len(launched), minute - BOOT_MINUTES - strategy.warmup_seconds // MINUTE
+    warm = sum(start <= ready for start in launched)
+    answers = [_step(step, history, size, warm) for step in strategy.steps]
+    answers.append(_track(strategy, history, size, warm))
+    if size != history.size:
+        history.size, history.changed = size, minute
+    if max(answers) > size:
+        return max(answers)
+    cools = (minute - history.changed) * MINUTE < REMOVAL_COOLDOWN_SECONDS
+    return size if warm < size or cools else min(answers)
 
 
-def _step(step: Step, history: _History, size: int, minute: int, strategy: Strategy) -> int:
-    """A step that added waits for the warm-up of its nodes; one that removes does not."""
-    warming = minute - history.added.get(step, -WEEK) < strategy.warmup_seconds // MINUTE
-    if not history.beyond(step) or (step.change > 0 and warming):
+def _step(step: Step, history: _History, size: int, warm: int) -> int:
+    if not history.beyond(step):
         return size
     if step.change < 0:
         return size + step.change
-    history.added[step] = minute
     if step.signal is Signal.ARRIVALS_WITHOUT_NODES:
         return max(size, 1)
     newest = history.values[step.signal][-1] or 0.0
     beyond_double = step.change_beyond_double is not None and newest > 2 * step.threshold
-    return size + ((step.change_beyond_double or 0) if beyond_double else step.change)
+    change = (step.change_beyond_double or 0) if beyond_double else step.change
+    return max(size, warm + change)
 
 
-def _track(strategy: Strategy, history: _History, nodes: int, size: int) -> int:
-    """In proportion when adding, never counting nodes that boot twice; one at a time removing."""
+def _track(strategy: Strategy, history: _History, size: int, warm: int) -> int:
+    """In proportion when adding; one at a time removing, when the others can do its work."""
     if strategy.tracking is None:
         return size
     target, last = strategy.tracking.target_seconds, list(history.values[Signal.BACKLOG_PER_NODE])
     newest = [value for value in last[-_TRACKING_OUT:] if value is not None]
     if len(newest) == _TRACKING_OUT and min(newest) > target:
-        return max(size, math.ceil(max(nodes, 1) * newest[-1] / target))
-    low = [v is not None and v < _TRACKING_MARGIN * target for v in last[-_TRACKING_IN:]]
-    if nodes == size and len(low) == _TRACKING_IN and all(low):
-        return size - 1
-    return size
+        return max(size, math.ceil(max(warm, 1) * newest[-1] / target))
+    minutes = list(history.others)[-strategy.tracking.busy_minutes :]
+    spare = [
+        others is not None
+        and others[0] < target / 2
+        and others[1] < strategy.tracking.busy_percent / 100
+        for others in minutes
+    ]
+    return size - 1 if len(spare) == strategy.tracking.busy_minutes and all(spare) else size

@@ -120,7 +120,7 @@ def test_hooks_wait_for_a_ready_node_and_for_a_drained_one(cluster: Template) ->
 
 @pytest.mark.parametrize(
     ("cluster_stack", "tracking", "changes"),
-    [("Cluster-cheap", [], [[-1], [1], [1]]), ("Cluster-steady", [90], [[2, 4]])],
+    [("Cluster-cheap", [], [[1], [1]]), ("Cluster-steady", [90], [[2, 4]])],
 )
 def test_a_strategy_becomes_its_policies(
     templates: dict[str, Template],
@@ -144,6 +144,10 @@ def test_a_strategy_becomes_its_policies(
         assert result["Expression"].endswith("backlog / IF(nodes > 0, nodes, 1))")
     steps = [p["StepAdjustments"] for p in policies if "StepAdjustments" in p]
     assert sorted([step["ScalingAdjustment"] for step in one] for one in steps) == changes
+    # One node at a time, and the next one not before figures of the smaller group are there.
+    assert all(target["DisableScaleIn"] for target in targets)
+    (removal,) = [policy for policy in policies if policy["PolicyType"] == "SimpleScaling"]
+    assert (removal["ScalingAdjustment"], removal["Cooldown"]) == (-1, "300")
 
 
 def test_bounds_change_by_the_clock_and_a_forecast_may_only_be_looked_at(
@@ -162,7 +166,7 @@ def test_bounds_change_by_the_clock_and_a_forecast_may_only_be_looked_at(
     ]
     assert not any("DesiredCapacity" in action or "MaxSize" in action for action in actions)
     forecast = policy["PredictiveScalingConfiguration"]
-    assert (forecast["Mode"], forecast["SchedulingBufferTime"]) == ("ForecastOnly", 300)
+    assert (forecast["Mode"], forecast["SchedulingBufferTime"]) == ("ForecastOnly", 540)
     assert [metric["TargetValue"] for metric in forecast["MetricSpecifications"]] == [60]
 
 

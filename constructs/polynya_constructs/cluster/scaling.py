@@ -32,7 +32,7 @@ _PREDICTIVE_MODES: Final = {
     Predictive.FORECAST_AND_SCALE: "ForecastAndScale",
 }
 
-_LAUNCH_AHEAD_SECONDS: Final = 300
+_LAUNCH_AHEAD_SECONDS: Final = 9 * MINUTE
 """How long before the hour of its forecast a node is launched: a boot and its warm-up."""
 
 # A value is there only where both are: arithmetic takes a missing one for 0 ("Basic arithmetic
@@ -43,7 +43,7 @@ _BACKLOG_PER_NODE: Final = "backlog / IF(nodes > 0, nodes, 1)"
 _PER_NODE: Final = f"IF({_KNOWN}, {_BACKLOG_PER_NODE})"
 # The mean of those that publish stands for all, so that a silent node does not look idle. The last
 # node has no value.
-_OTHERS_KNOWN: Final = "FILL(backlog, -1) >= 0 AND FILL(busy, -1) >= 0 AND FILL(nodes, -1) > 1"
+_OTHERS_KNOWN: Final = "FILL(backlog, -1) >= 0 AND FILL(nodes, -1) > 1 AND FILL(busy, -1) >= 0"
 _OTHERS_BUSY: Final = "busy * nodes / (nodes - 1)"
 
 
@@ -274,7 +274,7 @@ class _RunPolicy:
     def __init__(self, arn: str) -> None:
         self._arn = arn
 
-    def bind(self, scope: Construct, alarm: cloudwatch.IAlarm) -> cloudwatch.AlarmActionConfig:
+    def bind(self, _scope: Construct, _alarm: cloudwatch.IAlarm) -> cloudwatch.AlarmActionConfig:
         return cloudwatch.AlarmActionConfig(alarm_action_arn=self._arn)
 
 
