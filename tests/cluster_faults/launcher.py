@@ -1,10 +1,11 @@
 """Starts `polynya` with a shorter lease, without the fence, or as a later version would be.
 
-No setting does any of it. `python -m tests.cluster_faults.launcher LEASE_SECONDS on|off
-ARGUMENT...`: all times of the protocol are shortened in proportion to the lease. With the fence off
-a commit is made whatever has become of the table since its step began: the control arm, which has
-to fail. With the variable VERSION the process says more than this version does, in all objects of
-the cluster and records of the stream that it writes.
+No setting does any of it: names of the program are replaced, and a name that has gone is an error.
+`python -m tests.cluster_faults.launcher LEASE_SECONDS on|off ARGUMENT...`: all times of the
+protocol are shortened in proportion to the lease. With the fence off a commit is made whatever has
+become of the table since its step began: the control arm, which has to fail. With the variable
+VERSION the process says more than this version does, in all objects of the cluster and records of
+the stream that it writes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
+from unittest.mock import patch
 
 from polynya.cli.main import main
 from polynya.cluster import member_thread
@@ -49,15 +51,15 @@ def _say_more(version: str) -> None:
         return object_with_more(as_object(self))
 
     Document.encoded = encoded  # type: ignore[method-assign]
-    vars(records)["_bytes"] = lambda value: record_with_more(as_record(value))
-    vars(member_thread)["__version__"] = version
+    patch.object(records, "_bytes", lambda value: record_with_more(as_record(value))).start()
+    patch.object(member_thread, "__version__", version).start()
 
 
 if __name__ == "__main__":
     _, lease, fence, *arguments = sys.argv
-    vars(member)["Pace"] = partial(quicker, float(lease))
+    patch.object(member, "CoordinationPace", partial(quicker, float(lease))).start()
     if fence == "off":
-        vars(commit)["_validate"] = _unfenced
+        patch.object(commit, "_validate", _unfenced).start()
     if later := os.environ.get(VERSION):
         _say_more(later)
     sys.argv = ["polynya", *arguments]
