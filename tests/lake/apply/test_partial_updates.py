@@ -88,6 +88,22 @@ def test_nothing_is_inherited_over_a_delete(lab: Lab, history: bool) -> None:
     assert before == capture["users"].current("name", "note") == [("Anna", None)]
 
 
+def test_a_delete_that_lands_late_ends_what_was_inherited(lab: Lab) -> None:
+    capture = lab.capture()
+    for event in (FIRST, SECOND):
+        land(capture, event)
+        capture.run("always")
+
+    land(capture, delete(1, 15))
+    capture.run()
+    before = capture["users"].history("name", "note")
+    capture.run("always")
+
+    assert before == capture["users"].history("name", "note")
+    assert before[-1][:3] == ("Anna", None, "I")
+    assert not verify(capture["users"].table()).findings
+
+
 def test_a_load_that_lands_later_fills_what_changes_did_not_send(lab: Lab) -> None:
     capture = lab.capture()
     land(capture, upsert(1, 10, unsent=["note"], name="Ann"))

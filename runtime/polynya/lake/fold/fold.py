@@ -297,6 +297,9 @@ def _filled(shape: Shape, source: str) -> str:
         over_record(shape, "__gone", "__life", frame=f"ROWS BETWEEN {frame}")
         for frame in ("UNBOUNDED PRECEDING AND CURRENT ROW", "1 FOLLOWING AND UNBOUNDED FOLLOWING")
     )
+    over_before = over_record(
+        shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    )
     filled, conditions = {}, []
     for name in shape.partial:
         base = sql.is_base(shape, name) if shape.looks else "(__own AND __nth = 1)"
@@ -310,7 +313,8 @@ def _filled(shape: Shape, source: str) -> str:
                 is_open = sql.carries_nothing(shape, name)
                 is_told = f"NOT last_value(IF({known} IS NULL, NULL, {is_open}), true) {over}"
                 is_told = f"coalesce({is_told}, false)"
-            value = f"IF({is_told}, {value}, {sql.shown_later(shape, name, over_after)})"
+            later = sql.shown_later(shape, name, over_before, over_after)
+            value = f"IF({is_told}, {value}, {later})"
             conditions.append(is_told)
         filled[name] = f"IF(__del, {quote(name)}, {value})"
     more = f", {joined(conditions, 'AND')} AS __told" if conditions else ""

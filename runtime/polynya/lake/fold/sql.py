@@ -247,12 +247,17 @@ def carries_nothing(shape: Shape, name: str) -> str:
     return f"(__former IS NOT NULL AND {is_unsent(shape, name)} AND {quote(name)} IS NULL)"
 
 
-def shown_later(shape: Shape, name: str, over_after: str) -> str:
+def shown_later(shape: Shape, name: str, over_before: str, over_after: str) -> str:
     """SQL of a column that no event up to a version sent: what a look shows before others do.
 
-    `over_after` is a window over the life of a record that begins behind the version. Where nothing
-    comes after it, what is stored stays. A delete that ends that life ends this too: a look behind
-    the delete says nothing of what was before it, although the stored value may be from there.
+    `over_before` is a window over the versions of a record before this one, `over_after` over those
+    behind it in the same life. Where nothing comes after it, what is stored stays, because a look
+    that made no version may have shown it. Two cases are told apart from that:
+
+    - A delete behind the version: looks behind that delete say nothing of the version, although the
+      stored value may be from there.
+    - A stored version before it that was live: the value was that version's, until a delete landed
+      between the two.
     """
     column = quote(name)
     sends = f"NOT __del AND (NOT {is_unsent(shape, name)} OR __former IS NOT NULL)"
@@ -261,7 +266,8 @@ def shown_later(shape: Shape, name: str, over_after: str) -> str:
         for one in (f"named_struct('v', {column})", IS_LOOK)
     )
     is_open = f"NOT coalesce(max(__del) {over_after}, false)"
-    stays = f"{by_look} IS NULL AND __own AND {is_open}"
+    is_inherited = f"coalesce(NOT last_value(IF(__own, __del, NULL), true) {over_before}, false)"
+    stays = f"{by_look} IS NULL AND __own AND {is_open} AND NOT {is_inherited}"
     return f"CASE WHEN {by_look} THEN {value}.v WHEN {stays} THEN {column} END"
 
 

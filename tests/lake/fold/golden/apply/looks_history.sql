@@ -221,6 +221,13 @@ WITH
                 ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
               ),
               false
+            ) AND NOT coalesce(
+              NOT last_value(IF(__own, __del, NULL), true) OVER (
+                PARTITION BY `id`, __gone
+                ORDER BY __seq
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+              ),
+              false
             ) THEN `name`
           END
         )
