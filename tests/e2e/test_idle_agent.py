@@ -60,4 +60,6 @@ def test_idle_agent_with_ten_tables_lists_its_landing_zone_a_few_times_a_minute(
     print(f"copied after {took:.0f} s; {sorted(idle.items())}")
     # Two looks of the one task.
     assert idle["acme-landing", "GET", True] <= 4
+    # Coordination too: less than one list a second in total.
+    assert sum(number for (_, _, is_list), number in idle.items() if is_list) <= 60
     assert took <= 60

@@ -58,6 +58,9 @@ class FaultyStore:
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return iter(self._do("list", prefix, lambda: [*self.inner.list(prefix)]))
 
+    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
+        return iter(self._do("list", start, lambda: [*self.inner.beginning(start, after)]))
+
     def read(self, path: str, limit: int) -> Content:
         return self._do("read", path, lambda: self.inner.read(path, limit))
 

@@ -88,7 +88,7 @@ def followed(document_store: DocumentStore, clock: FakeClock) -> None:
 
 def published(document_store: DocumentStore, _clock: FakeClock) -> None:
     knowledge = UnitKnowledge(document_store, one_by_one)
-    assert knowledge.refresh(lambda: True)
+    assert knowledge.refresh(document_store.list_without_units(), lambda: True)
     knowledge.publish(frozenset({X}), "cc")
 
 

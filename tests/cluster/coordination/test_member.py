@@ -37,6 +37,19 @@ def test_one_node_has_everything_after_its_second_turn() -> None:
     assert {lab.record(unit)["epoch"] for unit in lab.wanted} == {1}
 
 
+def test_a_leader_lists_the_store_twice_in_a_turn_whatever_the_number_of_units() -> None:
+    lab = Lab(2, wanted=3000)
+    lab.passes(60)
+    (leader,) = (node for node in lab.nodes if node.name in lab.leaders())
+    leader.store.requests.clear()
+
+    leader.turn()
+
+    assert leader.store.requests["list"] == 2
+    assert leader.member_state is not None
+    assert len(leader.member_state.nodes) == 2
+
+
 def test_busy_units_are_spread_by_what_was_measured_of_them() -> None:
     lab = Lab(2, wanted=12)
     lab.passes(60)

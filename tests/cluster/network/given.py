@@ -104,6 +104,9 @@ class Store(MemoryObjectStore):
     def list(self, prefix: str = "") -> Iterator[Any]:
         return iter(self._over(lambda: list(super(Store, self).list(prefix))))
 
+    def beginning(self, start: str, after: str = "") -> Iterator[Any]:
+        return iter(self._over(lambda: list(super(Store, self).beginning(start, after))))
+
     def read(self, path: str, limit: int) -> Any:
         return self._over(lambda: super(Store, self).read(path, limit))
 

@@ -28,6 +28,7 @@ from polynya.cluster.coordination.store import (
     StoredDocument,
     StoreError,
     attempted,
+    below,
     error_line,
     incarnation_of,
     name_of,
@@ -121,10 +122,17 @@ class LeaseTable:
         self._dead_by_leader: Mapping[str, str] = {}
         self._late, self._renewing = False, 1
 
-    def look(self) -> None:
-        """See which leases were renewed. Raises what the store raises."""
+    def look(self, list_cluster: Callable[[], Mapping[str, ObjectInfo]] | None = None) -> None:
+        """See which leases were renewed. Raises what the store raises.
+
+        `list_cluster` lists the objects of the cluster; by default only the leases are listed.
+        """
         asked = self._clock.monotonic()
-        objects = self._document_store.list(NODES)
+        objects = (
+            self._document_store.list(NODES)
+            if list_cluster is None
+            else below(list_cluster(), NODES)
+        )
         self._looked = asked
         answered = self._clock.monotonic()
         listed = {name_of(path.removeprefix(f"{NODES}/")): info for path, info in objects.items()}

@@ -50,7 +50,7 @@ from polynya.cluster.unit import JobKey
 from polynya.model.error_catalogue.cluster import NODE_REPLACED, UNCONDITIONAL_WRITES
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.store.clock import Clock
-from polynya.store.object_store import ObjectStore
+from polynya.store.object_store import ObjectInfo, ObjectStore
 
 _DIGITS: Final = 32
 
@@ -148,6 +148,7 @@ class _Turn:
         moves_allowed: the store has said in this turn that the cluster is not frozen.
         failed: the store failed in one of the steps.
         unfinished: there is more to do, for which the next turn should come soon.
+        listed: the objects of the cluster, None while they were not listed.
     """
 
     facts: NodeFacts
@@ -157,6 +158,7 @@ class _Turn:
     unfinished: bool = False
     actions: list[MemberAction] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
+    listed: Mapping[str, ObjectInfo] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +285,9 @@ class Member:
             if not self._is_store_probed:
                 self._attempt("probe the store", self._probe)
         if self._is_store_probed:
-            if lease_table.due or self._leadership.leading or self._claims.waiting:
+            if self._leadership.leading:
+                self._attempt("list the cluster", lambda: lease_table.look(self._listed))
+            elif lease_table.due or self._claims.waiting:
                 self._attempt("list the nodes", lease_table.look)
             if session.state is None and not self._turn.failed:
                 self._attempt("begin a session", lambda: session.begin(lease_table.listed))
@@ -291,6 +295,12 @@ class Member:
             self._owned_units.begin(session.incarnation)
             self._plan = _FollowedPlan()
         return session.state is not None
+
+    def _listed(self) -> Mapping[str, ObjectInfo]:
+        """The objects of the cluster as they are listed in this turn, once."""
+        if self._turn.listed is None:
+            self._turn.listed = self._documents.list_without_units()
+        return self._turn.listed
 
     def _probe(self) -> None:
         probe(self._store, self._cluster, self._documents.token())
@@ -359,7 +369,11 @@ class Member:
             self._planner.resign()
         elif turn.moves_allowed:
             result = self._planner.turn(
-                self._leadership.term, turn.facts, self._configuration(), self._go_on
+                self._leadership.term,
+                turn.facts,
+                self._configuration(),
+                self._listed(),
+                self._go_on,
             )
             turn.actions += result.actions
             turn.troubles += result.troubles

@@ -42,6 +42,7 @@ from polynya.cluster.placement import Loads, PlacementNode, PlacementProposal, P
 from polynya.cluster.unit import JobKey
 from polynya.model.error_catalogue.cluster import CONFIGURATION_DIFFERS
 from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,9 @@ class UnitKnowledge:
         ]
         return (*self._wanted.troubles, *self._differences.troubles, *map(error_line, differ))
 
-    def refresh(self, go_on: GoOn) -> bool:
+    def refresh(self, listed: Mapping[str, ObjectInfo], go_on: GoOn) -> bool:
         """Read what changed. True when everything is read. Raises what the store raises."""
-        return all([self._wanted.refresh(go_on), self._differences.refresh(go_on)])
+        return all([self._wanted.refresh(listed, go_on), self._differences.refresh(listed, go_on)])
 
     def publish(self, units: frozenset[JobKey], configuration: str) -> None:
         """Publish the units that the leader knows. Raises what the store raises."""
@@ -262,21 +263,29 @@ class Planner:
         """How many units each plan has."""
         return {incarnation: len(plan.units) for incarnation, plan in self._stored().items()}
 
-    def turn(self, term: int, facts: NodeFacts, configuration: str, go_on: GoOn) -> PlanningResult:
+    def turn(
+        self,
+        term: int,
+        facts: NodeFacts,
+        configuration: str,
+        listed: Mapping[str, ObjectInfo],
+        go_on: GoOn,
+    ) -> PlanningResult:
         """Plan once. Raises what the store raises.
 
         Args:
             term: of this leader.
             facts: the input of the turn.
             configuration: fingerprint of the units that it knows.
+            listed: the objects of the cluster, as they were listed in this turn.
             go_on: whether there is time for more.
         """
         complete = [
             self._lease_table.study(go_on),
-            self._plans.refresh(go_on),
-            self._drains.refresh(go_on),
-            self._moves.refresh(go_on),
-            self._knowledge.refresh(go_on),
+            self._plans.refresh(listed, go_on),
+            self._drains.refresh(listed, go_on),
+            self._moves.refresh(listed, go_on),
+            self._knowledge.refresh(listed, go_on),
         ]
         troubles = (
             *self._lease_table.troubles,

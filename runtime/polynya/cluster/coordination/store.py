@@ -156,6 +156,11 @@ def attempted(call: Callable[[], T]) -> Callable[[], T | StoreError]:
     return attempt
 
 
+def below(listed: Mapping[str, ObjectInfo], folder: str) -> dict[str, ObjectInfo]:
+    """The listed objects in a folder."""
+    return {path: info for path, info in listed.items() if path.startswith(f"{folder}/")}
+
+
 class DocumentStore:
     """The documents of one cluster."""
 
@@ -173,6 +178,22 @@ class DocumentStore:
             info.path.removeprefix(self._root): info
             for info in self._store.list(f"{self._root}{folder}")
         }
+
+    def list_without_units(self) -> dict[str, ObjectInfo]:
+        """All objects except the ownership records, by their paths. Raises what the store raises.
+
+        S3 lists a thousand objects with a request, so that most clusters take two requests,
+        whatever the number of their units. A list of each folder would take six.
+        """
+        found: dict[str, ObjectInfo] = {}
+        units = f"{self._root}{UNITS}/"
+        # "0" is the character behind "/".
+        for after in ("", f"{self._root}{UNITS}0"):
+            for info in self._store.beginning(self._root, after):
+                if info.path.startswith(units):
+                    break
+                found[info.path.removeprefix(self._root)] = info
+        return found
 
     def read(
         self, kind: type[D], path: str, known: StoredDocument[D] | None = None
@@ -276,11 +297,12 @@ class DocumentCache(Generic[Doc]):
         found = self._unreadable.get(path)
         return None if found is None or found.newer else found.version
 
-    def refresh(self, go_on: GoOn) -> bool:
-        """Read what changed. True when everything is read. Raises what the store raises."""
-        versions = {
-            path: info.version for path, info in self._document_store.list(self._folder).items()
-        }
+    def refresh(self, listed: Mapping[str, ObjectInfo], go_on: GoOn) -> bool:
+        """Read what changed. True when everything is read. Raises what the store raises.
+
+        `listed` are the objects of the cluster, those of other folders too.
+        """
+        versions = {path: info.version for path, info in below(listed, self._folder).items()}
         for path in [path for path in self._known if path not in versions]:
             self.deleted(path)
         self._unreadable = {

@@ -79,7 +79,7 @@ class CommandQueue:
 
     def refresh(self) -> None:
         """Read what changed."""
-        self._cache.refresh(lambda: True)
+        self._cache.refresh(self._document_store.list(COMMANDS), lambda: True)
 
     def all(self) -> list[tuple[str, ClusterCommand]]:
         """All commands with their ids, the oldest first."""

@@ -51,11 +51,14 @@ class Objects:
 
     def below(self, folder: str) -> list[ObjectInfo]:
         """All below a folder, sorted."""
-        start = f"{folder}/" if folder else ""
+        return self.beginning(f"{folder}/" if folder else "")
+
+    def beginning(self, start: str, after: str = "") -> list[ObjectInfo]:
+        """All whose paths begin with `start` and come after another one, sorted."""
         found = [
             ObjectInfo(path, len(data), version)
             for path, (data, version) in self._held.items()
-            if path.startswith(start)
+            if path.startswith(start) and path > after
         ]
         return sorted(found, key=lambda info: info.path)
 
@@ -87,6 +90,10 @@ class StoreLine:
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """All objects below a folder."""
         return iter(self._ask("list", prefix, lambda _: self._objects.below(prefix)))
+
+    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects whose paths begin with `start`, and come after another one."""
+        return iter(self._ask("list", start, lambda _: self._objects.beginning(start, after)))
 
     def size(self, path: str) -> int:
         """Size in bytes."""

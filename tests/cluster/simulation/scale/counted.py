@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -34,6 +34,17 @@ class CountedStore:
         pages = max(1, -(-len(found) // PAGE))
         self._count(self.reads, prefix, "list", pages)
         return iter(found)
+
+    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects whose paths begin with `start`, as far as they are asked for."""
+        number = max(bisect_left(self._paths, start), bisect_right(self._paths, after))
+        self._count(self.reads, start, "list", 1)
+        for count, path in enumerate(self._paths[number:]):
+            if not path.startswith(start):
+                return
+            if count and count % PAGE == 0:
+                self._count(self.reads, start, "list", 1)
+            yield self._held[path][1]
 
     def size(self, path: str) -> int:
         """Size in bytes."""
