@@ -49,6 +49,17 @@ def test_what_is_checked_before_a_commit_starts_neither_a_jvm_nor_the_stacks() -
     assert '-m "not slow"' in make("--dry-run", "test").stdout
 
 
+def test_a_stage_is_deployed_after_its_package_and_only_if_that_is_found() -> None:
+    commands = make("--dry-run", "deploy", "STAGE=dev").stdout
+
+    steps = [commands.index(f"stacks.{name} --stage dev") for name in ("package", "publish")]
+    deploy = commands.index("deploy 'dev/*'")
+    assert sorted(steps) == steps
+    assert steps[-1] < deploy
+    # With this the app looks where the templates will, before CloudFormation gets them.
+    assert "-c polynya:deployed=dev" in commands[deploy:]
+
+
 def test_a_machine_without_a_suitable_python_gets_a_clear_error() -> None:
     done = subprocess.run(
         ["scripts/find-python"],

@@ -12,7 +12,9 @@ import pytest
 from polynya.model.errors import DependencyError
 from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.package import Archive, Dependencies, published_key
+from stacks import images, package
 from stacks.publish import archives, publish
+from stacks.settings.loader import Deployment
 from stacks.settings.stage import StageConfig
 from tests.aws import REGION, aws_server, client
 from tests.stacks.synthesis import ROOT, Assembly
@@ -96,6 +98,21 @@ def test_what_is_not_built_is_not_deployed(tmp_path: Path) -> None:
     with pytest.raises(DependencyError, match="the package of arm64 nodes is not built"):
         archives(agent, ROOT, tmp_path)
     assert archives(stage(), ROOT, tmp_path) == []
+
+
+def test_what_builds_and_what_looks_up_images_knows_the_network_agent_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = {"name": "main", "architecture": "x86_64", "boot": "tests/stacks/boot.sh"}
+    agent = stage(clusters=[cluster], network_agent={}, region=REGION)
+    looked_up: list[Architecture] = []
+    for module in (package, images):
+        monkeypatch.setattr(module, "load_deployment", lambda _: Deployment((agent,), None))
+    monkeypatch.setattr(images, "newest", lambda _, each: looked_up.extend(each) or {})
+
+    assert package._wanted(None, "dev") == [Architecture.ARM64]
+    assert images.main(["--stage", "dev"]) == 0
+    assert looked_up == [Architecture.ARM64, Architecture.X86_64]
 
 
 def size(directory: Path) -> int:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from polynya.model.errors import ConfigError
+from stacks import images
 from stacks.region import environment_region, stage_region
+from stacks.settings.loader import Deployment
 from stacks.settings.stage import StageConfig
 from tests.absent import absent
 from tests.stacks.synthesis import ROOT
@@ -57,12 +59,19 @@ def stage(**settings: str) -> StageConfig:
     return StageConfig.model_validate({**head, **settings})
 
 
-def test_package_images_and_trial_go_where_the_command_line_deploys(
-    expected: str | None, tmp_path: Path
+def test_package_and_images_go_where_the_command_line_deploys(
+    expected: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert environment_region() == expected
     # The command line tells the app where it deploys to; without a region it takes the first.
     assert deployed_region(tmp_path) == (expected or "us-east-1")
+    asked: list[str] = []
+    monkeypatch.setattr(images, "load_deployment", lambda _: Deployment((stage(),), None))
+    monkeypatch.setattr(
+        images, "newest", lambda session, _: asked.append(session.region_name) or {}
+    )
+    assert images.main(["--stage", "dev"]) == (0 if expected else 2)
+    assert asked == ([expected] if expected else [])
 
 
 def test_without_a_region_nothing_is_uploaded(

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import app
+from polynya.model.error_catalogue.cluster import PACKAGE_ELSEWHERE
+from polynya_constructs.cluster.instance_types import Architecture
+from stacks.settings.cluster import NetworkAgentSettings
 from stacks.settings.loader import Deployment, load_deployment
+from stacks.settings.stage import StageConfig
+from stacks.verify import account as verified
 from stacks.verify.__main__ import SystemClock, main
 from stacks.verify.account import Account
 from stacks.verify.run import StepError
 from stacks.verify.throwaway import write_stage
-from tests.stacks.synthesis import ROOT
+from tests.stacks.synthesis import BOOT, ROOT
 
 pytestmark = pytest.mark.synth
 
@@ -39,8 +45,7 @@ class Commands:
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    dev = load_deployment(ROOT / "config", environment={}).stage("dev")
-    return Account(write_stage(dev, tmp_path / "config"), SystemClock(), tmp_path)
+    return Account(throw_away(tmp_path), SystemClock(), tmp_path)
 
 
 def test_only_the_throw_away_stage_is_deployed_and_destroyed_with_its_data(
@@ -62,6 +67,44 @@ def test_only_the_throw_away_stage_is_deployed_and_destroyed_with_its_data(
     monkeypatch.setattr(subprocess, "run", Commands(1).run)
     with pytest.raises(StepError, match="`cdk destroy` failed"):
         account.down()
+
+
+def test_the_trial_is_where_the_command_line_deploys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-3")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+
+    there = Account(throw_away(tmp_path), SystemClock(), tmp_path)
+
+    assert there.region == there.client("s3").meta.region_name == "eu-north-1"
+
+
+def test_the_trial_builds_what_its_network_agent_boots_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"architecture": "x86_64", "boot": BOOT}
+    stage = throw_away(tmp_path)
+    (cluster,) = stage.clusters
+    stage = stage.model_copy(
+        update={
+            "clusters": (cluster.model_copy(update=own),),
+            "network_agent": NetworkAgentSettings(),
+        }
+    )
+    built: list[Architecture] = []
+    monkeypatch.setattr(verified, "build_dependencies", lambda *given: built.append(given[2]))
+    monkeypatch.setattr(verified, "archives", lambda *_: [])
+
+    Account(stage, SystemClock(), tmp_path).publish()
+
+    assert built == [Architecture.ARM64]
+
+
+def throw_away(folder: Path) -> StageConfig:
+    """The stage that a trial like `dev` deploys."""
+    dev = load_deployment(ROOT / "config", environment={}).stage("dev")
+    return write_stage(dev, folder / "config")
 
 
 def test_the_app_reads_the_folder_that_the_command_names(
@@ -88,6 +131,25 @@ def test_the_app_reads_the_folder_that_the_command_names(
     (deployment,) = built
     assert [stage.name for stage in deployment.stages] == ["verify"]
     assert deployment.stages[0].remove_data
+
+
+def test_a_deploy_ends_before_cloudformation_when_the_package_is_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = app.cdk.App
+    context = {app.DEPLOYED_CONTEXT: "dev"}
+    monkeypatch.setattr(app.cdk, "App", lambda: whole(context=context))
+    monkeypatch.setattr(app, "build_app", lambda *_: SimpleNamespace(synth=lambda: None))
+
+    def elsewhere(_directory: Path, stage: str) -> None:
+        raise PACKAGE_ELSEWHERE(stack="polynya-dev", bucket="assets", key="a.tar", stage=stage)
+
+    monkeypatch.setattr(app, "check_packages", elsewhere)
+
+    assert app.main() == 4
+    said = capsys.readouterr().err
+    assert "POLYNYA-STG-007" in said
+    assert "make publish STAGE=dev" in said
 
 
 def test_without_a_confirmation_nothing_is_done(
