@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from polynya.cluster.report import MetricsOutlet
 from polynya.engine.backlog import REMOTE_WORK_SECONDS
+from polynya.observe.maintenance import HealthSummary
 from polynya.observe.metrics import Minute, PrometheusText
+from stacks.settings.prices import METRIC_MONTH
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -161,3 +166,24 @@ def test_the_same_figures_for_prometheus() -> None:
     assert all(line.count("{") == 1 for line in now.splitlines() if not line.startswith("#"))
     series = [line.rpartition(" ")[0] for line in now.splitlines()]
     assert len(series) == len(set(series))
+
+
+def test_a_page_says_how_many_metrics_are_paid_for() -> None:
+    """CloudWatch bills each of them by the month; a task whose tables were looked at has most."""
+    minutes: list[Minute] = []
+    outlet = MetricsOutlet(minutes.append)
+    shape = HealthSummary(
+        health_percent=100, files=1, size_bytes=1, deleted_share=0.0, rows_not_optimised=0,
+        metadata_bytes=1, snapshots=1, removed_orphan_bytes=0,
+    )  # fmt: skip
+    for minute in range(2):  # rates are there from the second minute
+        one = report(NOON + timedelta(minutes=minute), records=100 * (minute + 1))
+        one["tasks"]['web"1']["jobs"]["x"]["shape"] = asdict(shape)
+        outlet.put(one)
+
+    paid = {frozenset(each.of): len(each.metrics) for each in minutes[-1].figures}
+    node, task = paid[frozenset({"Node"})], paid[frozenset({"Task"})]
+    page = PAGE.read_text()
+    assert f"the metrics of each node (${node * METRIC_MONTH:.2f};" in page
+    assert f"each task ({task} metrics, ${task * METRIC_MONTH:.2f}, and five more for each" in page
+    assert paid[frozenset({"Task", "Stream"})] == 5

@@ -223,6 +223,13 @@ def test_nodes_have_paid_metrics_only_for_a_forecast(templates: dict[str, Templa
     assert not monitored("Gateway")
 
 
+def test_the_key_of_notifications_goes_with_its_stack(cluster: Template) -> None:
+    """It costs a dollar a month, and encrypts nothing that is left."""
+    (key,) = [each for each in cluster.resources.values() if each["Type"] == "AWS::KMS::Key"]
+
+    assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("Delete", "Delete")
+
+
 def test_nodes_wait_for_slow_credentials(cluster: Template) -> None:
     data = cluster.one("EC2::LaunchTemplate")["LaunchTemplateData"]
     script = json.dumps(data["UserData"])
