@@ -12,6 +12,7 @@ from polynya_constructs.policy_sizes import MANAGED_POLICY, policy_sizes
 from stacks.settings.loader import Deployment, load_deployment
 from stacks.settings.stage import StageConfig
 from tests.absent import absent
+from tests.stacks.house_rules import resources
 from tests.stacks.synthesis import Assembly, synthesize_deployment
 
 pytestmark = pytest.mark.synth
@@ -66,7 +67,11 @@ def test_every_policy_of_the_stages_fits(assembly: Assembly) -> None:
 
 
 def test_a_large_stage_has_policies_that_fit(tmp_path: Path) -> None:
-    assert 0.5 < largest(large_stage(tmp_path, clusters(2, of=25))) <= 1
+    assembly = large_stage(tmp_path, clusters(2, of=25))
+
+    assert 0.5 < largest(assembly) <= 1
+    # Readers of everything need one policy for it, of which people are attached to few.
+    assert len(resources(assembly.templates["large/Consumption"], "AWS::IAM::ManagedPolicy")) == 1
 
 
 @pytest.mark.slow

@@ -167,6 +167,10 @@ class Asked:
                 "ec2:LaunchTemplate": self.arn("clustered/Cluster-cheap", "ClusterNodeTemplate"),
                 "ec2:IsLaunchTemplateResource": "true",
             },
+            "launch template of steady": {
+                "ec2:LaunchTemplate": self.arn("clustered/Cluster-steady", "ClusterNodeTemplate"),
+                "ec2:IsLaunchTemplateResource": "true",
+            },
             "own launch template with more": {
                 "ec2:LaunchTemplate": self.arn("clustered/Cluster-cheap", "ClusterNodeTemplate"),
                 "ec2:IsLaunchTemplateResource": "false",
