@@ -196,7 +196,7 @@ def test_doctor_without_a_network_names_what_it_could_not_reach(
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     failed = [line for line in lines if line["type"] == "check" and line["status"] == "fail"]
     assert code == 4
-    assert {line["name"] for line in failed} == {
-        "aws identity", "landing", "config", "warehouse", "catalog",
-    }  # fmt: skip
+    assert {line["name"] for line in failed} == {"landing", "config", "warehouse", "catalog"}
+    # Nodes without internet do not reach it, and do not need it.
+    assert {line["name"] for line in lines if line.get("status") == "warn"} >= {"aws identity"}
     assert all("check the network" in line["fix"] for line in failed)
