@@ -9,7 +9,7 @@ from tests.cluster.simulation.sweep.call_faults import Blow, Mode
 from tests.cluster.simulation.sweep.sweep import calls, each, run_once, swept
 
 #: One of so many lives in the quick test: each kind of call in each mode is among them.
-SOME = 41
+SOME = 37
 
 
 def test_the_life_has_all_that_coordination_does() -> None:
