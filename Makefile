@@ -232,12 +232,18 @@ diff: dev node_modules/.package-lock.json ## Show what deploying STAGE would cha
 	@$(CDK) diff '$(STAGE)/*' $(ARGS)
 
 .PHONY: deploy
-deploy: dev node_modules/.package-lock.json ## Deploy STAGE with your AWS credentials; asks before it broadens permissions
+deploy: dev node_modules/.package-lock.json ## Deploy STAGE with your AWS credentials; asks before it broadens permissions; TRIAL=no
 	@$(stage-is-named)
 	@$(BIN)/python -m stacks.package --stage $(STAGE)
 	@$(BIN)/python -m stacks.publish --stage $(STAGE)
 	@$(BIN)/python -m stacks.failed --stage $(STAGE)
 	@$(CDK) deploy '$(STAGE)/*' --require-approval broadening -c polynya:deployed=$(STAGE) $(ARGS)
+	@$(if $(filter no,$(TRIAL)),,$(BIN)/python -m stacks.trial --stage $(STAGE))
+
+.PHONY: trial
+trial: dev ## Let a node of each empty group of STAGE try the release that was deployed
+	@$(stage-is-named)
+	@$(BIN)/python -m stacks.trial --stage $(STAGE)
 
 # Without YES=1 it only says what it would do. STAND_IN=1 tries it on this machine, without AWS.
 .PHONY: verify-deploy

@@ -60,6 +60,27 @@ def test_a_stage_is_deployed_after_its_package_and_only_if_that_is_found() -> No
     assert "-c polynya:deployed=dev" in commands[deploy:]
 
 
+@pytest.mark.parametrize(("boots", "skip", "code"), [(0, "", 0), (1, "", 2), (1, "no", 0)])
+def test_a_deployment_fails_with_the_trial_of_its_release(
+    boots: int, skip: str, code: int, tmp_path: Path
+) -> None:
+    """All programs are stand-ins; the trial ends as one of a release that boots, or does not."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "$2"\n[ "$2" != stacks.trial ] || exit {boots}\n')
+    python.chmod(0o755)
+    done = make(
+        "--old-file=dev", "--old-file=node_modules/.package-lock.json", "deploy", "STAGE=dev",
+        f"BIN={tmp_path}", "CDK=echo cdk", f"TRIAL={skip}",
+    )  # fmt: skip
+
+    assert done.returncode == code
+    steps = [line.split()[0] for line in done.stdout.splitlines()]
+    before = ["stacks.package", "stacks.publish", "stacks.failed", "cdk"]
+    assert [one for one in steps if not one.startswith("make")] == [
+        *before, *["stacks.trial"] * (skip != "no")
+    ]  # fmt: skip
+
+
 def test_a_machine_without_a_suitable_python_gets_a_clear_error() -> None:
     done = subprocess.run(
         ["scripts/find-python"],

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -21,6 +23,7 @@ from polynya.model.error_catalogue.cluster import CONFIGURATION_MISSING
 from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.archive import write_archive
 from polynya_constructs.packaging.package import Dependencies, published_key
+from stacks.trial import failed_boot, release_of
 from tests.aws import REGION, aws_server, client
 from tests.stacks.conftest import STAND_IN
 from tests.stacks.house_rules import resources
@@ -284,6 +287,12 @@ def test_a_damaged_archive_is_refused_and_the_node_given_back(
     assert {(line["Cluster"], line["Code"]) for line in node.logged} == {
         ("polynya-clustered-cheap", code)
     }
+    report = failed_boot(json.dumps(node.logged[-1]))
+    assert (report.step, report.counted) == ("verifying the dependencies", True)
+    assert report.reason.startswith("the dependencies at s3://")
+    release = release_of(datetime.now(UTC), script)
+    assert (release.code, release.configuration) == (code, (ANY, "project/"))
+    assert f"LOG_GROUP='{release.log_group}'\n" in script
     (function,) = [
         one for one in resources(assembly.templates["clustered/Cluster-cheap"],
                                  "AWS::Lambda::Function").values()
@@ -320,6 +329,11 @@ def test_an_agent_that_never_gets_ready_gives_the_node_back(
     metrics = [line["_aws"]["CloudWatchMetrics"][0]["Metrics"] for line in node.logged]
     names = [one["Name"] for each in metrics for one in each]
     assert names == ["FailingAgents", "FailingAgents", *["FailedBoots"] * counted]
+    report = failed_boot(json.dumps(node.logged[-1]))
+    assert (report.step, report.counted) == ("starting the agent", counted)
+    # With the last error of the agent.
+    code = "" if counted else f" {CONFIGURATION_MISSING.code}"
+    assert report.reason == f"the agent was not ready after 2 seconds{code}"
 
 
 def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) -> None:

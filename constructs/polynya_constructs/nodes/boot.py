@@ -99,6 +99,19 @@ def network_agent_boot(
     return _boot(package, log_group, None, variables)
 
 
+def boot_variables(user_data: str) -> dict[str, str]:
+    """What `node_boot` put before the script, by name; empty for a script of the user's.
+
+    Args:
+        user_data: the text that an instance gets.
+    """
+    head, _, script = user_data.partition("\n\n")
+    if not script.startswith(_SCRIPT.read_text(encoding="utf-8").partition("\n")[0]):
+        return {}
+    lines = (line.partition("=") for line in head.splitlines()[1:])
+    return {name: "".join(shlex.split(value)) for name, _, value in lines}
+
+
 def _boot(
     package: RuntimePackage,
     log_group: logs.ILogGroup,

@@ -12,7 +12,12 @@ CLUSTER=
 export AWS_METADATA_SERVICE_TIMEOUT=2 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
 export AWS_EC2_METADATA_V1_DISABLED=true
 
+STEP=starting
 say() { echo "polynya boot, ${SECONDS} s: $*"; }
+step() {
+  STEP=$1
+  say "$1"
+}
 
 # Any failure ends here. The node gives its launch back and switches itself off, so that the group
 # replaces it even where no launch hook waits.
@@ -22,7 +27,7 @@ abandon() {
   say "FAILED: $*"
   tail -n 20 /var/log/polynya/agent.log 2>/dev/null
   if [ -n "$CLUSTER" ]; then
-    tell_failed_boot
+    tell_failed_boot "$*"
     say "giving the node back"
     sleep 5 # the CloudWatch agent sends this log every second
     aws autoscaling complete-lifecycle-action --lifecycle-action-result ABANDON \
@@ -35,16 +40,20 @@ trap 'abandon "line $LINENO: $BASH_COMMAND"' ERR
 
 # Counted under the code that did not boot: a deploy of it goes back, and after three of them the
 # launches of the group are held. The alarm of a deploy wants two minutes, and this took longer.
-# Sent from here, for a boot may fail before the CloudWatch agent is there.
+# Sent from here, for a boot may fail before the CloudWatch agent is there. `make trial` reads why.
 tell_failed_boot() {
-  local now names events=()
+  local now names reason events=()
   now=$(date +%s)
+  reason="$1 $(grep -ohs 'POLYNYA-[A-Z]*-[0-9]*' /var/log/polynya/agent.log | tail -n 1)"
+  # Without what would end a string of JSON.
+  reason=$(printf '%s' "$reason" | tr -cs '[:alnum:] .,:/_=@%+()-' ' ' | cut -c1-400)
   names='"Dimensions":[["Cluster","Code"]],"Metrics":[{"Name":"FailingAgents","Unit":"Count"}'
   for at in "$((now - 60))" "$now"; do
     [ "$at" != "$now" ] || nothing_pushed || names+=',{"Name":"FailedBoots","Unit":"Count"}'
     events+=("{\"timestamp\":${at}000,\"message\":$(printf '%s' \
       "{\"_aws\":{\"Timestamp\":${at}000,\"CloudWatchMetrics\":[{\"Namespace\":\"Polynya\",$names]}]}," \
-      "\"Cluster\":\"$CLUSTER\",\"Code\":\"${CODE_SHA256:0:16}\",\"FailingAgents\":1,\"FailedBoots\":1}" |
+      "\"Cluster\":\"$CLUSTER\",\"Code\":\"${CODE_SHA256:0:16}\",\"FailingAgents\":1,\"FailedBoots\":1," \
+      "\"Step\":\"$STEP\",\"Reason\":\"$reason\"}" |
       sed 's/"/\\"/g; s/^/"/; s/$/"/')}")
   done
   aws logs create-log-stream --log-group-name "$LOG_GROUP" --log-stream-name "$INSTANCE/failed"
@@ -62,7 +71,7 @@ retry() {
     say "attempt $attempt failed: $*"
     sleep $((attempt * 5))
   done
-  return 1
+  abandon "failed three times: $*"
 }
 
 metadata() {
@@ -117,7 +126,7 @@ fetch() {
     rm -rf "$place".*
     mkdir -p "$place.partial"
     retry aws s3 cp --only-show-errors "$2" "$place.tar"
-    say "verifying the $1"
+    step "verifying the $1"
     echo "$3  $place.tar" | sha256sum --check --status ||
       abandon "the $1 at $2 is not the file that the template names; it was not unpacked"
     tar --extract --no-same-owner --file "$place.tar" --directory "$place.partial"
@@ -185,13 +194,13 @@ start() {
 }
 
 identify
-say "installing the system's packages"
+step "installing the system's packages"
 # shellcheck disable=SC2086
 retry dnf --assumeyes --quiet --setopt=install_weak_deps=False install \
   "python$PYTHON" $PACKAGES amazon-cloudwatch-agent logrotate tar
 ship_logs
-say "fetching the runtime"
+step "fetching the runtime"
 install_runtime
 configure
-say "starting the agent"
+step "starting the agent"
 start

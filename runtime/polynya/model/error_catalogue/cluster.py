@@ -494,3 +494,18 @@ PACKAGE_ELSEWHERE: Final = ErrorEntry(
     "to another region, or if a file changed between the upload and the synthesis. Nodes would "
     "not boot, and the group would start them again and again.",
 )
+
+RELEASE_NOT_BOOTING: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-STG-008",
+    title="a node of the release that was deployed does not boot",
+    message="the release that was deployed does not boot: {node}",
+    state="no data was touched; the release stays deployed, and Auto Scaling starts nodes until "
+    "three of them have failed, then launches of the group are suspended",
+    fix="deploy the former release (check out its commit, `make deploy STAGE={stage}`), or one "
+    "that repairs this",
+    page="An empty group has no nodes that a deployment could replace. So `make deploy` asks it "
+    "for one node, which tries the release, and waits at most 15 minutes. The node did not get "
+    "ready, or EC2 starts none with this launch template. The error names the step of the boot "
+    "and the reason. `make trial STAGE=NAME` tries again, and `TRIAL=no` deploys without a trial.",
+)

@@ -196,8 +196,8 @@ class AutoScalingGroups(NodeGroups):
         for one in found:
             if one.get("Description", "").startswith(_LAUNCHING):
                 said = str(one.get("StatusMessage", ""))
-                short = any(sign in said.lower() for sign in _NO_CAPACITY)
                 failed = one["StatusCode"] in {"Failed", "Cancelled"}
+                short = lacks_capacity(said)
                 return FailedLaunch(one["StartTime"], said, short) if failed else None
         return None
 
@@ -215,6 +215,11 @@ class AutoScalingGroups(NodeGroups):
             return self._retry.run(call, is_transient)
         except AWS_ERRORS as error:
             raise explained(error, action=action, resource=group, grant=grant) from error
+
+
+def lacks_capacity(said: str) -> bool:
+    """Whether the status of a failed launch says that EC2 has no capacity, or the quota no room."""
+    return any(sign in said.lower() for sign in _NO_CAPACITY)
 
 
 def _tag(group: str) -> dict[str, str]:
