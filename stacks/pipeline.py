@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import aws_cdk as cdk
@@ -15,8 +15,9 @@ from aws_cdk import pipelines
 from constructs import Construct
 
 from polynya_constructs.buckets import AccessLogBucket, DataBucket
+from polynya_constructs.cluster.strategies import STRATEGIES
 from polynya_constructs.removal import KEPT
-from stacks.pipeline_acknowledgements import acknowledge_generated_roles
+from stacks.pipeline_acknowledgements import acknowledge_generated_roles, acknowledge_trial
 from stacks.settings.cluster_checks import PROJECT
 from stacks.settings.pipeline import PipelineConfig, Promotion, Source
 from stacks.settings.stage import StageConfig
@@ -26,6 +27,9 @@ _QUALIFIER: Final = cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
 _INSTALL: Final = "npm install -g aws-cdk"
 _ASSETS_CLI: Final = "4.7.3"
 """Version of the program that publishes assets; the library's default is the newest of the day."""
+
+_TRIAL_TIMEOUT: Final = cdk.Duration.minutes(45)
+"""Of a trial of at most 15 minutes, and of installing what it runs."""
 
 _TOOLS = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "22"}}}}
 
@@ -49,10 +53,11 @@ class PipelineStack(cdk.Stack):
         """Create the stack; `stages` are by name, `options` those of `cdk.Stack`."""
         super().__init__(scope, id_, **options)
         artifacts, replicas = self._artifacts(), self._replicas(settings, stages)
+        source = _source(settings.source)
         pipeline = pipelines.CodePipeline(
             self,
             "Pipeline",
-            synth=_synth(settings.source, self._publishing_roles(settings, stages)),
+            synth=_synth(source, self._publishing_roles(settings, stages)),
             artifact_bucket=None if replicas else artifacts,
             cross_region_replication_buckets={self.region: artifacts, **replicas}
             if replicas
@@ -66,12 +71,21 @@ class PipelineStack(cdk.Stack):
                 )
             ),
         )
+        account, _ = settings.environment(stages)
+        trials: list[tuple[pipelines.CodeBuildStep, Sequence[str]]] = []
         for promotion in settings.promotions:
-            stage = PolynyaStage(self, settings=stages[promotion.stage])
-            pipeline.add_stage(stage, pre=_gates(stage, promotion))
+            promoted = stages[promotion.stage]
+            stage = PolynyaStage(self, settings=promoted)
+            post = []
+            if groups := tried_groups(promotion, promoted, account):
+                trials.append(self._trial(promoted, groups, source))
+                post = [trials[-1][0]]
+            pipeline.add_stage(stage, pre=_gates(stage, promotion), post=post)
         pipeline.build_pipeline()
         _pin_security_check(self)
         acknowledge_generated_roles(pipeline, replicas.values())
+        for step, wildcards in trials:
+            acknowledge_trial(step.project, wildcards)
 
     def _publishing_roles(
         self, settings: PipelineConfig, stages: dict[str, StageConfig]
@@ -88,6 +102,62 @@ class PipelineStack(cdk.Stack):
                 )
             )
         return list(dict.fromkeys(found))
+
+    def _trial(
+        self, stage: StageConfig, clusters: Sequence[str], source: pipelines.CodePipelineSource
+    ) -> tuple[pipelines.CodeBuildStep, Sequence[str]]:
+        """A build in which nodes of groups that are empty try what was deployed to a stage.
+
+        Also returns the ARNs with a wildcard in its rights.
+        """
+
+        def arn(service: str, resource: str, name: str) -> str:
+            return self.format_arn(
+                service=service,
+                region=stage.region or self.region,
+                account=stage.account or self.account,
+                resource=resource,
+                resource_name=name,
+                arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+            )
+
+        prefix = f"polynya-{stage.name}"
+        groups = [
+            arn("autoscaling", "autoScalingGroup", f"*:autoScalingGroupName/{prefix}-{name}")
+            for name in clusters
+        ]
+        # CloudFormation names a log group after its stack and its logical id.
+        reports = [
+            arn("logs", "log-group", f"{prefix}-cluster-{name}-AgentLog*:log-stream:*/failed")
+            for name in clusters
+        ]
+        step = pipelines.CodeBuildStep(
+            "Trial",
+            input=source,
+            partial_build_spec=codebuild.BuildSpec.from_object(_TOOLS),
+            commands=[f"make trial STAGE={stage.name}"],
+            timeout=_TRIAL_TIMEOUT,
+            role_policy_statements=[
+                iam.PolicyStatement(
+                    sid="AskForOneNode",
+                    actions=["autoscaling:SetDesiredCapacity"],
+                    resources=groups,
+                ),
+                iam.PolicyStatement(
+                    sid="ReadWhyANodeDidNotBoot", actions=["logs:GetLogEvents"], resources=reports
+                ),
+                iam.PolicyStatement(
+                    sid="ReadWhatCannotBeScoped",
+                    actions=[
+                        "autoscaling:DescribeAutoScalingGroups",
+                        "autoscaling:DescribeScalingActivities",
+                        "ec2:DescribeLaunchTemplateVersions",
+                    ],
+                    resources=["*"],
+                ),
+            ],
+        )
+        return step, (*groups, *reports)
 
     def _replicas(
         self, settings: PipelineConfig, stages: Mapping[str, StageConfig]
@@ -138,6 +208,21 @@ def pipeline_environment(
     return cdk.Environment(account=account, region=region)
 
 
+def tried_groups(promotion: Promotion, stage: StageConfig, account: str | None) -> list[str]:
+    """The clusters of a stage that a build asks for a node, by name.
+
+    Only a group that may be empty needs it, and a build has no rights in another account.
+
+    Args:
+        promotion: how the stage is deployed.
+        stage: the stage.
+        account: of the pipeline; None: that of the credentials.
+    """
+    if not promotion.trial or stage.account not in (None, account):
+        return []
+    return [each.name for each in stage.clusters if STRATEGIES[each.strategy].starts_from_zero]
+
+
 def _locked_cli() -> str:
     """The version of the CDK's command line in the lock file: what people run, builds run."""
     lock = json.loads((PROJECT / "package-lock.json").read_text(encoding="utf-8"))
@@ -162,16 +247,22 @@ def _pin_security_check(stack: cdk.Stack) -> None:
     raise LookupError("the pipeline has no check of permissions")
 
 
-def _synth(source: Source, publishing_roles: list[str]) -> pipelines.CodeBuildStep:
+def _source(source: Source) -> pipelines.CodePipelineSource:
+    return pipelines.CodePipelineSource.connection(
+        source.repository,
+        source.branch,
+        connection_arn=source.connection_arn,
+        # A clone, and not a zip: with the history, and the modes of files.
+        code_build_clone_output=True,
+    )
+
+
+def _synth(
+    source: pipelines.CodePipelineSource, publishing_roles: list[str]
+) -> pipelines.CodeBuildStep:
     return pipelines.CodeBuildStep(
         "Synth",
-        input=pipelines.CodePipelineSource.connection(
-            source.repository,
-            source.branch,
-            connection_arn=source.connection_arn,
-            # A clone, and not a zip: with the history, and the modes of files.
-            code_build_clone_output=True,
-        ),
+        input=source,
         partial_build_spec=codebuild.BuildSpec.from_object(_TOOLS),
         commands=[
             "make test",

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
@@ -29,6 +30,11 @@ _BASIC_EXECUTION: Final = (
     "arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
 )
 
+_OWN_LOGS: Final = "a build writes its own logs and reports, whose names end in its run"
+_TRIED: Final = (
+    "ARNs of groups and names of log groups hold an id that only AWS knows; their names are given"
+)
+
 _REASONS: Final[dict[str, tuple[str, ...]]] = {
     "grants of the CDK on the one artifact bucket and its key": (
         *(f"IAM5[Action::s3:{verb}*]" for verb in
@@ -37,7 +43,7 @@ _REASONS: Final[dict[str, tuple[str, ...]]] = {
         "IAM5[Action::kms:ReEncrypt*]",
         "IAM5[Resource::<ArtifactsBucket88671897.Arn>/*]",
     ),
-    "a build writes its own logs and reports, whose names end in its run": (
+    _OWN_LOGS: (
         *(f"IAM5[Resource::{_LOGS}/<{project}>:*]" for project in _PROJECTS),
         *(f"IAM5[Resource::{_REPORTS}/<{project}>-*]" for project in _PROJECTS),
         f"IAM5[Resource::{_LOGS}/*]",
@@ -47,7 +53,8 @@ _REASONS: Final[dict[str, tuple[str, ...]]] = {
         "IAM5[Resource::arn:*:iam::{account}:role/*]",
     ),
     "statements of CDK Pipelines: describe stacks and list buckets, start the builds of pipelines, "
-    "and approvals and bootstrap roles, which a condition on their tag narrows": (
+    "and approvals and bootstrap roles, which a condition on their tag narrows; and of a trial, "
+    "what it describes of groups, which cannot be narrowed": (
         "IAM5[Resource::*]",
     ),
     "the security check calls every version of its one function": (
@@ -77,3 +84,23 @@ def acknowledge_generated_roles(pipeline: IConstruct, replicas: Iterable[s3.IBuc
             cdk.Validations.of(pipeline).acknowledge(
                 cdk.Acknowledgment(id=f"AwsSolutions-{finding.format(**written)}", reason=reason)
             )
+
+
+def acknowledge_trial(project: codebuild.IProject, wildcards: Iterable[str]) -> None:
+    """Leave the reasons at the build that tries what was deployed to a stage.
+
+    `wildcards` are the resources with a wildcard in its rights.
+    """
+    stack = cdk.Stack.of(project)
+    for arn in wildcards:
+        _acknowledge(project, shown(stack.resolve(arn)), _TRIED)
+    values = {"partition": stack.partition, "account": stack.account, "region": stack.region}
+    written = {name: shown(stack.resolve(value)) for name, value in values.items()}
+    name = shown(stack.resolve(project.project_name))
+    for pattern in (f"{_LOGS}/{name}:*", f"{_REPORTS}/{name}-*"):
+        _acknowledge(project, pattern.format(**written), _OWN_LOGS)
+
+
+def _acknowledge(at: IConstruct, resource: str, reason: str) -> None:
+    finding = cdk.Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{resource}]", reason=reason)
+    cdk.Validations.of(at).acknowledge(finding)

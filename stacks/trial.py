@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from polynya.model.error_catalogue.cluster import RELEASE_NOT_BOOTING
 from polynya.model.errors import ConfigError, DependencyError, OperationError
 from polynya.store.aws.auto_scaling import STOPPED_TAG
-from polynya.store.aws.clients import code_of, explained
+from polynya.store.aws.clients import code_of, explained, is_denied
 from polynya.store.clock import Clock, SystemClock
 from polynya_constructs.functions.figures.boots import HELD_TAG
 from polynya_constructs.functions.wake.handler import wake
@@ -105,7 +105,7 @@ def try_releases(
         group = TriedGroup(f"polynya-{stage}-{cluster}", client)
         begun = begin(group)
         if isinstance(begun, Trial):
-            print(f"{group.name}: asked for one node, which tries the release", flush=True)
+            print(f"{group.name}: a node tries the release, for 15 minutes at most", flush=True)
             trials.append(begun)
         else:
             failures += _told(stage, group.name, begun, None)
@@ -163,16 +163,28 @@ class TriedGroup:
         return replace(sight, launches=launches_of(activities, release.created))
 
     def is_pushed(self, release: Release) -> bool:
-        """Whether the project of the nodes has a configuration; a boot of the user's needs none."""
+        """Whether the project of the nodes may have a configuration.
+
+        Without the right to look a node tells it, some minutes later; a boot of the user's needs
+        none.
+        """
         if release.configuration is None:
             return True
         bucket, prefix = release.configuration
-        answer = self._asked(
-            "look for the configuration of the nodes",
-            f"s3:ListBucket on {bucket}",
-            lambda: self._client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1),
+        s3 = self._client("s3")
+
+        def look() -> bool:
+            try:
+                found = s3.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
+            except ClientError as error:
+                if is_denied(error):
+                    return True
+                raise
+            return bool(found["KeyCount"])
+
+        return self._asked(
+            "look for the configuration of the nodes", f"s3:ListBucket on {bucket}", look
         )
-        return bool(answer["KeyCount"])
 
     def failed_boots(self, release: Release, nodes: Iterable[str]) -> dict[str, FailedBoot]:
         """What nodes reported that did not boot."""

@@ -29,6 +29,10 @@ class Promotion(Frozen):
     approval: bool = Field(
         default=True, description="Someone has to say yes before it is deployed."
     )
+    trial: bool = Field(
+        default=True,
+        description="A node of each empty group tries the release; only in the pipeline's account.",
+    )
 
 
 class PipelineConfig(Frozen):

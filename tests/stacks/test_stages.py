@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
+from stacks.pipeline import tried_groups
 from stacks.settings.network import LogDays
+from stacks.settings.pipeline import Promotion
+from stacks.settings.stage import StageConfig
 from tests.stacks.house_rules import kinds, resources, violations
 from tests.stacks.synthesis import Assembly
 
@@ -112,6 +116,49 @@ def test_the_pipeline_promotes_what_a_workstation_deploys(assembly: Assembly) ->
     }
     assert stages == ["Source", "Build", "UpdatePipeline", "Assets", "dev", "prod"]
     assert (len(approvals["dev"]), len(approvals["prod"])) == (1, 2)
+
+
+def test_what_was_promoted_is_tried_where_a_group_may_be_empty(assembly: Assembly) -> None:
+    """A group that always has nodes tries a release while it is deployed."""
+    (pipeline,) = resources(assembly.templates["Pipeline"], "AWS::CodePipeline::Pipeline").values()
+    actions = {stage["Name"]: stage["Actions"] for stage in pipeline["Stages"]}
+
+    assert last(actions["dev"]) == "Trial"
+    assert "Trial" not in [action["Name"] for action in actions["prod"]]
+    (commands,) = [
+        json.loads(project["Source"]["BuildSpec"])["phases"]["build"]["commands"]
+        for name, project in resources(
+            assembly.templates["Pipeline"], "AWS::CodeBuild::Project"
+        ).items()
+        if "Trial" in name
+    ]
+    assert commands == ["make trial STAGE=dev"]
+
+
+def last(actions: list[dict[str, Any]]) -> str:
+    """The name of the action that a stage runs last."""
+    return str(max(actions, key=lambda action: action["RunOrder"])["Name"])
+
+
+@pytest.mark.parametrize(
+    ("trial", "account", "strategy", "tried"),
+    [
+        (True, None, "low_cost", ["main"]),
+        (True, "111111111111", "low_cost", ["main"]),
+        (True, "222222222222", "low_cost", []),
+        (False, None, "low_cost", []),
+        (True, None, "low_latency", []),
+    ],
+    ids=["its credentials' account", "its account", "another account", "not wanted", "has nodes"],
+)
+def test_a_build_tries_only_groups_that_may_be_empty_in_its_own_account(
+    trial: bool, account: str | None, strategy: str, tried: list[str]
+) -> None:
+    head = {"apiVersion": "polynya/v1", "kind": "stage", "name": "dev", "account": account}
+    cluster = {"name": "main", "strategy": strategy, "maximum": 2}
+    stage = StageConfig.model_validate({**head, "clusters": [cluster]})
+
+    assert tried_groups(Promotion(stage="dev", trial=trial), stage, "111111111111") == tried
 
 
 def test_the_pipeline_clones_its_source_with_history_and_modes(assembly: Assembly) -> None:

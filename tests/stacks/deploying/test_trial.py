@@ -169,6 +169,7 @@ class Cloud:
 
     def list_objects_v2(self, Bucket: str, Prefix: str, MaxKeys: int) -> dict[str, Any]:
         assert (Bucket, Prefix) == ("configuration", "project/")
+        self._called("list_objects_v2")
         return {"KeyCount": int(self.pushed)}
 
     def set_desired_capacity(self, **asked: Any) -> None:
@@ -425,6 +426,14 @@ def test_a_missing_right_is_named_and_says_that_the_stage_is_deployed() -> None:
     shown = raised.value.render()
     assert "autoscaling:SetDesiredCapacity" in shown
     assert "the stage is deployed, and its release was not tried" in shown
+
+
+def test_who_may_not_look_into_the_configuration_lets_the_node_tell() -> None:
+    """As the build of a pipeline."""
+    cloud = Cloud(pushed=False, denied="list_objects_v2")
+
+    assert tried(cloud) == []
+    assert len(cloud.nodes) == 1
 
 
 def test_the_variables_of_a_boot_are_read_as_they_were_written() -> None:

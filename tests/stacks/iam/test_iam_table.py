@@ -41,6 +41,7 @@ ROLES = {
     "deploy pipeline": ("Pipeline", "PipelineRole"),
     "synth build": ("Pipeline", "PipelineBuildSynthCdkBuildProjectRole"),
     "self mutation": ("Pipeline", "PipelineUpdatePipelineSelfMutationRole"),
+    "trial build": ("Pipeline", "PipelinedevTrialRole"),
     "security check": ("Pipeline", "PipelinePipelinesSecurityCheckCDKSecurityCheckRole"),
 }
 THINGS = {
