@@ -47,7 +47,10 @@ from stacks.trial_boot import (
 
 T = TypeVar("T")
 
-_NOT_TRIED: Final = "no data was touched; the stage is deployed, and its release was not tried"
+_NOT_TRIED: Final = (
+    "no data was touched; the stage is deployed, and its release was not tried, which `TRIAL=no` "
+    "leaves out"
+)
 _LOOK_SECONDS: Final = 15
 _CODE_LENGTH: Final = 16
 """Of the code, as nodes name it that report a failed boot."""
@@ -77,8 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, DependencyError) as error:
         print(error.render(), file=sys.stderr)
         return error.exit_code
-    for failure in failures:
-        print(failure.render(), file=sys.stderr)
     return failures[0].exit_code if failures else 0
 
 
@@ -100,11 +101,11 @@ def try_releases(
         DependencyError: AWS refuses, or is not reached.
     """
     failures: list[OperationError] = []
-    trials: list[Trial] = []
+    trials: list[ReleaseTrial] = []
     for cluster in clusters:
         group = TriedGroup(f"polynya-{stage}-{cluster}", client)
         begun = begin(group)
-        if isinstance(begun, Trial):
+        if isinstance(begun, ReleaseTrial):
             print(f"{group.name}: a node tries the release, for 15 minutes at most", flush=True)
             trials.append(begun)
         else:
@@ -241,7 +242,7 @@ class TriedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ReleaseTrial:
     """A group that was asked for a node.
 
     Attributes:
@@ -261,7 +262,7 @@ class Trial:
         return judge(self.release, sight, boots, before=self.before, waited=waited)
 
 
-def begin(group: TriedGroup) -> Trial | Verdict:
+def begin(group: TriedGroup) -> ReleaseTrial | Verdict:
     """Ask a group for a node; a verdict if it is asked for none.
 
     Raises:
@@ -280,7 +281,7 @@ def begin(group: TriedGroup) -> Trial | Verdict:
     if not group.is_pushed(release):
         return NOTHING_PUSHED
     group.ask()
-    return Trial(group, release, ended(sight))
+    return ReleaseTrial(group, release, ended(sight))
 
 
 def sight_of(group: Mapping[str, Any]) -> GroupSight:
@@ -344,17 +345,19 @@ def failed_boot(line: str) -> FailedBoot:
 def _told(
     stage: str, group: str, verdict: Verdict, log_group: str | None
 ) -> Iterator[OperationError]:
-    """Print a verdict; the error of a release that does not boot."""
+    """Print a verdict at once; yield the error of a release that does not boot."""
     node = f"node {verdict.node} " if verdict.node else ""
     match verdict.result:
         case TrialResult.FAILED:
             streams = f"; streams {verdict.node}/boot and {verdict.node}/agent of {log_group}"
-            yield RELEASE_NOT_BOOTING(
+            failure = RELEASE_NOT_BOOTING(
                 where=group,
                 why=verdict.why + (streams if verdict.node and log_group else ""),
                 node=f"node {verdict.node} gave up" if verdict.node else "it gets no node",
                 stage=stage,
             )
+            print(failure.render(), file=sys.stderr)
+            yield failure
         case TrialResult.UNDECIDED:
             print(
                 f"warning: {group}: deployed, but it is not known whether the release boots: "

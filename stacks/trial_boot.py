@@ -19,8 +19,8 @@ MOST_SECONDS: Final = 15 * 60
 """How long a trial waits; a node has ten minutes for its boot (`_LAUNCH_SECONDS` of a cluster)."""
 
 _GAVE_UP: Final = "failed to complete user's lifecycle action"
-"""In the status of a launch whose hook was abandoned, or timed out (AWS knowledge center, "How do
-lifecycle actions work with CodeDeploy"); in lower case."""
+"""In the status of a launch whose hook was abandoned, or timed out, in lower case (AWS knowledge
+center, lifecycle-actions-code-deploy)."""
 
 
 @dataclass(frozen=True, slots=True)
