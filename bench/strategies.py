@@ -19,17 +19,18 @@ ROOT_VOLUME_GIB = 50
 # failing agents.
 _FOR_PEOPLE = 11
 _OF_STEP = {
-    Signal.ARRIVALS_WITHOUT_NODES: 2,
+    Signal.UNHANDLED_ARRIVALS: 2,
     Signal.BACKLOG_PER_NODE: 2,
     Signal.IDLENESS: 3,
     Signal.OLDEST_UNMERGED_AGE: 1,
 }
 _OF_TRACKING = 5  # its alarm over backlog and nodes, that of a spare node over a third metric, too
-_ALARMS_OF_STREAM = 3  # its own, arrivals without nodes, idleness
+_ALARMS_OF_STREAM = 3  # its own, unhandled arrivals, idleness
 # Those of a cluster in docs/agent.md: custom metrics, billed for the hours in which they come. Each
 # node and each task has some of its own, which are not counted here.
 _BY_NODES = 10
 _BY_FALLBACK = 1  # nodes that stand in for Spot
+_BY_WAKE = 1  # objects that landed, of a cluster that may be empty
 
 
 def office_hours(minute: int) -> int:
@@ -57,6 +58,7 @@ def watching(strategy: Strategy, *, nodes: bool = True, streams: int = 0) -> flo
     is only for them, and looks at the size of the group, too.
     """
     metrics = _BY_FALLBACK + (_BY_NODES if nodes else 0)
+    metrics += _BY_WAKE if nodes and strategy.starts_from_zero else 0
     looked_at = _FOR_PEOPLE + sum(_OF_STEP[step.signal] for step in strategy.steps)
     looked_at += _OF_TRACKING if strategy.tracking else 0
     if streams and strategy.starts_from_zero:

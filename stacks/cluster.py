@@ -41,7 +41,7 @@ from polynya_constructs.notifications import Notifications
 from stacks.boot import cluster_boot
 from stacks.handover import publish_launches, read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
-from stacks.settings.cluster_checks import idle_nodes, shares_wake, unread_streams
+from stacks.settings.cluster_checks import idle_nodes, unread_streams
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import StreamSourceSettings
 
@@ -133,12 +133,6 @@ class ClusterStack(cdk.Stack):
             template_id = self.cluster.launch_template.launch_template_id or ""
             nodes = LaunchedNodes(template_id, self.cluster.role.role_arn)
             publish_launches(self, stage.name, settings.name, nodes)
-        if not settings.landing and shares_wake(stage, settings):
-            cdk.Annotations.of(self).add_warning_v2(
-                "polynya:landing",
-                f"everything that lands wakes cluster {settings.name} and keeps it awake, also "
-                "what is for other clusters. fix: name the folders of its tasks in its `landing`",
-            )
         wake = None
         if strategy.starts_from_zero:
             wake = Wake(
@@ -151,6 +145,7 @@ class ClusterStack(cdk.Stack):
                     lakehouse.configuration: [f"{settings.project}/"],
                 },
                 landing=lakehouse.landing,
+                configuration=lakehouse.configuration,
                 streams=_held_back(stage),
                 removal_policy=removal_policy,
             )
@@ -161,6 +156,7 @@ class ClusterStack(cdk.Stack):
             cluster=name,
             strategy=strategy,
             arrivals=wake.arrivals if wake else None,
+            unhandled=wake.unhandled if wake else None,
             schedules=settings.bounds,
             predictive=settings.predictive,
         )

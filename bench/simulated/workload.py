@@ -28,7 +28,7 @@ AGENTS_LATE: Final = 2
 """Minutes until the figures of agents are there, through their log and its metrics."""
 
 ARRIVALS_LATE: Final = 3
-"""Minutes until CloudWatch shows what landed; metrics that a service publishes come late."""
+"""Minutes until CloudWatch shows that something landed, or that nothing took its event."""
 
 # The alarm that AWS makes for a target tracking policy: above the target for 3 minutes. It is what
 # the console shows, not a promise of the documentation.
@@ -216,7 +216,7 @@ class _History:
 
         Arrivals count for minutes in which the group wanted no node.
         """
-        if signal is not Signal.ARRIVALS_WITHOUT_NODES:
+        if signal is not Signal.UNHANDLED_ARRIVALS:
             return list(self.values[signal])[-periods:]
         known = [0.0 if size else arrived for arrived, size in self.arrivals]
         return [*known[:-ARRIVALS_LATE], *[0.0] * ARRIVALS_LATE][-periods:]
@@ -255,7 +255,7 @@ def _step(step: Step, history: _History, size: int, warm: int) -> int:
         return size
     if step.change < 0:
         return size + step.change
-    if step.signal is Signal.ARRIVALS_WITHOUT_NODES:
+    if step.signal is Signal.UNHANDLED_ARRIVALS:
         return max(size, 1)
     newest = history.values[step.signal][-1] or 0.0
     beyond_double = step.change_beyond_double is not None and newest > 2 * step.threshold

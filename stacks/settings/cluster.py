@@ -68,8 +68,9 @@ class ClusterSettings(Frozen):
     )
     landing: tuple[LandingFolder, ...] = Field(
         default=(),
-        description="Folders of the landing bucket in which its tasks look: only what lands there "
-        "wakes an empty group and keeps its last node. Default: everything that lands.",
+        description="Folders of the landing bucket in which its tasks look: the cluster gets no "
+        "events of others. Only what lands for its tasks wakes an empty group and keeps its last "
+        "node. Default: events of the whole bucket.",
     )
     databases: tuple[DatabaseName, ...] | None = Field(
         default=None,

@@ -11,7 +11,6 @@ from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.cluster import STAGE_CONTRADICTS, STAGE_UNKNOWN
 from polynya_constructs.cluster.capacity import CapacityError
 from polynya_constructs.cluster.instance_types import architecture_of, check_instance_types
-from polynya_constructs.cluster.strategies import STRATEGIES
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.stage import StageConfig
 
@@ -86,11 +85,6 @@ def _overlapping_projects(stage: StageConfig) -> Iterator[Problem]:
                 fix = "give both the same project, or two of which none lies in the other"
                 yield Problem(("clusters", index, key), STAGE_CONTRADICTS(message, fix=fix))
         seen[cluster.project] = cluster.name
-
-
-def shares_wake(stage: StageConfig, cluster: ClusterSettings) -> bool:
-    """Whether a group that may be empty is woken by what lands for other clusters."""
-    return STRATEGIES[cluster.strategy].starts_from_zero and len(stage.clusters) > 1
 
 
 def _database_problems(stage: StageConfig) -> Iterator[Problem]:

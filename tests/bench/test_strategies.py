@@ -116,7 +116,7 @@ def test_an_empty_group_wakes_without_events_though_figures_come_late() -> None:
     asleep = replace(
         LOW_COST,
         steps=tuple(
-            replace(step, periods=1) if step.signal is Signal.ARRIVALS_WITHOUT_NODES else step
+            replace(step, periods=1) if step.signal is Signal.UNHANDLED_ARRIVALS else step
             for step in LOW_COST.steps
         ),
     )

@@ -16,6 +16,7 @@ from polynya.cluster.messages import DrainRequested, MembershipEnded, TurnTaken
 from polynya.cluster.report import is_healthy, summary
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError
+from tests.cluster.fakes import GOOD, PROJECT, snapshot, task
 from tests.cluster.test_agent import Node
 from tests.cluster.test_membership import FakePeers
 
@@ -106,3 +107,21 @@ def test_a_member_that_cannot_go_on_ends_the_agent_with_its_error(node: SharingN
 
     assert caught.value.code == "POLYNYA-AGT-011"
     assert node.running() == []
+
+
+def test_a_node_knows_which_objects_are_for_the_tasks_of_its_cluster(tmp_path: Path) -> None:
+    node = SharingNode(tmp_path)
+    on_s3 = {"polynya.yml": PROJECT.replace("landing: landing", "landing: 's3://land/raw'")}
+    others = task("c").replace("kind: storage", "kind: storage\ncluster: theirs")
+    node.source = snapshot(GOOD | on_s3 | {"tasks/c.yml": others})
+    node.turns()
+    node.turns()
+    found = node.peers.landing
+
+    assert found is not None
+    assert (found.bucket, found.prefixes) == ("land", ("raw/a/", "raw/b/"))
+
+    node.edits(on_s3 | {"tasks/d.yml": task("d")})
+
+    assert node.peers.landing is not None
+    assert node.peers.landing.prefixes == ("raw/a/", "raw/b/", "raw/d/")

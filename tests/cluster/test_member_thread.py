@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
+from random import Random
 from typing import Any
 
+from polynya.cluster.control.own_landing import LANDING, OwnLanding, OwnLandingWriter
 from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
 from polynya.cluster.coordination.member_state import MemberAction, MemberState, NodeFacts
+from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.gossip.messages import HintKind, NodeReport, Picture
 from polynya.cluster.member_thread import MemberThread
 from polynya.cluster.messages import MembershipEnded, TurnTaken
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand
 from polynya.model.errors import ConflictError
+from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 X = JobKey("a", "shop.x")
 LONG = 600.0
@@ -91,12 +95,14 @@ class Running:
         self.member, self.gossip, self.leave = FakeMember(), FakeGossip(), FakeLeave()
         self.inbox: SimpleQueue[Any] = SimpleQueue()
         self.requests = FakeRequests()
+        self.documents = DocumentStore(MemoryObjectStore(), "shop", Random(1))
         self.thread = MemberThread(
             self.member,
             self._opened,
             self.requests,
             self.leave,
             self.inbox,
+            own_landing=OwnLandingWriter(self.documents, FakeClock()),
         )
         self.thread.start()
         self.first = self.member.turns.get(timeout=10)
@@ -109,6 +115,13 @@ class Running:
 
     def turn(self) -> NodeFacts:
         return self.member.turns.get(timeout=10)
+
+    def ends_after_a_turn(self) -> None:
+        """Take a turn to its end; then one in which the member has left."""
+        self.thread.see(NodeFacts(wanted=frozenset({X})))
+        self.turn()
+        self.ends()
+        self.turn()
 
     def ends(self) -> None:
         self.member.next = MemberState("n1.aa", left=True)
@@ -220,3 +233,16 @@ def test_what_is_asked_is_read_again_for_the_units_that_a_turn_left_to_the_node(
     running.turn()
     assert running.inbox.get(timeout=10).requests.units == {X: WISH}
     running.ends()
+
+
+def test_a_member_that_leads_writes_which_objects_are_for_its_cluster() -> None:
+    running = Running()
+    own = OwnLanding(bucket="land", prefixes=("orders/",))
+    running.thread.know_landing(own)
+    running.member.next = MemberState("n1.aa", leading=True)
+
+    running.ends_after_a_turn()
+
+    found = running.documents.read(OwnLanding, LANDING)
+    assert found is not None
+    assert found.document.prefixes == own.prefixes

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from polynya.cluster.control.own_landing import OwnLanding
 from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
 from polynya.cluster.coordination.documents import Freeze
 from polynya.cluster.coordination.member_state import (
@@ -45,12 +46,16 @@ class FakePeers:
         self.told: list[NodeReport] = []
         self.leaves: list[str] = []
         self.settled: list[FinishedRequest] = []
+        self.landing: OwnLanding | None = None
 
     def see(self, facts: NodeFacts) -> None:
         self.seen = facts
 
     def publish(self, report: NodeReport) -> None:
         self.told.append(report)
+
+    def know_landing(self, landing: OwnLanding | None) -> None:
+        self.landing = landing
 
     def prefer_to_leave(self, reason: str) -> None:
         self.leaves.append(reason)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import pytest
 
+from polynya.cluster.control.own_landing import OwnLanding, OwnLandingWriter
+from polynya.cluster.coordination.member_state import MemberState
+from polynya.cluster.coordination.store import DocumentStore
+from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from tests.stacks.house_rules import kinds
 from tests.stacks.synthesis import CLUSTERS, Assembly
 
@@ -184,6 +189,16 @@ def test_every_alarm_that_scales_looks_at_one_minute_values(cluster: Template) -
             assert metric.get("MetricStat", {"Period": 60})["Period"] == 60
 
 
+def written_by_a_leader_of(cluster: str) -> str:
+    """Path of the document in which a leader names the prefixes of its tasks."""
+    store = MemoryObjectStore()
+    writer = OwnLandingWriter(DocumentStore(store, cluster, Random(1)), FakeClock())
+    writer.know(OwnLanding(bucket="landing"))
+    writer(MemberState("n1.aa", leading=True))
+    (written,) = store.list()
+    return written.path
+
+
 def test_an_empty_group_is_woken_by_what_lands(
     low_cost: Template, templates: dict[str, Template], assembly: Assembly
 ) -> None:
@@ -193,11 +208,16 @@ def test_an_empty_group_is_woken_by_what_lands(
         if rule.get("EventPattern", {}).get("source") == ["aws.s3"]
     ]  # fmt: skip
     assert wake["Handler"] == "wake.handler.handle"
-    assert wake["Environment"]["Variables"]["GROUP_NAME"] == "polynya-clustered-cheap"
+    variables = wake["Environment"]["Variables"]
+    name = variables["GROUP_NAME"]
+    assert name == "polynya-clustered-cheap"
+    # Where a node of the group writes it, by the options of its boot.
+    assert variables["OWN_LANDING_KEY"] == f"coordination/{written_by_a_leader_of(name)}"
+    assert "ConfigurationBucket" in json.dumps(variables["CONFIGURATION_BUCKET"]).replace("-", "")
     assert landed["EventPattern"]["detail-type"] == ["Object Created"]
     data, tasks = landed["EventPattern"]["detail"]["$or"]
     assert "landingbucket" in json.dumps(data)
-    # Only its own folders, so that what is for others neither wakes it nor keeps it awake.
+    # A filter that saves runs of the function, which knows the prefixes of the tasks.
     assert data["object"] == {"key": [{"prefix": "orders/"}, {"prefix": "web/clicks/"}]}
     # Not the function itself: 100,000 objects would be as many runs, each with a look.
     (queue,) = [target["Arn"]["Fn::GetAtt"][0] for target in landed["Targets"]]
@@ -239,10 +259,10 @@ def test_nodes_wait_for_slow_credentials(cluster: Template) -> None:
     assert "AWS_EC2_METADATA_V1_DISABLED=true" in script
 
 
-def test_late_figures_wake_an_empty_group_as_a_second_way(low_cost: Template) -> None:
+def test_events_that_nobody_takes_wake_an_empty_group_as_a_second_way(low_cost: Template) -> None:
     (alarm,) = [
         alarm for alarm in low_cost.all("CloudWatch::Alarm")
-        if "FILL(arrivals, 0))" in json.dumps(alarm.get("Metrics", [])) and "desired" in str(alarm)
+        if "FILL(unhandled, 0))" in json.dumps(alarm.get("Metrics", []))
     ]  # fmt: skip
     (policy,) = [
         policy for policy in low_cost.all("AutoScaling::ScalingPolicy")
@@ -250,7 +270,10 @@ def test_late_figures_wake_an_empty_group_as_a_second_way(low_cost: Template) ->
     ]  # fmt: skip
 
     assert (alarm["Threshold"], alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (0, 1, 5)
-    assert '"Namespace": "AWS/Events"' in json.dumps(alarm["Metrics"])
+    # Not all that lands, of which the function knows what is for others: what it does not take.
+    (age,) = [one["MetricStat"]["Metric"] for one in alarm["Metrics"] if one["Id"] == "age"]
+    assert (age["Namespace"], age["MetricName"]) == ("AWS/SQS", "ApproximateAgeOfOldestMessage")
+    assert "IF(FILL(age, 0) > 120, 1, 0)" in json.dumps(alarm["Metrics"])
     assert [step["ScalingAdjustment"] for step in policy["StepAdjustments"]] == [1]
 
 
@@ -275,6 +298,7 @@ def test_a_missing_figure_changes_nothing(cluster: Template) -> None:
                 "IF(FILL(backlog, -1) >= 0 AND FILL(nodes, -1) >",
                 "IF(FILL(desired, 1) > 0, 0, ",
                 "FILL(landed, 0) + ",  # what is not counted has not arrived
+                "IF(FILL(age, 0) > 120, 1, 0)",
             )
         ), expression
 

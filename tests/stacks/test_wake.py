@@ -45,7 +45,9 @@ def test_records_on_their_way_keep_the_last_node(assembly: Assembly) -> None:
         for query in alarm.get("Metrics", [])
         if "Expression" in query
     ]
-    assert expressions.count("FILL(landed, 0) + FILL(stream0, 0)") == 2
+    assert expressions.count("FILL(landed, 0) + FILL(stream0, 0)") == 1
+    # And are a second way to wake, should the function fail.
+    assert expressions.count("IF(FILL(age, 0) > 120, 1, 0) + FILL(stream0, 0)") == 1
 
 
 def test_a_stage_without_such_a_stream_pays_no_alarm(assembly: Assembly) -> None:

@@ -68,6 +68,7 @@ class Scaling(Construct):
         cluster: str,
         strategy: Strategy,
         arrivals: cloudwatch.IMetric | None = None,
+        unhandled: cloudwatch.IMetric | None = None,
         schedules: Sequence[ScheduledBounds] = (),
         predictive: Predictive | None = None,
     ) -> None:
@@ -81,15 +82,17 @@ class Scaling(Construct):
             strategy: which policies.
             arrivals: what lands, counted by someone other than the nodes. Needed by a strategy
                 that ends the last node, for nobody else would see new work.
+            unhandled: above 0 while what wakes the group does not; needed by such a strategy, too.
             schedules: bounds that change by the clock, checked by `check_schedules`.
             predictive: forecast from the days before, checked by `check_predictive`; default: off.
 
         Raises:
-            ValueError: when such a strategy has no `arrivals`, or one without a target is to
+            ValueError: when such a strategy has no `arrivals` or no `unhandled`, or one without a target is to
                 predict.
         """
         super().__init__(scope, id_)
-        self._group, self._strategy, self._arrivals = group, strategy, arrivals
+        self._group, self._strategy = group, strategy
+        self._arrivals, self._unhandled = arrivals, unhandled
         # Each node publishes the backlog of its own units, once a minute.
         self.backlog = runtime_metric("BacklogSeconds", cluster, statistic="Sum")
         self.oldest_age = runtime_metric("OldestUnmergedAge", cluster, statistic="Maximum")
@@ -223,7 +226,7 @@ class Scaling(Construct):
             alarm.add_alarm_action(self._removal(f"{name}Policy", step.change))
             return
         # To one, not by one: the function that wakes a group may have been there before.
-        wakes = step.signal is Signal.ARRIVALS_WITHOUT_NODES
+        wakes = step.signal is Signal.UNHANDLED_ARRIVALS
         kind = autoscaling.AdjustmentType
         action = autoscaling.StepScalingAction(
             self,
@@ -243,10 +246,10 @@ class Scaling(Construct):
             return self.oldest_age
         if signal is Signal.BACKLOG_PER_NODE:
             return minute_math(_PER_NODE, backlog=self.backlog, nodes=self.nodes)
-        if self._arrivals is None:
+        if self._arrivals is None or self._unhandled is None:
             raise ValueError(
-                f"strategy {self._strategy.name} ends the last node; without `arrivals` nothing "
-                "would start one again"
+                f"strategy {self._strategy.name} ends the last node; without `arrivals` and "
+                "`unhandled` nothing would start one again"
             )
         if signal is Signal.IDLENESS:
             return minute_math(
@@ -261,9 +264,9 @@ class Scaling(Construct):
             )
         return minute_math(
             # Without a figure of the group nothing is known, so nothing is changed.
-            "IF(FILL(desired, 1) > 0, 0, FILL(arrivals, 0))",
+            "IF(FILL(desired, 1) > 0, 0, FILL(unhandled, 0))",
             desired=self.desired,
-            arrivals=self._arrivals,
+            unhandled=self._unhandled,
         )
 
 

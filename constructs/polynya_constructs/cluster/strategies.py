@@ -36,10 +36,11 @@ class StrategyName(StrEnum):
 
 
 class Signal(StrEnum):
-    """What a step looks at: seconds, but events a minute for the last one.
+    """What a step looks at: seconds, but for the last one whether there are any.
 
-    Arrivals are counted minutes late, so one of several values is enough; it is the second way
-    to wake a group, after the function that S3's events start.
+    Unhandled arrivals are events that the function which wakes a group does not take, and records
+    on their way: the second way to wake it. They are seen minutes late, so one of several values is
+    enough.
 
     Idleness is the backlog per node, and a day for as long as the last node still gets work: a
     node that keeps up with a trickle has next to no backlog, yet ending it would only start
@@ -49,7 +50,7 @@ class Signal(StrEnum):
     BACKLOG_PER_NODE = "backlog per node"
     IDLENESS = "idleness"
     OLDEST_UNMERGED_AGE = "oldest unmerged age"
-    ARRIVALS_WITHOUT_NODES = "arrivals without nodes"
+    UNHANDLED_ARRIVALS = "unhandled arrivals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ class Strategy:
     @property
     def starts_from_zero(self) -> bool:
         """Whether a group without nodes gets one when something lands."""
-        return any(step.signal is Signal.ARRIVALS_WITHOUT_NODES for step in self.steps)
+        return any(step.signal is Signal.UNHANDLED_ARRIVALS for step in self.steps)
 
 
 # The thresholds are choices, not measured optima: `python -m bench strategies` shows what they
@@ -140,7 +141,7 @@ STRATEGIES = {
             predictive_cpu_percent=80,
             steps=(
                 Step(
-                    signal=Signal.ARRIVALS_WITHOUT_NODES,
+                    signal=Signal.UNHANDLED_ARRIVALS,
                     threshold=0,
                     datapoints=1,
                     periods=5,

@@ -19,8 +19,14 @@ from constructs import Construct
 
 from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
 from polynya_constructs.cluster.group_function import group_function, group_role
-from polynya_constructs.cluster.scaling import group_metric, minute_math
+from polynya_constructs.cluster.scaling import (
+    ONE_MINUTE,
+    group_metric,
+    minute_math,
+    runtime_metric,
+)
 from polynya_constructs.cluster.strategies import MOST_STREAMS
+from polynya_constructs.coordination import COORDINATION_PREFIX
 from polynya_constructs.grants import allow
 from polynya_constructs.removal import KEPT
 
@@ -34,6 +40,10 @@ as "Configuring a queue to use with Lambda" (AWS Lambda Developer Guide) has it.
 
 _EVENT_AGE: Final = cdk.Duration.minutes(15)
 """How long an event that Lambda could not take is tried again; the alarm is there by then."""
+
+
+_LATE_SECONDS: Final = 120
+"""An event that waits for longer was not taken: a function that works takes it after a window."""
 
 
 class Wake(Construct):
@@ -50,11 +60,25 @@ class Wake(Construct):
     metric, and is some minutes late (Amazon CloudWatch User Guide, "Invoke a Lambda function from
     an alarm").
 
-    `function` is the function, `arrivals` counts its events, and the records: an alarm on it is
-    the second way, should the function fail.
+    Of the objects that land only those of the cluster's own tasks count, as its leader wrote them
+    in the coordination folder; all do until it has written, and when that cannot be read.
+
+    `function` is the function. `arrivals` counts the cluster's own objects, and the records: the
+    last node stays while it counts any. `unhandled` is above 0 while events wait in the queue for
+    longer than two minutes, which they do when the function fails, and while there are records: an
+    alarm on it is the second way to wake the group.
 
     Example:
-        >>> arrivals = Wake(stack, "Wake", cluster=cluster, watched={landing: []}).arrivals
+        >>> tasks = lakehouse.configuration
+        >>> wake = Wake(
+        ...     stack,
+        ...     "Wake",
+        ...     cluster=cluster,
+        ...     watched={landing: [], tasks: ["project/"]},
+        ...     landing=landing,
+        ...     configuration=tasks,
+        ... )
+        >>> ways = {"arrivals": wake.arrivals, "unhandled": wake.unhandled}
     """
 
     def __init__(
@@ -64,7 +88,8 @@ class Wake(Construct):
         *,
         cluster: Cluster,
         watched: Mapping[s3.IBucket, Sequence[str]],
-        landing: s3.IBucket | None = None,
+        landing: s3.IBucket,
+        configuration: s3.IBucket,
         streams: Sequence[cloudwatch.IMetric] = (),
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         removal_policy: cdk.RemovalPolicy = KEPT,
@@ -76,8 +101,10 @@ class Wake(Construct):
             id_: unique below the parent.
             cluster: whose group it wakes.
             watched: buckets, each with the prefixes of the keys that count; none: all of them.
-            landing: that of `watched` whose objects are data: while no node serves, their bytes
-                are counted (`LandedBytes`); default: nothing is.
+            landing: that of `watched` whose objects are data: they are counted (`LandedObjects`),
+                and while no node serves their bytes (`LandedBytes`).
+            configuration: the bucket in whose coordination folder the cluster's leader writes which
+                objects are its own.
             streams: counts, by the minute, of records that will land; at most 7. Worth it where
                 they are held back for longer than such a count is late.
             log_retention: how long its log is kept; default one month.
@@ -90,7 +117,8 @@ class Wake(Construct):
         if len(streams) > MOST_STREAMS:
             raise ValueError(f"{len(streams)} streams; an alarm looks at {MOST_STREAMS} at most")
         does = f"wakes {cluster.name}"
-        role = self._role(cluster, does)
+        role, own_landing = self._role(cluster, does), own_landing_key(cluster.name)
+        _let_read(role, configuration, own_landing)
         self.function = group_function(
             self,
             "wake",
@@ -99,10 +127,15 @@ class Wake(Construct):
             role=role,
             log_retention=log_retention,
             removal_policy=removal_policy,
-            environment={"LANDING_BUCKET": landing.bucket_name} if landing else {},
+            environment={
+                "LANDING_BUCKET": landing.bucket_name,
+                "CONFIGURATION_BUCKET": configuration.bucket_name,
+                "OWN_LANDING_KEY": own_landing,
+            },
             max_event_age=_EVENT_AGE,
         )
-        landed = events.Rule(
+        queue = self._queue(role)
+        events.Rule(
             self,
             "Landed",
             description=f"Polynya: something landed for {cluster.name}",
@@ -123,19 +156,23 @@ class Wake(Construct):
                     ]
                 },
             ),
-            targets=[targets.SqsQueue(self._queue(role))],
+            targets=[targets.SqsQueue(queue)],
         )
-        self.arrivals: cloudwatch.IMetric = cloudwatch.Metric(
-            namespace="AWS/Events",
-            metric_name="Invocations",
-            dimensions_map={"RuleName": landed.rule_name},
-            statistic="Sum",
-            period=cdk.Duration.minutes(1),
-        )
-        if streams:
-            counts = {f"stream{number}": stream for number, stream in enumerate(streams)}
+        landed = runtime_metric("LandedObjects", cluster.name, statistic="Sum")
+        late = f"IF(FILL(age, 0) > {_LATE_SECONDS}, 1, 0)"
+        counts = {f"stream{number}": stream for number, stream in enumerate(streams)}
+        if counts:
             self._wake_by(cluster, counts)
-            self.arrivals = minute_math(_sum(["landed", *counts]), landed=self.arrivals, **counts)
+        self.arrivals: cloudwatch.IMetric = landed
+        if counts:
+            self.arrivals = minute_math(_sum(["landed", *counts]), landed=landed, **counts)
+        self.unhandled: cloudwatch.IMetric = minute_math(
+            " + ".join([late, *map(_filled, counts)]),
+            age=queue.metric_approximate_age_of_oldest_message(
+                period=ONE_MINUTE, statistic="Maximum"
+            ),
+            **counts,
+        )
 
     def _queue(self, role: iam.Role) -> sqs.Queue:
         """The queue of the events, from which Lambda hands batches to the function."""
@@ -151,7 +188,7 @@ class Wake(Construct):
             cdk.Acknowledgment(
                 id="AwsSolutions-SQS3",
                 reason="an event that could not be handled for minutes is of no use to anybody: "
-                "an alarm and the function of figures wake the group, too",
+                "an alarm on its age has woken the group by then",
             )
         )
         allow(
@@ -214,5 +251,25 @@ class Wake(Construct):
         return role
 
 
+def own_landing_key(cluster: str) -> str:
+    """Key of the document in which the leader of a cluster names the prefixes of its tasks.
+
+    `cluster` is the name of its group, under which its nodes agree.
+    """
+    return f"{COORDINATION_PREFIX}{cluster}/landing"
+
+
+def _let_read(role: iam.Role, bucket: s3.IBucket, key: str) -> None:
+    document = bucket.arn_for_objects(key)
+    allow(role, "ReadOwnLanding", actions=["s3:GetObject"], resources=[document])
+    if bucket.encryption_key:
+        of = [bucket.encryption_key.key_arn]
+        allow(role, "DecryptOwnLanding", actions=["kms:Decrypt"], resources=of)
+
+
 def _sum(names: Sequence[str]) -> str:
-    return " + ".join(f"FILL({name}, 0)" for name in names)
+    return " + ".join(map(_filled, names))
+
+
+def _filled(name: str) -> str:
+    return f"FILL({name}, 0)"

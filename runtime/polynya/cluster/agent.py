@@ -13,6 +13,7 @@ from queue import Empty
 from typing import Any, Final, TypeAlias
 
 from polynya.cluster.configuration import Acceptance, ActiveConfiguration, Watch
+from polynya.cluster.control.own_landing import own_landing
 from polynya.cluster.gossip.messages import NodeReport, UnitReport
 from polynya.cluster.gossip.stream import Gossip
 from polynya.cluster.jobs import AgentJob, JobSupervisor
@@ -430,6 +431,8 @@ class Agent:
         tasks = [one.task for one in found.tasks.values()]
         self._workers.know(None if found.errors else tasks)
         self._supervisor.configure(found.tasks)
+        if self._membership is not None:
+            self._membership.configured(own_landing(found.project.target.landing, tasks))
 
     def _report(self, state: str) -> None:
         now = self._clock.monotonic()

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from polynya import __version__
 from polynya.cluster.control.leader_report import LeaderReportWriter
+from polynya.cluster.control.own_landing import OwnLanding, OwnLandingWriter
 from polynya.cluster.control.requests import (
     FinishedRequest,
     Leaving,
@@ -124,6 +125,7 @@ class MemberThread:
         leave: called before each turn but the first.
         inbox: takes what comes of each turn.
         watcher: gets the reports of this node and of the others after each turn.
+        own_landing: writes which objects are for the tasks of this cluster.
     """
 
     def __init__(
@@ -135,8 +137,9 @@ class MemberThread:
         inbox: Inbox,
         *,
         watcher: Watcher | None = None,
+        own_landing: OwnLandingWriter | None = None,
     ) -> None:
-        self._watcher = watcher
+        self._watcher, self._own_landing = watcher, own_landing
         self._report: NodeReport | None = None
         self._member, self._opened, self._inbox = member, opened, inbox
         self._requests, self._leave = requests, leave
@@ -160,6 +163,11 @@ class MemberThread:
         self._report = report
         if self._gossip is not None:
             self._gossip.publish(report)
+
+    def know_landing(self, landing: OwnLanding | None) -> None:
+        """While this node leads, these objects are for the tasks of the cluster."""
+        if self._own_landing is not None:
+            self._own_landing.know(landing)
 
     def prefer_to_leave(self, reason: str) -> None:
         """Give the units of this node to others, if there are any."""
@@ -196,6 +204,8 @@ class MemberThread:
         self._hint(member_state)
         if self._watcher is not None:
             self._watcher(member_state, self._report, picture)
+        if self._own_landing is not None:
+            self._own_landing(member_state)
         return member_state
 
     def _hint(self, member_state: MemberState) -> None:
@@ -291,6 +301,7 @@ def join(
         Leaving(Requests(document_store, AWS_AUTHOR, clock.now), settings.node),
         inbox,
         watcher=LeaderReportWriter(document_store, clock, stream=settings.stream is not None),
+        own_landing=OwnLandingWriter(document_store, clock),
     )
     thread.start()
     return ClusterMembership(settings.node, thread, tell, clock.monotonic)

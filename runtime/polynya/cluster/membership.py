@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from polynya.cluster.control.own_landing import OwnLanding
 from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
 from polynya.cluster.coordination.documents import Freeze
 from polynya.cluster.coordination.member_state import (
@@ -79,6 +80,10 @@ class Peers(Protocol):
         """Send this report to the other nodes."""
         ...
 
+    def know_landing(self, landing: OwnLanding | None) -> None:
+        """While this node leads, these objects are for the tasks of the cluster."""
+        ...
+
     def prefer_to_leave(self, reason: str) -> None:
         """Give the units of this node to others, if there are any."""
         ...
@@ -109,6 +114,10 @@ class ClusterMembership:
     def left(self) -> bool:
         """Whether all is handed over, so that the process may end."""
         return self._member_state is not None and self._member_state.left
+
+    def configured(self, landing: OwnLanding | None) -> None:
+        """These objects are for the tasks of the cluster, by the configuration in force."""
+        self._peers.know_landing(landing)
 
     def leave(self, advice: LeaveAdvised) -> None:
         """AWS recommends to leave this instance: give the work to others, if there are any."""

@@ -12,8 +12,8 @@ from tests.stacks.scaling.metric_values import Value, value_of
 BEGIN: Final = datetime(2026, 1, 5, 6, tzinfo=UTC)
 """Minute 0."""
 
-_LATE: Final = {"AWS/Events": 3}
-"""Minutes until metrics of a service are there; `bench/simulated/workload.py` has the same."""
+_LATE: Final = {"AWS/SQS": 1}
+"""Minutes until metrics of a service are there."""
 
 _Key: TypeAlias = tuple[str, str, frozenset[tuple[str, str]]]
 _STATISTICS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {

@@ -7,8 +7,11 @@ node's report. Simulated are time, CloudWatch, and the work: so many seconds of 
 from __future__ import annotations
 
 import copy
+import io
+import json
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -18,6 +21,7 @@ from polynya.observe.metrics import Minute as MetricGroup
 from polynya.observe.metrics import emf_records
 from polynya_constructs.functions.figures import handler as figures
 from polynya_constructs.functions.wake import handler as wake
+from polynya_constructs.functions.wake.own_landing import OwnLanding
 from tests.aws import REGION
 from tests.stacks.house_rules import Template, resources
 from tests.stacks.scaling.cloudwatch import BEGIN, Metrics
@@ -30,6 +34,9 @@ _IDLE: Final = {
     "health_percent": None, "shape": None, "lag_seconds": 0.0, "streams": {},
 }  # fmt: skip
 LANDING: Final = "landing"
+ALL: Final = OwnLanding(None, "no document is there yet")
+_RETENTION: Final = 15
+"""Minutes for which the queue of events keeps them."""
 
 
 class Group:
@@ -141,7 +148,10 @@ class Minute:
 class SimulatedCluster:
     """`curve` is the work that lands in each minute, in seconds of one node.
 
-    `away` tells in which minutes a service works for the first node.
+    `away` tells in which minutes a service works for the first node, `fails` in which ones the
+    function that wakes the group does. `lands` are the objects of a minute in the landing bucket by
+    their folder, those of other clusters too; by default one of its own where there is work, in the
+    folder `own`, its `folder`. `own` is what the function knows of them.
     """
 
     def __init__(
@@ -153,17 +163,22 @@ class SimulatedCluster:
         boot: int = BOOT_MINUTES,
         agents_late: int = 0,
         away: Callable[[int], bool] = lambda _: False,
+        fails: Callable[[int], bool] = lambda _: False,
+        lands: Callable[[int], Mapping[str, int]] | None = None,
+        folder: str = "own",
+        own: OwnLanding = ALL,
         removes_while_booting: bool = False,
     ) -> None:
-        self._away = away
+        self._away, self._fails, self._folder, self._own = away, fails, folder, own
+        self._lands = lands or (lambda minute: {folder: 1} if curve(minute) else {})
         self.group = Group(client, template, boot)
         self.metrics = Metrics(agents_late=agents_late)
         self._curve = curve
         self._policies = Policies(
             _resolved(template), self.metrics, removes_while_booting=removes_while_booting
         )
-        rules = resources(template, "AWS::Events::Rule")
-        self._landed = [name for name, rule in rules.items() if "aws.s3" in str(rule)]
+        self._queues = list(resources(template, "AWS::SQS::Queue"))
+        self._events: deque[tuple[int, list[dict[str, Any]]]] = deque()
         self._units = [_Work() for _ in range(12)]
         self._outlets: dict[str, MetricsOutlet] = {}
         self._busy: dict[str, float] = {}
@@ -175,8 +190,9 @@ class SimulatedCluster:
     def _pass(self, minute: int) -> Minute:
         now = BEGIN + timedelta(minutes=minute)
         self.group.now(minute)
-        if work := self._curve(minute):
-            self._land(work, minute, now)
+        self._land(self._curve(minute), minute)
+        if self._queues:
+            self._wake(minute, now)
         serving = self.group.serving
         for number, node in enumerate(serving):
             self._publish(node, self._units[number :: len(serving)], minute, now)
@@ -192,19 +208,31 @@ class SimulatedCluster:
         age = max(unit.age(minute) for unit in self._units)
         return Minute(len(serving), len(self.group.launched), backlog, age)
 
-    def _land(self, work: float, minute: int, now: datetime) -> None:
-        for unit in self._units:
-            unit.waiting.append((minute, work / len(self._units)))
-        size = int(work * BYTES_PER_SECOND)
-        event = {"detail": {"bucket": {"name": LANDING}, "object": {"key": "a", "size": size}}}
-        for rule in self._landed:
-            self.metrics.put("AWS/Events", "Invocations", {"RuleName": rule}, minute, 1.0)
-            group = wake.look(self.group, self.group.name)
-            if not wake.serves(group):
-                self.metrics.take(
-                    wake.record(self.group.name, wake.landed_bytes(event, LANDING), now)
-                )
-            wake.wake(self.group, group)
+    def _land(self, work: float, minute: int) -> None:
+        if work:
+            for unit in self._units:
+                unit.waiting.append((minute, work / len(self._units)))
+        for folder, number in self._lands(minute).items():
+            size = int(work * BYTES_PER_SECOND / number) if folder == self._folder else 1000
+            events = [_event(f"{folder}/{minute}-{one}.json", size) for one in range(number)]
+            self._events.append((minute, events))
+
+    def _wake(self, minute: int, now: datetime) -> None:
+        """The queue hands its events to the function, or keeps them while that fails."""
+        fails = self._fails(minute)
+        while self._events and minute - self._events[0][0] > _RETENTION:
+            self._events.popleft()
+        if self._events:
+            age = (minute - self._events[0][0]) * 60.0 if fails else 20.0
+            name = {"QueueName": self._queues[0]}
+            self.metrics.put("AWS/SQS", "ApproximateAgeOfOldestMessage", name, minute, age)
+        while self._events and not fails:
+            _, events = self._events.popleft()
+            came = wake.arrived(events, LANDING, self._own)
+            with redirect_stdout(io.StringIO()) as log:
+                wake.act(came, self.group.name, self._own, lambda: self.group, now)
+            for line in log.getvalue().splitlines():
+                self.metrics.take(json.loads(line))
             self.group.now(minute)
 
     def _publish(self, node: str, units: list[_Work], minute: int, now: datetime) -> None:
@@ -243,6 +271,11 @@ class SimulatedCluster:
             self.group.now(minute)
 
 
+def _event(key: str, size: int) -> dict[str, Any]:
+    """What S3 tells of an object."""
+    return {"detail": {"bucket": {"name": LANDING}, "object": {"key": key, "size": size}}}
+
+
 def _report(
     cluster: str,
     node: str,
@@ -271,6 +304,8 @@ def _resolved(template: Template) -> Template:
             return [resolved(each, key) for each in value]
         if not isinstance(value, dict):
             return value
+        if key == "Value" and set(value) == {"Fn::GetAtt"}:
+            return value["Fn::GetAtt"][0]
         if key == "Value" and set(value) == {"Ref"}:
             properties = things[value["Ref"]].get("Properties", {})
             return properties.get("AutoScalingGroupName", value["Ref"])

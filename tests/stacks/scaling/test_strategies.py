@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
+from polynya.cluster.control.own_landing import own_landing
 from polynya.engine.backlog import REMOTE_WORK_SECONDS
+from polynya.model.names import S3Location
 from polynya_constructs.cluster.strategies import STRATEGIES, Signal
+from polynya_constructs.functions.wake.own_landing import OwnLanding, parsed
 from tests.aws import aws_clients
+from tests.cluster.fakes import wanted
 from tests.stacks.deploying.metric_math import expressions
 from tests.stacks.house_rules import Template
 from tests.stacks.scaling.metric_values import invented_zeros, value_of
-from tests.stacks.scaling.simulated import BOOT_MINUTES, Minute, SimulatedCluster
+from tests.stacks.scaling.simulated import BOOT_MINUTES, LANDING, Minute, SimulatedCluster
 from tests.stacks.synthesis import ROOT, Assembly
 
 pytestmark = pytest.mark.synth
@@ -241,6 +245,53 @@ def test_a_first_node_that_is_slow_to_come_is_not_ended_for_the_little_that_wait
         planted(template, right, nested), "86400, backlog / nodes))", "86400, backlog / nodes)))"
     )
     assert ended(hasty) > 0
+
+
+def for_tasks(*folders: str) -> OwnLanding:
+    """What the function knows of a cluster whose tasks read these folders of the bucket."""
+    tasks = [wanted(folder).task for folder in folders]
+    document = own_landing(S3Location(LANDING), tasks)
+    assert document is not None
+    return parsed(document.encoded(), LANDING)
+
+
+def test_clusters_of_one_bucket_neither_wake_each_other_nor_keep_each_other_awake(
+    cluster: Callable[..., SimulatedCluster], assembly: Assembly
+) -> None:
+    """100,000 objects land for one of three, then its trickle; another one has just worked."""
+    text = json.dumps(assembly.templates[LOW_COST])
+
+    def lands(minute: int) -> dict[str, int]:
+        if minute > 30:
+            return {"orders": 3}
+        return {25: {"web": 1}, 30: {"orders": 100_000}}.get(minute, {})
+
+    def simulated(folder: str, curve: Callable[[int], float]) -> list[int]:
+        template = json.loads(text.replace("polynya-clustered-cheap", f"polynya-{folder}"))
+        one = cluster(
+            LOW_COST, curve, template, lands=lands, folder=folder, own=for_tasks(folder), **AS_ON_AWS
+        )
+        return sizes(one.run(150))
+
+    orders = simulated("orders", lambda minute: {30: 1200.0}.get(minute, 1.0 * (minute > 30)))
+    web = simulated("web", lambda minute: 10.0 if minute == 25 else 0.0)
+    stock = simulated("stock", lambda _: 0.0)
+
+    assert (set(orders[:30]), set(orders[30:])) == ({0}, {1})
+    # Its own object woke it; 15 minutes without one after its boot, and it goes.
+    assert (set(web[25:40]), set(web[60:])) == ({1}, {0})
+    assert set(stock) == {0}
+
+
+def test_a_function_that_fails_has_an_alarm_in_its_place(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    simulated = cluster(LOW_COST, a_little_then_much, fails=lambda _: True, **AS_ON_AWS)
+
+    minutes = simulated.run(60)
+
+    assert sizes(minutes)[30:36] == [0, 0, 0, 0, 1, 1]
+    assert minutes[45].backlog == 0
 
 
 def test_work_without_a_node_gets_one_though_nothing_lands(

@@ -1,9 +1,12 @@
 """The Lambda function that starts the first node of an empty group.
 
 It runs for batches of the events of objects that land, so that 100,000 of them are some looks at
-the group. An event is only a reason to look: whether the group is empty the group itself tells, so
-that events which are doubled, late or for a group that runs change nothing. While no node serves
-it counts what lands, for nobody else does.
+the group. What landed for other clusters does not count (`own_landing`). An event is only a reason
+to look: whether the group is empty the group itself tells, so that events which are doubled, late
+or for a group that runs change nothing.
+
+It counts the objects that landed for the cluster, for the alarm that ends its last node, and their
+bytes while no node serves, for nobody else does.
 """
 
 from __future__ import annotations
@@ -11,29 +14,44 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 import boto3
+from botocore.config import Config
+
+from .own_landing import OwnLanding, OwnLandingReader
+
+_IN_TIME = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 2})
+"""An S3 that does not answer leaves the function time to wake the group, of its 30 seconds."""
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Entry of the Lambda function."""
-    autoscaling, name, now = _autoscaling(), os.environ["GROUP_NAME"], datetime.now(UTC)
-    group = look(autoscaling, name)
-    bucket = os.environ.get("LANDING_BUCKET")
-    size = sum(landed_bytes(each, bucket) for each in events_of(event))
-    if size and not serves(group):
-        sys.stdout.write(json.dumps(record(name, size, now)) + "\n")
-    return {"action": wake(autoscaling, group)}
+    own = _own_landing()(_s3)
+    came = arrived(events_of(event), os.environ["LANDING_BUCKET"], own)
+    return {"action": act(came, os.environ["GROUP_NAME"], own, _autoscaling, datetime.now(UTC))}
+
+
+# Both live as long as the process, for making a client takes long.
+@cache
+def _autoscaling() -> Any:
+    return boto3.client("autoscaling")
 
 
 @cache
-def _autoscaling() -> Any:
-    """A client that lives as long as the process, for making it takes long."""
-    return boto3.client("autoscaling")
+def _s3() -> Any:
+    return boto3.client("s3", config=_IN_TIME)
+
+
+@cache
+def _own_landing() -> OwnLandingReader:
+    """What the process remembers of the document."""
+    place = os.environ["CONFIGURATION_BUCKET"], os.environ["OWN_LANDING_KEY"]
+    return OwnLandingReader(place, os.environ["LANDING_BUCKET"])
 
 
 def events_of(event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -42,6 +60,52 @@ def events_of(event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield event
     for message in event.get("Records", ()):
         yield json.loads(message["body"])
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What a batch brought for a cluster.
+
+    Attributes:
+        objects: number of objects that landed, and `size` their bytes.
+        others: number of other events: edits of tasks, and alarms.
+    """
+
+    objects: int = 0
+    size: int = 0
+    others: int = 0
+
+
+def arrived(events: Iterable[Mapping[str, Any]], landing: str, own: OwnLanding) -> Arrived:
+    """What of the events is for the cluster; `landing` is the bucket of data."""
+    objects = size = others = 0
+    for event in events:
+        detail = event.get("detail") or {}
+        landed = detail.get("object") or {}
+        if (detail.get("bucket") or {}).get("name") != landing:
+            others += 1
+        elif own.has(landed.get("key") or ""):
+            objects += 1
+            size += int(landed.get("size") or 0)
+    return Arrived(objects, size, others)
+
+
+def act(
+    came: Arrived, name: str, own: OwnLanding, autoscaling: Callable[[], Any], now: datetime
+) -> str:
+    """Wake the group `name` for what came, and count it; returns what was done and why.
+
+    Raises:
+        LookupError: there is no group of this name.
+        botocore.exceptions.ClientError: AWS refused; nothing was changed.
+    """
+    if not (came.objects or came.others):
+        return "none: nothing is for this cluster"
+    group = look(autoscaling(), name)
+    if came.objects:
+        line = record(name, came, own, now, served=serves(group))
+        sys.stdout.write(json.dumps(line) + "\n")
+    return wake(autoscaling(), group)
 
 
 def look(autoscaling: Any, name: str) -> Mapping[str, Any]:
@@ -79,20 +143,19 @@ def serves(group: Mapping[str, Any]) -> bool:
     return any(node["LifecycleState"] == "InService" for node in group["Instances"])
 
 
-def landed_bytes(event: Mapping[str, Any], bucket: str | None) -> int:
-    """The size of the object that an event is about; 0 of one that is not data, or of no object."""
-    detail = event.get("detail") or {}
-    if bucket is None or (detail.get("bucket") or {}).get("name") != bucket:
-        return 0
-    return int((detail.get("object") or {}).get("size") or 0)
-
-
-def record(name: str, size: int, now: datetime) -> dict[str, Any]:
-    """One log line that is also a metric (CloudWatch's embedded metric format)."""
-    metrics = [{"Name": "LandedBytes", "Unit": "Bytes"}]
-    directive = {"Namespace": "Polynya", "Dimensions": [["Cluster"]], "Metrics": metrics}
+def record(
+    name: str, came: Arrived, own: OwnLanding, now: datetime, *, served: bool
+) -> dict[str, Any]:
+    """One log line that is also metrics (CloudWatch's embedded metric format)."""
+    metrics = {"LandedObjects": ("Count", came.objects)}
+    if came.size and not served:
+        metrics["LandedBytes"] = ("Bytes", came.size)
+    named = [{"Name": metric, "Unit": unit} for metric, (unit, _) in metrics.items()]
+    directive = {"Namespace": "Polynya", "Dimensions": [["Cluster"]], "Metrics": named}
     return {
         "_aws": {"Timestamp": int(now.timestamp() * 1000), "CloudWatchMetrics": [directive]},
         "Cluster": name,
-        "LandedBytes": size,
+        **{metric: value for metric, (_, value) in metrics.items()},
+        "counted": "everything that lands" if own.prefixes is None else "its own objects",
+        "because": own.why,
     }
