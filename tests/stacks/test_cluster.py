@@ -213,7 +213,7 @@ def test_an_empty_group_is_woken_by_what_lands(
     assert name == "polynya-clustered-cheap"
     # Where a node of the group writes it, by the options of its boot.
     assert variables["OWN_LANDING_KEY"] == f"coordination/{written_by_a_leader_of(name)}"
-    assert "ConfigurationBucket" in json.dumps(variables["CONFIGURATION_BUCKET"]).replace("-", "")
+    assert "configurationbucket" in variables["CONFIGURATION_BUCKET"]["Ref"]
     assert landed["EventPattern"]["detail-type"] == ["Object Created"]
     data, tasks = landed["EventPattern"]["detail"]["$or"]
     assert "landingbucket" in json.dumps(data)
