@@ -41,7 +41,7 @@ from polynya_constructs.notifications import Notifications
 from stacks.boot import cluster_boot
 from stacks.handover import publish_launches, read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
-from stacks.settings.cluster_checks import idle_nodes, unread_streams
+from stacks.settings.cluster_checks import idle_nodes, shared_streams, unread_streams
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import StreamSourceSettings
 
@@ -89,6 +89,8 @@ class ClusterStack(cdk.Stack):
             cdk.Annotations.of(self).add_warning_v2("polynya:idleNodes", idle)
         if unread := unread_streams(settings):
             cdk.Annotations.of(self).add_warning_v2("polynya:unreadStreams", unread)
+        if shared := shared_streams(stage, settings):
+            cdk.Annotations.of(self).add_warning_v2("polynya:sharedStreams", shared)
         boot = cluster_boot(
             self,
             settings=settings,
@@ -146,7 +148,7 @@ class ClusterStack(cdk.Stack):
                 },
                 landing=lakehouse.landing,
                 configuration=lakehouse.configuration,
-                streams=_held_back(stage),
+                streams=_counts(stage, settings),
                 removal_policy=removal_policy,
             )
         scaling = Scaling(
@@ -213,7 +215,7 @@ def _all(each: Iterable[Iterable[T]]) -> list[T]:
     return list(dict.fromkeys(chain.from_iterable(each)))
 
 
-def _held_back(stage: StageConfig) -> list[cloudwatch.Metric]:
+def _counts(stage: StageConfig, settings: ClusterSettings) -> list[cloudwatch.Metric]:
     """Counts of the records that delivery streams hold back for longer than an alarm is late."""
     return [
         cloudwatch.Metric(
@@ -225,5 +227,5 @@ def _held_back(stage: StageConfig) -> list[cloudwatch.Metric]:
             statistic="Sum",
             period=ONE_MINUTE,
         )
-        for each in stage.consumption.held_back
+        for each in stage.streams_that_wake(settings)
     ]

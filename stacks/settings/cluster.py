@@ -69,8 +69,8 @@ class ClusterSettings(Frozen):
     landing: tuple[LandingFolder, ...] = Field(
         default=(),
         description="Folders of the landing bucket in which its tasks look: the cluster gets no "
-        "events of others. Only what lands for its tasks wakes an empty group and keeps its last "
-        "node. Default: events of the whole bucket.",
+        "events of others, and no delivery stream into others wakes it. Only what lands for its "
+        "tasks wakes an empty group and keeps its last node. Default: events of the whole bucket.",
     )
     databases: tuple[DatabaseName, ...] | None = Field(
         default=None,

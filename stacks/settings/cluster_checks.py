@@ -11,6 +11,7 @@ from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.cluster import STAGE_CONTRADICTS, STAGE_UNKNOWN
 from polynya_constructs.cluster.capacity import CapacityError
 from polynya_constructs.cluster.instance_types import architecture_of, check_instance_types
+from polynya_constructs.cluster.strategies import STRATEGIES
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.stage import StageConfig
 
@@ -68,6 +69,19 @@ def unread_streams(cluster: ClusterSettings) -> str | None:
     return (
         f"cluster {cluster.name} may have no node, and what waits in a {source} wakes none: its "
         f"{source}s are read only while other work keeps a node. fix: set `minimum: 1`"
+    )
+
+
+def shared_streams(stage: StageConfig, cluster: ClusterSettings) -> str | None:
+    """What to say of a cluster that records for other clusters wake: a count has no prefixes."""
+    empty = STRATEGIES[cluster.strategy].starts_from_zero and len(stage.clusters) > 1
+    streams = stage.streams_that_wake(cluster) if empty and not cluster.landing else ()
+    if not streams:
+        return None
+    names = ", ".join(each.name for each in streams)
+    return (
+        f"records on their way in {names} wake cluster {cluster.name} and keep its last node, also "
+        "those for other clusters. fix: name the folders of its tasks in its `landing`"
     )
 
 

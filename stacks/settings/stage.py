@@ -9,7 +9,11 @@ from pydantic import Field
 from polynya.model.config.fields import Frozen
 from polynya_constructs.cluster.instance_types import Architecture, architecture_of
 from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
-from stacks.settings.consumption import AthenaSettings, ConsumptionSettings
+from stacks.settings.consumption import (
+    AthenaSettings,
+    ConsumptionSettings,
+    FirehoseSettings,
+)
 from stacks.settings.fields import (
     Account,
     BucketName,
@@ -177,6 +181,18 @@ class StageConfig(Frozen):
             return self.catalog.all_databases
         return _with_internal(cluster.databases)
 
+    def streams_that_wake(self, cluster: ClusterSettings) -> tuple[FirehoseSettings, ...]:
+        """The delivery streams whose records wake a cluster before they land.
+
+        Those that hold records back, into its `landing` if it names any.
+        """
+        held = self.consumption.held_back
+        if not cluster.landing:
+            return held
+        return tuple(
+            each for each in held if any(_overlap(each.prefix, one) for one in cluster.landing)
+        )
+
     def shares_project(self, cluster: ClusterSettings) -> bool:
         """Whether another cluster has tasks of the same project."""
         return sum(one.project == cluster.project for one in self.clusters) > 1
@@ -215,3 +231,8 @@ class StageConfig(Frozen):
             emr=any(cluster.emr_serverless for cluster in self.clusters),
             secrets=any(each.secrets for each in streams),
         )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one of two folders is the other, or in it."""
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")

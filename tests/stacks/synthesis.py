@@ -46,7 +46,7 @@ CAPTURES: dict[str, Any] = {
 CLUSTERS: dict[str, dict[str, Any]] = {
     "cheap": {
         "strategy": "low_cost",
-        "landing": ["orders", "web/clicks"],
+        "landing": ["orders", "web/clicks", "web/orders"],
         "databases": ["shop_clustered"],
         "schedules": [
             {"name": "morning", "cron": "0 7 * * 1-5", "time_zone": "Europe/Berlin", "minimum": 1},

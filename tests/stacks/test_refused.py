@@ -37,7 +37,9 @@ def test_what_cannot_work_is_refused_at_synth() -> None:
     with pytest.raises(ValueError, match="fewer than 2 isolated subnets"):
         cluster("OneZone", 1)
     made = cluster("Made", 2)
-    with pytest.raises(ValueError, match="without `arrivals` and `unhandled` nothing would start one again"):
+    with pytest.raises(
+        ValueError, match="without `arrivals` and `unhandled` nothing would start one again"
+    ):
         Scaling(stack, "Scaling", group=made.group, cluster="made", strategy=strategy)
     with pytest.raises(ValueError, match="no target for a forecast"):
         Scaling(

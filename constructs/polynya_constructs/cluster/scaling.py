@@ -87,8 +87,8 @@ class Scaling(Construct):
             predictive: forecast from the days before, checked by `check_predictive`; default: off.
 
         Raises:
-            ValueError: when such a strategy has no `arrivals` or no `unhandled`, or one without a target is to
-                predict.
+            ValueError: when such a strategy has no `arrivals` or no `unhandled`, or one without a
+                target is to predict.
         """
         super().__init__(scope, id_)
         self._group, self._strategy = group, strategy

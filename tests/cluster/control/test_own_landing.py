@@ -73,7 +73,7 @@ def prefixes(tmp_path: Path, *tasks: str, landing: Any = BUCKET) -> tuple[str, .
     ("text", "found"),
     [
         (storage("orders", {"a": "*.json"}), ("orders/",)),
-        (storage("in", {"a": "a/*", "b": "b-*.json", "c": "c.json"}), ("in/a/", "in/b-", "in/c.json")),
+        (storage("in", {"a": "a/*", "b": "b-*.json", "c": "c"}), ("in/a/", "in/b-", "in/c")),
         # The outermost ones, each once.
         (storage("in", {"a": "a/*", "b": "a/b/*", "c": "[ab]*"}), ("in/",)),
         (storage("db", {}, format_="debezium"), ("db/",)),

@@ -269,7 +269,13 @@ def test_clusters_of_one_bucket_neither_wake_each_other_nor_keep_each_other_awak
     def simulated(folder: str, curve: Callable[[int], float]) -> list[int]:
         template = json.loads(text.replace("polynya-clustered-cheap", f"polynya-{folder}"))
         one = cluster(
-            LOW_COST, curve, template, lands=lands, folder=folder, own=for_tasks(folder), **AS_ON_AWS
+            LOW_COST,
+            curve,
+            template,
+            lands=lands,
+            folder=folder,
+            own=for_tasks(folder),
+            **AS_ON_AWS,
         )
         return sizes(one.run(150))
 

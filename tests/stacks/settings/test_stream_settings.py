@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polynya.model.errors import ConfigErrors
-from stacks.settings.cluster_checks import unread_streams
+from stacks.settings.cluster_checks import shared_streams, unread_streams
 from stacks.settings.loader import load_deployment
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import StreamSourceSettings
@@ -140,3 +140,33 @@ def test_a_cluster_that_may_be_empty_says_that_it_reads_no_stream_then() -> None
     assert "what waits in a database wakes none: its databases are read only" in databases
     assert said(strategy="low_cost") is None
     assert said(strategy="low_latency", streams=STREAMS) is None
+
+
+def test_records_on_their_way_wake_the_clusters_into_whose_folders_they_land() -> None:
+    """Others only if they name no folders, which synthesis warns of: a count has no prefixes."""
+    stream = {"name": "orders", "prefix": "web/orders", "buffer_seconds": 300}
+    folders: dict[str, list[str]] = {
+        "theirs": ["stock", "web/orders-old"],
+        "own": ["web"],
+        "inside": ["web/orders/eu"],
+        "all": [],
+    }
+    document = {
+        "apiVersion": "polynya/v1", "kind": "stage", "name": "dev",
+        "consumption": {"firehose": [stream, stream | {"name": "clicks", "buffer_seconds": 60}]},
+        "clusters": [
+            {"name": name, "strategy": "low_cost", "landing": landing}
+            for name, landing in folders.items()
+        ],
+    }  # fmt: skip
+    stage = StageConfig.model_validate(document)
+
+    woken = {
+        one.name: [each.name for each in stage.streams_that_wake(one)] for one in stage.clusters
+    }
+    assert woken == {"theirs": [], "own": ["orders"], "inside": ["orders"], "all": ["orders"]}
+    said = {one.name: shared_streams(stage, one) for one in stage.clusters}
+    assert {name for name, warning in said.items() if warning} == {"all"}
+    assert "records on their way in orders wake cluster all" in str(said["all"])
+    alone = stage.model_copy(update={"clusters": stage.clusters[-1:]})
+    assert shared_streams(alone, alone.clusters[0]) is None
