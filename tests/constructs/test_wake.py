@@ -64,7 +64,7 @@ def landed(bucket: str, size: int, key: str = "orders/a.json") -> dict[str, Any]
         # As S3 encodes keys in some of its notifications.
         (landed("landing", 700, "my%20orders/a.json"), Arrived(objects=1, size=700)),
         (landed("landing", 700, "my+orders/a.json"), Arrived(objects=1, size=700)),
-        (landed("configuration", 700), Arrived(others=1)),
+        (landed("configuration", 700), Arrived(edits=1)),
         ({"source": "aws.cloudwatch", "alarmData": {}}, Arrived(others=1)),
         ({"detail": None}, Arrived(others=1)),
     ],
@@ -231,8 +231,26 @@ def test_an_edit_of_tasks_wakes_a_cluster_whatever_its_leader_wrote(
     """The new leader then writes the prefixes of the new task."""
     aws = Aws(Groups(DesiredCapacity=0, MaxSize=4), document())
 
-    assert function(aws, [landed("configuration", 700, "project/tasks/new.yml")]) == []
+    function(aws, [landed("configuration", 700, "project/tasks/new.yml")])
+
     assert aws.groups.group["DesiredCapacity"] == 1
+
+
+@pytest.mark.parametrize(("state", "counted"), [("InService", {}), (None, {"LandedBytes": 2})])
+def test_an_edit_that_may_wake_nobody_is_work_for_later(
+    state: str | None, counted: dict[str, int], function: Callable[..., list[dict[str, Any]]]
+) -> None:
+    """Else what lands for a new task would wake nobody after the schedule, or a stop, is over."""
+    nodes = [{"LifecycleState": state}] if state else []
+    aws = Aws(Groups(DesiredCapacity=0, MaxSize=0, Instances=nodes), document())
+
+    lines = function(aws, [landed("configuration", 700, f"project/{name}") for name in "ab"])
+
+    assert aws.groups.group["DesiredCapacity"] == 0
+    names = ("LandedBytes", "LandedObjects")
+    assert [{name: one[name] for name in names if name in one} for one in lines] == (
+        [counted] if counted else []
+    )
 
 
 def test_what_a_leader_writes_is_known_within_a_minute() -> None:

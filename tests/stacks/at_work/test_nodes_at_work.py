@@ -19,6 +19,8 @@ import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
 from polynya.cli.main import main
+from polynya_constructs.cluster.wake import own_landing_key
+from polynya_constructs.functions.wake.own_landing import OwnLandingReader
 from tests.aws import REGION, glue_that_checks_versions, s3_whose_conditions_hold
 from tests.e2e.agents import Agent, running_agent
 from tests.projects import write_project
@@ -149,6 +151,11 @@ def test_two_nodes_share_the_tasks_and_one_that_is_killed_is_replaced_by_the_oth
         status = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert (status["status"], status["units"]) == ("Running", {"owned": len(TABLES)}), code
         assert status["nodes"]["ready"] == 1
+        # The function that wakes the group reads what a node wrote.
+        written = storage["ConfigurationBucketName"], own_landing_key(group)
+        own = OwnLandingReader(written, storage["LandingBucketName"])(lambda: s3)
+        keys = ("in/logs/one/0001.json", "in/web/0001.json")
+        assert [own.has(key) for key in keys] == [True, False], own
         awaited("all that landed is there", lambda: _rows(deployed) == wanted, agents)
         os.killpg(survivor.process.pid, signal.SIGTERM)
         assert survivor.process.wait(100) == 0

@@ -68,26 +68,30 @@ class Arrived:
 
     Attributes:
         objects: number of objects that landed, and `size` their bytes.
-        others: number of other events: edits of tasks, and alarms.
+        edits: number of files of the configuration that were written.
+        others: number of other events: alarms.
     """
 
     objects: int = 0
     size: int = 0
+    edits: int = 0
     others: int = 0
 
 
 def arrived(events: Iterable[Mapping[str, Any]], landing: str, own: OwnLanding) -> Arrived:
     """What of the events is for the cluster; `landing` is the bucket of data."""
-    objects = size = others = 0
+    objects = size = edits = others = 0
     for event in events:
         detail = event.get("detail") or {}
-        landed = detail.get("object") or {}
-        if (detail.get("bucket") or {}).get("name") != landing:
+        landed, bucket = detail.get("object") or {}, (detail.get("bucket") or {}).get("name")
+        if bucket is None:
             others += 1
+        elif bucket != landing:
+            edits += 1
         elif own.has(landed.get("key") or ""):
             objects += 1
             size += int(landed.get("size") or 0)
-    return Arrived(objects, size, others)
+    return Arrived(objects, size, edits, others)
 
 
 def act(
@@ -99,12 +103,12 @@ def act(
         LookupError: there is no group of this name.
         botocore.exceptions.ClientError: AWS refused; nothing was changed.
     """
-    if not (came.objects or came.others):
+    if came == Arrived():
         return "none: nothing is for this cluster"
     group = look(autoscaling(), name)
-    if came.objects:
-        line = record(name, came, own, now, served=serves(group))
-        sys.stdout.write(json.dumps(line) + "\n")
+    counted = counts(came, served=serves(group))
+    if counted:
+        sys.stdout.write(json.dumps(record(name, counted, own, now)) + "\n")
     return wake(autoscaling(), group)
 
 
@@ -143,19 +147,27 @@ def serves(group: Mapping[str, Any]) -> bool:
     return any(node["LifecycleState"] == "InService" for node in group["Instances"])
 
 
-def record(
-    name: str, came: Arrived, own: OwnLanding, now: datetime, *, served: bool
-) -> dict[str, Any]:
+def counts(came: Arrived, *, served: bool) -> dict[str, int]:
+    """The metrics of what came; `served`: nodes count themselves what waits.
+
+    An edit is a byte that waits. If the group may have no node now, the function of figures asks
+    for one later: only a node tells which objects are for a task that is new.
+    """
+    found = {"LandedObjects": came.objects}
+    if not served:
+        found["LandedBytes"] = came.size + came.edits
+    return {metric: value for metric, value in found.items() if value}
+
+
+def record(name: str, counted: Mapping[str, int], own: OwnLanding, now: datetime) -> dict[str, Any]:
     """One log line that is also metrics (CloudWatch's embedded metric format)."""
-    metrics = {"LandedObjects": ("Count", came.objects)}
-    if came.size and not served:
-        metrics["LandedBytes"] = ("Bytes", came.size)
-    named = [{"Name": metric, "Unit": unit} for metric, (unit, _) in metrics.items()]
+    units = {"LandedObjects": "Count", "LandedBytes": "Bytes"}
+    named = [{"Name": metric, "Unit": units[metric]} for metric in counted]
     directive = {"Namespace": "Polynya", "Dimensions": [["Cluster"]], "Metrics": named}
     return {
         "_aws": {"Timestamp": int(now.timestamp() * 1000), "CloudWatchMetrics": [directive]},
         "Cluster": name,
-        **{metric: value for metric, (_, value) in metrics.items()},
+        **counted,
         "counted": "everything that lands" if own.prefixes is None else "its own objects",
         "because": own.why,
     }
