@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stacks.settings.stage import StageConfig
 from tests.stacks.house_rules import resources
-from tests.stacks.synthesis import BOOT, Assembly
+from tests.stacks.synthesis import Assembly
 
 pytestmark = pytest.mark.synth
 
@@ -54,38 +53,3 @@ def test_a_stage_without_such_a_stream_pays_no_alarm(assembly: Assembly) -> None
     alarms = resources(assembly.templates["dev/Cluster-main"], "AWS::CloudWatch::Alarm").values()
 
     assert not any("are on their way" in each["AlarmDescription"] for each in alarms)
-
-
-def test_synthesis_warns_of_a_cluster_that_the_data_of_others_wakes() -> None:
-    named = {"name": "named", "strategy": "low_cost", "landing": ["orders"]}
-    unnamed = {"name": "unnamed", "strategy": "low_cost"}
-    never_empty = {"name": "steady", "strategy": "consistent_low_latency", "maximum": 2}
-
-    assert warned([named, unnamed, never_empty]) == ["unnamed"]
-    # Whatever lands for the only cluster is its own.
-    assert warned([unnamed]) == []
-
-
-def warned(clusters: list[dict[str, object]]) -> list[str]:
-    """The clusters of a stage that are said to be awake for others."""
-    import aws_cdk as cdk
-
-    from stacks.cluster import ClusterStack
-
-    head = {"apiVersion": "polynya/v1", "kind": "stage", "name": "dev"}
-    each = [one | {"boot": BOOT} for one in clusters]
-    stage = StageConfig.model_validate({**head, "clusters": each})
-    app = cdk.App()
-    found = []
-    for settings in stage.clusters:
-        stack = ClusterStack(
-            app,
-            settings.name,
-            name=settings.name,
-            stage=stage,
-            settings=settings,
-            removal_policy=cdk.RemovalPolicy.RETAIN,
-        )
-        if any("keeps it awake" in str(entry.data) for entry in stack.node.metadata):
-            found.append(settings.name)
-    return found
