@@ -196,7 +196,7 @@ def test_of_three_clusters_only_that_one_wakes_whose_objects_land(
 
     woken = [aws.groups.group["DesiredCapacity"] for aws in clusters.values()]
     assert woken == [1, 0, 0]
-    # Nothing that another cluster could take for its own, and nobody asks Auto Scaling for it.
+    # The functions of the others count nothing, and do not ask Auto Scaling.
     assert [len(one) > 0 for one in lines] == [True, False, False]
     assert [aws.looks > 0 for aws in clusters.values()] == [True, False, False]
 
@@ -237,10 +237,10 @@ def test_an_edit_of_tasks_wakes_a_cluster_whatever_its_leader_wrote(
 
 
 @pytest.mark.parametrize(("state", "counted"), [("InService", {}), (None, {"LandedBytes": 2})])
-def test_an_edit_that_may_wake_nobody_is_work_for_later(
+def test_an_edit_while_the_group_may_have_no_node_is_work_for_later(
     state: str | None, counted: dict[str, int], function: Callable[..., list[dict[str, Any]]]
 ) -> None:
-    """Else what lands for a new task would wake nobody after the schedule, or a stop, is over."""
+    """Else what lands for a new task would not wake the group after the schedule, or a stop."""
     nodes = [{"LifecycleState": state}] if state else []
     aws = Aws(Groups(DesiredCapacity=0, MaxSize=0, Instances=nodes), document())
 

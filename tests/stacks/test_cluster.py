@@ -260,7 +260,7 @@ def test_nodes_wait_for_slow_credentials(cluster: Template) -> None:
     assert "AWS_EC2_METADATA_V1_DISABLED=true" in script
 
 
-def test_events_that_nobody_takes_wake_an_empty_group_as_a_second_way(low_cost: Template) -> None:
+def test_events_that_the_function_does_not_take_wake_an_empty_group(low_cost: Template) -> None:
     (alarm,) = [
         alarm for alarm in low_cost.all("CloudWatch::Alarm")
         if "FILL(unhandled, 0))" in json.dumps(alarm.get("Metrics", []))

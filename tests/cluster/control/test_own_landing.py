@@ -115,7 +115,7 @@ def test_of_a_cluster_without_tasks_nothing_is_its_own(tmp_path: Path) -> None:
     assert prefixes(tmp_path) == ()
 
 
-def test_what_lands_in_a_folder_of_the_machine_wakes_nobody() -> None:
+def test_what_lands_in_a_folder_of_the_machine_has_no_document() -> None:
     assert own_landing(Path("/landing"), ()) is None
 
 

@@ -6,7 +6,7 @@ to look: whether the group is empty the group itself tells, so that events which
 or for a group that runs change nothing.
 
 It counts the objects that landed for the cluster, for the alarm that ends its last node, and their
-bytes while no node serves, for nobody else does.
+bytes while no node serves: nodes count what waits for themselves.
 """
 
 from __future__ import annotations
