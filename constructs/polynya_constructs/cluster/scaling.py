@@ -192,7 +192,7 @@ class Scaling(Construct):
         alarm.add_alarm_action(self._removal("SpareNodePolicy", -1))
 
     def _removal(self, id_: str, change: int) -> _RunPolicy:
-        """A simple scaling policy (L1: there is no L2): the other types know no cooldown."""
+        """A simple scaling policy, the only type with a cooldown; the CDK has only its L1."""
         policy = autoscaling.CfnScalingPolicy(
             self,
             id_,

@@ -164,7 +164,7 @@ def _lake_formation(access: AwsAccess) -> Check:
     return Check(
         "lake formation",
         "warn",
-        "new tables are closed to IAM: nodes make tables that nobody may read, themselves included",
+        "new tables are closed to IAM: nobody may read the tables of nodes, not even the nodes",
         "grant the roles of the nodes, in Lake Formation, ALL on their databases and tables and "
         "DATA_LOCATION_ACCESS on the warehouse; or open the default to IAM_ALLOWED_PRINCIPALS",
     )

@@ -43,8 +43,8 @@ class Nodes(Protocol):
 class Policies:
     """The policies of the one group of a template.
 
-    With `removes_while_booting` the group does not wait for its nodes before it removes one: for
-    tests of expressions that are to be right without that.
+    With `removes_while_booting` the group removes a node while others still boot. Tests of the
+    expressions use it: the expressions have to be right on their own.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class BootFacts:
 def decide(facts: BootFacts) -> LaunchChange:
     """Whether to hold or to resume the launches of a group.
 
-    Of a release that serves, single nodes that fail are no reason: the others show that it boots.
+    While a node of the release serves, failed boots of other nodes do not count.
     Launches that were held for this code already are left as they are, so that an operator can
     resume them by hand.
     """

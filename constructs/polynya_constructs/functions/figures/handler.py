@@ -64,7 +64,7 @@ def find(autoscaling: Any, name: str) -> Mapping[str, Any]:
     """The group as it is.
 
     Raises:
-        LookupError: there is no group of this name.
+        LookupError: the group does not exist.
         botocore.exceptions.ClientError: AWS refused.
     """
     groups = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])

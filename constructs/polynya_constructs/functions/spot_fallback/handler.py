@@ -41,7 +41,7 @@ def reconcile(
     """Bring the group's On-Demand base to what the facts ask for; returns the decision.
 
     Raises:
-        LookupError: there is no group of this name.
+        LookupError: the group does not exist.
         botocore.exceptions.ClientError: AWS refused; nothing or only the tag was written.
     """
     group = _group(autoscaling, name)

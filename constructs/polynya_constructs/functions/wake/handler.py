@@ -100,7 +100,7 @@ def act(
     """Wake the group `name` for what came, and count it; returns what was done and why.
 
     Raises:
-        LookupError: there is no group of this name.
+        LookupError: the group does not exist.
         botocore.exceptions.ClientError: AWS refused; nothing was changed.
     """
     if came == Arrived():
@@ -116,7 +116,7 @@ def look(autoscaling: Any, name: str) -> Mapping[str, Any]:
     """The group as it is.
 
     Raises:
-        LookupError: there is no group of this name.
+        LookupError: the group does not exist.
         botocore.exceptions.ClientError: AWS refused.
     """
     groups = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])
