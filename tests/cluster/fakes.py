@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from polynya.cluster.configuration import WantedTask
 from polynya.cluster.unit import JobKey
@@ -91,9 +91,13 @@ class FakeWorkers:
         self.runs: list[FakeRun] = []
         self.busy = 0.0
         self.known: Sequence[Task] | None = None
+        self.hinted: set[str] = set()
 
     def know(self, tasks: Sequence[Task] | None) -> None:
         self.known = tasks
+
+    def landed(self, starts: Iterable[str]) -> None:
+        self.hinted.update(starts)
 
     def jobs(self, task: Task) -> list[str]:
         if not isinstance(task, StorageTask):

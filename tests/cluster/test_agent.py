@@ -31,6 +31,7 @@ from polynya.cluster.messages import (
     DrainRequested,
     JarsFetched,
     JobObserved,
+    Landed,
     RunEnded,
 )
 from polynya.cluster.report import MetricsOutlet, is_healthy, summary
@@ -390,3 +391,15 @@ def test_a_stream_that_fails_is_only_told(node: Node) -> None:
 def telling(stream: MemoryRecordStream) -> StreamGossip:
     me = Sender("shop", "n1", "n1.1")
     return StreamGossip(me, stream, clock=FakeClock(), draw=lambda: 0.0, wake=None)
+
+
+def test_hints_of_objects_reach_the_workers_once_there_are_some(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.inbox.put(Landed(frozenset({"early/"})))
+    node.turns()
+    node.turns()
+
+    node.inbox.put(Landed(frozenset({"users/"})))
+    node.turns()
+
+    assert node.workers.hinted == {"users/"}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.engine.listing import (
     IdlePace,
+    LandingFolder,
     ListingReader,
     ListRequests,
     SharedListing,
+    TaskListings,
     idle_pace,
     idle_wait,
 )
@@ -19,7 +23,7 @@ from polynya.engine.runner import units
 from polynya.engine.unit import TimeSlice
 from polynya.formats.files import LandedFiles
 from polynya.store.object_store import ObjectInfo
-from polynya.testing.fakes import FakeClock
+from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from tests.lab.lab import Lab, put
 
 GOES_ON, AT_ONCE = TimeSlice(at_once=False), TimeSlice(at_once=True)
@@ -287,6 +291,96 @@ def test_landing_in_this_process_makes_an_idle_folder_listed_at_once() -> None:
     found = idle.look.files(TimeSlice(at_once=False, news=True))
 
     assert "a/2" in found.paths
+
+
+def test_hint_ends_the_wait_of_an_idle_folder() -> None:
+    idle = OnS3("a/1")
+    idle.zone.sizes["a/2"] = 1
+    before = idle.after(1)
+    idle.look.hint()
+
+    hinted = idle.after(1)
+
+    assert "a/2" not in before.paths
+    assert "a/2" in hinted.paths
+    assert len(idle.zone.lists) == 1
+
+
+def test_hints_for_nothing_cost_one_request_a_second_at_most() -> None:
+    idle = OnS3("a/1")
+
+    for _ in range(80):
+        idle.look.hint()
+        idle.after(0.125)
+    wrong = len(idle.zone.lists)
+    for _ in range(30):
+        idle.after(1)
+
+    assert wrong == 10
+    # And leave the folder as idle as it was.
+    assert len(idle.zone.lists) == wrong + 1
+
+
+def test_hint_that_comes_while_s3_answers_is_not_forgotten() -> None:
+    idle = OnS3("a/1")
+
+    class Late(Zone):
+        def files(self) -> list[ObjectInfo]:
+            found = super().files()
+            if not self.sizes.get("a/2"):
+                self.sizes["a/2"] = 1
+                look.hint()
+            return found
+
+    zone = Late(idle.clock, "a/1")
+    look = SharedListing(zone, idle.clock, ["a/"], idle=lambda: IdlePace(look=30.0, whole=600.0))
+    first = look.files(GOES_ON)
+    idle.clock.advance(timedelta(seconds=1))
+
+    assert "a/2" not in first.paths
+    assert "a/2" in look.files(GOES_ON).paths
+
+
+@pytest.mark.parametrize(
+    ("start", "looked_at"),
+    [
+        ("shop/orders/2026/", ["", "shop", "shop/orders"]),
+        ("shop/", ["", "shop", "shop/orders"]),
+        ("shopping/", ["", "shopping"]),
+        ("", ["", "shop", "shop/orders", "shopping"]),
+        ("elsewhere/", [""]),
+    ],
+)
+def test_hint_reaches_the_folders_that_may_have_what_landed(
+    start: str, looked_at: list[str]
+) -> None:
+    listed: list[str] = []
+
+    class Counting(MemoryObjectStore):
+        def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+            listed.append(prefix)
+            return super().list(prefix)
+
+    clock, store, listings = FakeClock(), Counting(), TaskListings()
+    folders = [
+        listings.of(
+            LandingFolder(store, path), [], clock,
+            reused_seconds=1.0, on_s3=True, asked_seconds=None,
+        )
+        for path in ("", "shop", "shop/orders", "shopping")
+    ]  # fmt: skip
+    for seconds in (*[31] * 8, 1):
+        clock.advance(timedelta(seconds=seconds))
+        for folder in folders:
+            folder.files(GOES_ON)
+    listed.clear()
+
+    listings.hint([start])
+    clock.advance(timedelta(seconds=1))
+    for folder in folders:
+        folder.files(GOES_ON)
+
+    assert listed == looked_at
 
 
 def test_old_list_is_renewed_before_anything_is_copied_from_it() -> None:

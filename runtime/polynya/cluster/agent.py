@@ -24,6 +24,7 @@ from polynya.cluster.messages import (
     Inbox,
     JarsFetched,
     JobObserved,
+    Landed,
     LeaveAdvised,
     MembershipEnded,
     Message,
@@ -391,7 +392,7 @@ class Agent:
                 self._ending.begin("a landing needs more jars than Spark has", AgentEnd.RESTART)
         elif isinstance(message, MembershipEnded):
             self._ending.fail(message.error)
-        elif isinstance(message, LeaveAdvised | TurnTaken):
+        elif isinstance(message, LeaveAdvised | TurnTaken | Landed):
             self._take_of_cluster(message)
         elif self._supervisor is not None:
             if isinstance(message, JobObserved):
@@ -401,7 +402,11 @@ class Agent:
             if failed and self._workers is not None and not self._workers.alive():
                 self._ending.begin("the Spark driver died", AgentEnd.RESTART)
 
-    def _take_of_cluster(self, message: LeaveAdvised | TurnTaken) -> None:
+    def _take_of_cluster(self, message: LeaveAdvised | TurnTaken | Landed) -> None:
+        if isinstance(message, Landed):
+            if self._workers is not None:
+                self._workers.landed(message.starts)
+            return
         if self._membership is None or self._supervisor is None:
             return
         if isinstance(message, LeaveAdvised):

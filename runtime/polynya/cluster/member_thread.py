@@ -38,6 +38,7 @@ from polynya.cluster.membership import ClusterMembership
 from polynya.cluster.messages import (
     DrainRequested,
     Inbox,
+    Landed,
     LeaveAdvised,
     MembershipEnded,
     Noticed,
@@ -296,7 +297,7 @@ def join(
     document_store = DocumentStore(store, settings.cluster, source)
     thread = MemberThread(
         member,
-        lambda incarnation, wake: _gossip(settings, incarnation, access, clock, wake),
+        partial(_gossip, settings, access, clock, inbox=inbox),
         WorkRequests(document_store, settings.node, clock),
         Leaving(Requests(document_store, AWS_AUTHOR, clock.now), settings.node),
         inbox,
@@ -309,16 +310,25 @@ def join(
 
 def _gossip(
     settings: MembershipSettings,
-    incarnation: str,
     access: AwsAccess,
     clock: BootClock,
+    incarnation: str,
     wake: Callable[[], None],
+    *,
+    inbox: Inbox,
 ) -> Gossip:
     if settings.stream is None:
         return NoGossip()
     sender = Sender(settings.cluster, settings.node, incarnation)
     stream = stream_at(settings.stream, access, clock)
-    gossip = StreamGossip(sender, stream, clock=clock, draw=random.random, wake=wake)
+    gossip = StreamGossip(
+        sender,
+        stream,
+        clock=clock,
+        draw=random.random,
+        wake=wake,
+        landed=lambda starts: inbox.put(Landed(starts)),
+    )
     gossip.start()
     return gossip
 

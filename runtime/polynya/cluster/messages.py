@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol, TypeAlias
@@ -105,6 +105,13 @@ class TurnTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class Landed:
+    """Objects landed whose keys begin so, as a hint says that may be late, doubled or wrong."""
+
+    starts: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class MembershipEnded:
     """The member of this node cannot continue."""
 
@@ -122,6 +129,7 @@ Message: TypeAlias = (
     | Noticed
     | JarsFetched
     | TurnTaken
+    | Landed
     | MembershipEnded
 )
 #: A signal handler may put into it, too: `put` of a SimpleQueue is reentrant.
@@ -141,6 +149,10 @@ class Workers(Protocol):
 
     def know(self, tasks: Sequence[Task] | None) -> None:
         """These are all tasks of the project now; None when some of them are unknown."""
+        ...
+
+    def landed(self, starts: Iterable[str]) -> None:
+        """Objects landed whose keys begin so: look at their folders soon."""
         ...
 
     def jobs(self, task: Task) -> list[str]:

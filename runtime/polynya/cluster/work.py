@@ -6,13 +6,14 @@ Each job works round after round until it fails or is stopped, which takes effec
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 from typing_extensions import override
 
+from polynya.cluster.control.own_landing import starts_within
 from polynya.cluster.messages import (
     Inbox,
     JobObserved,
@@ -34,6 +35,7 @@ from polynya.lake.spark.session import is_alive
 from polynya.lake.table.fence import epoch_found
 from polynya.model.config.task_kinds import Task
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
+from polynya.model.names import S3Location
 
 #: The units of a job. Its own is called like the job; it may find others.
 Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]
@@ -120,6 +122,12 @@ class EngineWorkers(Workers):
     def know(self, tasks: Sequence[Task] | None) -> None:
         # A unit that lands a stream checks which tables read it.
         self._engine.landed_readers.know(tasks)
+
+    @override
+    def landed(self, starts: Iterable[str]) -> None:
+        target = self._engine.target
+        if target is not None and isinstance(target.landing, S3Location):
+            self._engine.memory.listings.hint(starts_within(target.landing, starts))
 
     @override
     def jobs(self, task: Task) -> list[str]:

@@ -9,7 +9,8 @@ S3 charges for each list request. So while nothing lands there, looks become rar
 and all landing folders of a process together stay below one request a second (`idle_pace`). A list
 that is older because of that only says that nothing is new: before a unit copies anything, the
 folder is listed again (`ListingReader.refreshed`), so that each copy sees what it would have seen
-without the pause.
+without the pause. A hint that something landed ends the pause (`TaskListings.hint`); a hint that is
+lost or wrong costs time or a request, and changes no result.
 """
 
 from __future__ import annotations
@@ -175,6 +176,7 @@ class SharedListing:
         self._idle = idle
         self._lock = threading.Lock()
         self._known = _ListingState()
+        self._hinted = False
 
     def files(self, time_slice: TimeSlice, *, whole_since: float = float("-inf")) -> LandedFiles:
         """All landed files, as they were listed last unless it is time for another look.
@@ -195,6 +197,10 @@ class SharedListing:
         """Look as often as while files land."""
         with self._lock:
             self._known.idle_looks = 0
+
+    def hint(self) -> None:
+        """Something landed: the next look is due. Waits for nothing, not even for a listing."""
+        self._hinted = True
 
     def refreshed(self, time_slice: TimeSlice, older_than: float) -> LandedFiles | None:
         """A newer list for a unit that found something, None if the last one is young enough.
@@ -234,7 +240,9 @@ class SharedListing:
         age = now - known.at if known.at is not None else float("inf")
         if news:
             return age >= min(self._reused, _REUSED_SECONDS_AFTER_LANDING)
-        wait = idle_wait(known.idle_looks, self._idle().look) if self._idle is not None else 0.0
+        wait = 0.0
+        if self._idle is not None and not self._hinted:
+            wait = idle_wait(known.idle_looks, self._idle().look)
         return age >= max(self._reused, wait)
 
     def _is_whole_due(self, now: float) -> bool:
@@ -262,6 +270,8 @@ class SharedListing:
 
     def _list(self, now: float, *, whole: bool) -> None:
         known, before = self._known, self._known.files
+        # Before the request: what lands while S3 answers may be missing in the list.
+        self._hinted = False
         if whole:
             self._list_whole(now)
         else:
@@ -358,6 +368,19 @@ class TaskListings:
                 )
                 self._known[key] = found
             return found
+
+    def hint(self, starts: Iterable[str]) -> None:
+        """Something landed: look soon at each folder that may have it.
+
+        `starts` are how the paths begin, in the landing zone; an empty one: anywhere.
+        """
+        with self._lock:
+            listings = dict(self._known)
+        for start in starts:
+            for (path, _, _), listing in listings.items():
+                folder = f"{path.rstrip('/')}/" if path else ""
+                if start.startswith(folder) or folder.startswith(start):
+                    listing.hint()
 
     def _pace(self, asked_seconds: float | None) -> IdlePace:
         with self._lock:

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.control.own_landing import LANDING, OwnLanding, OwnLandingWriter, own_landing
+from polynya.cluster.control.own_landing import (
+    LANDING,
+    OwnLanding,
+    OwnLandingWriter,
+    own_landing,
+    starts_within,
+)
 from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.coordination.store import DocumentStore
 from polynya.model.error_catalogue.cluster import CLUSTER_OBJECT_UNREADABLE
@@ -224,3 +230,19 @@ def test_it_is_read_as_it_is_written(leader: Leader) -> None:
 
     keys = ["orders/a.json", "orders", "ordersx/a", "web/clicks-1", "web/x", ""]
     assert [key for key in keys if own.has(key)] == ["orders/a.json", "web/clicks-1"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "starts", "within"),
+    [
+        ("", ["shop/orders/", ""], ["shop/orders/", ""]),
+        ("in/raw", ["in/raw/shop/orders/"], ["shop/orders/"]),
+        # Anywhere in the bucket, or in a folder around this one.
+        ("in/raw", ["", "in/"], ["", ""]),
+        ("in/raw", ["in/rawer/shop/", "out/"], []),
+    ],
+)
+def test_keys_that_landed_are_paths_of_the_landing_location(
+    prefix: str, starts: list[str], within: list[str]
+) -> None:
+    assert list(starts_within(S3Location("land", prefix), starts)) == within

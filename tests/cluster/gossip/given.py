@@ -57,13 +57,17 @@ def names(units: Iterable[UnitReport]) -> list[str]:
 
 
 class Node:
-    """A process that gossips in turns; `woken` counts reasons to look at the store."""
+    """A process that gossips in turns.
+
+    `woken` counts reasons to look at the store, `landed` is what hints say of landed objects.
+    """
 
     def __init__(
         self, name: str, stream: RecordStream, clock: FakeClock, cluster: str = CLUSTER
     ) -> None:
         self.me = process(name, cluster)
         self.woken = 0
+        self.landed: list[frozenset[str]] = []
         draws = count(len(name) + sum(name.encode()))
         self.gossip = StreamGossip(
             self.me,
@@ -71,6 +75,7 @@ class Node:
             clock=clock,
             draw=lambda: next(draws) * 0.618 % 1,
             wake=self._wake,
+            landed=self.landed.append,
             look=lambda: Busy(0.5, 0.75),
         )
         self.works()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.gossip.messages import Heartbeat, Hint, Sender
+from polynya.cluster.gossip.messages import Heartbeat, Hint, LandedHint, Sender
 from polynya.cluster.gossip.records import (
     MAX_PARTS,
     MAX_REASON,
@@ -36,6 +36,23 @@ def test_a_hint_is_read_as_it_was_told() -> None:
     told = Hint("planned", process(), 9, AT + timedelta(milliseconds=5), ("n2.1", "n3.1"))
 
     assert read_record(hint_record(told), CLUSTER) == told
+
+
+def landed(**parts: object) -> bytes:
+    head = {"v": 1, "type": "landed", "cluster": CLUSTER, "node": "arrivals", "incarnation": "f1"}
+    return json.dumps({**head, "seq": 3, "at": AT.isoformat(), "starts": ["a/"], **parts}).encode()
+
+
+def test_a_hint_of_objects_names_how_their_keys_begin() -> None:
+    hint = read_record(landed(starts=["in/orders/", "", "in/new\nline"]), CLUSTER)
+
+    starts = frozenset({"in/orders/", "", "in/new\nline"})
+    assert hint == LandedHint(Sender(CLUSTER, "arrivals", "f1"), 3, AT, starts)
+
+
+@pytest.mark.parametrize("starts", [[], None, "a/", [7], ["a" * 1025], ["a/"] * 65])
+def test_a_hint_of_objects_with_anything_else_is_passed_over(starts: object) -> None:
+    assert read_record(landed(starts=starts), CLUSTER) is Skipped.FIELD
 
 
 def test_records_of_the_version_before_are_read_and_written_as_before() -> None:

@@ -14,6 +14,7 @@ from polynya.store.clock import SystemClock
 from polynya.store.streams import THROTTLED, ObjectStream
 from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemoryRecordStream, no_stream
 from tests.cluster.gossip.given import Node, heartbeat, let_pass, names, process, unit
+from tests.cluster.gossip.test_records import landed
 
 
 @pytest.fixture
@@ -83,6 +84,24 @@ def test_many_hints_are_one_reason_to_look(clock: FakeClock) -> None:
     let_pass(3, clock, one, two)
 
     assert two.woken - before == 1
+
+
+def test_hints_of_objects_reach_each_node_once_and_wake_no_member(clock: FakeClock) -> None:
+    stream = MemoryRecordStream()
+    one, two = some(2, clock, stream)
+    other = Node("n2", stream, clock, cluster="other")
+    let_pass(15, clock, one, two, other)
+    before = [node.woken for node in (one, two)]
+
+    for record in (landed(seq=3), landed(seq=3), landed(seq=4, starts=["b/", "a/"])):
+        stream.put("f1", record)
+    let_pass(3, clock, one, two, other)
+
+    assert one.landed == two.landed == [frozenset({"a/", "b/"})]
+    assert other.landed == []
+    # Nor does it take the function for a reader, which would slow its own reads down.
+    assert other.gossip.picture().readers == 3
+    assert [node.woken for node in (one, two)] == before
 
 
 def test_a_stream_that_goes_away_is_said_and_comes_back(clock: FakeClock) -> None:

@@ -57,6 +57,16 @@ def own_landing(landing: Location, tasks: Iterable[Task]) -> OwnLanding | None:
     return OwnLanding(bucket=landing.bucket, prefixes=outermost(starts))
 
 
+def starts_within(landing: S3Location, starts: Iterable[str]) -> Iterator[str]:
+    """Beginnings of keys as beginnings of paths in a landing location; of none outside it."""
+    place = landing.key("")
+    for start in starts:
+        if start.startswith(place):
+            yield start[len(place) :]
+        elif place.startswith(start):
+            yield ""
+
+
 def _starts(task: Task, landing: S3Location) -> Iterator[str]:
     if isinstance(task, DirectTask):
         yield from _source(task.reads, landing)

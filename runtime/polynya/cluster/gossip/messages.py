@@ -1,4 +1,4 @@
-"""What nodes tell each other: reports, heartbeats and hints, and the picture of all nodes.
+"""What nodes are told: reports, heartbeats and hints, and the picture of all nodes.
 
 Shares are from 0 to 1, times in UTC, durations in seconds.
 """
@@ -101,6 +101,19 @@ class Hint:
     seq: int
     at: datetime
     to: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LandedHint:
+    """A reason to list landing folders now: a function outside the cluster saw objects land.
+
+    `starts` are how the keys of the objects begin; an empty one: anywhere in the landing bucket.
+    """
+
+    sender: Sender
+    seq: int
+    at: datetime
+    starts: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from pydantic import (
 from polynya.cluster.gossip.messages import (
     Heartbeat,
     Hint,
+    LandedHint,
     Sender,
     UnitReport,
 )
@@ -44,6 +45,10 @@ MAX_PARTS: Final = 8
 MAX_REASON: Final = 160
 #: A hint that concerns more processes than this is for all.
 MAX_ADDRESSEES: Final = 64
+#: Most beginnings of keys that a hint of objects names.
+MAX_STARTS: Final = 64
+#: Longest key in S3, in bytes (Amazon S3 User Guide, "Naming Amazon S3 objects").
+_MAX_KEY: Final = 1024
 _MAX_NAME: Final = 512
 _MAX_SECONDS: Final = 1e10
 
@@ -149,6 +154,14 @@ class _HintRecord(_Record):
     to: Annotated[list[_Name], Field(max_length=MAX_ADDRESSEES)] = []
 
 
+class _LandedRecord(_Record):
+    """What the function of the `ArrivalHints` construct writes (`functions/wake/hints.py`)."""
+
+    starts: Annotated[
+        list[Annotated[str, Field(max_length=_MAX_KEY)]], Field(min_length=1, max_length=MAX_STARTS)
+    ]
+
+
 class _HeartbeatRecord(_Record):
     state: _Name
     cpu: _Share | None = None
@@ -252,7 +265,7 @@ class Skipped(StrEnum):
     CROWDED = "of more processes than a cluster has"
 
 
-Message: TypeAlias = Heartbeat | Hint
+Message: TypeAlias = Heartbeat | Hint | LandedHint
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +298,9 @@ def read_record(data: bytes, cluster: str) -> Message | OtherClusterRecord | Ski
 
 
 def _of_other_cluster(fields: dict[str, Any]) -> OtherClusterRecord | Skipped:
+    if fields.get("type") == "landed":
+        # Of a function, which does not read the stream.
+        return Skipped.CLUSTER
     try:
         return OtherClusterRecord(_Record.model_validate(fields).sender)
     except ValidationError:
@@ -298,6 +314,9 @@ def _message(fields: dict[str, Any]) -> Message | Skipped:
         case "released" | "planned" as kind:
             record = _HintRecord.model_validate(fields)
             return Hint(kind, record.sender, record.seq, record.at, tuple(record.to))
+        case "landed":
+            landed = _LandedRecord.model_validate(fields)
+            return LandedHint(landed.sender, landed.seq, landed.at, frozenset(landed.starts))
     return Skipped.TYPE if "type" in fields else Skipped.FIELD
 
 

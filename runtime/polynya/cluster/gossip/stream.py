@@ -21,6 +21,7 @@ from polynya.cluster.gossip.messages import (
     Heartbeat,
     Hint,
     HintKind,
+    LandedHint,
     NodeReport,
     Picture,
     ReceivedHeartbeat,
@@ -108,26 +109,28 @@ class Listener:
         self._hints: dict[str, list[int]] = {}
         self.skipped: Counter[str] = Counter()
 
-    def take(self, data: bytes, at: float) -> bool:
-        """Take in a record that was put at this moment; returns whether it is a reason to look."""
+    def take(self, data: bytes, at: float) -> Hint | LandedHint | None:
+        """Take in a record, put at this moment; returns a hint that this process follows."""
         message = read_record(data, self._me.cluster)
         if isinstance(message, Skipped):
             self.skipped[message.value] += 1
-            return False
+            return None
         if isinstance(message, OtherClusterRecord):
             self.skipped[Skipped.CLUSTER.value] += 1
             self._take_other_cluster(message.sender, at)
-            return False
+            return None
         if message.sender.incarnation == self._me.incarnation:
-            return False
-        if isinstance(message, Hint):
-            why = self._take_hint(message)
-            wakes = why is None and (not message.to or self._me.incarnation in message.to)
+            return None
+        if isinstance(message, Heartbeat):
+            why, hint = self._take_heartbeat(message, at), None
         else:
-            why, wakes = self._take_heartbeat(message, at), False
+            why, hint = self._take_hint(message), message
         if why is not None:
             self.skipped[why.value] += 1
-        return wakes
+            return None
+        if isinstance(hint, Hint) and hint.to and self._me.incarnation not in hint.to:
+            return None
+        return hint
 
     def received(self, now: float) -> dict[str, ReceivedHeartbeat]:
         """The newest heartbeat of each process, without processes that were silent for long."""
@@ -157,7 +160,7 @@ class Listener:
             known = self._processes[name] = _Process(replace(heartbeat, seq=0), at)
         return known.add(heartbeat, at)
 
-    def _take_hint(self, hint: Hint) -> Skipped | None:
+    def _take_hint(self, hint: Hint | LandedHint) -> Skipped | None:
         name = hint.sender.incarnation
         if name not in self._hints and len(self._hints) >= MOST_PROCESSES:
             # All that is lost: old hints look like new ones.
@@ -285,6 +288,8 @@ class StreamGossip(Gossip):
         draw: numbers in [0, 1) that spread what nodes ask.
         wake: called in a turn when the store should be looked at before its time; None for a
             process that only sends.
+        landed: called in a turn with how the keys of objects begin that landed; None for a process
+            that lists no landing folders.
         look: how busy the machine is, by default its own figures.
     """
 
@@ -296,9 +301,10 @@ class StreamGossip(Gossip):
         clock: Clock,
         draw: Callable[[], float],
         wake: Callable[[], None] | None,
+        landed: Callable[[frozenset[str]], None] | None = None,
         look: Callable[[], Busy] | None = None,
     ) -> None:
-        self._clock, self._wake = clock, wake
+        self._clock, self._wake, self._landed = clock, wake, landed
         self._sender = HeartbeatSender(me, stream, clock, draw, look or Host().look)
         self._reader = None if wake is None else StreamReader(stream, clock, draw)
         self._listener = Listener(me)
@@ -346,19 +352,23 @@ class StreamGossip(Gossip):
         return max(due - self._clock.monotonic(), 0.0)
 
     def _read(self, reader: StreamReader) -> None:
-        """Read due shards, and wake the member when there is a reason to read the store."""
+        """Read due shards, and follow the hints: once for all records of a turn."""
         news = reader.turn(self._readers)
         if not news:
             return
         with self._lock:
-            woken = [
+            hints = [
                 self._listener.take(record.data, read.at)
                 for read in news
                 for record in read.records
             ]
             self._readers = self._listener.readers(self._clock.monotonic())
-        if self._wake is not None and (any(woken) or any(read.gap for read in news)):
+        woken = any(isinstance(hint, Hint) for hint in hints) or any(read.gap for read in news)
+        if self._wake is not None and woken:
             self._wake()
+        landed = [hint.starts for hint in hints if isinstance(hint, LandedHint)]
+        if self._landed is not None and landed:
+            self._landed(frozenset().union(*landed))
 
     def start(self) -> None:
         """Take turns on a thread of its own until the process ends."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -93,6 +93,11 @@ class RoutedWorkers(Workers):
     def know(self, tasks: Sequence[Task] | None) -> None:
         # Streams are landed here.
         self._here.know(tasks)
+
+    @override
+    def landed(self, starts: Iterable[str]) -> None:
+        # A submitted job lists by itself.
+        self._here.landed(starts)
 
     @override
     def jobs(self, task: Task) -> list[str]:
