@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from polynya_constructs.buckets import AccessLogBucket as AccessLogBucket
     from polynya_constructs.buckets import DataBucket as DataBucket
     from polynya_constructs.catalog import LakehouseCatalog as LakehouseCatalog
+    from polynya_constructs.cluster.arrival_hints import ArrivalHints as ArrivalHints
     from polynya_constructs.cluster.capacity import Capacity as Capacity
     from polynya_constructs.cluster.capacity import CapacityError as CapacityError
     from polynya_constructs.cluster.capacity import SpotAllocation as SpotAllocation
@@ -57,6 +58,7 @@ __all__ = [
     "STRATEGIES",
     "AccessLogBucket",
     "Architecture",
+    "ArrivalHints",
     "AthenaWorkGroup",
     "Capacity",
     "CapacityError",
@@ -99,6 +101,7 @@ _HOMES: Final = {
         "DataBucket",
     ),
     "polynya_constructs.catalog": ("LakehouseCatalog",),
+    "polynya_constructs.cluster.arrival_hints": ("ArrivalHints",),
     "polynya_constructs.cluster.capacity": (
         "Capacity",
         "CapacityError",

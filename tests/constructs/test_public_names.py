@@ -13,6 +13,7 @@ def test_the_public_names_are_these():
         "STRATEGIES",
         "AccessLogBucket",
         "Architecture",
+        "ArrivalHints",
         "AthenaWorkGroup",
         "Capacity",
         "CapacityError",

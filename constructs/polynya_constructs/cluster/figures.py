@@ -52,7 +52,7 @@ class FiguresWithoutNodes(Construct):
         does = f"figures of {cluster.name} without nodes"
         self.function = group_function(
             self,
-            "figures",
+            "figures.handler.handle",
             does,
             cluster=cluster,
             role=self._role(cluster, does),

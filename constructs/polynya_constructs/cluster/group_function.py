@@ -29,7 +29,7 @@ def group_role(scope: Construct, does: str) -> iam.Role:
 
 def group_function(
     scope: Construct,
-    package: str,
+    entry: str,
     does: str,
     *,
     cluster: Cluster,
@@ -44,7 +44,7 @@ def group_function(
 
     Args:
         scope: the parent.
-        package: below `functions/`; its `handler.handle` is called.
+        entry: what is called, below `functions/`: `PACKAGE.MODULE.FUNCTION`.
         does: what it is for.
         cluster: whose group it looks after; the function finds its name as GROUP_NAME.
         role: of the function; it gets the right to write the log.
@@ -62,7 +62,7 @@ def group_function(
         description=f"Polynya: {does}",
         runtime=lambda_.Runtime.PYTHON_3_14,
         architecture=lambda_.Architecture.ARM_64,
-        handler=f"{package}.handler.handle",
+        handler=entry,
         # The folder above the package, so that it is one: its modules import each other.
         code=lambda_.Code.from_asset(str(_CODE), exclude=["**/__pycache__", "**/*.pyc"]),
         role=role,

@@ -49,7 +49,7 @@ class SpotFallback(Construct):
         does = f"Spot fallback of {cluster.name}"
         self.function = group_function(
             self,
-            "spot_fallback",
+            "spot_fallback.handler.handle",
             does,
             cluster=cluster,
             role=self._role(cluster, does),

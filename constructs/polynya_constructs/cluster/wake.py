@@ -8,17 +8,18 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
 from polynya_constructs.cluster.group_function import group_function, group_role
+from polynya_constructs.cluster.object_events import (
+    hand_over_events,
+    let_read_own_landing,
+    own_landing_key,
+)
 from polynya_constructs.cluster.scaling import (
     ONE_MINUTE,
     group_metric,
@@ -26,11 +27,9 @@ from polynya_constructs.cluster.scaling import (
     runtime_metric,
 )
 from polynya_constructs.cluster.strategies import MOST_STREAMS
-from polynya_constructs.coordination import COORDINATION_PREFIX
 from polynya_constructs.grants import allow
 from polynya_constructs.removal import KEPT
 
-_BATCH: Final = 10_000
 _WINDOW: Final = cdk.Duration.seconds(20)
 """How long Lambda collects events; a batch ends earlier with 10,000 of them, or with 6 MB."""
 
@@ -117,11 +116,11 @@ class Wake(Construct):
         if len(streams) > MOST_STREAMS:
             raise ValueError(f"{len(streams)} streams; an alarm looks at {MOST_STREAMS} at most")
         does = f"wakes {cluster.name}"
-        role, own_landing = self._role(cluster, does), own_landing_key(cluster.name)
-        _let_read(role, configuration, own_landing)
+        role = self._role(cluster, does)
+        let_read_own_landing(role, configuration, cluster.name)
         self.function = group_function(
             self,
-            "wake",
+            "wake.handler.handle",
             does,
             cluster=cluster,
             role=role,
@@ -130,33 +129,21 @@ class Wake(Construct):
             environment={
                 "LANDING_BUCKET": landing.bucket_name,
                 "CONFIGURATION_BUCKET": configuration.bucket_name,
-                "OWN_LANDING_KEY": own_landing,
+                "OWN_LANDING_KEY": own_landing_key(cluster.name),
             },
             max_event_age=_EVENT_AGE,
         )
-        queue = self._queue(role)
-        events.Rule(
+        queue = hand_over_events(
             self,
-            "Landed",
+            self.function,
+            role,
+            watched=watched,
             description=f"Polynya: something landed for {cluster.name}",
-            event_pattern=events.EventPattern(
-                source=["aws.s3"],
-                detail_type=["Object Created"],
-                detail={
-                    "$or": [
-                        {
-                            "bucket": {"name": [bucket.bucket_name]},
-                            **(
-                                {"object": {"key": [{"prefix": each} for each in prefixes]}}
-                                if prefixes
-                                else {}
-                            ),
-                        }
-                        for bucket, prefixes in watched.items()
-                    ]
-                },
-            ),
-            targets=[targets.SqsQueue(queue)],
+            window=_WINDOW,
+            kept=_EVENT_AGE,
+            taken=_TAKEN,
+            lost="an event that could not be handled for minutes is of no use to anybody: an alarm "
+            "on its age has woken the group by then",
         )
         landed = runtime_metric("LandedObjects", cluster.name, statistic="Sum")
         late = f"IF(FILL(age, 0) > {_LATE_SECONDS}, 1, 0)"
@@ -173,41 +160,6 @@ class Wake(Construct):
             ),
             **counts,
         )
-
-    def _queue(self, role: iam.Role) -> sqs.Queue:
-        """The queue of the events, from which Lambda hands batches to the function."""
-        queue = sqs.Queue(
-            self,
-            "Events",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=_EVENT_AGE,
-            visibility_timeout=_TAKEN,
-        )
-        cdk.Validations.of(queue).acknowledge(
-            cdk.Acknowledgment(
-                id="AwsSolutions-SQS3",
-                reason="an event that could not be handled for minutes is of no use to anybody: "
-                "an alarm on its age has woken the group by then",
-            )
-        )
-        allow(
-            role,
-            "TakeEvents",
-            actions=["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"],
-            resources=[queue.queue_arn],
-        )
-        source = lambda_.EventSourceMapping(
-            self,
-            "Batches",
-            target=self.function,
-            event_source_arn=queue.queue_arn,
-            batch_size=_BATCH,
-            max_batching_window=_WINDOW,
-            max_concurrency=2,  # the least that there is
-        )
-        source.node.add_dependency(role)
-        return queue
 
     def _wake_by(self, cluster: Cluster, counts: Mapping[str, cloudwatch.IMetric]) -> None:
         """Start the function when records arrive and the group is empty.
@@ -249,22 +201,6 @@ class Wake(Construct):
             wildcard="Auto Scaling lets nobody scope its Describe actions",
         )
         return role
-
-
-def own_landing_key(cluster: str) -> str:
-    """Key of the document in which the leader of a cluster names the prefixes of its tasks.
-
-    `cluster` is the name of its group, under which its nodes agree.
-    """
-    return f"{COORDINATION_PREFIX}{cluster}/landing"
-
-
-def _let_read(role: iam.Role, bucket: s3.IBucket, key: str) -> None:
-    document = bucket.arn_for_objects(key)
-    allow(role, "ReadOwnLanding", actions=["s3:GetObject"], resources=[document])
-    if bucket.encryption_key:
-        of = [bucket.encryption_key.key_arn]
-        allow(role, "DecryptOwnLanding", actions=["kms:Decrypt"], resources=of)
 
 
 def _sum(names: Sequence[str]) -> str:

@@ -1,1 +1,1 @@
-"""Wakes an empty group when something lands. Standard library and boto3 only."""
+"""Acts on objects that land: wakes a group, tells nodes. Standard library and boto3 only."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,16 +26,20 @@ _KEPT_SECONDS = 60.0
 class OwnLanding:
     """The prefixes of the cluster's own objects; None: all objects are its own, and `why`."""
 
-    prefixes: Collection[str] | None
+    prefixes: frozenset[str] | None
     why: str
 
     def has(self, key: str) -> bool:
         """Whether the object is for the cluster."""
-        if self.prefixes is None:
-            return True
+        return self.prefixes is None or bool(self.starts(key))
+
+    def starts(self, key: str) -> set[str]:
+        """The prefixes that the key of an object begins with; its folder if none are known."""
         # S3 encodes the keys in some of its notifications.
         forms = {key, unquote_plus(key)}
-        return any(form[:length] in self.prefixes for form in forms for length in self._lengths)
+        if self.prefixes is None:
+            return {form[: form.rfind("/") + 1] for form in forms}
+        return {form[:length] for form in forms for length in self._lengths} & self.prefixes
 
     @cached_property
     def _lengths(self) -> frozenset[int]:
