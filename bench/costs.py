@@ -57,6 +57,11 @@ def parts() -> list[tuple[str, float, str]]:
         ("an idle task on S3, each node that has it", _TASK, "more while files land"),
         ("requests of the first node of a cluster", _FIRST_NODE + _NODE_CONFIGURATION, ""),
         ("requests of each further node", _FURTHER_NODE + _NODE_CONFIGURATION, ""),
+        (
+            "`arrival_hints` of a cluster",
+            _queue_that_is_read(),
+            "about $1.40 a million objects that land, and $1 while objects land all the time",
+        ),
         ("events that wake a cluster", 0, "about $1.40 a million objects that land"),
         ("a stream that wakes a cluster", _stream_that_wakes(), ""),
         ("`athena`", 0, f"${prices.ATHENA_TB:.0f} a TB that is scanned"),
@@ -69,6 +74,11 @@ def parts() -> list[tuple[str, float, str]]:
         ("`quicksight`", 0, f"${prices.QUICKSIGHT_AUTHOR_MONTH:.0f} a month for each author"),
         ("`sagemaker`", 0, "what its notebooks cost"),
     ]
+
+
+def _queue_that_is_read() -> float:
+    """What Lambda asks a queue while nothing comes: five pollers, a request of 20 s each."""
+    return 5 * 3 * 60 * prices.HOURS_A_MONTH * prices.SQS_REQUEST
 
 
 def _stream_that_wakes() -> float:

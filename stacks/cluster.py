@@ -13,6 +13,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from polynya_constructs.cluster.arrival_hints import ArrivalHints
 from polynya_constructs.cluster.cluster import Cluster
 from polynya_constructs.cluster.figures import FiguresWithoutNodes
 from polynya_constructs.cluster.observability import ClusterObservability
@@ -135,6 +136,19 @@ class ClusterStack(cdk.Stack):
             template_id = self.cluster.launch_template.launch_template_id or ""
             nodes = LaunchedNodes(template_id, self.cluster.role.role_arn)
             publish_launches(self, stage.name, settings.name, nodes)
+        landing_prefixes = [f"{prefix}/" for prefix in settings.landing]
+        if settings.arrival_hints and lakehouse.stream:
+            ArrivalHints(
+                self,
+                "ArrivalHints",
+                cluster=self.cluster,
+                landing=lakehouse.landing,
+                prefixes=landing_prefixes,
+                configuration=lakehouse.configuration,
+                stream=lakehouse.stream,
+                encryption_key=lakehouse.key,
+                removal_policy=removal_policy,
+            )
         wake = None
         if strategy.starts_from_zero:
             wake = Wake(
@@ -143,7 +157,7 @@ class ClusterStack(cdk.Stack):
                 cluster=self.cluster,
                 # An edit of its tasks is work for a cluster, too.
                 watched={
-                    lakehouse.landing: [f"{prefix}/" for prefix in settings.landing],
+                    lakehouse.landing: landing_prefixes,
                     lakehouse.configuration: [f"{settings.project}/"],
                 },
                 landing=lakehouse.landing,

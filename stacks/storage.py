@@ -44,9 +44,12 @@ class StorageStack(cdk.Stack):
         self._access_logs = AccessLogBucket(
             self, "AccessLogs", keep_days=storage.access_log_days, removal_policy=removal_policy
         )
-        # Only of a stage that may have to be woken: events are paid.
+        # Only of a stage that may have to be woken, or wants hints: events are paid.
         wakes = any(STRATEGIES[each.strategy].starts_from_zero for each in settings.clusters)
-        self.landing = self._bucket("Landing", storage.landing, old_versions_days=30, events=wakes)
+        hints = any(each.arrival_hints for each in settings.clusters)
+        self.landing = self._bucket(
+            "Landing", storage.landing, old_versions_days=30, events=wakes or hints
+        )
         self.configuration = self._bucket(
             "Configuration", storage.configuration, old_versions_days=365, events=wakes
         )
@@ -102,7 +105,7 @@ class StorageStack(cdk.Stack):
             if events:
                 cdk.Annotations.of(self).add_warning_v2(
                     f"polynya:events{id_}",
-                    "A cluster may end its last node, and an existing bucket is not changed from "
+                    "A cluster needs its events, and an existing bucket is not changed from "
                     f"here: let {existing.name} send its events to EventBridge.",
                 )
             key = existing.key_arn

@@ -128,6 +128,11 @@ class ClusterSettings(Frozen):
     captures: CaptureSourceSettings | None = Field(
         default=None, description="Databases that its nodes capture; default: they capture none."
     )
+    arrival_hints: bool = Field(
+        default=False,
+        description="Let S3 tell its nodes of objects that land: an idle task finds a file within "
+        "seconds instead of half a minute. Costs about $1.50 for a million objects.",
+    )
     oldest_age_minutes: int = Field(
         default=60, ge=1, description="An alarm tells when landed data waits longer."
     )

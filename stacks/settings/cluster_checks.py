@@ -37,6 +37,10 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
         except CapacityError as wrong:
             setting = wrong.setting if wrong.setting in cluster.model_fields_set else "strategy"
             yield Problem((*path, setting), STAGE_CONTRADICTS(str(wrong)))
+        if cluster.arrival_hints and not stage.stream.enabled:
+            message = "hints for nodes travel on the workload stream, which this stage has not"
+            fix = "set `stream: {enabled: true}`, or remove `arrival_hints`"
+            yield Problem((*path, "arrival_hints"), STAGE_CONTRADICTS(message, fix=fix))
         yield from _boot_problems(cluster.boot, (*path, "boot"))
     yield from _overlapping_projects(stage)
     yield from _database_problems(stage)

@@ -67,6 +67,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "predictive": "forecast_only",
         "architecture": "x86_64",
         "streams": STREAMS,
+        "arrival_hints": True,
         "project": "teams/sales",
         "target": "prod",
     },

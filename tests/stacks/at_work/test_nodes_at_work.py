@@ -19,7 +19,7 @@ import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
 from polynya.cli.main import main
-from polynya_constructs.cluster.wake import own_landing_key
+from polynya_constructs.cluster.object_events import own_landing_key
 from polynya_constructs.functions.wake.own_landing import OwnLandingReader
 from tests.aws import REGION, glue_that_checks_versions, s3_whose_conditions_hold
 from tests.e2e.agents import Agent, running_agent

@@ -19,13 +19,16 @@ _PERMISSIONS = {
 
 
 @cache
-def actions_called(folder: Path) -> frozenset[str]:
-    """The actions behind the calls of boto3 clients in the sources of a folder.
+def actions_called(*sources: Path) -> frozenset[str]:
+    """The actions behind the calls of boto3 clients in these files, and in those of folders.
 
     A service counts when a client of it is made by its name, `client("s3", …)`; a call counts when
     it, or the paginator that is asked for, is called like an operation of such a service.
     """
-    trees = [ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py"))]
+    files = [
+        file for path in sources for file in ([path] if path.is_file() else path.rglob("*.py"))
+    ]
+    trees = [ast.parse(file.read_text()) for file in files]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = {name for call in calls for name in _operations(call)}
     return frozenset(

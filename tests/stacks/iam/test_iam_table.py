@@ -29,6 +29,7 @@ ROLES = {
     "network agent": ("clustered/Gateway", "AgentNodeRole"),
     "fallback": ("clustered/Cluster-cheap", "SpotFallbackRole"),
     "wake": ("clustered/Cluster-cheap", "WakeRole"),
+    "arrival hints": ("clustered/Cluster-steady", "ArrivalHintsRole"),
     "figures": ("clustered/Cluster-cheap", "FiguresRole"),
     "redshift": ("clustered/Consumption", "RedshiftRole"),
     "emr job": ("clustered/Consumption", "EmrServerlessJobRole"),

@@ -22,6 +22,7 @@ WHO = {
     "agentnoderole": "network agent",
     "spotfallbackrole": "fallback",
     "wakerole": "wake",
+    "arrivalhintsrole": "arrival hints",
     "figuresrole": "figures",
     "redshiftrole": "redshift",
     "emrserverlessjobrole": "emr job",
@@ -33,12 +34,14 @@ WHO = {
     "networkflowlogiamrole": "flow log",
     "customvpcrestrictdefaultsg": "closer of the default group",
 }
+FUNCTIONS = CONSTRUCTS / "functions"
 CODE = {
-    "node": ROOT / "runtime" / "polynya",
-    "network agent": ROOT / "runtime" / "polynya",
-    "fallback": CONSTRUCTS / "functions" / "spot_fallback",
-    "wake": CONSTRUCTS / "functions" / "wake",
-    "figures": CONSTRUCTS / "functions" / "figures",
+    "node": [ROOT / "runtime" / "polynya"],
+    "network agent": [ROOT / "runtime" / "polynya"],
+    "fallback": [FUNCTIONS / "spot_fallback"],
+    "wake": [FUNCTIONS / "wake" / "handler.py", FUNCTIONS / "wake" / "own_landing.py"],
+    "arrival hints": [FUNCTIONS / "wake" / "hints.py", FUNCTIONS / "wake" / "own_landing.py"],
+    "figures": [FUNCTIONS / "figures"],
 }
 
 
@@ -65,7 +68,7 @@ def granted(account: DeployedAccount) -> set[tuple[str, str]]:
 
 
 def unused(account: DeployedAccount) -> set[tuple[str, str]]:
-    called = {(who, action) for who, folder in CODE.items() for action in actions_called(folder)}
+    called = {(who, action) for who, sources in CODE.items() for action in actions_called(*sources)}
     return granted(account) - called - reasoned()
 
 
@@ -77,10 +80,11 @@ def test_every_right_is_used(assembly: Assembly) -> None:
 
 
 def test_the_code_says_what_it_calls() -> None:
-    runtime = actions_called(CODE["node"])
+    runtime = actions_called(*CODE["node"])
 
     assert {"s3:GetObject", "s3:PutObject", "s3:ListBucket", "glue:GetTables"} <= runtime
-    assert "autoscaling:UpdateAutoScalingGroup" in actions_called(CODE["fallback"])
+    assert "autoscaling:UpdateAutoScalingGroup" in actions_called(*CODE["fallback"])
+    assert "autoscaling:SetDesiredCapacity" not in actions_called(*CODE["arrival hints"])
     assert "s3:DeleteObjectVersion" not in runtime
 
 

@@ -262,6 +262,10 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "catalog: {databases: [s]}\nclusters: [{name: a, databases: [r]}]",
             "5:34: clusters[0].databases[0]: the stage has no database `r`",
         ),
+        (
+            "stream: {enabled: false}\nclusters: [{name: a, arrival_hints: true}]",
+            "5:22: clusters[0].arrival_hints: hints for nodes travel on the workload stream, which",
+        ),
         (EIGHT_STREAMS, "14:28: consumption.firehose[7].buffer_seconds: an alarm looks at 7"),
         (
             TWO_OWNERS,
