@@ -29,9 +29,9 @@ from polynya.cluster.gossip.stream import StreamGossip
 from polynya.cluster.messages import (
     ConfigurationRead,
     DrainRequested,
+    HintReceived,
     JarsFetched,
     JobObserved,
-    Landed,
     RunEnded,
 )
 from polynya.cluster.report import MetricsOutlet, is_healthy, summary
@@ -395,11 +395,11 @@ def telling(stream: MemoryRecordStream) -> StreamGossip:
 
 def test_hints_of_objects_reach_the_workers_once_there_are_some(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    node.inbox.put(Landed(frozenset({"early/"})))
+    node.inbox.put(HintReceived(frozenset({"early/"})))
     node.turns()
     node.turns()
 
-    node.inbox.put(Landed(frozenset({"users/"})))
+    node.inbox.put(HintReceived(frozenset({"users/"})))
     node.turns()
 
     assert node.workers.hinted == {"users/"}

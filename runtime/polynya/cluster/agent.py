@@ -21,10 +21,10 @@ from polynya.cluster.membership import ClusterMembership, LoadMeter
 from polynya.cluster.messages import (
     ConfigurationRead,
     DrainRequested,
+    HintReceived,
     Inbox,
     JarsFetched,
     JobObserved,
-    Landed,
     LeaveAdvised,
     MembershipEnded,
     Message,
@@ -392,7 +392,7 @@ class Agent:
                 self._ending.begin("a landing needs more jars than Spark has", AgentEnd.RESTART)
         elif isinstance(message, MembershipEnded):
             self._ending.fail(message.error)
-        elif isinstance(message, LeaveAdvised | TurnTaken | Landed):
+        elif isinstance(message, LeaveAdvised | TurnTaken | HintReceived):
             self._take_of_cluster(message)
         elif self._supervisor is not None:
             if isinstance(message, JobObserved):
@@ -402,8 +402,8 @@ class Agent:
             if failed and self._workers is not None and not self._workers.alive():
                 self._ending.begin("the Spark driver died", AgentEnd.RESTART)
 
-    def _take_of_cluster(self, message: LeaveAdvised | TurnTaken | Landed) -> None:
-        if isinstance(message, Landed):
+    def _take_of_cluster(self, message: LeaveAdvised | TurnTaken | HintReceived) -> None:
+        if isinstance(message, HintReceived):
             if self._workers is not None:
                 self._workers.landed(message.starts)
             return

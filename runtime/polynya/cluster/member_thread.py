@@ -37,8 +37,8 @@ from polynya.cluster.gossip.stream import Gossip, NoGossip, StreamGossip
 from polynya.cluster.membership import ClusterMembership
 from polynya.cluster.messages import (
     DrainRequested,
+    HintReceived,
     Inbox,
-    Landed,
     LeaveAdvised,
     MembershipEnded,
     Noticed,
@@ -327,7 +327,7 @@ def _gossip(
         clock=clock,
         draw=random.random,
         wake=wake,
-        landed=lambda starts: inbox.put(Landed(starts)),
+        landed=lambda starts: inbox.put(HintReceived(starts)),
     )
     gossip.start()
     return gossip

@@ -105,7 +105,7 @@ class TurnTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class HintReceived:
     """Objects landed whose keys begin so, as a hint says that may be late, doubled or wrong."""
 
     starts: frozenset[str]
@@ -129,7 +129,7 @@ Message: TypeAlias = (
     | Noticed
     | JarsFetched
     | TurnTaken
-    | Landed
+    | HintReceived
     | MembershipEnded
 )
 #: A signal handler may put into it, too: `put` of a SimpleQueue is reentrant.
