@@ -60,7 +60,7 @@ class Greedy(Member):
     def turn(self, seen: NodeFacts) -> MemberState:
         """Grants all of the plan."""
         member_state = super().turn(seen)
-        planned = {unit: 1 for unit in self._plan if unit in (seen.wanted or ())}
+        planned = {unit: 1 for unit in self._plan.units if unit in (seen.wanted or ())}
         return replace(member_state, grants={**planned, **member_state.grants})
 
 
