@@ -16,8 +16,8 @@ FIXED_SIZE = 2
 ROOT_VOLUME_GIB = 50
 # CloudWatch bills an alarm by the metrics that it looks at.
 # Late data, silent nodes 2, missing nodes 2, shortage, fallback fails and idle, figures the same,
-# failing agents.
-_FOR_PEOPLE = 11
+# failing agents, suspended datasets, quarantine; those of captures and streams come on top.
+_FOR_PEOPLE = 13
 _OF_STEP = {
     Signal.UNHANDLED_ARRIVALS: 2,
     Signal.BACKLOG_PER_NODE: 2,
@@ -28,7 +28,7 @@ _OF_TRACKING = 5  # its alarm over backlog and nodes, that of a spare node over 
 _ALARMS_OF_STREAM = 3  # its own, unhandled arrivals, idleness
 # Those of a cluster in docs/agent.md: custom metrics, billed for the hours in which they come. Each
 # node and each task has some of its own, which are not counted here.
-_BY_NODES = 10
+_BY_NODES = 12
 _BY_FALLBACK = 1  # nodes that stand in for Spot
 _BY_WAKE = 1  # objects that landed, of a cluster that may be empty
 

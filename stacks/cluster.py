@@ -203,6 +203,9 @@ class ClusterStack(cdk.Stack):
             fallback=fallback,
             figures=figures,
             oldest_age_minutes=settings.oldest_age_minutes,
+            source_age_minutes=settings.source_age_minutes,
+            captures=settings.captures is not None,
+            streams=settings.streams is not None,
             topic=topic,
         )
         cdk.CfnOutput(self, "GroupName", value=name)

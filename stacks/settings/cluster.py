@@ -136,6 +136,12 @@ class ClusterSettings(Frozen):
     oldest_age_minutes: int = Field(
         default=60, ge=1, description="An alarm tells when landed data waits longer."
     )
+    source_age_minutes: int = Field(
+        default=15,
+        ge=1,
+        description="An alarm tells when a change of a database, or a record of a stream, waits "
+        "longer before it lands.",
+    )
 
     notify: tuple[EmailAddress, ...] = Field(
         default=(), description="Who gets its alarms by email."

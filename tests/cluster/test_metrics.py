@@ -32,6 +32,7 @@ def report(
 ) -> dict[str, Any]:
     stream = {"records": records, "bytes": 100 * records, "behind_seconds": 12.5}
     job = {
+        "state": "running", "held": False, "captures": {}, "quarantined": 0,
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
         "health_percent": None, "shape": None, "lag_seconds": oldest,
         "backlog": {
@@ -187,3 +188,40 @@ def test_a_page_says_how_many_metrics_are_paid_for() -> None:
     assert f"the metrics of each node (${node * METRIC_MONTH:.2f};" in page
     assert f"each task ({task} metrics, ${task * METRIC_MONTH:.2f}, and five more for each" in page
     assert paid[frozenset({"Task", "Stream"})] == 5
+
+
+def test_a_capture_has_figures_of_its_task_and_the_worst_stands_for_the_cluster() -> None:
+    def capture(lag: float, retries: int, **fields: Any) -> dict[str, Any]:
+        return {
+            "events": 10, "bytes": 1000, "lag_bytes": 500, "lag_seconds": lag,
+            "silent_seconds": 3.0, "retries": retries, "log_bytes": None, "log_limit_bytes": None,
+            "tables": {"running": 3, "error": 1}, **fields,
+        }  # fmt: skip
+
+    minutes: list[Minute] = []
+    one = report(NOON)
+    jobs = one["tasks"]['web"1']["jobs"]
+    captures = {
+        "shop": capture(4.0, 0, log_bytes=30, log_limit_bytes=40),
+        "crm": capture(90.0, 2, silent_seconds=None),
+    }
+    one["tasks"] = {
+        name: {"state": "running", "jobs": {name: {**jobs["x"], "captures": {name: figures}}}}
+        for name, figures in captures.items()
+    }
+
+    MetricsOutlet(minutes.append).put(one)
+
+    (minute,) = minutes
+    assert value(minute, "CaptureLagSeconds") == 90.0
+    assert value(minute, "CaptureRetries") == 2
+    assert value(minute, "CaptureLogPercent") == 75.0
+    assert value(minute, "SuspendedDatasets") == 2
+    assert value(minute, "CaptureLagSeconds", Task="shop") == 4.0
+    assert value(minute, "CaptureEvents", Task="shop") == 10
+    assert value(minute, "CaptureTables", Task="shop") == 4
+    assert value(minute, "CaptureLogPercent", Task="crm") is None
+    assert value(minute, "CaptureSilentSeconds", Task="crm") is None
+    text = PrometheusText().of(minute)
+    assert 'polynya_task_capture_lag_seconds{cluster="shop",node="n1",task="crm"} 90' in text
+    assert "polynya_capture_retries{" in text

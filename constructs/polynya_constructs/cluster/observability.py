@@ -16,8 +16,12 @@ from polynya_constructs.cluster.scaling import (
     Scaling,
     group_metric,
     minute_math,
+    runtime_metric,
 )
 from polynya_constructs.cluster.spot_fallback import SpotFallback
+
+_LOG_PERCENT = 80
+"""Of the log that a server keeps at most: time is left to repair the capture, or to raise it."""
 
 _BREACHING = cloudwatch.TreatMissingData.BREACHING
 _NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
@@ -28,7 +32,10 @@ class ClusterObservability(Construct):
 
     The alarms: data is merged too late; nodes run but publish nothing; fewer nodes serve than
     are wanted; Spot has been short for long; the fallback, or the function of figures without
-    nodes, fails or does not run; agents fail. Each says in its description what to look at.
+    nodes, fails or does not run; agents fail; datasets are suspended; records are rejected. A
+    cluster that captures databases has three more: a capture is behind, it fails, its server is
+    about to give it up; one that reads streams has one more: a stream is behind. Each says in its
+    description what to look at.
 
     Example:
         >>> ClusterObservability(
@@ -51,6 +58,9 @@ class ClusterObservability(Construct):
         fallback: SpotFallback,
         figures: FiguresWithoutNodes,
         oldest_age_minutes: int = 60,
+        source_age_minutes: int = 15,
+        captures: bool = False,
+        streams: bool = False,
         topic: sns.ITopic | None = None,
     ) -> None:
         """Create them.
@@ -63,14 +73,22 @@ class ClusterObservability(Construct):
             fallback: whose decisions are shown.
             figures: which a group without nodes depends on.
             oldest_age_minutes: how old landed data may be before it is merged; default 60.
+            source_age_minutes: how old a change of a database, or a record of a stream, may be
+                before it lands; default 15.
+            captures: whether its nodes capture databases.
+            streams: whether its nodes read streams.
             topic: where alarms are sent; default: nowhere.
 
         Raises:
-            ValueError: when `oldest_age_minutes` is not at least 1.
+            ValueError: when an age is not at least 1.
         """
         super().__init__(scope, id_)
-        if oldest_age_minutes < 1:
-            raise ValueError(f"oldest_age_minutes is {oldest_age_minutes}; it has to be 1 or more")
+        for name, age in (
+            ("oldest_age_minutes", oldest_age_minutes),
+            ("source_age_minutes", source_age_minutes),
+        ):
+            if age < 1:
+                raise ValueError(f"{name} is {age}; it has to be 1 or more")
         self._name, self._topic = cluster.name, topic
         self._desired = group_metric("GroupDesiredCapacity", cluster.group)
         self._fallback_nodes = cloudwatch.Metric(
@@ -82,6 +100,18 @@ class ClusterObservability(Construct):
         )
         self._alarms(scaling, fallback, oldest_age_minutes)
         self._alarms_of_figures(figures.function)
+        self._alarms_of_tasks()
+        if captures:
+            self._alarms_of_captures(source_age_minutes)
+        if streams:
+            self._alarm(
+                "StreamBehind",
+                self._worst("StreamBehindSeconds"),
+                above=source_age_minutes * 60,
+                minutes=5,
+                means="records wait in a stream: is a landing suspended, has the stream more "
+                "records than one node can land? `polynya cluster tasks` says what is behind",
+            )
         if cluster.agents_fail is not None:
             self._send(cluster.agents_fail)
         self._dashboard(scaling, fallback)
@@ -159,6 +189,54 @@ class ClusterObservability(Construct):
             means="the function of figures without nodes did not run: is its rule disabled?",
         )
 
+    def _alarms_of_tasks(self) -> None:
+        self._alarm(
+            "Suspended",
+            self._worst("SuspendedDatasets"),
+            above=0,
+            minutes=5,
+            means="a dataset, or a table of a capture, is suspended until somebody decides: "
+            "`polynya cluster tasks` says which and why",
+        )
+        self._alarm(
+            "Quarantine",
+            runtime_metric("Quarantined", self._name, statistic="Sum"),
+            above=0,
+            minutes=15,
+            datapoints=1,
+            means="records were rejected in the last quarter of an hour: `polynya quarantine` "
+            "says which and why",
+        )
+
+    def _alarms_of_captures(self, source_age_minutes: int) -> None:
+        self._alarm(
+            "CaptureBehind",
+            self._worst("CaptureLagSeconds"),
+            above=source_age_minutes * 60,
+            minutes=5,
+            means="changes of a database land late: look at `polynya landing status`; a database "
+            "that does not answer counts from its last answer",
+        )
+        self._alarm(
+            "CaptureFailing",
+            self._worst("CaptureRetries"),
+            above=0,
+            minutes=5,
+            means="a capture fails and is tried again: is the database up, is its network open, is "
+            "the password still right? `polynya cluster tasks` has the error",
+        )
+        self._alarm(
+            "SlotInDanger",
+            self._worst("CaptureLogPercent"),
+            above=_LOG_PERCENT,
+            minutes=1,
+            means="PostgreSQL is about to drop log that a capture still needs "
+            "(max_slot_wal_keep_size): once it does, all tables have to be loaded again",
+        )
+
+    def _worst(self, name: str) -> cloudwatch.Metric:
+        return runtime_metric(name, self._name, statistic="Maximum")
+
     def _alarm(
         self,
         id_: str,
@@ -167,6 +245,7 @@ class ClusterObservability(Construct):
         above: float,
         minutes: int,
         means: str,
+        datapoints: int | None = None,
         missing: cloudwatch.TreatMissingData = _NOT_BREACHING,
     ) -> None:
         alarm = cloudwatch.Alarm(
@@ -178,6 +257,7 @@ class ClusterObservability(Construct):
             threshold=above,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             evaluation_periods=minutes,
+            datapoints_to_alarm=datapoints,
             treat_missing_data=missing,
         )
         self._send(alarm)

@@ -139,12 +139,17 @@ class Chunk:
 class Lag:
     """How far the stream is behind; None is not known.
 
-    `notes` are sentences for an operator, such as the danger to the database's disk.
+    Attributes:
+        notes: sentences for an operator, such as the danger to the database's disk.
+        log_bytes: of the log that the server keeps for this stream alone.
+        log_limit_bytes: with more of it the server gives the stream up; None: it has no limit.
     """
 
     bytes: int | None
     seconds: float | None
     notes: tuple[str, ...] = ()
+    log_bytes: int | None = None
+    log_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

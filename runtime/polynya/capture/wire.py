@@ -10,7 +10,7 @@ its standard output, and nothing else.
 | `progress` | `table`, `rows`, `bytes`, `rows_estimate`, `bytes_estimate`, `seconds` |
 | `loaded` | `table`, `rows`, `bytes`, `seconds` |
 | `landed` | `number`, `events`, `bytes` of the events, `object_bytes`, `seconds` |
-| `lag` | `bytes`, `seconds`, either null where it is not known; `notes`: sentences for operators |
+| `lag` | `bytes`, `seconds`, `log_bytes`, `log_limit_bytes`, null if unknown; `notes`: sentences |
 | `table_failed` | `table`, `error` (mapping); `suspended`: given up; `refused`: request refused |
 | `streaming` | none: the stream is connected |
 | `failed` | `error`; the last event of a process that ends by it |

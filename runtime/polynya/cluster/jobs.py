@@ -249,8 +249,8 @@ class AgentJob:
         decision: the last one.
         held: what of it waits for a decision of its owner: a suspended dataset.
         backlog: what waits for it, also while it does not work.
-        records, failed, fences: totals since the agent started; so is `maintained`, in bytes that
-            maintenance wrote, and `busy_seconds`, the time of steps that moved data.
+        records, quarantined, failed, fences: totals since the agent started; so is `maintained`, in
+            bytes that maintenance wrote, and `busy_seconds`, the time of steps that moved data.
         where: see `Right`; None where nodes share nothing.
         looks: its tables, by name, as they were looked at last.
         step: the last one.
@@ -272,6 +272,7 @@ class AgentJob:
     held: str | None = None
     backlog: Backlog = field(default_factory=Backlog)
     records: int = 0
+    quarantined: int = 0
     failed: int = 0
     fences: int = 0
     maintained: int = 0
@@ -394,6 +395,7 @@ class AgentJob:
             self.busy_seconds += getattr(event, "seconds", 0.0)
         if isinstance(event, BatchCopied | ReloadLoaded):
             self.records += event.rows_in
+            self.quarantined += event.rows_quarantined
         if isinstance(event, StreamLanded):
             self.records += event.records
         if isinstance(event, CaptureLanded):

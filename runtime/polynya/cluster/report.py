@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from polynya.cluster.configuration import UNNAMED_CLUSTER, ActiveConfiguration
 from polynya.cluster.jobs import AgentJob
-from polynya.engine.backlog import REMOTE_WORK_SECONDS, BacklogSize, StreamTotals
+from polynya.engine.backlog import REMOTE_WORK_SECONDS, BacklogSize, CaptureFigures, StreamTotals
 from polynya.engine.scheduler import THREADS
 from polynya.model.errors import PolynyaError
 from polynya.observe.maintenance import HealthSummary, combine, summarise
@@ -65,6 +65,7 @@ class AgentFacts:
     jobs: Sequence[AgentJob]
     backlogs: Sequence[BacklogSize]
     streams: Sequence[Mapping[str, StreamTotals]]
+    captures: Sequence[Mapping[str, CaptureFigures]]
     sharing: Mapping[str, Any] | None = None
     busy_seconds: float = 0.0
 
@@ -149,7 +150,8 @@ def _configuration(facts: AgentFacts) -> dict[str, Any]:
 def _tasks(facts: AgentFacts) -> dict[str, Any]:
     found: dict[str, Any] = {}
     files = {name: one.file for name, one in facts.in_force.tasks.items()} if facts.in_force else {}
-    for job, waiting, streams in zip(facts.jobs, facts.backlogs, facts.streams, strict=True):
+    known = zip(facts.jobs, facts.backlogs, facts.streams, facts.captures, strict=True)
+    for job, waiting, streams, captures in known:
         task = found.setdefault(
             job.key.task, {"file": files.get(job.key.task), "state": "", "held": False, "jobs": {}}
         )
@@ -158,8 +160,10 @@ def _tasks(facts: AgentFacts) -> dict[str, Any]:
         task["jobs"][job.key.name] = {
             "state": job.state,
             "reason": job.reason,
+            "held": job.held is not None,
             "version": job.running or job.wanted,
             "records": job.records,
+            "quarantined": job.quarantined,
             "failures": job.failed,
             "busy_seconds": round(job.busy_seconds, 3),
             "epoch": job.epoch if job.running is not None else None,
@@ -178,11 +182,27 @@ def _tasks(facts: AgentFacts) -> dict[str, Any]:
                 }
                 for name, taken in streams.items()
             },
+            "captures": {name: _capture(figures) for name, figures in captures.items()},
         }
     for task in found.values():
         states = {job["state"] for job in task["jobs"].values()}
         task["state"] = next(state for state in _TASK_STATES_WORST_FIRST if state in states)
     return found
+
+
+def _capture(figures: CaptureFigures) -> dict[str, Any]:
+    silent = figures.silent_seconds
+    return {
+        "events": figures.events,
+        "bytes": figures.size_bytes,
+        "lag_bytes": figures.lag_bytes,
+        "lag_seconds": round(figures.lag_seconds, 3),
+        "silent_seconds": None if silent is None else round(silent, 3),
+        "retries": figures.retries,
+        "log_bytes": figures.log_bytes,
+        "log_limit_bytes": figures.log_limit_bytes,
+        "tables": dict(figures.tables),
+    }
 
 
 def _rounded(waiting: BacklogSize) -> dict[str, Any]:
@@ -228,18 +248,21 @@ class MetricsOutlet:
 
     def _figures(self, report: Mapping[str, Any], at: datetime) -> Iterator[MetricGroup]:
         of_tasks = []
-        totals = [0, 0, 0]
+        totals = [0, 0, 0, 0]
         for name, task in report["tasks"].items():
             jobs = task["jobs"].values()
             records = self._since(name, "records", jobs)
             failures = self._since(name, "failures", jobs)
             fenced = self._since(name, "fenced_total", jobs)
-            totals = [totals[0] + records, totals[1] + failures, totals[2] + fenced]
+            rejected = self._since(name, "quarantined", jobs)
+            of_task = (records, failures, fenced, rejected)
+            totals = [total + more for total, more in zip(totals, of_task, strict=True)]
             figures = (
                 _seconds("BacklogSeconds", sum(job["backlog"]["seconds"] for job in jobs)),
                 _seconds("LagSeconds", max(job["lag_seconds"] for job in jobs)),
-                *_counts(records, failures, fenced),
+                *_counts(*of_task),
                 *self._maintenance(name, jobs),
+                *self._captures(name, jobs),
             )
             of_tasks += [MetricGroup({"Task": name}, figures), *self._streams(name, jobs, at)]
         busy = self._saturation(report["engine"], at)
@@ -269,6 +292,26 @@ class MetricsOutlet:
                     Metric("StreamBytesPerSecond", "Bytes/Second", round(size / seconds, 1)),
                 ]
             yield MetricGroup({"Task": task, "Stream": name}, tuple(figures))
+
+    def _captures(self, task: str, jobs: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
+        """How the capture of a database is; nothing for other tasks."""
+        for capture in (capture for job in jobs for capture in job["captures"].values()):
+            events = self._since(task, "events", [capture])
+            size = self._since(task, "bytes", [capture])
+            yield Metric("CaptureEvents", "Count", events, grown=True)
+            yield Metric("CaptureBytes", "Bytes", size, grown=True)
+            yield Metric("CaptureLagBytes", "Bytes", capture["lag_bytes"])
+            yield _seconds("CaptureLagSeconds", capture["lag_seconds"])
+            yield Metric("CaptureRetries", "Count", capture["retries"])
+            if capture["silent_seconds"] is not None:
+                yield _seconds("CaptureSilentSeconds", capture["silent_seconds"])
+            if capture["log_bytes"] is not None:
+                yield Metric("CaptureLogBytes", "Bytes", capture["log_bytes"])
+            if (percent := _log_percent(capture)) is not None:
+                yield Metric("CaptureLogPercent", "Percent", percent)
+            tables = capture["tables"]
+            yield Metric("CaptureTables", "Count", sum(tables.values()))
+            yield Metric("CaptureTablesFailed", "Count", tables.get("error", 0))
 
     def _saturation(self, engine: Mapping[str, Any], at: datetime) -> list[Metric]:
         """The part of the threads' time that was work since the last figure, if there was one."""
@@ -309,7 +352,9 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
     """This node's part in the figures of its cluster; the leader adds what no node has."""
     backlog = report["backlog"]
     unowned = (report["sharing"] or {}).get("unowned") or {}
-    suspended = sum(task["state"] == "suspended" for task in report["tasks"].values())
+    tasks = list(report["tasks"].values())
+    suspended = sum(task["state"] == "suspended" for task in tasks)
+    all_jobs = [job for task in tasks for job in task["jobs"].values()]
     figures = [
         _seconds("BacklogSeconds", _node_seconds(backlog) + unowned.get("seconds", 0.0)),
         _seconds(
@@ -318,10 +363,12 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
         ),
         Metric("BacklogBytes", "Bytes", backlog["bytes"]),
         Metric("SuspendedTasks", "Count", suspended),
+        Metric("SuspendedDatasets", "Count", sum(map(_suspended_datasets, all_jobs))),
+        *_worst_of_sources(all_jobs),
     ]
     # What is known of the speed when no node is there to measure it. What waits for a suspended job
     # is no work in these seconds, nor is what a service does.
-    jobs = [job["backlog"] for task in report["tasks"].values() for job in task["jobs"].values()]
+    jobs = [job["backlog"] for job in all_jobs]
     work = sum(job["bytes"] for job in jobs if job["seconds"] > 0 and not job["elsewhere"])
     if work > 0 and backlog["seconds"] > 0:
         speed = round(work / backlog["seconds"], 1)
@@ -329,6 +376,33 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
     if unowned:
         figures.append(Metric("UnownedUnits", "Count", unowned["units"]))
     return figures
+
+
+def _suspended_datasets(job: Mapping[str, Any]) -> int:
+    """Datasets of a job that wait for a decision, and tables that its capture has given up."""
+    failed = sum(capture["tables"].get("error", 0) for capture in job["captures"].values())
+    return int(failed + (job["held"] or job["state"] == "suspended"))
+
+
+def _worst_of_sources(jobs: Sequence[Mapping[str, Any]]) -> Iterator[Metric]:
+    """The worst of all captures and streams of this node: alarms of a cluster name no task."""
+    captures = [capture for job in jobs for capture in job["captures"].values()]
+    streams = [stream for job in jobs for stream in job["streams"].values()]
+    if captures:
+        yield _seconds("CaptureLagSeconds", max(each["lag_seconds"] for each in captures))
+        yield Metric("CaptureRetries", "Count", max(each["retries"] for each in captures))
+    percents = [percent for each in captures if (percent := _log_percent(each)) is not None]
+    if percents:
+        yield Metric("CaptureLogPercent", "Percent", max(percents))
+    if streams:
+        yield _seconds("StreamBehindSeconds", max(each["behind_seconds"] for each in streams))
+
+
+def _log_percent(capture: Mapping[str, Any]) -> float | None:
+    """How much of the log that a server keeps at most for a capture it keeps."""
+    if capture["log_bytes"] is None or not capture["log_limit_bytes"]:
+        return None
+    return round(100 * float(capture["log_bytes"]) / float(capture["log_limit_bytes"]), 1)
 
 
 def _node_seconds(backlog: Mapping[str, Any]) -> float:
@@ -341,6 +415,11 @@ def _seconds(name: str, value: float) -> Metric:
     return Metric(name, "Seconds", round(value, 3))
 
 
-def _counts(records: int, failures: int, fenced: int) -> list[Metric]:
-    counts = {"Records": records, "Failures": failures, "Fenced": fenced}
+def _counts(records: int, failures: int, fenced: int, quarantined: int) -> list[Metric]:
+    counts = {
+        "Records": records,
+        "Failures": failures,
+        "Fenced": fenced,
+        "Quarantined": quarantined,
+    }
     return [Metric(name, "Count", count, grown=True) for name, count in counts.items()]

@@ -1,4 +1,4 @@
-"""The backlog of tables and streams, and the tables that read a folder of landed batches.
+"""The backlog of tables, streams and captures, and the tables that read a folder of landed batches.
 
 Every listing of the landing zone is reported to `Backlog`. A file that was unread in one listing
 and is read in the next was copied in between, which gives the speed of copies. For a stream, each
@@ -54,7 +54,7 @@ class BacklogSize:
 
     Attributes:
         files: unread files. A file counts whole until it is read whole. Records of a stream beyond
-            its landed batches count as one file.
+            its landed batches count as one file, and so does what a capture has not landed.
         size_bytes: their size.
         seconds: the work in them.
         oldest_seconds: how long the oldest file waits, since it was first seen; for a stream since
@@ -90,6 +90,33 @@ class StreamTotals:
     behind_seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class CaptureFigures:
+    """How the capture of a database is.
+
+    Attributes:
+        events: landed since its job began, and `size_bytes` their bytes.
+        lag_bytes: of the database's log that has not landed, as it was last known.
+        lag_seconds: the age of what has not landed; while the database does not answer, how long it
+            has not is added.
+        silent_seconds: since the newest batch landed; None: none has since the job began.
+        retries: failures in a row, 0 as soon as it works.
+        log_bytes: of the log that the server keeps for this capture; None: it keeps none for it.
+        log_limit_bytes: with more of it the server gives the capture up; None: it has no limit.
+        tables: number of tables by state, such as `running` and `error`.
+    """
+
+    events: int = 0
+    size_bytes: int = 0
+    lag_bytes: int = 0
+    lag_seconds: float = 0.0
+    silent_seconds: float | None = None
+    retries: int = 0
+    log_bytes: int | None = None
+    log_limit_bytes: int | None = None
+    tables: Mapping[str, int] = field(default_factory=dict)
+
+
 class Backlog:
     """The backlog of one job. Written by the threads of the job, read by others."""
 
@@ -97,6 +124,7 @@ class Backlog:
         self._lock = threading.Lock()
         self._subjects: dict[str, _DatasetBacklog] = {}
         self._streams: dict[str, _StreamBacklog] = {}
+        self._captures: dict[str, _CaptureBacklog] = {}
         self._away: bool | None = None
 
     def elsewhere(self, *, wanted: bool) -> None:
@@ -151,6 +179,16 @@ class Backlog:
                 for name, stream in self._streams.items()
             }
 
+    def captured(self, subject: str, figures: CaptureFigures, now: float) -> None:
+        """Record how a capture is."""
+        with self._lock:
+            self._captures[subject] = _CaptureBacklog(figures, now)
+
+    def captures(self, now: float) -> dict[str, CaptureFigures]:
+        """How each capture is; the lag of one that takes no steps grows."""
+        with self._lock:
+            return {name: capture.figures_at(now) for name, capture in self._captures.items()}
+
     def resume(self, now: float) -> None:
         """The job continues; the time since its last listing was not spent on its work."""
         with self._lock:
@@ -172,6 +210,7 @@ class Backlog:
                 (subject.files.values(), subject.rate()) for subject in self._subjects.values()
             ]
             streams = [stream.size(now) for stream in self._streams.values()]
+            streams += [capture.size(now) for capture in self._captures.values()]
         sizes = [sum(size for size, _ in files) for files, _ in datasets]
         since = [moment for files, _ in datasets for _, moment in files]
         ages = [max(now - min(since), 0.0)] if since else []
@@ -233,6 +272,32 @@ class _StreamBacklog:
         rate = self.done_bytes / self.busy_seconds if measured else ASSUMED_BYTES_PER_SECOND
         size = self.records * record
         return BacklogSize(1, int(size), size / rate, max(now - self.since, 0.0))
+
+
+#: A capture takes several steps a second; without one for so long it does not work.
+_STEPLESS_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _CaptureBacklog:
+    """A capture as it was at a step."""
+
+    figures: CaptureFigures
+    at: float
+
+    def figures_at(self, now: float) -> CaptureFigures:
+        since = now - self.at
+        if since < _STEPLESS_SECONDS:
+            return self.figures
+        return replace(self.figures, lag_seconds=self.figures.lag_seconds + since)
+
+    def size(self, now: float) -> BacklogSize:
+        figures = self.figures_at(now)
+        if not figures.lag_bytes and not figures.lag_seconds:
+            return BacklogSize()
+        # One process captures a database: more nodes make it no faster, and it needs one.
+        work = min(figures.lag_bytes / ASSUMED_BYTES_PER_SECOND, REMOTE_WORK_SECONDS)
+        return BacklogSize(1, figures.lag_bytes, work, figures.lag_seconds)
 
 
 @dataclass(frozen=True, slots=True)

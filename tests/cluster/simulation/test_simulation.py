@@ -23,7 +23,7 @@ from tests.cluster.simulation.run import Outcome, run, total
 
 QUICK = 100
 #: Enough seeds for each planted bug; the table in docs/reliability.md says how many it takes.
-PATIENCE = 3000
+PATIENCE = 6000
 CONTROL = "fence off: commits are made whatever the state is"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from polynya.capture.wire import CaptureRequest, RequestFolder, error_fields
+from polynya.engine.backlog import CaptureFigures
 from polynya.engine.tasks.capture_supervisor import (
     EXPIRY_CHECK_SECONDS,
     REQUEST_CHECK_SECONDS,
@@ -15,6 +16,7 @@ from polynya.engine.tasks.capture_supervisor import (
     ReloadSchedule,
 )
 from polynya.model.config.capture import EnvironmentErrors
+from polynya.model.config.schedule import parse_cron
 from polynya.model.errors import DependencyError, OperationError, TaskStoppedError
 from polynya.observe.capture import (
     CaptureExpired,
@@ -329,3 +331,64 @@ def test_bars_of_a_capture_that_was_interrupted_are_taken_away():
     zone.look()
 
     assert [event.subject for event in zone.told(StepEnded)] == ["shop_db/a.b"]
+
+
+LAG = {
+    "type": "lag", "bytes": 5000, "seconds": 2.5, "notes": [], "log_bytes": 80,
+    "log_limit_bytes": 100,
+}  # fmt: skip
+STREAMING = {"type": "streaming"}
+
+
+def test_what_a_capture_says_of_itself_becomes_figures():
+    tables = {"type": "tables", "tables": {"a": {"state": "running"}, "b": {"state": "suspended"}}}
+    zone = Zone(coming=[FakeProcess([[STREAMING, tables, LANDED, LANDED, LAG], []])])
+
+    zone.look()
+    zone.clock.sleep(3)
+    figures = zone.supervisor.figures()
+
+    assert figures == CaptureFigures(
+        events=6, size_bytes=18, lag_bytes=5000, lag_seconds=2.5, silent_seconds=3.0, retries=0,
+        log_bytes=80, log_limit_bytes=100, tables={"running": 1, "error": 1},
+    )  # fmt: skip
+
+
+def test_while_the_database_does_not_answer_the_lag_grows_and_retries_are_counted():
+    zone = Zone(coming=[FakeProcess([[STREAMING, LAG], []], ends=1)])
+    zone.coming += [FakeProcess([[failed(REFUSED)]], ends=1) for _ in range(99)]
+    zone.look()
+
+    lags, retries = [], []
+    for _ in range(4):
+        for _ in range(60):
+            zone.clock.sleep(1)
+            zone.look()
+        lags.append(zone.supervisor.figures().lag_seconds)
+        retries.append(zone.supervisor.figures().retries)
+
+    assert lags == [62.5, 122.5, 182.5, 242.5]
+    assert 0 < retries[0] < retries[-1]
+
+    zone.coming = [FakeProcess([[STREAMING, {**LAG, "seconds": 0.0}], []])]
+    for _ in range(400):
+        zone.clock.sleep(1)
+        zone.look()
+        if not zone.supervisor.figures().retries:
+            break
+    assert (zone.supervisor.figures().lag_seconds, zone.supervisor.figures().retries) == (0.0, 0)
+
+
+def test_a_capture_that_is_held_or_waits_for_its_schedule_is_not_behind():
+    held = Zone(coming=[FakeProcess([[STREAMING, LAG], []])])
+    held.look()
+    held.requests.hold()
+    daily = Zone(reloads=ReloadSchedule(parse_cron("0 3 * * *"), lambda: None))
+    daily.coming = [FakeProcess([[]], ends=0)]
+    daily.look()
+    for zone in (held, daily):
+        for _ in range(20):
+            zone.clock.sleep(60)
+            zone.look()
+
+    assert [zone.supervisor.figures().lag_seconds for zone in (held, daily)] == [0.0, 0.0]

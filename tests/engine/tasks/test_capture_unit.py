@@ -110,7 +110,7 @@ class Run:
             clock=self.context.clock,
             sink=self.context.sink,
         )
-        landing = CaptureUnit(self.context, supervisor)
+        landing = CaptureUnit(self.context, supervisor, "shop_db")
         self.units = [
             Unit("reader", "reader", self.read, follows=True),
             Unit("shop_db", "shop_db", landing.step, lands=True),

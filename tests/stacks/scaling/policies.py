@@ -40,6 +40,22 @@ class Nodes(Protocol):
         """How many of them have been in service for so long."""
 
 
+def value_of_alarm(alarm: Mapping[str, Any], metrics: Metrics, now: int) -> Value:
+    """The newest value that there is of an alarm that is on, None of one that is off."""
+    periods, values = alarm["EvaluationPeriods"], []
+    for minute in range(now - periods - _OLDER + 1, now + 1):
+        if "Metrics" in alarm:
+            values.append(metrics.math(alarm["Metrics"], minute, now))
+        else:
+            values.append(metrics.at(alarm, alarm["Statistic"], minute, now))
+    known = [value for value in values if value is not None][-periods:]
+    above, threshold = alarm["ComparisonOperator"] == _ABOVE, alarm["Threshold"]
+    beyond = [value > threshold if above else value < threshold for value in known]
+    if sum(beyond) < alarm.get("DatapointsToAlarm", periods):
+        return None
+    return max(known) if periods > sum(beyond) else known[-1]
+
+
 class Policies:
     """The policies of the one group of a template.
 
@@ -74,23 +90,11 @@ class Policies:
         for alarm in self._alarms.values():
             for action in alarm.get("AlarmActions", []):
                 name = action.get("Ref")
-                if name in self._policies and (value := self._on(alarm, now)) is not None:
+                if (
+                    name in self._policies
+                    and (value := value_of_alarm(alarm, self._metrics, now)) is not None
+                ):
                     yield self._adjusted(name, value - alarm["Threshold"], nodes, now)
-
-    def _on(self, alarm: Mapping[str, Any], now: int) -> Value:
-        """The newest value that there is of an alarm that is on, None of one that is off."""
-        periods, values = alarm["EvaluationPeriods"], []
-        for minute in range(now - periods - _OLDER + 1, now + 1):
-            if "Metrics" in alarm:
-                values.append(self._metrics.math(alarm["Metrics"], minute, now))
-            else:
-                values.append(self._metrics.at(alarm, alarm["Statistic"], minute, now))
-        known = [value for value in values if value is not None][-periods:]
-        above, threshold = alarm["ComparisonOperator"] == _ABOVE, alarm["Threshold"]
-        beyond = [value > threshold if above else value < threshold for value in known]
-        if sum(beyond) < alarm.get("DatapointsToAlarm", periods):
-            return None
-        return max(known) if periods > sum(beyond) else known[-1]
 
     def _adjusted(self, name: str, distance: float, nodes: Nodes, now: int) -> int:
         policy, size = self._policies[name], len(nodes.launched)

@@ -37,7 +37,9 @@ def lag_of(slot: ReplicationSlot | None, offset: Offset, *, now: float) -> Lag:
         return Lag(None, None, ("the replication slot is not there",))
     lsn = lsn_of(offset)
     behind = None if lsn is None else max(0, slot.end - lsn)
-    return Lag(behind, _seconds(slot, offset, behind, now), _notes(slot))
+    kept, safe = slot.kept_bytes, slot.safe_bytes
+    limit = None if kept is None or safe is None else max(kept + safe, 0)
+    return Lag(behind, _seconds(slot, offset, behind, now), _notes(slot), kept, limit)
 
 
 def lost_of(name: str, database: str, slot: ReplicationSlot | None, offset: Offset) -> str | None:

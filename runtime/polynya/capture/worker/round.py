@@ -310,7 +310,14 @@ class Round:
         offset = self._changes.position.offset
         lag = self._of.database.lag({**offset, **self._reached(self._changes)})
         notes = [*lag.notes, *self._masks.notes]
-        self._of.report("lag", bytes=lag.bytes, seconds=lag.seconds, notes=notes)
+        self._of.report(
+            "lag",
+            bytes=lag.bytes,
+            seconds=lag.seconds,
+            notes=notes,
+            log_bytes=lag.log_bytes,
+            log_limit_bytes=lag.log_limit_bytes,
+        )
 
     def _report_tables(self, start: RoundStart) -> None:
         tables, shown = start.tables, dict[str, Any]()

@@ -44,23 +44,26 @@ def capture_unit(context: EngineContext, task: ConnectedCapture) -> Unit:
     supervisor = supervisor_of(
         task, context.target, context.landing, clock=context.clock, sink=context.sink
     )
-    landing = CaptureUnit(context, supervisor)
+    landing = CaptureUnit(context, supervisor, task.name)
     return Unit(task.name, task.name, landing.step, lands=True)
 
 
 class CaptureUnit:
     """Captures a database as one unit. The process ends when the run stops."""
 
-    def __init__(self, context: EngineContext, supervisor: CaptureSupervisor) -> None:
-        self._context, self._supervisor = context, supervisor
+    def __init__(self, context: EngineContext, supervisor: CaptureSupervisor, name: str) -> None:
+        self._context, self._supervisor, self._name = context, supervisor, name
         self._watched = False
 
     def step(self, time_slice: TimeSlice) -> StepResult:
         """Read messages for a moment. In a run that ends, the capture ends when nothing is left."""
         self._end_with_the_run()
-        progress = self._supervisor.step(
-            once=time_slice.at_once, patience=_MESSAGE_WAIT_SECONDS if time_slice.at_once else 0.0
-        )
+        patience = _MESSAGE_WAIT_SECONDS if time_slice.at_once else 0.0
+        try:
+            progress = self._supervisor.step(once=time_slice.at_once, patience=patience)
+        finally:
+            now = self._context.clock.monotonic()
+            self._context.backlog.captured(self._name, self._supervisor.figures(), now)
         if time_slice.at_once:
             return StepResult(more=not progress.done, landed=progress.landed)
         if progress.refused is not None:

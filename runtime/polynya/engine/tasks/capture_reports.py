@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from polynya.capture.wire import error_of
+from polynya.engine.backlog import CaptureFigures
 from polynya.engine.tasks.capture_process import WorkerMessage
 from polynya.model.errors import PolynyaError
 from polynya.observe.capture import (
@@ -31,6 +33,8 @@ class CaptureReporter:
         landed: something has landed since this was set to False.
         works: the database answered since this was set to False.
         begun: it has begun with its requests since this was set to False.
+        answered: the database did something for it since this was set to False.
+        figures: what is known from the messages; times are those of the database.
     """
 
     task: str
@@ -39,6 +43,8 @@ class CaptureReporter:
     landed: bool = False
     works: bool = False
     begun: bool = False
+    answered: bool = False
+    figures: CaptureFigures = field(default_factory=CaptureFigures)
     _states: dict[str, str] = field(default_factory=dict)
     _before: dict[str, int] = field(default_factory=dict)
     _loading: set[str] = field(default_factory=set)
@@ -59,7 +65,7 @@ class CaptureReporter:
             case "lag":
                 self._lag(message)
             case "streaming":
-                self.works = True
+                self.works = self.answered = True
                 self.sink(CaptureStreaming(subject=self.task, task=self.task))
             case "table_failed":
                 self._table_failed(message)
@@ -82,9 +88,11 @@ class CaptureReporter:
                 self._tell(
                     CaptureTable(subject=self._name(name), task=self.task, state=state, rows=rows)
                 )
+        self.figures = replace(self.figures, tables=Counter(self._states.values()))
 
     def _progress(self, message: WorkerMessage) -> None:
         table = str(message.get("table"))
+        self.answered = True
         self._loading.add(table)
         rows, size = _count(message.get("rows")), _count(message.get("bytes"))
         seconds = _number(message.get("seconds")) or 0.0
@@ -109,7 +117,7 @@ class CaptureReporter:
 
     def _loaded(self, message: WorkerMessage) -> None:
         table = str(message.get("table"))
-        self.works = True
+        self.works = self.answered = True
         self._step_ended(table)
         self._tell(
             CaptureLoaded(
@@ -122,7 +130,13 @@ class CaptureReporter:
         )
 
     def _landed(self, message: WorkerMessage) -> None:
-        self.works = self.landed = True
+        self.works = self.landed = self.answered = True
+        known = self.figures
+        self.figures = replace(
+            known,
+            events=known.events + _count(message.get("events")),
+            size_bytes=known.size_bytes + _count(message.get("bytes")),
+        )
         self._tell(
             CaptureLanded(
                 subject=self.task,
@@ -142,6 +156,14 @@ class CaptureReporter:
         # A lasting state is reported once.
         news = present if present != self._notes else ()
         self._notes = present
+        self.answered = self.answered or size is not None
+        self.figures = replace(
+            self.figures,
+            lag_bytes=_count(size),
+            lag_seconds=float(_number(message.get("seconds")) or 0.0),
+            log_bytes=_optional(message.get("log_bytes")),
+            log_limit_bytes=_optional(message.get("log_limit_bytes")),
+        )
         self._tell(
             CaptureLag(
                 subject=self.task,
@@ -186,6 +208,11 @@ def _left(estimate: float | None, done: float) -> float | None:
 
 def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _optional(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
 
 
 def _count(value: Any) -> int:

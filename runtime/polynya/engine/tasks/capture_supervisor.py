@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
 from polynya.capture.wire import CaptureRequest, Mode, RequestFolder
+from polynya.engine.backlog import CaptureFigures
 from polynya.engine.tasks.capture_process import CaptureProcess
 from polynya.engine.tasks.capture_reports import CaptureReporter
 from polynya.model.config.capture import EnvironmentErrors, pause_seconds
@@ -32,6 +33,9 @@ Launch: TypeAlias = Callable[[Mode, Sequence[CaptureRequest]], CaptureProcess]
 
 #: How often requests for a capture are read, in seconds.
 REQUEST_CHECK_SECONDS: Final = 10.0
+#: Without an answer of the database for so long its capture counts as behind, in seconds. A process
+#: starts within ten, and asks the database every five how far it is behind.
+_UNANSWERED_SECONDS: Final = 60.0
 #: Seconds between two checks for landed batches that are too old.
 EXPIRY_CHECK_SECONDS: Final = 300.0
 
@@ -100,6 +104,9 @@ class CaptureSupervisor:
         self._reporter = CaptureReporter(task, sink)
         self._process: CaptureProcess | None = None
         self._failures = 0
+        # When the database answered last, and when something landed, in monotonic seconds.
+        self._answered_at = clock.monotonic()
+        self._landed_at: float | None = None
         self._due: float | None = None
         self._last_error: PolynyaError | None = None
         self._requests_read_at: float | None = None
@@ -125,6 +132,21 @@ class CaptureSupervisor:
             if self._closed:
                 return CaptureProgress(done=True)
             return self._take_step(once=once, patience=patience)
+
+    def figures(self) -> CaptureFigures:
+        """How the capture is now."""
+        now, known = self._clock.monotonic(), self._reporter.figures
+        unanswered = now - self._answered_at
+        waits = self._is_held or (self._reloads is not None and not self._failures)
+        lag = 0.0 if waits else known.lag_seconds
+        if not waits and (self._failures or unanswered > _UNANSWERED_SECONDS):
+            lag += unanswered
+        return replace(
+            known,
+            lag_seconds=lag,
+            silent_seconds=None if self._landed_at is None else now - self._landed_at,
+            retries=self._failures,
+        )
 
     def close(self) -> None:
         """End the process, and start no other."""
@@ -166,8 +188,13 @@ class CaptureSupervisor:
             self._process = self._launch(self._mode(once=once), tuple(self._requests.values()))
             self._known_requests.update(self._requests)
         self._reporter.landed = self._reporter.works = self._reporter.begun = False
+        self._reporter.answered = False
         for message in self._process.take(patience):
             self._reporter.take(message)
+        if self._reporter.answered:
+            self._answered_at = self._clock.monotonic()
+        if self._reporter.landed:
+            self._landed_at = self._clock.monotonic()
         if self._reporter.begun:
             self._delete_begun_requests()
         if self._reporter.works:
