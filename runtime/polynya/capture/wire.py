@@ -9,7 +9,7 @@ its standard output, and nothing else.
 | `tables` | `tables`: `{name: {state, rows, bytes, rows_estimate, bytes_estimate}}`, all of them |
 | `progress` | `table`, `rows`, `bytes`, `rows_estimate`, `bytes_estimate`, `seconds` |
 | `loaded` | `table`, `rows`, `bytes`, `seconds` |
-| `landed` | `number`, `events`, `bytes` of the events, `object_bytes`, `seconds` |
+| `landed` | `number`, `events`, `object_bytes` |
 | `lag` | `bytes`, `seconds`, `log_bytes`, `log_limit_bytes`, null if unknown; `notes`: sentences |
 | `table_failed` | `table`, `error` (mapping); `suspended`: given up; `refused`: request refused |
 | `streaming` | none: the stream is connected |

@@ -95,7 +95,7 @@ class CaptureFigures:
     """How the capture of a database is.
 
     Attributes:
-        events: landed since its job began, and `size_bytes` their bytes.
+        events: landed since its job began, and `size_bytes` those of the landed batches.
         lag_bytes: of the database's log that has not landed, as it was last known.
         lag_seconds: the age of what has not landed; while the database does not answer, how long it
             has not is added.

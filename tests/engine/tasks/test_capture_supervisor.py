@@ -349,7 +349,7 @@ def test_what_a_capture_says_of_itself_becomes_figures():
     figures = zone.supervisor.figures()
 
     assert figures == CaptureFigures(
-        events=6, size_bytes=18, lag_bytes=5000, lag_seconds=2.5, silent_seconds=3.0, retries=0,
+        events=6, size_bytes=10, lag_bytes=5000, lag_seconds=2.5, silent_seconds=3.0, retries=0,
         log_bytes=80, log_limit_bytes=100, tables={"running": 1, "error": 1},
     )  # fmt: skip
 

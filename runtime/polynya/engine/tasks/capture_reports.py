@@ -46,6 +46,7 @@ class CaptureReporter:
     answered: bool = False
     figures: CaptureFigures = field(default_factory=CaptureFigures)
     _states: dict[str, str] = field(default_factory=dict)
+    _newest_states: dict[str, str] = field(default_factory=dict)
     _before: dict[str, int] = field(default_factory=dict)
     _loading: set[str] = field(default_factory=set)
     _notes: tuple[str, ...] = ()
@@ -79,21 +80,24 @@ class CaptureReporter:
         self._states.clear()
 
     def _tables(self, tables: Any) -> None:
+        self._newest_states.clear()
         for name, facts in _mapping(tables).items():
             state = _STATE_NAMES.get(reported := str(_mapping(facts).get("state")), reported)
             self._before[name] = _count(_mapping(facts).get("rows"))
+            self._newest_states[name] = state
             if self._states.get(name) != state:
                 self._states[name] = state
                 rows = _count(_mapping(facts).get("rows"))
                 self._tell(
                     CaptureTable(subject=self._name(name), task=self.task, state=state, rows=rows)
                 )
-        self.figures = replace(self.figures, tables=Counter(self._states.values()))
+        self._count_tables()
 
     def _progress(self, message: WorkerMessage) -> None:
         table = str(message.get("table"))
         self.answered = True
         self._loading.add(table)
+        self._is_now(table, "loading")
         rows, size = _count(message.get("rows")), _count(message.get("bytes"))
         seconds = _number(message.get("seconds")) or 0.0
         rows_left = _left(_number(message.get("rows_estimate")), rows)
@@ -119,6 +123,7 @@ class CaptureReporter:
         table = str(message.get("table"))
         self.works = self.answered = True
         self._step_ended(table)
+        self._is_now(table, "running")
         self._tell(
             CaptureLoaded(
                 subject=self._name(table),
@@ -135,7 +140,7 @@ class CaptureReporter:
         self.figures = replace(
             known,
             events=known.events + _count(message.get("events")),
-            size_bytes=known.size_bytes + _count(message.get("bytes")),
+            size_bytes=known.size_bytes + _count(message.get("object_bytes")),
         )
         self._tell(
             CaptureLanded(
@@ -179,6 +184,8 @@ class CaptureReporter:
         self._step_ended(table)
         error = error_of(_mapping(message.get("error")))
         suspended, refused = bool(message.get("suspended")), bool(message.get("refused"))
+        if suspended:
+            self._is_now(table, "error")
         self._tell(
             CaptureTableFailed(
                 subject=self._name(table),
@@ -188,6 +195,15 @@ class CaptureReporter:
                 refused=refused,
             )
         )
+
+    def _is_now(self, table: str, state: str) -> None:
+        """The state of a table between two messages that list them all."""
+        if self._newest_states.get(table) != state:
+            self._newest_states[table] = state
+            self._count_tables()
+
+    def _count_tables(self) -> None:
+        self.figures = replace(self.figures, tables=Counter(self._newest_states.values()))
 
     def _step_ended(self, table: str) -> None:
         if table in self._loading:
