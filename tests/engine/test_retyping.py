@@ -87,7 +87,7 @@ def test_a_declared_type_is_reached_by_a_rewrite(lab: Lab, applier: Applier) -> 
 
     (change,) = (one for one in plan(lab, orders.task).changes() if one.kind == "type_rewritten")
     assert change.action == "apply"
-    assert "again with decimal(18,2), in one commit" in change.means
+    assert "with decimal(18,2), in one commit" in change.means
     migrate(lab, orders.task)
 
     assert not plan(lab, orders.task).has_changes

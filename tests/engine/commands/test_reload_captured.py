@@ -115,6 +115,6 @@ def test_a_filter_is_not_taken_for_deletes(shop: Shop) -> None:
     shop.changes()
     load = {"filter": {shop.table: "id < 2"}}
 
-    with pytest.raises(OperationError, match="would be taken for deleted"):
+    with pytest.raises(OperationError, match="which the reload would delete"):
         shop.reload(COMPARE, load=load)
     assert shop.reload(KEEP, load=load) is not None

@@ -225,7 +225,7 @@ def test_a_file_that_cannot_be_used_is_named(landing: Landing, secure: Secure) -
     )
     modern = landing.run(address, secure.trust(**keys, ssl_keystore_location=str(secure.refused)))
 
-    for failure, said in ((missing, "/nowhere/ca.pem"), (locked, ""), (modern, "PBES2")):
+    for failure, said in ((missing, "/nowhere.pem"), (locked, ""), (modern, "PBES2")):
         _is_said(failure, "POLYNYA-STR-082", address)
         assert said in failure.why
         assert WRONG not in failure.render()
