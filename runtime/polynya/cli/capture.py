@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 from polynya.capture.wire import CaptureRequest, RequestFolder
 from polynya.cli.capture_choice import one_capture, preview_lines, some_captures, store_of
-from polynya.cli.context import CommandContext, Context, command_group
+from polynya.cli.context import CommandContext, Context, command_group, metrics_sink
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.status import show_captures
@@ -60,7 +62,13 @@ def preview(task: str, /, *, context: Context) -> int:
 
 @landing_app.command
 @stopped_by_signals
-def run(*tasks: str, once: bool = False, context: Context) -> int:
+def run(
+    *tasks: str,
+    once: bool = False,
+    metrics: Literal["emf", "prometheus"] | None = None,
+    metrics_file: Path | None = None,
+    context: Context,
+) -> int:
     """Capture databases only, without Spark and tables; another machine makes the tables.
 
     `polynya run` also captures, and makes tables of what has landed.
@@ -71,7 +79,12 @@ def run(*tasks: str, once: bool = False, context: Context) -> int:
         tasks: names or globs of tasks of kind `landing`. Default: all.
         once: run the pending loads, capture the changes up to now, and return; otherwise run until
             Ctrl-C or SIGTERM.
+        metrics: `emf` writes how each capture is in CloudWatch's embedded metric format once a
+            minute, `prometheus` a file for the textfile collector of Prometheus' node exporter.
+        metrics_file: file for the metrics, required for `prometheus`; default for `emf`: standard
+            output.
     """
+    sink = metrics_sink(metrics, metrics_file)
     try:
         stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
         project = context.load(tolerant=True)
@@ -81,7 +94,7 @@ def run(*tasks: str, once: bool = False, context: Context) -> int:
         # Start-up time: PyArrow.
         from polynya.cli.capture_run import run_captures
 
-        return run_captures(context, project, chosen, stopping, once=once)
+        return run_captures(context, project, chosen, stopping, once=once, metrics=sink)
     except EndedEarly:
         context.output.note("ended before anything was begun")
         return ExitCode.OK

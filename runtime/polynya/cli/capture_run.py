@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from socket import gethostname
 
 from polynya.cli.capture_choice import store_of
+from polynya.cli.capture_metrics import CaptureMetrics
 from polynya.cli.context import CommandContext
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.run import RunReport
 from polynya.cli.stopping import Stopping, stop_with_parent
+from polynya.cluster.report import Node
 from polynya.engine.tasks.capture import supervisor_of
 from polynya.engine.tasks.captures_alone import StandaloneCaptures
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.loader import LoadedProject
 from polynya.observe.events import Event, RunStarted
+from polynya.observe.metrics import MetricsSink
 from polynya.store.clock import SystemClock
 
 
@@ -25,13 +29,21 @@ def run_captures(
     stopping: Stopping,
     *,
     once: bool,
+    metrics: MetricsSink | None = None,
 ) -> int:
     """Run captures until they are done or somebody stops them; the exit code."""
     clock, stop, name = SystemClock(), stopping.stop, project.project.name
     started, report = clock.monotonic(), RunReport(name)
+    published = None
+    if metrics is not None:
+        node = os.environ.get("POLYNYA_NODE_ID") or gethostname()
+        cluster = os.environ.get("POLYNYA_CLUSTER") or project.cluster_name
+        published = CaptureMetrics(tasks, Node(node, cluster, clock.now()), metrics, clock)
 
     def tell(event: Event) -> None:
         report.take(event)
+        if published is not None:
+            published.observed(event)
         context.output.event(event)
 
     store = store_of(project)
@@ -44,6 +56,8 @@ def run_captures(
             for task in tasks
         }
         stopping.starting = False
+        if published is not None:
+            published.keep_publishing(supervisors, stop)
         failures = StandaloneCaptures(supervisors, tell, stop).run(once=once)
     for failure in failures.values():
         if context.output.is_json or not once:
