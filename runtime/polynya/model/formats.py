@@ -39,6 +39,16 @@ class Delivered(Protocol):
         ...
 
     @property
+    def decimal_character(self) -> str:
+        """Before the decimal places."""
+        ...
+
+    @property
+    def thousands_separator(self) -> str | None:
+        """Between groups of three digits."""
+        ...
+
+    @property
     def null_value(self) -> str | None:
         """The text of a field that is NULL."""
         ...
@@ -195,7 +205,35 @@ def _dialect_problems(landing: Delivered) -> Iterator[Problem]:
         )
 
 
-JSON: Final = FormatRules("json", events_in_tests="lines", lines_in_tests=True)
+def _separator_problems(landing: Delivered) -> Iterator[Problem]:
+    """Yield a separator that means the decimal places and the thousands."""
+    if landing.thousands_separator != landing.decimal_character:
+        return
+    fix = "choose another character for one of them"
+    if "decimal_separator" not in landing.model_fields_set:
+        fix = "add the `decimal_separator`, which is `.` unless it is set"
+    yield Problem(
+        ("thousands_separator",),
+        CONTRADICTING_SETTINGS(
+            f"{shown(landing.decimal_character)} is also the `decimal_separator`", fix=fix
+        ),
+    )
+
+
+def _csv_problems(landing: Delivered) -> Iterator[Problem]:
+    yield from _dialect_problems(landing)
+    yield from _separator_problems(landing)
+
+
+_SEPARATORS: Final = frozenset({"decimal_separator", "thousands_separator"})
+
+JSON: Final = FormatRules(
+    "json",
+    landing_settings=frozenset({"record_path"}) | _SEPARATORS,
+    events_in_tests="lines",
+    lines_in_tests=True,
+    check_landing=_separator_problems,
+)
 CSV: Final = FormatRules(
     "csv",
     has_header_lines=True,
@@ -210,9 +248,10 @@ CSV: Final = FormatRules(
             "skip_lines",
             "encoding",
         }
-    ),
+    )
+    | _SEPARATORS,
     lines_in_tests=True,
-    check_landing=_dialect_problems,
+    check_landing=_csv_problems,
 )
 PARQUET: Final = FormatRules("parquet", events_in_tests="parquet")
 AVRO: Final = FormatRules("avro")

@@ -170,8 +170,18 @@ def _content(test: LoadedTest, number: int) -> bytes:
             return parquet_file(batch.events or (), declared)
         except ValueError as error:
             raise _unusable(test, number, str(error)) from error
-    records = [json.dumps(event, ensure_ascii=False) for event in batch.events or ()]
+    records = [
+        json.dumps(_wrapped(event, test.task.landing.record_keys or ()), ensure_ascii=False)
+        for event in batch.events or ()
+    ]
     return "".join(f"{record}\n" for record in records).encode()
+
+
+def _wrapped(event: object, keys: Sequence[str]) -> object:
+    """An event as a document that has it at the path of records."""
+    for key in reversed(keys):
+        event = {key: event}
+    return event
 
 
 def _name(test: LoadedTest, number: int) -> str:

@@ -222,7 +222,8 @@ def _may_be_read(known: KnownTable) -> bool:
     if not schema or not all(key in schema for key in dataset.events.keys):
         return False
     if dataset.landing.format == "json":
-        return reads(schema, dataset.events.columns)
+        in_lines = dataset.landing.delivery.record_path is None
+        return in_lines and reads(schema, dataset.events.columns)
     return dataset.landing.format == "parquet"
 
 

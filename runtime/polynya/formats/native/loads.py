@@ -155,6 +155,9 @@ class NativeLoads(LoadFormat):
                 break
             if part.path in damaged:
                 cut.refuse(part, damaged[part.path])
+            elif request.table.dataset.landing.delivery.record_path is not None:
+                # Where its records begin is known only from its start.
+                cut.take_whole(part)
             elif not _is_packed(request.store, part.path):
                 place = places.get(part.path, _START)
                 known = place if place.records == part.start else _START

@@ -34,6 +34,7 @@ from polynya.formats.records.csv import (
     text_builder,
 )
 from polynya.formats.records.json import parsed
+from polynya.formats.records.json_documents import open_documents, refuse_document
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.columns import Builder, build
 from polynya.model.config.dataset import ResolvedDataset
@@ -212,6 +213,8 @@ def _json_pieces(
     file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int
 ) -> OpenedFileSplit:
     del dataset
+    if not begin:
+        refuse_document(file)
     return OpenedFileSplit(_line_pieces(file, min(size, _PIECE_BYTES), begin))
 
 
@@ -221,6 +224,13 @@ def _line_pieces(file: BinaryIO, size: int, first: int) -> Iterator[RecordGroup]
 
 
 def _json_portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterator[Portion]:
+    keys = wanted.dataset.landing.delivery.record_keys
+    if keys is not None:
+        yield from _in_portions(open_documents(file, 0, keys).records)
+        return
+    if not split.begin:
+        # The planner does not look into a file that is read whole.
+        refuse_document(file)
     for begin, block in blocks(file, _BLOCK_BYTES, begin=split.begin, end=split.end):
         text = without_mark(block) if begin == 0 else block
         yield _json_portion(text, split, wanted)
@@ -272,9 +282,20 @@ def _csv_portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterator
     # A line of its own also where there is no header: only the first may have a byte order mark.
     head = header + b"\n" if split.begin else b""
     own = part_of(file, head, split.begin, split.end)
-    records = open_csv(own, 0, layout.of_one_record()).records
-    while portion := list(islice(records, _ROWS)):
-        yield Portion(len(portion), partial(_given, portion))
+    yield from _in_portions(open_csv(own, 0, layout.of_one_record()).records)
+
+
+def _in_portions(records: Iterator[RawRecord]) -> Iterator[Portion]:
+    held: list[RawRecord] = []
+    size = 0
+    for record in records:
+        held.append(record)
+        size += len(record[0])
+        if len(held) >= _ROWS or size >= _PIECE_BYTES:
+            yield Portion(len(held), partial(_given, held))
+            held, size = [], 0
+    if held:
+        yield Portion(len(held), partial(_given, held))
 
 
 def _given(records: list[RawRecord]) -> Iterator[RawRecord]:

@@ -9,7 +9,8 @@ from typing import BinaryIO, TypeAlias
 from polynya.formats.records.avro import open_avro
 from polynya.formats.records.columnar import OpenedFile, open_orc, open_parquet
 from polynya.formats.records.csv import CsvLayout, open_csv, text_builder
-from polynya.formats.records.json import open_json
+from polynya.formats.records.json import open_json, parsed
+from polynya.formats.records.json_documents import open_documents, refuse_document
 from polynya.formats.values.columns import Builder, build
 from polynya.model.config.dataset import ResolvedDataset
 
@@ -32,9 +33,20 @@ def opener_of(file_format: str) -> Opener:
 
 def file_opener(dataset: ResolvedDataset) -> Opener:
     """How to read the files of a native dataset."""
-    if dataset.landing.format != "csv":
-        return opener_of(dataset.landing.format)
-    return partial(open_csv, layout=CsvLayout.of(dataset))
+    match dataset.landing.format:
+        case "csv":
+            return partial(open_csv, layout=CsvLayout.of(dataset))
+        case "json":
+            keys = dataset.landing.delivery.record_keys
+            return _open_lines if keys is None else partial(open_documents, path=keys)
+        case other:
+            return opener_of(other)
+
+
+def _open_lines(file: BinaryIO, start: int) -> OpenedFile:
+    if not start:
+        refuse_document(file)
+    return open_json(file, start)
 
 
 def text_format(dataset: ResolvedDataset) -> str:
@@ -45,8 +57,14 @@ def text_format(dataset: ResolvedDataset) -> str:
 def record_opener(dataset: ResolvedDataset) -> Opener:
     """How to read a record of a native dataset from its raw bytes, which are CSV or JSON."""
     if dataset.landing.format != "csv":
-        return open_json
+        return _open_record
     return partial(open_csv, layout=CsvLayout.of(dataset).of_one_record())
+
+
+def _open_record(file: BinaryIO, start: int) -> OpenedFile:
+    """One record of JSON, which has several lines where it is out of a document."""
+    del start
+    return OpenedFile(iter([parsed(file.read())]))
 
 
 def builder_of(file_format: str) -> Builder:

@@ -43,6 +43,7 @@ from polynya.model.names import shown
 
 DEFAULT_DELIMITER: Final = ","
 DEFAULT_QUOTE: Final = '"'
+DEFAULT_DECIMAL: Final = "."
 
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "iso-8859-1", "windows-1252"]
 
@@ -57,6 +58,16 @@ AddedField: TypeAlias = Annotated[
 ]
 #: What a field holds instead of a value.
 Marker: TypeAlias = Annotated[str, StringConstraints(max_length=64, pattern=r'^[^"\r\n\x00]*$')]
+
+
+#: A key of a record path.
+RECORD_KEY: Final = r"""[^.\[\]*"'\x00-\x20](?:[^.\[\]*"'\x00-\x1f]*[^.\[\]*"'\x00-\x20])?"""
+#: `$` for the document, `$.data.items` for a value inside its objects.
+RecordPath: TypeAlias = Annotated[
+    str, StringConstraints(max_length=500, pattern=rf"^\$(\.{RECORD_KEY}){{0,20}}$")
+]
+#: One character that cannot be part of a number or a line end.
+Separator: TypeAlias = Annotated[str, StringConstraints(pattern=r'^[^0-9A-Za-z+\-"\r\n\t\x00]$')]
 
 
 def _refuse(message: str, fix: str) -> PydanticCustomError:
@@ -165,6 +176,24 @@ class Delivery(Frozen):
         description="For `csv`: `utf-8`, `utf-16` (with a byte order mark), `iso-8859-1` or "
         "`windows-1252`. Default: `utf-8`.",
     )
+    record_path: RecordPath | None = Field(
+        default=None,
+        description="For `json`: each file is a JSON document, or several in sequence, and this "
+        "is the path of its records: `$` for the document itself, `$.results` or `$.data.items` "
+        "for a value inside its objects. An array there holds many records, an object is one. "
+        "Default: one object per line.",
+    )
+    decimal_separator: Separator | None = Field(
+        default=None,
+        description="For `csv`, and for `json` text in columns that are declared as numbers: the "
+        'character before the decimal places, such as `","`. Default: `.`.',
+    )
+    thousands_separator: Separator | None = Field(
+        default=None,
+        description="For `csv`, and for `json` text in columns that are declared as numbers: the "
+        'character between groups of three digits, such as `"."` in `1.234.567,89`. Numbers '
+        "without it are read too. Default: none.",
+    )
     timestamp_column: Column | None = Field(
         default=None,
         description="For `dms`: the column with the commit time (`TimestampColumnName`). It "
@@ -227,6 +256,16 @@ class Delivery(Frozen):
     def quote_character(self) -> str:
         """The character around fields, "" for none."""
         return DEFAULT_QUOTE if self.quote is None else self.quote
+
+    @property
+    def decimal_character(self) -> str:
+        """The character before the decimal places."""
+        return DEFAULT_DECIMAL if self.decimal_separator is None else self.decimal_separator
+
+    @property
+    def record_keys(self) -> tuple[str, ...] | None:
+        """The keys down to the records of a document, None where each line is a record."""
+        return None if self.record_path is None else tuple(self.record_path.split(".")[1:])
 
 
 #: What becomes of the records that an extract lacks.
@@ -306,8 +345,8 @@ FormatName: TypeAlias = Annotated[
 class _Landed(Frozen):
     path: RelativePath = Field(description="Folder below the target's landing folder.")
     format: FormatName = Field(
-        description="`json` (one object per line), `csv` (in many dialects), `parquet`, `avro`, "
-        "`orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on "
+        description="`json` (one object per line, or documents with `record_path`), `csv` (in "
+        "many dialects), `parquet`, `avro`, `orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on "
         "S3), `replicate` (Qlik Replicate on S3) or `stream` (landed batches of a "
         "task of kind `streaming_landing`). Files may be compressed: gzip, Zstandard,"
         " bzip2, Snappy."
