@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
@@ -12,7 +12,7 @@ from polynya.model.config.connection import is_this_machine
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.engines import UNREACHABLE, SparkEngine
 from polynya.model.config.layout import TIMES, PartitionTerm, SortTerm, age_refusal
-from polynya.model.config.mapping import MappedColumn
+from polynya.model.config.mapping import MappedColumn, TimeColumn
 from polynya.model.config.settings import Dataset, DatasetSettings, Delivery, Extracts
 from polynya.model.config.sources import included
 from polynya.model.config.stream_landing import KafkaSource
@@ -408,6 +408,8 @@ def written_problems(
     """Yield what is wrong with a list of columns, of a dataset or under `defaults`."""
     rules = rules_of(task.landing.format)
     if not isinstance(settings.columns, tuple):
+        if not rules.spells_times:
+            yield from _foreign_formats(settings.columns or {}, path)
         return
     if rules.has_header_lines and not task.landing.has_header:
         yield Problem(
@@ -437,6 +439,14 @@ def written_problems(
                 fix="remove `keys`, or the ordinals",
             ),
         )
+
+
+def _foreign_formats(columns: Mapping[str, object], path: NodePath) -> Iterator[Problem]:
+    """Formats of times where the files have types, or their format spells times its own way."""
+    takers = [rules.name for rules in all_rules() if rules.spells_times]
+    for name, column in columns.items():
+        if isinstance(column, TimeColumn):
+            yield Problem((*path, "columns", name, "format"), NOT_FOR_FORMAT(_only_for(takers)))
 
 
 def _name_problems(columns: Sequence[MappedColumn], path: NodePath) -> Iterator[Problem]:

@@ -127,6 +127,7 @@ class FormatRules:
         path: the files of a dataset that names none, a glob in which `{name}` is its name.
         header_columns: source columns that settings may name, and that no table has by itself.
         has_header_lines: column names stand in a header line; without it, `columns` gives them.
+        spells_times: texts are times, so declared columns may say how these are written.
         landing_settings: the settings of `landing` that it takes, besides `path` and `format`.
         events_in_tests: how a test may write its events as YAML, None: not at all.
         lines_in_tests: whether a test may write its files as text.
@@ -146,6 +147,7 @@ class FormatRules:
     path: str = "*"
     header_columns: tuple[str, ...] = ()
     has_header_lines: bool = False
+    spells_times: bool = False
     landing_settings: frozenset[str] = frozenset()
     events_in_tests: EventsInTests | None = None
     lines_in_tests: bool = False
@@ -229,6 +231,7 @@ _SEPARATORS: Final = frozenset({"decimal_separator", "thousands_separator"})
 
 JSON: Final = FormatRules(
     "json",
+    spells_times=True,
     landing_settings=frozenset({"record_path"}) | _SEPARATORS,
     events_in_tests="lines",
     lines_in_tests=True,
@@ -237,6 +240,7 @@ JSON: Final = FormatRules(
 CSV: Final = FormatRules(
     "csv",
     has_header_lines=True,
+    spells_times=True,
     landing_settings=frozenset(
         {
             "header",

@@ -27,6 +27,8 @@ from polynya.formats.records.openers import builder_of, file_opener, record_open
 from polynya.formats.values.batches import Extras, Placement, batch_of, settled
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.columns import Builder, TypedColumn
+from polynya.formats.values.exact import NumberSpelling
+from polynya.formats.values.formatted import time_formats
 from polynya.formats.values.rows import ColumnTypes, Evolving, ObservedTypes
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
@@ -92,7 +94,7 @@ def _read_exactly(request: ReadRequest) -> DatasetBatch:
             _take_file(request, part, buffer, observed)
         except UnreadableFileError as error:
             buffer.refuse_file(part, str(error))
-    types = with_numbers(
+    types = of_settings(
         observed.column_types(
             known,
             dataset.events.columns,
@@ -101,7 +103,8 @@ def _read_exactly(request: ReadRequest) -> DatasetBatch:
         ),
         dataset,
     )
-    return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=request.load)
+    builder = builder_of(dataset.landing.format, NumberSpelling.of(dataset.landing.delivery))
+    return to_batch(buffer, dataset, types, builder, load=request.load)
 
 
 def _take_file(
@@ -116,9 +119,11 @@ def _take_file(
         observed.learn(opened.types)
 
 
-def with_numbers(types: ColumnTypes, dataset: ResolvedDataset) -> ColumnTypes:
-    """What typing needs to know, with the type of numbers in formats that have no types."""
-    return numbered(types, dataset) if dataset.landing.format in UNTYPED else types
+def of_settings(types: ColumnTypes, dataset: ResolvedDataset) -> ColumnTypes:
+    """What typing needs to know: in formats without types also those of numbers and times."""
+    if dataset.landing.format not in UNTYPED:
+        return types
+    return replace(numbered(types, dataset), formats=time_formats(dataset))
 
 
 def to_batch(
@@ -163,9 +168,10 @@ def reread_native(request: RereadRequest) -> DatasetBatch:
         frozenset(dataset.events.columns),
         excluded=frozenset(dataset.events.except_columns),
     )
-    types = with_numbers(ColumnTypes(known, declared, evolving=evolving), dataset)
+    types = of_settings(ColumnTypes(known, declared, evolving=evolving), dataset)
     load = any(is_load(record.file, dataset) for record in request.records)
-    return to_batch(buffer, dataset, types, builder_of(written), load=load)
+    builder = builder_of(written, NumberSpelling.of(dataset.landing.delivery))
+    return to_batch(buffer, dataset, types, builder, load=load)
 
 
 class NativeFormat(LandingFormat):

@@ -30,8 +30,10 @@ from polynya.formats.native.splits import KINDS, SplitFormat, SplitTarget
 from polynya.formats.opening import landed_file
 from polynya.formats.records.columnar import RawRecord
 from polynya.formats.records.csv import text_builder, text_type
+from polynya.formats.records.openers import builder_of
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import build
+from polynya.formats.values.columns import Builder
+from polynya.formats.values.exact import NumberSpelling
 from polynya.formats.values.rows import ColumnTypes
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.errors import PolynyaError
@@ -120,6 +122,14 @@ class _Reading:
     def _kind(self) -> SplitFormat:
         return KINDS[self.splits.dataset.landing.format]
 
+    @property
+    def _spelling(self) -> NumberSpelling:
+        return NumberSpelling.of(self.splits.dataset.landing.delivery)
+
+    @property
+    def _builder(self) -> Builder:
+        return builder_of(self.splits.dataset.landing.format, self._spelling)
+
     def _placed(self, chunk: ColumnarRecords) -> pa.RecordBatch:
         splits = self.splits
         places = places_of(
@@ -146,7 +156,7 @@ class _Reading:
     def _typed(self, buffer: RecordBuffer) -> DatasetBatch | None:
         """The records as a batch; None when its columns are others than was assumed."""
         splits, kind = self.splits, self._kind
-        batch = to_batch(buffer, splits.dataset, splits.types, kind.builder, load=True)
+        batch = to_batch(buffer, splits.dataset, splits.types, self._builder, load=True)
         if kind.declares_types or splits.types.known:
             self.refused = self.refused or unforeseen(batch, splits.schema)
         elif kind.builder is text_builder:
@@ -162,7 +172,8 @@ class _Reading:
         for name in dict.fromkeys([*splits.schema, *chain.from_iterable(heard)]):
             if name not in splits.dataset.events.columns:
                 before = self.news.get(name, splits.schema.get(name, Void()))
-                needed = text_type(before, [record.get(name) for record in heard])
+                texts = [record.get(name) for record in heard]
+                needed = text_type(before, texts, self._spelling)
                 if needed != splits.schema.get(name):
                     self.news[name] = needed
 
@@ -170,7 +181,8 @@ class _Reading:
         """Join the types that these records would have by themselves with what is assumed."""
         splits = self.splits
         alone = replace(splits.types, observed={})
-        for name, kind in to_batch(buffer, splits.dataset, alone, build, load=True).schema.items():
+        batch = to_batch(buffer, splits.dataset, alone, self._builder, load=True)
+        for name, kind in batch.schema.items():
             assumed = self.news.get(name, splits.schema.get(name, Void()))
             both = joined(assumed, kind)
             if both is None or holds_untold(buffer.records, name, both):

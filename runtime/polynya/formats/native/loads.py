@@ -35,6 +35,7 @@ from polynya.formats.native.settling import joined
 from polynya.formats.native.splits import KINDS, RecordGroup
 from polynya.formats.opening import codec_of, landed_file
 from polynya.formats.records.csv import joined_text_types, text_builder
+from polynya.formats.values.formatted import time_formats
 from polynya.formats.values.names import schema_problem
 from polynya.formats.values.rows import ObservedTypes, typed_records
 from polynya.model.config.dataset import ResolvedDataset
@@ -257,6 +258,7 @@ def _planned(request: ReadRequest, cut: _LoadCut) -> SplitPlan | str:
     types = cut.observed.column_types(
         known, events.columns, policies, excluded=events.except_columns
     )
+    types = replace(types, formats=time_formats(dataset))
     if KINDS[dataset.landing.format].declares_types:
         found = typed_records([], types, needed=events.keys)
         schema, changes, met = found.schema(), bool(found.changes), found.met

@@ -31,12 +31,14 @@ from polynya.formats.records.csv import (
     column_names,
     open_csv,
     placed_pieces,
+    refuse_other_delimiter,
     text_builder,
 )
 from polynya.formats.records.json import parsed
 from polynya.formats.records.json_documents import open_documents, refuse_document
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.columns import Builder, build
+from polynya.formats.values.formatted import is_spelled_as_usual
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.types import Array, DataType, MapType, Struct, Void
 
@@ -238,8 +240,11 @@ def _json_portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterato
 
 def _json_portion(text: bytes, split: Split, wanted: SplitTarget) -> Portion:
     declared = wanted.dataset.events.columns
+    count = count_records(text, at_start=False)
+    if not is_spelled_as_usual(wanted.dataset):
+        return Portion(count, lambda: map(parsed, records_of(text)))
     return Portion(
-        count_records(text, at_start=False),
+        count,
         lambda: map(parsed, records_of(text)),
         lambda first: chunk_of_lines(split.file, first, text, wanted.schema, declared),
     )
@@ -248,6 +253,8 @@ def _json_portion(text: bytes, split: Split, wanted: SplitTarget) -> Portion:
 def _csv_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> OpenedFileSplit:
     """Pieces of whole records; a header line declares columns without types."""
     layout = CsvLayout.of(dataset)
+    if not begin:
+        refuse_other_delimiter(file, layout)
     records = placed_pieces(file, layout.dialect, skip=layout.skip_lines)
     types: dict[str, DataType] = {}
     if layout.names is None:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from polynya.formats import limits
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.columnar import OpenedFile, RawRecord
 from polynya.formats.records.json import parse_value, raw_lines
 from polynya.formats.values.columns import Faults, TypedColumn, build
+from polynya.formats.values.exact import USUAL, NumberSpelling
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DEFAULT_DELIMITER, DEFAULT_QUOTE, Delivery
 from polynya.model.types import (
@@ -304,6 +305,49 @@ def open_csv(file: BinaryIO, start: int, layout: CsvLayout) -> OpenedFile:
     )
 
 
+#: What people separate fields by, with how a setting is written.
+_DELIMITERS: Final = {";": '";"', "\t": '"\\t"', "|": '"|"', ",": '","'}
+
+
+def refuse_other_delimiter(file: BinaryIO, layout: CsvLayout) -> None:
+    """Refuse a file of one column whose lines look separated by another character.
+
+    The file is at its start, before and after. A name with such a character alone says nothing: the
+    first record must have as many of them.
+
+    Raises UnreadableFileError.
+    """
+    if layout.names is not None:
+        return
+    records = pieces(file, layout.dialect, skip=layout.skip_lines)
+    header = next(records, None)
+    other = None
+    if header is not None and len(column_names(header, layout.dialect)) == 1:
+        other = _other_delimiter(header, layout.dialect)
+        first = next(records, None)
+        if first is not None and _other_delimiter(first, layout.dialect) != other:
+            other = None
+    file.seek(0)
+    if other is not None:
+        count, delimiter = other
+        raise UnreadableFileError(
+            f"its lines have one column, and {count} if {_DELIMITERS[delimiter]} separates them; "
+            f"set `delimiter: {_DELIMITERS[delimiter]}` under `landing`"
+        )
+
+
+def _other_delimiter(line: bytes, dialect: Dialect) -> tuple[int, str] | None:
+    """How many fields a line has with another usual delimiter, and which makes most of them."""
+    counts = []
+    for delimiter in _DELIMITERS.keys() - {dialect.delimiter, dialect.quote, dialect.escape}:
+        try:
+            counts.append((len(fields(line, replace(dialect, delimiter=delimiter))), delimiter))
+        except RecordError:
+            continue
+    most = max(counts, default=(1, ""))
+    return most if most[0] > 1 else None
+
+
 def _records(
     prefix: bytes, names: Sequence[str], rows: Iterator[bytes], dialect: Dialect
 ) -> Iterator[RawRecord]:
@@ -318,35 +362,50 @@ def _records(
 def _record(names: Sequence[str], piece: bytes, dialect: Dialect) -> dict[str, Any]:
     row = fields(piece, dialect)
     if len(row) != len(names):
-        raise RecordError("bad_csv", f"{len(row)} fields, the table has {len(names)} columns")
+        problem = f"{len(row)} fields, the table has {len(names)} columns"
+        other = _other_delimiter(piece, dialect) if len(row) == 1 else None
+        if other is not None and other[0] == len(names):
+            problem += f"; `delimiter: {_DELIMITERS[other[1]]}` under `landing` makes as many"
+        raise RecordError("bad_csv", problem)
     return dict(zip(names, row, strict=True))
 
 
 def text_builder(
-    values: Sequence[Any], known: DataType | None, *, declared: bool = False
+    values: Sequence[Any],
+    known: DataType | None,
+    *,
+    declared: bool = False,
+    spelling: NumberSpelling = USUAL,
 ) -> TypedColumn:
     """Type a column of texts."""
     if known is None or isinstance(known, Void):
-        known = _inferred([value for value in values if value is not None])
+        known = _inferred([value for value in values if value is not None], spelling)
     faults: Faults = {}
     checked = [_checked(index, value, known, faults) for index, value in enumerate(values)]
     # The texts are canonical for the type now, so parsing them as declared ones loses nothing.
-    column = build(checked, known, declared=True)
+    column = build(checked, known, declared=True, spelling=spelling)
     for index, (rule, error) in column.faults.items():
         faults[index] = (rule if declared else "type_mismatch", error)
     if not declared:
-        column = _without_disguise(column, checked, values, faults)
+        column = _without_disguise(column, checked, values, faults, spelling)
     return TypedColumn(column.type, column.array, faults)
 
 
 def _without_disguise(
-    column: TypedColumn, checked: Sequence[Any], values: Sequence[Any], faults: Faults
+    column: TypedColumn,
+    checked: Sequence[Any],
+    values: Sequence[Any],
+    faults: Faults,
+    spelling: NumberSpelling,
 ) -> TypedColumn:
     """Refuse texts whose number would not spell the same, such as 007."""
     if column.type not in {INT, BIGINT, FLOAT, DOUBLE} and not isinstance(column.type, Decimal):
         return column
     for index, value in enumerate(values):
-        if value is not None and checked[index] is not None and not _is_canonical_number(value):
+        if value is None or checked[index] is None:
+            continue
+        number = value if spelling.is_usual else spelling.number(value)
+        if number is None or not _is_canonical_number(number):
             faults.setdefault(index, ("type_mismatch", f"{value[:60]!r} is not a canonical number"))
     return column
 
@@ -362,9 +421,14 @@ def _checked(index: int, value: str | None, kind: DataType, faults: Faults) -> A
         return None
 
 
-def _inferred(texts: list[str]) -> DataType:
+def _inferred(texts: list[str], spelling: NumberSpelling = USUAL) -> DataType:
     if not texts:
         return Void()
+    if not spelling.is_usual:
+        numbers = [spelling.number(text) for text in texts]
+        if None in numbers:
+            return BOOLEAN if all(map(_is_boolean, texts)) else STRING
+        texts = [number for number in numbers if number is not None]
     if all(map(_is_bigint, texts)):
         return BIGINT
     if all(map(_is_double, texts)):
@@ -374,11 +438,16 @@ def _inferred(texts: list[str]) -> DataType:
     return STRING
 
 
-def text_type(before: DataType, texts: Sequence[str | None]) -> DataType:
+def text_type(
+    before: DataType, texts: Sequence[str | None], spelling: NumberSpelling = USUAL
+) -> DataType:
     """The type of a column that has texts more, where those so far made it `before`."""
     some = [text for text in texts if text is not None]
     if isinstance(before, Void):
-        return _inferred(some)
+        return _inferred(some, spelling)
+    if before in {BIGINT, DOUBLE} and not spelling.is_usual:
+        # No number has no text: it fits neither.
+        some = [spelling.number(text) or "" for text in some]
     narrower: dict[DataType, tuple[DataType, ...]] = {BIGINT: (BIGINT, DOUBLE)}
     for kind in narrower.get(before, (before,)):
         if kind != STRING and all(map(_FITS[kind], some)):

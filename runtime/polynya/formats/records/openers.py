@@ -8,10 +8,16 @@ from typing import BinaryIO, TypeAlias
 
 from polynya.formats.records.avro import open_avro
 from polynya.formats.records.columnar import OpenedFile, open_orc, open_parquet
-from polynya.formats.records.csv import CsvLayout, open_csv, text_builder
+from polynya.formats.records.csv import (
+    CsvLayout,
+    open_csv,
+    refuse_other_delimiter,
+    text_builder,
+)
 from polynya.formats.records.json import open_json, parsed
 from polynya.formats.records.json_documents import open_documents, refuse_document
 from polynya.formats.values.columns import Builder, build
+from polynya.formats.values.exact import USUAL, NumberSpelling
 from polynya.model.config.dataset import ResolvedDataset
 
 #: (content, first record) → records
@@ -35,12 +41,18 @@ def file_opener(dataset: ResolvedDataset) -> Opener:
     """How to read the files of a native dataset."""
     match dataset.landing.format:
         case "csv":
-            return partial(open_csv, layout=CsvLayout.of(dataset))
+            return partial(_open_table, layout=CsvLayout.of(dataset))
         case "json":
             keys = dataset.landing.delivery.record_keys
             return _open_lines if keys is None else partial(open_documents, path=keys)
         case other:
             return opener_of(other)
+
+
+def _open_table(file: BinaryIO, start: int, layout: CsvLayout) -> OpenedFile:
+    if not start:
+        refuse_other_delimiter(file, layout)
+    return open_csv(file, start, layout)
 
 
 def _open_lines(file: BinaryIO, start: int) -> OpenedFile:
@@ -67,6 +79,7 @@ def _open_record(file: BinaryIO, start: int) -> OpenedFile:
     return OpenedFile(iter([parsed(file.read())]))
 
 
-def builder_of(file_format: str) -> Builder:
-    """How to type the columns of this native format."""
-    return text_builder if file_format == "csv" else build
+def builder_of(file_format: str, spelling: NumberSpelling = USUAL) -> Builder:
+    """How to type the columns of this native format, whose texts spell numbers like this."""
+    builder = text_builder if file_format == "csv" else build
+    return builder if spelling.is_usual else partial(builder, spelling=spelling)

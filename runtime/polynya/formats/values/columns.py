@@ -8,10 +8,11 @@ value loses anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal as Number
+from functools import partial
 from itertools import chain
 from typing import Any, Protocol
 
@@ -20,6 +21,8 @@ import pyarrow as pa
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.exact import (
     FLOAT32_END,
+    USUAL,
+    NumberSpelling,
     digits_needed,
     exact_decimal,
     fit,
@@ -103,18 +106,43 @@ class Builder(Protocol):
         ...
 
 
-def build(values: Values, known: DataType | None, *, declared: bool = False) -> TypedColumn:
+def build(
+    values: Values,
+    known: DataType | None,
+    *,
+    declared: bool = False,
+    spelling: NumberSpelling = USUAL,
+) -> TypedColumn:
     """Type a column.
 
     Args:
         values: one value a record, None where it is NULL or missing.
         known: type of the column so far; None or Void when there is none.
         declared: the type comes from the configuration: it does not change, and text is parsed.
+        spelling: how such text spells numbers.
     """
+    if not spelling.is_usual and declared:
+        return _build(values, known, _Reading(partial(parse, spelling=spelling), declared=True))
+    return _build(values, known, _DECLARED if declared else _INFERRED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How values are converted: `convert` takes a value and a type and raises ValueError."""
+
+    convert: Callable[[Any, DataType], Any]
+    declared: bool
+
+
+_DECLARED = _Reading(parse, declared=True)
+_INFERRED = _Reading(fit, declared=False)
+
+
+def _build(values: Values, known: DataType | None, reading: _Reading) -> TypedColumn:
     kinds = set(map(type, values)) - {_NONE}
     if known is None or isinstance(known, Void):
         known = _inferred(values, kinds)
-    if known == EMPTY and str in kinds and not declared:
+    if known == EMPTY and str in kinds and not reading.declared:
         known = _after_empty(values)
     match known:
         case Void():
@@ -126,13 +154,13 @@ def build(values: Values, known: DataType | None, *, declared: bool = False) -> 
             }
             return TypedColumn(known, pa.nulls(len(values), pa.string()), faults)
         case Struct():
-            return _struct(values, known, declared=declared)
+            return _struct(values, known, reading)
         case Array():
-            return _array(values, known, declared=declared)
+            return _array(values, known, reading)
         case MapType():
-            return _map(values, known, declared=declared)
+            return _map(values, known, reading)
         case _:
-            return _leaf(values, kinds, known, declared=declared)
+            return _leaf(values, kinds, known, reading)
 
 
 def _inferred(values: Values, kinds: set[type]) -> DataType:
@@ -196,8 +224,8 @@ def _is_exact_double(number: int) -> bool:
     return abs(number) <= 1 << 53 or (abs(number) < 1 << 1023 and int(float(number)) == number)
 
 
-def _leaf(values: Values, kinds: set[type], known: DataType, *, declared: bool) -> TypedColumn:
-    if not declared:
+def _leaf(values: Values, kinds: set[type], known: DataType, reading: _Reading) -> TypedColumn:
+    if not reading.declared:
         known = _promoted(values, kinds, known)
     if kinds <= _FAST.get(known, frozenset()):
         try:
@@ -208,7 +236,6 @@ def _leaf(values: Values, kinds: set[type], known: DataType, *, declared: bool) 
         times = instants_of(pa.array(values, pa.string()))
         if times is not None:
             return TypedColumn(known, times, {})
-    convert = parse if declared else fit
     out: list[Any] = []
     faults: Faults = {}
     for index, value in enumerate(values):
@@ -216,10 +243,10 @@ def _leaf(values: Values, kinds: set[type], known: DataType, *, declared: bool) 
             out.append(None)
             continue
         try:
-            out.append(convert(value, known))
+            out.append(reading.convert(value, known))
         except ValueError as error:
             out.append(None)
-            faults[index] = ("bad_value" if declared else _rule(value), str(error))
+            faults[index] = ("bad_value" if reading.declared else _rule(value), str(error))
     return TypedColumn(known, pa.array(out, arrow_type(known)), faults)
 
 
@@ -251,7 +278,7 @@ def _promoted(values: Values, kinds: set[type], known: DataType) -> DataType:
     return known
 
 
-def _struct(values: Values, known: Struct, *, declared: bool) -> TypedColumn:
+def _struct(values: Values, known: Struct, reading: _Reading) -> TypedColumn:
     faults: Faults = {}
     rows = _only(values, (dict,), known, faults)
     children = dict(known.fields)
@@ -270,7 +297,7 @@ def _struct(values: Values, known: Struct, *, declared: bool) -> TypedColumn:
     if len(children) > max(MAX_FIELDS, len(known.fields)):
         children = _bounded(rows, dict(known.fields), children, faults)
     built = {
-        name: build([row.get(name) if row else None for row in rows], kind, declared=declared)
+        name: _build([row.get(name) if row else None for row in rows], kind, reading)
         for name, kind in children.items()
     }
     for name, column in built.items():
@@ -310,34 +337,32 @@ def _fault_names(rows: list[dict[str, Any] | None], bad: dict[str, str], faults:
             faults.setdefault(index, ("bad_column", bad[hit]))
 
 
-def _array(values: Values, known: Array, *, declared: bool) -> TypedColumn:
+def _array(values: Values, known: Array, reading: _Reading) -> TypedColumn:
     faults: Faults = {}
     rows = _only(values, (list, tuple), known, faults)
-    element = build(
-        list(chain.from_iterable(row for row in rows if row)), known.element, declared=declared
-    )
+    element = _build(list(chain.from_iterable(row for row in rows if row)), known.element, reading)
     _fault_owners(rows, element.faults, faults)
     kind = Array(element.type)
     array = pa.ListArray.from_arrays(_offsets(rows), element.array, type=arrow_type(kind))
     return TypedColumn(kind, array, faults)
 
 
-def _map(values: Values, known: MapType, *, declared: bool) -> TypedColumn:
+def _map(values: Values, known: MapType, reading: _Reading) -> TypedColumn:
     faults: Faults = {}
     rows = _only(values, (dict, list), known, faults)
     pairs: list[list[Any] | None] = [
         list(row.items()) if isinstance(row, dict) else row for row in rows
     ]
     flat = list(chain.from_iterable(row for row in pairs if row))
-    keys = build([key for key, _ in flat], known.key, declared=declared)
-    items = build([item for _, item in flat], known.value, declared=declared)
+    keys = _build([key for key, _ in flat], known.key, reading)
+    items = _build([item for _, item in flat], known.value, reading)
     _fault_owners(pairs, {**items.faults, **keys.faults}, faults)
     kind = MapType(keys.type, items.type)
     key_array = keys.array
     if keys.faults:
         # A map cannot have NULL keys; the records of these are refused anyway.
         pairs = [None if index in faults else row for index, row in enumerate(pairs)]
-        return TypedColumn(kind, _map(pairs, kind, declared=declared).array, faults)
+        return TypedColumn(kind, _map(pairs, kind, reading).array, faults)
     array = pa.MapArray.from_arrays(_offsets(pairs), key_array, items.array)
     return TypedColumn(kind, array.cast(arrow_type(kind)), faults)
 

@@ -14,11 +14,14 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Context, Decimal, InvalidOperation
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from polynya.formats.values import times
+from polynya.model.config.settings import DEFAULT_DECIMAL, Delivery
 from polynya.model.types import (
     BIGINT,
     BINARY,
@@ -42,6 +45,51 @@ _BOUNDS: dict[DataType, int] = {INT: 1 << 31, BIGINT: 1 << 63}
 #: The smallest double that rounds to infinity as a float of 32 bits. Those just below it are the
 #: largest float: Java writes that as 3.4028235E38, which is more than it.
 FLOAT32_END = 2.0**128 - 2.0**103
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSpelling:
+    """How texts spell numbers: what stands before the decimal places, and between the thousands.
+
+    `thousands` is "" for none.
+    """
+
+    decimal: str = DEFAULT_DECIMAL
+    thousands: str = ""
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> NumberSpelling:
+        """The spelling that the settings of a task name."""
+        return cls(delivery.decimal_character, delivery.thousands_separator or "")
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether numbers are spelled as in JSON."""
+        return self.decimal == DEFAULT_DECIMAL and not self.thousands
+
+    def number(self, text: str) -> str | None:
+        """The usual spelling of a number, None for any other text."""
+        if len(text) > _DIGITS or _separated(self.decimal, self.thousands).fullmatch(text) is None:
+            return None
+        if self.thousands:
+            text = text.replace(self.thousands, "")
+        return text.replace(self.decimal, ".")
+
+    def __str__(self) -> str:
+        """As a message names it."""
+        thousands = f" and `{self.thousands}` between thousands" if self.thousands else ""
+        return f"`{self.decimal}` before the decimal places{thousands}"
+
+
+USUAL: Final = NumberSpelling()
+
+
+@lru_cache(maxsize=16)
+def _separated(decimal: str, thousands: str) -> re.Pattern[str]:
+    grouped = rf"[0-9]{{1,3}}(?:{re.escape(thousands)}[0-9]{{3}})++|" if thousands else ""
+    whole = rf"(?:{grouped}[0-9]++)"
+    places = rf"(?:{re.escape(decimal)}[0-9]++)"
+    return re.compile(rf"[+-]?(?:{whole}{places}?|{places})(?:[eE][+-]?[0-9]{{1,4}})?")
 
 
 def shown(value: object) -> str:
@@ -194,34 +242,40 @@ _FITTERS: dict[Any, Callable[[Any, Any], Any]] = {
 _BOOLEANS = {"true": True, "false": False, "t": True, "f": False, "1": True, "0": False}
 
 
-def parse(value: Any, kind: DataType) -> Any:
+def parse(value: Any, kind: DataType, spelling: NumberSpelling = USUAL) -> Any:
     """A value of a declared type, also from its text. Raises ValueError."""
     if kind == STRING:
         if isinstance(value, bytes):
             return base64.b64encode(value).decode()
         return value if isinstance(value, str) else json_text(value)
     if isinstance(value, str):
-        value = _from_text(value, kind)
+        value = _from_text(value, kind, spelling)
     elif kind == BOOLEAN and value in (0, 1):
         return bool(value)
     return fit(value, kind)
 
 
-def _from_text(text: str, kind: DataType) -> Any:
+def _from_text(text: str, kind: DataType, spelling: NumberSpelling) -> Any:
     if kind == BOOLEAN:
         if text.lower() not in _BOOLEANS:
             raise ValueError(f"{shown(text)} is not a boolean")
         return _BOOLEANS[text.lower()]
     if kind in _BOUNDS or isinstance(kind, DecimalType):
-        return _number_text(text, whole=kind in _BOUNDS)
+        return number_of_text(text, whole=kind in _BOUNDS, spelling=spelling)
     if kind in {FLOAT, DOUBLE}:
-        return float(_number_text(text, whole=False))
+        return float(number_of_text(text, whole=False, spelling=spelling))
     if kind in {TIMESTAMP, TIMESTAMP_NTZ} and _INTEGER.fullmatch(text):
         return int(text)
     return text
 
 
-def _number_text(text: str, *, whole: bool) -> int | Decimal:
+def number_of_text(text: str, *, whole: bool, spelling: NumberSpelling = USUAL) -> int | Decimal:
+    """The number that a text spells. Raises ValueError."""
+    if not spelling.is_usual:
+        usual = spelling.number(text)
+        if usual is None:
+            raise ValueError(f"{shown(text)} is not a number with {spelling}")
+        text = usual
     if _INTEGER.fullmatch(text):
         return int(text)
     if len(text) > _DIGITS:

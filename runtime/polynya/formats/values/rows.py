@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from polynya.formats.values.columns import Builder, Faults, TypedColumn, build
 from polynya.formats.values.evolve import BatchColumn, Evolved, evolved
+from polynya.formats.values.formatted import TimeFormat
 from polynya.formats.values.names import (
     MAX_COLUMNS,
     TOO_MANY,
@@ -20,10 +21,22 @@ from polynya.formats.values.names import (
 )
 from polynya.model.config.evolution import SchemaChange, SchemaEvolution
 from polynya.model.promotion import is_rewritable, unify, widen
-from polynya.model.types import BIGINT, DOUBLE, INT, STRING, DataType, Decimal, Void
+from polynya.model.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    Decimal,
+    Void,
+)
 
 Record: TypeAlias = dict[str, Any]
 
+_TIMES: Final = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 #: How a column that the table does not get may change: whatever fits is taken, nobody is asked.
 _UNASKED = SchemaEvolution(add_column="apply", widen_type="apply", incompatible_type="ignore")
 
@@ -59,6 +72,7 @@ class ColumnTypes:
         numbers: what columns that are inferred from numbers become, None: as the numbers say.
         wide: what a known column of whole numbers becomes when others come, None: they are refused.
         unlike: columns for which `numbers` and `wide` do not hold.
+        formats: how declared columns of dates and times spell them, where it is not ISO 8601.
     """
 
     known: Mapping[str, DataType]
@@ -68,6 +82,7 @@ class ColumnTypes:
     numbers: DataType | None = None
     wide: DataType | None = None
     unlike: Collection[str] = ()
+    formats: Mapping[str, TimeFormat] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Every column that exists whether or not a record has it."""
@@ -204,7 +219,11 @@ def _typed(
 ) -> Evolved:
     name, evolving = source.name, types.evolving
     before = types.before(name)
-    column = builder(source.values, before, declared=name in types.declared)
+    spelled = types.formats.get(name)
+    if spelled is not None and before in _TIMES:
+        column = spelled.column(source.values, before)
+    else:
+        column = builder(source.values, before, declared=name in types.declared)
     if types.numbers is not None and (before is None or isinstance(before, Void)):
         column = _as_numbers(source, column, types, builder, types.numbers)
     if types.wide is not None and column.type == BIGINT and column.faults:

@@ -64,11 +64,12 @@ def iso_micros(text: str, *, exact: bool = False) -> int:
     micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
     if exact and fraction and fraction[6:].strip("0"):
         raise ValueError(f"{text!r} is finer than a microsecond")
-    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds - _offset_seconds(offset)
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds - offset_seconds(offset)
     return in_range(total * 1_000_000 + micros)
 
 
-def _offset_seconds(offset: str | None) -> int:
+def offset_seconds(offset: str | None) -> int:
+    """Seconds east of UTC of `Z`, `+01`, `+0130` or `+01:30`. Raises ValueError."""
     if offset is None or offset[0] not in "+-":
         return 0
     hours, minutes = int(offset[1:3]), int(offset[-2:]) if len(offset) > 3 else 0

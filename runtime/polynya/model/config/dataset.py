@@ -90,7 +90,8 @@ class Events:
     """How a record becomes an event: its key, order, time, operation and columns.
 
     `optional` are columns that the settings name and that may come later, `numbers` the type of
-    columns that are inferred from numbers. Where columns are mapped, `keys` and `columns` are those
+    columns that are inferred from numbers, `formats` how declared columns of dates and times are
+    written. Where columns are mapped, `keys` and `columns` are those
     of the table, and the others are of the source (`of_source`).
     """
 
@@ -101,6 +102,7 @@ class Events:
     apply_as_truncates: str | None = None
     ignore_null_updates: SomeColumns = False
     columns: Mapping[str, DataType] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
     except_columns: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     numbers: DataType | None = None

@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError
 from polynya.model.headers import STREAM_HEADER_NAMES
 from polynya.model.names import column_problem, is_name, relative_path_problem, shown
 from polynya.model.patterns import name_time_pattern
+from polynya.model.time_patterns import EPOCHS, time_pattern
 from polynya.model.types import (
     DATA_TYPES,
     DOUBLE,
@@ -200,6 +201,20 @@ def _decimal_text(value: dict[object, object]) -> str:
     return f"decimal({precision},{scale})"
 
 
+def _time_format(text: str) -> str:
+    if text not in EPOCHS:
+        try:
+            time_pattern(text)
+        except ValueError as error:
+            raise _refuse(
+                "polynya_value",
+                f"{shown(text)} is not a format of times: {error}",
+                "write a pattern such as `dd.MM.yyyy HH:mm`, or "
+                + " or ".join(f"`{name}`" for name in EPOCHS),
+            ) from None
+    return text
+
+
 def number_type(value: object) -> object:
     """A type for all numbers, of what a file says; raises what pydantic takes as a refusal."""
     if value == "decimal":
@@ -306,6 +321,11 @@ ColumnType: TypeAlias = Annotated[
             "examples": ["bigint", "decimal(18,2)", "array<string>"],
         }
     ),
+]
+TimeFormatText: TypeAlias = Annotated[
+    str,
+    AfterValidator(_time_format),
+    _text_schema(maxLength=100, examples=["dd.MM.yyyy", "MM/dd/yyyy HH:mm", *EPOCHS]),
 ]
 #: What `numbers: decimal` means: exact, with room for amounts in any currency.
 MONEY: Final = Decimal(38, 10)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
-from polynya.model.config.fields import Column, ColumnType, Expression, Frozen
-from polynya.model.types import DataType, Struct
+from polynya.model.config.fields import Column, ColumnType, Expression, Frozen, TimeFormatText
+from polynya.model.names import shown
+from polynya.model.time_patterns import EPOCHS, time_pattern
+from polynya.model.types import DataType, Struct, parse_type
 
 Nested: TypeAlias = Literal["keep", "expand"]
 _COLUMN: Final = re.compile(r"\s*(?:([^\W\d]\w*)|`([^`]+)`)\s*")
@@ -49,13 +52,55 @@ class MappedColumn(Frozen):
         return f"{self.name}{type_}{ordinal} = {self.expression}"
 
 
+class TimeColumn(Frozen):
+    """A declared column whose dates or times are not written in ISO 8601."""
+
+    type: Literal["date", "timestamp", "timestamp_ntz"] = Field(description="Type of the column.")
+    format: TimeFormatText = Field(
+        description="For `json` and `csv`: how its values are written. A pattern with the letters "
+        "of Spark and Java, such as `dd.MM.yyyy`, `MM/dd/yyyy hh:mm a` or "
+        "`yyyy-MM-dd HH:mm:ss[.SSS]XXX`; or `epoch_seconds` or `epoch_milliseconds` for numbers. "
+        "Times without an offset are UTC. A value that does not have the format goes to "
+        "quarantine."
+    )
+
+    @model_validator(mode="after")
+    def _has_a_place_for_all(self) -> Self:
+        if self.format in EPOCHS or self.type == "timestamp":
+            return self
+        if "offset" in time_pattern(self.format).parts:
+            message = f"{shown(self.format)} has an offset from UTC, which a {self.type} lacks"
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {"message": message, "fix": "declare the column as `timestamp`"},
+            )
+        return self
+
+    def __str__(self) -> str:
+        """As a plan shows it."""
+        return f"{self.type} in the format {self.format}"
+
+
+def _kind_of_type(value: object) -> str:
+    timed = isinstance(value, TimeColumn) or (isinstance(value, dict) and "format" in value)
+    return "time" if timed else "type"
+
+
+#: The type of a declared column, for dates and times also with their format.
+DeclaredColumn: TypeAlias = Annotated[
+    Annotated[ColumnType, Tag("type")] | Annotated[TimeColumn, Tag("time")],
+    Discriminator(_kind_of_type),
+]
+
+
 def _kind_of_columns(value: object) -> str:
     return "mapping" if isinstance(value, list | tuple) else "map of types"
 
 
 #: A map of declared types, or a list: a mapping.
 ColumnSettings: TypeAlias = Annotated[
-    Annotated[dict[Column, ColumnType], Tag("map of types")]
+    Annotated[dict[Column, DeclaredColumn], Tag("map of types")]
     | Annotated[tuple[MappedColumn, ...], Tag("mapping")],
     Discriminator(_kind_of_columns),
 ]
@@ -66,13 +111,15 @@ class ColumnMapping:
     """What is made of a record before it is an event of its table.
 
     `columns` are those that the settings make, `nested` says what becomes of structs that none of
-    them takes, `where` which events are kept. `declared` are types of columns of the source.
+    them takes, `where` which events are kept. `declared` are types of columns of the source, and
+    `formats` how those of dates and times are written.
     """
 
     columns: tuple[MappedColumn, ...] = ()
     nested: Nested = "keep"
     where: str | None = None
     declared: Mapping[str, DataType] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_set(self) -> bool:
@@ -117,11 +164,18 @@ class ColumnMapping:
 
 
 def mapping_of(
-    columns: Mapping[str, DataType] | tuple[MappedColumn, ...] | None,
+    columns: Mapping[str, DataType | TimeColumn] | tuple[MappedColumn, ...] | None,
     nested: Nested | None,
     where: str | None,
 ) -> ColumnMapping:
     """The mapping that settings of a dataset make."""
     listed = columns if isinstance(columns, tuple) else ()
-    declared = {} if columns is None or isinstance(columns, tuple) else dict(columns)
-    return ColumnMapping(listed, nested or "keep", where, declared)
+    written = {} if columns is None or isinstance(columns, tuple) else columns
+    declared = {
+        name: parse_type(column.type) if isinstance(column, TimeColumn) else column
+        for name, column in written.items()
+    }
+    formats = {
+        name: column.format for name, column in written.items() if isinstance(column, TimeColumn)
+    }
+    return ColumnMapping(listed, nested or "keep", where, declared, formats)

@@ -346,10 +346,10 @@ class _Landed(Frozen):
     path: RelativePath = Field(description="Folder below the target's landing folder.")
     format: FormatName = Field(
         description="`json` (one object per line, or documents with `record_path`), `csv` (in "
-        "many dialects), `parquet`, `avro`, `orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on "
-        "S3), `replicate` (Qlik Replicate on S3) or `stream` (landed batches of a "
-        "task of kind `streaming_landing`). Files may be compressed: gzip, Zstandard,"
-        " bzip2, Snappy."
+        "many dialects), `parquet`, `avro`, `orc`, `debezium` (change events as JSON lines or "
+        "Avro), `dms` (AWS DMS on S3), `replicate` (Qlik Replicate on S3) or `stream` (landed "
+        "batches of a task of kind `streaming_landing`). Files may be compressed: gzip, "
+        "Zstandard, bzip2, Snappy."
     )
 
 

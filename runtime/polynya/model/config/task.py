@@ -161,6 +161,7 @@ def _events(
         apply_as_truncates=settings.apply_as_truncates,
         ignore_null_updates=settings.ignore_null_updates or False,
         columns=MappingProxyType(mapping.types),
+        formats=MappingProxyType(dict(mapping.formats)),
         except_columns=tuple(dict.fromkeys(excepted)),
         optional=settings.optional_columns or (),
         numbers=settings.numbers,
