@@ -124,7 +124,7 @@ def task_page() -> str:
         "Unknown keys are errors. Text values may hold `${env:NAME}` or `${env:NAME:-default}`;",
         "inside `{ }` or `[ ]` they need quotes.\n",
     ]
-    in_tasks = {"DatasetSettings", "MappedColumn"}
+    in_tasks = {"DatasetSettings", "MappedColumn", "TimeColumn"}
     lines += ["## `polynya.yml`\n", *_sections(Project, "project.v1.json", in_tasks)]
     lines += ["## `tasks/*.yml`, `kind: storage`\n"]
     lines += _sections(StorageTask, "task.v1.json", set())

@@ -169,6 +169,86 @@ def test_a_csv_dialect_may_not_contradict_itself(landing, found):
 
 
 @pytest.mark.parametrize(
+    ("landing", "found"),
+    [
+        ({"format": "json", "record_path": "$"}, []),
+        ({"format": "json", "record_path": "$.data.my-items.@x"}, []),
+        ({"record_path": "$"}, [("landing.record_path", "019")]),
+        ({"format": "json", "decimal_separator": ",", "thousands_separator": "."}, []),
+        ({"decimal_separator": ",", "thousands_separator": "\u00a0"}, []),
+        ({"thousands_separator": ","}, []),
+        ({"decimal_separator": "."}, []),
+        ({"thousands_separator": "."}, [("landing.thousands_separator", "016")]),
+        (
+            {"decimal_separator": ",", "thousands_separator": ","},
+            [("landing.thousands_separator", "016")],
+        ),
+        ({"format": "parquet", "decimal_separator": ","}, [("landing.decimal_separator", "019")]),
+    ],
+)
+def test_records_and_numbers_are_where_and_how_the_landing_says(landing, found):
+    assert problems(a_task(EVENTS, landing={**CSV, **landing})) == found
+
+
+def test_only_text_has_formats_of_times():
+    columns = {"columns": {"at": {"type": "date", "format": "dd.MM.yyyy"}}}
+    place, where = "datasets.0.columns.at.format", "defaults.columns.at.format"
+
+    task = a_task({**EVENTS, **columns}, landing=CSV)
+
+    assert problems(task) == []
+    events = resolved(task, task.datasets[0]).events
+    assert (str(events.columns["at"]), events.formats["at"]) == ("date", "dd.MM.yyyy")
+    parquet = {"format": "parquet"}
+    assert problems(a_task({**EVENTS, **columns}, landing=parquet)) == [(place, "019")]
+    assert problems(a_task({**ORDERS, **columns})) == [(place, "019")]
+    assert problems(a_task(defaults={"keys": ["id"], **columns})) == [(where, "019")]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"type": "date", "format": "dd.MM"},
+        {"type": "date", "format": ""},
+        {"type": "timestamp", "format": "epoch"},
+        {"type": "date", "format": "yyyy-MM-dd HH:mmXXX"},
+        {"type": "timestamp_ntz", "format": "yyyy-MM-dd HH:mmXXX"},
+        {"type": "bigint", "format": "epoch_seconds"},
+        {"format": "dd.MM.yyyy"},
+        {"type": "date"},
+        {"type": "date", "format": "dd.MM.yyyy", "zone": "UTC"},
+    ],
+)
+def test_a_format_that_no_time_can_have_is_refused(column):
+    with pytest.raises(ValidationError):
+        a_task({**EVENTS, "columns": {"at": column}}, landing=CSV)
+
+
+@pytest.mark.parametrize(
+    "landing",
+    [
+        {"record_path": ""},
+        {"record_path": "results"},
+        {"record_path": "$."},
+        {"record_path": "$.a..b"},
+        {"record_path": "$.a[0]"},
+        {"record_path": "$['a']"},
+        {"record_path": "$. a"},
+        {"record_path": "$.a\n"},
+        {"record_path": "$" + ".a" * 21},
+        {"decimal_separator": ""},
+        {"decimal_separator": ",,"},
+        {"decimal_separator": "1"},
+        {"thousands_separator": "-"},
+        {"thousands_separator": "e"},
+    ],
+)
+def test_a_path_or_separator_that_nothing_can_have_is_refused(landing):
+    with pytest.raises(ValidationError):
+        a_task(EVENTS, landing={"format": "json", **landing})
+
+
+@pytest.mark.parametrize(
     "landing",
     [
         {"quote": "''"},

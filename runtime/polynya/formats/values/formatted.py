@@ -92,7 +92,7 @@ def is_spelled_as_usual(dataset: ResolvedDataset) -> bool:
 def _epoch_micros(number: int | Decimal, per_second: int) -> int:
     if isinstance(number, Decimal) and not number.is_finite():
         raise ValueError(f"{number} is not a time")
-    if abs(number) >= 10**18:
+    if not -(10**18) < number < 10**18:
         raise ValueError("the time is outside the years 0001 to 9999")
     if isinstance(number, int):
         return number * (1_000_000 // per_second)

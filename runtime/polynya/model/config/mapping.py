@@ -52,6 +52,9 @@ class MappedColumn(Frozen):
         return f"{self.name}{type_}{ordinal} = {self.expression}"
 
 
+_TIMES: Final = ("date", "timestamp", "timestamp_ntz")
+
+
 class TimeColumn(Frozen):
     """A declared column whose dates or times are not written in ISO 8601."""
 
@@ -83,13 +86,14 @@ class TimeColumn(Frozen):
 
 
 def _kind_of_type(value: object) -> str:
-    timed = isinstance(value, TimeColumn) or (isinstance(value, dict) and "format" in value)
-    return "time" if timed else "type"
+    written = value if isinstance(value, dict) else {}
+    timed = isinstance(value, TimeColumn) or "format" in written or written.get("type") in _TIMES
+    return "time with its format" if timed else "only a type"
 
 
 #: The type of a declared column, for dates and times also with their format.
 DeclaredColumn: TypeAlias = Annotated[
-    Annotated[ColumnType, Tag("type")] | Annotated[TimeColumn, Tag("time")],
+    Annotated[ColumnType, Tag("only a type")] | Annotated[TimeColumn, Tag("time with its format")],
     Discriminator(_kind_of_type),
 ]
 

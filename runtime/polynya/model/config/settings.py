@@ -399,8 +399,9 @@ class DatasetSettings(Frozen):
     )
     columns: ColumnSettings | None = Field(
         default=None,
-        description="A map declares types by column; others are inferred and added as they "
-        "appear. A list is a mapping: expressions compute the columns of each record.",
+        description="A map declares types by column, `{type: date, format: dd.MM.yyyy}` also how "
+        "dates and times are written; others are inferred and added as they appear. A list is a "
+        "mapping: expressions compute the columns of each record.",
     )
     nested: Nested | None = Field(
         default=None,
