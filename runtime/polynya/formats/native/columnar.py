@@ -42,7 +42,6 @@ from polynya.formats.records.columnar import has_int96, opened_parquet
 from polynya.formats.records.columnar import records_of as columnar_records
 from polynya.formats.values.arrow import no_old_keys
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.formats.values.formatted import is_spelled_as_usual
 from polynya.model.types import DataType
 from polynya.observe.trace import span
 
@@ -224,8 +223,7 @@ def _may_be_read(known: KnownTable) -> bool:
         return False
     if dataset.landing.format == "json":
         in_lines = dataset.landing.delivery.record_path is None
-        usual = is_spelled_as_usual(dataset)
-        return in_lines and usual and reads(schema, dataset.events.columns)
+        return in_lines and dataset.is_spelled_as_usual and reads(schema, dataset.events.columns)
     return dataset.landing.format == "parquet"
 
 

@@ -38,7 +38,6 @@ from polynya.formats.records.json import parsed
 from polynya.formats.records.json_documents import open_documents, refuse_document
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.columns import Builder, build
-from polynya.formats.values.formatted import is_spelled_as_usual
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.types import Array, DataType, MapType, Struct, Void
 
@@ -241,7 +240,7 @@ def _json_portions(file: BinaryIO, split: Split, wanted: SplitTarget) -> Iterato
 def _json_portion(text: bytes, split: Split, wanted: SplitTarget) -> Portion:
     declared = wanted.dataset.events.columns
     count = count_records(text, at_start=False)
-    if not is_spelled_as_usual(wanted.dataset):
+    if not wanted.dataset.is_spelled_as_usual:
         return Portion(count, lambda: map(parsed, records_of(text)))
     return Portion(
         count,

@@ -84,11 +84,6 @@ def time_formats(dataset: ResolvedDataset) -> dict[str, TimeFormat]:
     return {name: TimeFormat(text, spelling) for name, text in dataset.events.formats.items()}
 
 
-def is_spelled_as_usual(dataset: ResolvedDataset) -> bool:
-    """Whether numbers and times of a dataset are spelled as in JSON and ISO 8601."""
-    return not dataset.events.formats and NumberSpelling.of(dataset.landing.delivery).is_usual
-
-
 def _epoch_micros(number: int | Decimal, per_second: int) -> int:
     if isinstance(number, Decimal) and not number.is_finite():
         raise ValueError(f"{number} is not a time")

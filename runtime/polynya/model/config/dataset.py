@@ -17,6 +17,7 @@ from polynya.model.config.layout import PartitionTerm, RowRetention, SortTerm
 from polynya.model.config.maintenance import Maintenance
 from polynya.model.config.mapping import ColumnMapping
 from polynya.model.config.settings import (
+    DEFAULT_DECIMAL,
     DEFAULT_TOMBSTONE_RETENTION,
     BadRecordPolicy,
     DeleteMode,
@@ -165,6 +166,15 @@ class ResolvedDataset:
     policies: Policies = field(default_factory=Policies)
     maintenance: Maintenance = field(default_factory=Maintenance)
     inherited: frozenset[str] = frozenset()
+
+    @property
+    def is_spelled_as_usual(self) -> bool:
+        """Whether texts spell numbers as in JSON, and times in ISO 8601."""
+        said = self.landing.delivery
+        separators = said.decimal_separator not in {None, DEFAULT_DECIMAL} or (
+            said.thousands_separator is not None
+        )
+        return not separators and not self.events.formats
 
     @property
     def deletes(self) -> str | None:
