@@ -10,11 +10,14 @@ import resource
 from collections.abc import Callable
 
 import cramjam
+import fastavro
 import pyarrow as pa
 import pytest
+from pyarrow import orc
 
 from polynya.formats import limits
 from polynya.formats.opening import IDENTIFIER, codec_of, decompressed
+from polynya.model.config.settings import Delivery
 from tests.formats.helpers import a_dataset, column, json_lines, read, rules
 
 _FIRST = json_lines(*({"id": n, "n": 1, "text": "x" * n} for n in range(400))) + b"\n"
@@ -90,6 +93,33 @@ def test_csv_is_decompressed_as_well(name: str, compress: Callable[[bytes], byte
     batch = read({name: compress(b"id,n\n1,1\n2,1\n")}, a_dataset("csv"))
 
     assert column(batch, "id") == [1, 2]
+
+
+@each_codec
+def test_documents_and_binary_files_are_decompressed_too(
+    name: str, compress: Callable[[bytes], bytes]
+) -> None:
+    table = pa.table({"id": [1, 2], "n": [1, 1]})
+    binary, avro = io.BytesIO(), io.BytesIO()
+    orc.write_table(table, binary)
+    fields = [{"name": column, "type": "long"} for column in table.column_names]
+    fastavro.writer(
+        avro,
+        {"type": "record", "name": "r", "fields": fields},
+        table.to_pylist(),
+        sync_marker=b"s" * 16,
+    )
+    whole = b'[{"id": 1, "n": 1},\n{"id": 2, "n": 1}]'
+    documents = a_dataset(delivery=Delivery(record_path="$"))
+    tabs = a_dataset("csv", delivery=Delivery(delimiter="\t"))
+
+    for content, dataset in (
+        (whole, documents),
+        (b"id\tn\n1\t1\n2\t1\n", tabs),
+        (binary.getvalue(), a_dataset("orc")),
+        (avro.getvalue(), a_dataset("avro")),
+    ):
+        assert column(read({name: compress(content)}, dataset), "id") == [1, 2]
 
 
 @pytest.mark.parametrize("outer", [gzip.compress, _zstd, bz2.compress, _framed])

@@ -36,6 +36,15 @@ def test_records_become_lines_of_files_that_sort_like_the_batches(tmp_path):
     ]
 
 
+def test_records_of_documents_stand_at_their_path(tmp_path, monkeypatch):
+    users = USERS.replace("format: json", "format: json, record_path: $.data.rows")
+    monkeypatch.setattr("tests.testing.test_given.USERS", users)
+
+    assert lands(tmp_path, "{events: [{a: 1}]}") == [
+        {"users/0001.json": b'{"data": {"rows": {"a": 1}}}\n'}
+    ]
+
+
 @pytest.mark.parametrize(
     "glob", ["*", "**/*.json", "a/**/b?.json", "**", "[ab]-*.json", "x{1}/*.gz", "2*/[0-9]*"]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from decimal import Decimal
@@ -18,6 +19,7 @@ from polynya.formats.records import json_documents
 from polynya.formats.records.json_documents import open_documents
 from polynya.model.config.settings import Delivery
 from tests.formats.helpers import a_dataset, column, read, reread, rules
+from tests.formats.native.splits import by_tasks, exactly, request_for, same
 
 _KEYS = st.text(max_size=6)
 _SCALARS = (
@@ -250,6 +252,44 @@ def test_a_damaged_document_is_rejected_whole(path: str, content: bytes, reason:
     assert (one.offset, one.rule) == (WHOLE_FILE, "unreadable_file")
     assert reason in one.error
     assert batch.rows.num_rows == 0
+
+
+def test_a_load_by_tasks_reads_the_same_records() -> None:
+    element = b'{"id":%d,\n"seq":1,"x":%s}'
+    good = b'{"r":[' + b",".join(element % (n, b"1.5") for n in range(40)) + b",7]}"
+    files = {
+        "1": good,
+        "2.gz": gzip.compress(good, mtime=0),
+        "3": good[:-9],
+        "4": b'{"s":[]}',
+        "5": b'{"r":[' + element % (99, b"2") + b"]}",
+    }
+    request = request_for(files, landing={"record_path": "$.r"})
+
+    outcome = by_tasks(request, 100)
+
+    assert same(outcome, exactly(request))
+    assert len(outcome[1]) == 81
+    assert [one[:3] for one in outcome[2]] == [
+        ("1", 40, "not_an_object"),
+        ("2.gz", 40, "not_an_object"),
+        ("3", WHOLE_FILE, "unreadable_file"),
+        ("4", WHOLE_FILE, "unreadable_file"),
+    ]
+
+
+def test_a_load_by_tasks_refuses_documents_where_lines_are_expected() -> None:
+    line = b'{"id":1,"seq":1}\n'
+    files = {"1": line, "2": b"[" + line + b"]", "3.gz": gzip.compress(b"[]", mtime=0), "4": line}
+    request = request_for(files, keys=[], mode="append_only")
+
+    outcome = by_tasks(request, 10)
+
+    assert same(outcome, exactly(request))
+    assert [(one[0], one[2]) for one in outcome[2]] == [
+        ("2", "unreadable_file"),
+        ("3.gz", "unreadable_file"),
+    ]
 
 
 def test_no_more_than_one_record_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
