@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.engine.context import EngineContext
 from polynya.formats.batch import DatasetBatch
+from polynya.formats.errors import RecordError
 from polynya.formats.key_names import key_columns
+from polynya.formats.records.json import parse_object
 from polynya.formats.values.batches import reshaped, truncates, without_truncates
 from polynya.lake.iceberg.layout import columns_in_use
 from polynya.lake.table.dataset import DatasetTable, change_columns
@@ -21,6 +24,7 @@ from polynya.lake.table.suspension import suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
 from polynya.model.config.mapping import ColumnMapping
+from polynya.model.config.settings import RECORD_KEY
 from polynya.model.error_catalogue.configuration import UNKNOWN_COLUMN_IN_SETTING
 from polynya.model.error_catalogue.lake import TASK_STOPPED_BY_POLICY
 from polynya.model.errors import ConfigError, OperationError, PolynyaError
@@ -46,12 +50,14 @@ class BatchColumns:
         files: the files of the batch.
         of_load: they are those of a full load, and events may have more.
         complete: columns that are missing here are not in the source, at least not now.
+        sample: the raw bytes of a record, b"" where they are not known.
     """
 
     names: Collection[str]
     files: Collection[str]
     of_load: bool = False
     complete: bool = True
+    sample: bytes = b""
 
 
 def batch_columns(batch: DatasetBatch, dataset: ResolvedDataset) -> BatchColumns:
@@ -63,7 +69,9 @@ def batch_columns(batch: DatasetBatch, dataset: ResolvedDataset) -> BatchColumns
     captured = rules_of(dataset.landing.format).finds_tables
     # Without a schema a capture shows all columns only where a record has a whole row.
     complete = not captured or batch.declared is not None or _has_operation(batch, "I", "L")
-    return BatchColumns(names, list(batch.files), of_load=of_load, complete=complete)
+    # A record without its keys and its place in the order is rejected, mostly.
+    sample = next((record.raw for record in batch.rejected if record.raw), b"")
+    return BatchColumns(names, list(batch.files), of_load=of_load, complete=complete, sample=sample)
 
 
 def _has_operation(batch: DatasetBatch, *operations: str) -> bool:
@@ -145,8 +153,40 @@ def unknown_columns_refusal(
         f"{dataset.relations.current}: {_names(unknown)}, which no record has",
         where=_where(seen),
         why=_columns_in_words(seen.names),
-        fix=_fixes(unknown),
+        fix=f"{_document_advice(dataset, seen, unknown)}{_fixes(unknown)}",
     )
+
+
+def _document_advice(
+    dataset: ResolvedDataset, seen: BatchColumns, unknown: Iterable[UnknownColumn]
+) -> str:
+    """The path of the records, if each line of JSON is a document that holds many of them."""
+    landing = dataset.landing
+    keys = {column.column for column in unknown if column.setting == "keys"}
+    in_lines = landing.format == "json" and landing.delivery.record_path is None
+    if not keys or not in_lines:
+        return ""
+    try:
+        path = _path_to(keys, parse_object(seen.sample))
+    except RecordError:
+        return ""
+    if path is None:
+        return ""
+    return f"if the records are in `{path}`, set `record_path: $.{path}` under `landing`; "
+
+
+def _path_to(columns: Collection[str], record: Mapping[str, Any]) -> str | None:
+    """The path of an object, or of an array of objects, that has all these columns."""
+    for name, value in record.items():
+        inner = value[0] if isinstance(value, list) and value else value
+        if not isinstance(inner, dict) or not re.fullmatch(RECORD_KEY, name):
+            continue
+        if inner.keys() >= columns:
+            return name
+        deeper = _path_to(columns, inner) if inner is value else None
+        if deeper is not None:
+            return f"{name}.{deeper}"
+    return None
 
 
 def _where(seen: BatchColumns) -> str:

@@ -58,7 +58,8 @@ def refuse_record(begin: int) -> TooLargeError:
     """Why a file is refused that has too large a record, which begins at a byte."""
     return TooLargeError(
         f"a record of more than {RECORD_BYTES:,} bytes begins at byte {begin:,}; "
-        "where quotes have a meaning, one that is never closed makes such a record"
+        "where quotes have a meaning, one that is never closed makes such a record, and a JSON "
+        "document on one line is one unless `record_path` is set"
     )
 
 
