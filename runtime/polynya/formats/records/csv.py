@@ -446,7 +446,7 @@ def text_type(
     if isinstance(before, Void):
         return _inferred(some, spelling)
     if before in {BIGINT, DOUBLE} and not spelling.is_usual:
-        # No number has no text: it fits neither.
+        # What is not a number becomes the empty text, which fits neither.
         some = [spelling.number(text) or "" for text in some]
     narrower: dict[DataType, tuple[DataType, ...]] = {BIGINT: (BIGINT, DOUBLE)}
     for kind in narrower.get(before, (before,)):
