@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -175,7 +175,7 @@ def _document_advice(
     return f"if the records are in `{path}`, set `record_path: $.{path}` under `landing`; "
 
 
-def _path_to(columns: Collection[str], record: Mapping[str, Any]) -> str | None:
+def _path_to(columns: Set[str], record: Mapping[str, Any]) -> str | None:
     """The path of an object, or of an array of objects, that has all these columns."""
     for name, value in record.items():
         inner = value[0] if isinstance(value, list) and value else value
