@@ -1,0 +1,183 @@
+"""Loads that a capture lands on a schedule: only what differs from the table is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from polynya.capture.landing.log import CaptureLog
+from polynya.capture.worker.capture import Capture
+from polynya.model.config.dataset import KEEPING, ReloadMode
+from polynya.store.object_store import LocalObjectStore
+from tests.capture.stand_in import StandIn, StandInEngines
+from tests.capture.worker.test_capture import SETTINGS, Told
+from tests.lab.lab import Capture as StorageTask
+from tests.lab.lab import Lab, Look, Row
+
+ROWS = 100
+CHUNK_ROWS = 30
+
+
+@dataclass
+class Prices:
+    """A table of a database, a capture that only loads it, and the task that reads what lands."""
+
+    lab: Lab
+    mode: ReloadMode = "compare_and_apply_with_deleted_rows"
+    database: StandIn = field(init=False)
+    task: StorageTask = field(init=False)
+    _seconds: count[int] = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        self.task = self.lab.capture()
+        self.database = StandIn({self.source: {key: f"price {key}" for key in range(ROWS)}})
+
+    @property
+    def source(self) -> str:
+        return f"{self.lab.schema}.prices"
+
+    @property
+    def rows(self) -> dict[int, str]:
+        """The rows in the database."""
+        return self.database.rows[self.source]
+
+    @property
+    def table(self) -> Look:
+        return self.task["prices"]
+
+    def land(self) -> list[Path]:
+        """Let the capture load all rows again; the batches that it lands."""
+        before = set(self.task.folder.iterdir())
+        Capture(
+            replace(
+                SETTINGS, mode="reload", include=(self.source,), chunk_rows=CHUNK_ROWS,
+                reload_mode=self.mode,
+            ),
+            self.database,
+            CaptureLog(LocalObjectStore(self.lab.landing), self.lab.schema),
+            StandInEngines(),
+            Told(),
+            now=lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(self._seconds)),
+            monotonic=lambda: 0.0,
+            patience=0.0,
+        ).run()  # fmt: skip
+        return sorted(set(self.task.folder.iterdir()) - before)
+
+    def load(self) -> None:
+        """A scheduled load, and a run that takes it in."""
+        self.land()
+        self.task.run("always")
+
+    def current(self) -> list[Row]:
+        return self.table.current("id", "v")
+
+    def operations(self) -> Counter[str]:
+        """How many versions each operation has made."""
+        return Counter(row[0] for row in self.table.history())
+
+    def data_files(self) -> set[str]:
+        """The data files of what readers see."""
+        table = self.table.table()
+        partitions = ("current", "prior", "changes", "reload")
+        return {
+            file.path for one in partitions for file in table.table.files(one, table.state.snapshot)
+        }
+
+
+def test_three_equal_loads_write_no_row(lab: Lab) -> None:
+    prices = Prices(lab)
+    prices.load()
+    before = prices.current(), prices.table.history("id", "v"), prices.data_files()
+
+    for _ in range(3):
+        prices.load()
+
+    assert (prices.current(), prices.table.history("id", "v"), prices.data_files()) == before
+    assert prices.operations() == {"L": ROWS}
+
+
+def test_a_load_writes_what_differs_with_the_operation_of_each_row(lab: Lab) -> None:
+    prices = Prices(lab)
+    prices.load()
+    files = prices.data_files()
+    prices.rows[3] = "another"
+    del prices.rows[50]
+    prices.rows[1000] = "new"
+
+    prices.load()
+
+    assert prices.current() == sorted(prices.rows.items(), key=repr)
+    assert prices.operations() == {"L": ROWS, "u": 1, "d": 1, "i": 1}
+    table = prices.table.table().table
+    written = [
+        file.rows
+        for partition in ("current", "prior")
+        for file in table.files(partition, prices.table.table().state.snapshot)
+        if file.path not in files
+    ]
+    # Two rows in Current, and the ends of two versions in Prior.
+    assert sum(written) <= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mode", "operations", "is_kept"),
+    [
+        (KEEPING, {"L": 100, "u": 1}, True),
+        ("truncate_and_insert", {"L": 199, "D": 100}, False),
+        ("drop_and_create", {"L": 99}, False),
+    ],
+)
+def test_each_mode_does_what_polynya_reload_does(
+    lab: Lab, mode: ReloadMode, operations: dict[str, int], *, is_kept: bool
+) -> None:
+    prices = Prices(lab, mode)
+    prices.load()
+    prices.rows[3] = "another"
+    gone = prices.rows.pop(50)
+
+    prices.load()
+
+    kept = {50: gone} if is_kept else {}
+    assert prices.current() == sorted({**prices.rows, **kept}.items(), key=repr)
+    assert prices.operations() == operations
+
+
+@pytest.mark.slow
+def test_a_load_without_one_of_its_chunks_is_discarded(lab: Lab) -> None:
+    prices = Prices(lab)
+    prices.load()
+    before = prices.current()
+    prices.rows[3] = "another"
+    lost = prices.land()[2]
+    lost.unlink()
+
+    prices.task.run("always")
+
+    assert prices.current() == before
+    discarded = [event for event in lab.events if event.type == "load.discarded"]
+    assert len(discarded) == 1
+    prices.load()
+    assert prices.current() == sorted(prices.rows.items(), key=repr)
+    assert prices.operations() == {"L": ROWS, "u": 1}
+
+
+@pytest.mark.slow
+def test_a_table_that_is_empty_at_the_source_becomes_empty(lab: Lab) -> None:
+    prices = Prices(lab)
+    prices.load()
+    prices.rows.clear()
+
+    prices.load()
+    prices.load()
+    assert prices.current() == []
+    prices.rows[1] = "back"
+    prices.load()
+
+    assert prices.current() == [(1, "back")]
+    assert prices.operations() == {"L": ROWS, "d": ROWS, "i": 1}
