@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -13,14 +14,31 @@ import pytest
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.worker.capture import Capture
 from polynya.model.config.dataset import KEEPING, ReloadMode
+from polynya.lake.table import dataset
 from polynya.store.object_store import LocalObjectStore
+from tests.capture.deadly_store import Killed
 from tests.capture.stand_in import StandIn, StandInEngines
 from tests.capture.worker.test_capture import SETTINGS, Told
+from tests.engine.test_struck_commits import Blow, KilledError, Mode
 from tests.lab.lab import Capture as StorageTask
 from tests.lab.lab import Lab, Look, Row
 
 ROWS = 100
 CHUNK_ROWS = 30
+
+
+class Deadly(LocalObjectStore):
+    """A landing zone whose writer dies with a put."""
+
+    def __init__(self, folder: Path, killed_at: int | None) -> None:
+        super().__init__(folder)
+        self._left = killed_at
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        if self._left == 0:
+            raise Killed
+        self._left = None if self._left is None else self._left - 1
+        return super().put_if_absent(path, data)
 
 
 @dataclass
@@ -50,8 +68,17 @@ class Prices:
     def table(self) -> Look:
         return self.task["prices"]
 
-    def land(self) -> list[Path]:
-        """Let the capture load all rows again; the batches that it lands."""
+    def change(self, number: int) -> None:
+        """Update, delete and insert a row."""
+        self.rows[0] = f"price after change {number}"
+        del self.rows[number + 1]
+        self.rows[ROWS + number] = "new"
+
+    def land(self, *, killed_at: int | None = None) -> list[Path]:
+        """Let the capture load all rows again; the batches that it lands.
+
+        It is killed when it has landed as many.
+        """
         before = set(self.task.folder.iterdir())
         Capture(
             replace(
@@ -59,7 +86,7 @@ class Prices:
                 reload_mode=self.mode,
             ),
             self.database,
-            CaptureLog(LocalObjectStore(self.lab.landing), self.lab.schema),
+            CaptureLog(Deadly(self.lab.landing, killed_at), self.lab.schema),
             StandInEngines(),
             Told(),
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(self._seconds)),
@@ -181,3 +208,59 @@ def test_a_table_that_is_empty_at_the_source_becomes_empty(lab: Lab) -> None:
 
     assert prices.current() == [(1, "back")]
     assert prices.operations() == {"L": ROWS, "d": ROWS, "i": 1}
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_at_any_commit_continues_the_load(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = Prices(lab)
+    prices.task.more = {"batch": {"max_rows": 40}}
+    prices.load()
+    lives, steps = 0, set[str]()
+    for mode in (Mode.KILLED_BEFORE, Mode.KILLED_AFTER):
+        for number in range(20):
+            prices.change(lives)
+            lives += 1
+            prices.land()
+            blow = Blow(number, mode, [])
+            with monkeypatch.context() as struck:
+                struck.setattr(dataset, "commit_row_delta", blow.commit)
+                with suppress(KilledError):
+                    prices.task.run("always")
+
+            prices.task.run("always")
+
+            assert prices.current() == sorted(prices.rows.items(), key=repr), blow.steps
+            expected = {"L": ROWS, "u": lives, "d": lives, "i": lives}
+            assert prices.operations() == expected, blow.steps
+            steps |= set(blow.steps)
+            if len(blow.steps) <= number:
+                break
+        else:
+            raise AssertionError("each commit was struck")
+
+    assert {"reload-begin", "reload", "apply"} <= steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runs_between", [False, True])
+def test_a_capture_that_is_killed_in_a_load_begins_another_one(
+    lab: Lab, *, runs_between: bool
+) -> None:
+    prices = Prices(lab)
+    prices.load()
+    for killed_at in range(5):
+        prices.change(killed_at)
+        before = prices.current()
+        with suppress(Killed):
+            prices.land(killed_at=killed_at)
+        if runs_between:
+            prices.task.run("always")
+            assert prices.current() == before
+
+        prices.load()
+
+        assert prices.current() == sorted(prices.rows.items(), key=repr)
+        lives = killed_at + 1
+        assert prices.operations() == {"L": ROWS, "u": lives, "d": lives, "i": lives}

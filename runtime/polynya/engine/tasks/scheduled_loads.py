@@ -1,7 +1,7 @@
 """Loads that a capture lands on a schedule: gathered chunk by chunk, then compared with the table.
 
-Such a load is a reload that starts by itself (docs/adr/0021-reloads-and-extracts.md). Its chunks are
-numbered without gaps, so that a load of which one is missing is told from a complete one: it is
+Such a load is a reload that starts by itself (docs/adr/0021-reloads-and-extracts.md). Its chunks
+are numbered without gaps, so that a load of which one is missing is told from a complete one: it is
 discarded, and the table stays as it was until the next load.
 
 Everything that says how far a load is gathered is in the state of its table, in the same commit as
