@@ -13,8 +13,8 @@ import pytest
 
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.worker.capture import Capture
-from polynya.model.config.dataset import KEEPING, ReloadMode
 from polynya.lake.table import dataset
+from polynya.model.config.dataset import KEEPING, ReloadMode
 from polynya.store.object_store import LocalObjectStore
 from tests.capture.deadly_store import Killed
 from tests.capture.stand_in import StandIn, StandInEngines

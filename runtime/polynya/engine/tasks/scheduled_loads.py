@@ -27,6 +27,7 @@ from polynya.observe.engine import LoadCompared, LoadDiscarded, ReloadLoaded
 
 #: Why rows of a landed batch are not copied: nobody can tell what the rest of their load held.
 _INCOMPLETE = "incomplete_load"
+_END = "end_of_load"
 
 
 def copy_or_gather(
@@ -98,10 +99,12 @@ def _gather(table: WorkingDataset, batch: DatasetBatch, part: LoadPart) -> None:
     if table.reloading is None:
         if target.table.files(Partition.CHANGES, target.state.snapshot):
             table.apply("a scheduled load begins")
+        now, told = clock.now(), batch.facts.newest
         lake.begin(
             target,
             part.mode,
-            now=batch.facts.newest or clock.now(),
+            # The clock of a database may be wrong.
+            now=now if told is None else min(told, now),
             place=_place(table, batch),
             scheduled=ScheduledLoad(part.load),
             keys=batch.keys,
@@ -160,4 +163,5 @@ def _without_end(batch: DatasetBatch) -> DatasetBatch:
     # A filter that leaves no row leaves no chunk either, which Spark does not take.
     rows = batch.rows.filter(is_row) if pc.any(is_row).as_py() else batch.rows.slice(0, 0)
     ends = batch.rows.num_rows - rows.num_rows
-    return replace(batch, rows=rows, rows_filtered=batch.rows_filtered + ends)
+    filtered, counters = batch.rows_filtered + ends, {**batch.counters, _END: ends}
+    return replace(batch, rows=rows, rows_filtered=filtered, counters=counters) if ends else batch
