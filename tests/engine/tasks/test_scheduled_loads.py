@@ -13,8 +13,9 @@ import pytest
 
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.worker.capture import Capture
+from polynya.lake.copy import reload
 from polynya.lake.table import dataset
-from polynya.model.config.dataset import KEEPING, ReloadMode
+from polynya.model.config.dataset import DELETING, KEEPING, ReloadMode
 from polynya.store.object_store import LocalObjectStore
 from tests.capture.deadly_store import Killed
 from tests.capture.stand_in import StandIn, StandInEngines
@@ -46,7 +47,7 @@ class Prices:
     """A table of a database, a capture that only loads it, and the task that reads what lands."""
 
     lab: Lab
-    mode: ReloadMode = "compare_and_apply_with_deleted_rows"
+    mode: ReloadMode = DELETING
     database: StandIn = field(init=False)
     task: StorageTask = field(init=False)
     _seconds: count[int] = field(default_factory=lambda: count(1))
@@ -192,6 +193,62 @@ def test_a_load_without_one_of_its_chunks_is_discarded(lab: Lab) -> None:
     prices.load()
     assert prices.current() == sorted(prices.rows.items(), key=repr)
     assert prices.operations() == {"L": ROWS, "u": 1}
+
+
+@pytest.mark.slow
+def test_a_load_with_a_record_in_quarantine_deletes_nothing(lab: Lab) -> None:
+    prices = Prices(lab)
+    prices.load()
+    before = dict(prices.rows)
+    prices.rows.update({3: 50.5, 4: "another"})  # type: ignore[dict-item]
+    del prices.rows[50]
+
+    prices.load()
+
+    assert [row[2] for row in prices.table.rejected()] == ["type_mismatch"]
+    assert prices.current() == sorted({**before, 4: "another"}.items(), key=repr)
+    prices.rows[3] = "right"
+    prices.load()
+    assert prices.current() == sorted(prices.rows.items(), key=repr)
+    assert prices.operations() == {"L": ROWS, "u": 2, "d": 1}
+
+
+@pytest.mark.slow
+def test_a_load_takes_the_place_of_a_reload_of_a_user_that_was_killed(lab: Lab) -> None:
+    prices = Prices(lab)
+    prices.load()
+    killed = prices.table.table("a user")
+    killed.take_over()
+    reload.begin(killed, DELETING, now=lab.clock.now())
+    prices.rows[3] = "another"
+
+    prices.load()
+
+    assert [event.type for event in lab.events].count("load.discarded") == 1
+    assert prices.current() == sorted(prices.rows.items(), key=repr)
+    assert prices.operations() == {"L": ROWS, "u": 1}
+
+
+@pytest.mark.slow
+def test_what_is_left_of_a_load_that_a_user_discarded_is_left_out(lab: Lab) -> None:
+    prices = Prices(lab)
+    prices.load()
+    before = prices.current()
+    prices.rows[3] = "another"
+    last = prices.land()[-1]
+    held_back = last.read_bytes()
+    last.unlink()
+    prices.task.run("always")
+    taken = prices.table.table("a user")
+    taken.take_over()
+    reload.abandon(taken)
+
+    last.write_bytes(held_back)
+    prices.task.run("always")
+
+    assert prices.current() == before
+    prices.load()
+    assert prices.current() == sorted(prices.rows.items(), key=repr)
 
 
 @pytest.mark.slow
