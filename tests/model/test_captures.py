@@ -45,6 +45,7 @@ def test_what_a_capture_does_by_default():
     [
         ({"update_method": "reload"}, ("update_method",), "061"),
         ({"schedule": "@daily"}, ("schedule",), "061"),
+        ({"reload_mode": "drop_and_create"}, ("reload_mode",), "061"),
         (
             {"update_method": "reload", "schedule": "@daily", "slot": "shop"},
             ("slot",),

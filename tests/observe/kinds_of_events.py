@@ -313,6 +313,28 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {"subject": "shop.users", "extract": "1", "reason": "it left"},
     ),
     (
+        engine.LoadCompared(
+            subject="shop.prices",
+            time="2026-01-01T02:30:00+00:00",
+            rows_loaded=1000,
+            rows_quarantined=1,
+        ),
+        Level.NOTE,
+        "compared shop.prices: a load of 1,000 rows, incomplete",
+        {
+            "subject": "shop.prices",
+            "time": "2026-01-01T02:30:00+00:00",
+            "rows_loaded": 1000,
+            "rows_quarantined": 1,
+        },
+    ),
+    (
+        engine.LoadDiscarded(subject="shop.prices", rows=1000, reason="it lacks a chunk"),
+        Level.WARNING,
+        "discarded shop.prices: 1,000 rows of a load: it lacks a chunk",
+        {"subject": "shop.prices", "rows": 1000, "reason": "it lacks a chunk"},
+    ),
+    (
         engine.UnitFailed(subject="shop.users", error=OUTAGE),
         Level.FAILURE,
         "failed   shop.users: s3://lake: S3 is slow (POLYNYA-DEP-005); wait",

@@ -39,6 +39,7 @@ from pydantic import TypeAdapter, ValidationError
 from polynya.capture.lobs import Limit, LimitAction
 from polynya.capture.source import Access
 from polynya.model.config.aws import AwsAccess
+from polynya.model.config.dataset import DELETING, ReloadMode
 from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
 from polynya.store.object_store import ObjectStore
 
@@ -229,6 +230,7 @@ class WorkerSettings:
         masks: by table and column, as `polynya.capture.masks.mask_of` takes them.
         lob_bytes: the longest value; None: any.
         lob_then: what becomes of a longer one, see `polynya.capture.lobs`.
+        reload_mode: what becomes of rows that a load of mode `reload` finds to differ.
         requests: those that wait for the process, as those that follow on its input.
     """
 
@@ -250,6 +252,7 @@ class WorkerSettings:
     masks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     lob_bytes: int | None = None
     lob_then: LimitAction = "truncate"
+    reload_mode: ReloadMode = DELETING
     aws: AwsAccess = field(default_factory=AwsAccess)
     maven_repository: str | None = None
     requests: tuple[CaptureRequest, ...] = ()

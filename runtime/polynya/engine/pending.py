@@ -37,10 +37,12 @@ def apply_decision(
     """Whether to apply pending changes now; a reason against it is reported once."""
     facts, name = pending_facts(table, context.clock.now()), table.dataset.relations.current
     decision = decide(facts, policy, context.apply_mode)
-    if decision.apply and table.state.copy.reloading is not None:
-        decision = ApplyDecision(
-            apply=False, reason="a reload is under way, `polynya reload` ends it"
-        )
+    reloading = table.state.copy.reloading
+    if decision.apply and reloading is not None:
+        reason = "a reload is under way, `polynya reload` ends it"
+        if reloading.scheduled is not None:
+            reason = "a scheduled load of the table is under way"
+        decision = ApplyDecision(apply=False, reason=reason)
     reason = decision.reason
     if not decision.apply and context.is_news(f"{name} is not applied", reason):
         context.sink(ApplySkipped(subject=name, reason=reason))

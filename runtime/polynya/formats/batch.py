@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.eras import Era
+from polynya.model.config.dataset import ReloadMode
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.positions import DirectPosition, Span
 from polynya.model.types import DataType
@@ -156,6 +157,25 @@ class OfSource:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadPart:
+    """Which part of a load that is compared with the table the rows of a batch are.
+
+    Attributes:
+        load: number of the load.
+        first: number of the chunk that they begin in, from 1.
+        complete: number of the last chunk that was read to its end, 0 for none.
+        is_complete: the load has no more chunks, and all of the last one was read.
+        mode: what becomes of the rows that differ.
+    """
+
+    load: int
+    first: int
+    complete: int
+    is_complete: bool
+    mode: ReloadMode
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedBatch:
     """A batch whose rows were read by tasks; see `DatasetBatch` and `BatchFacts`."""
 
@@ -207,6 +227,7 @@ class DatasetBatch:
         of_source: what is known of the source with it; None where the format remembers nothing.
         place_of: gives file and offset of a record as people find them in the source, where those
             of the rows mean nothing to them.
+        part: of a load that is compared with the table; None: the rows are events.
     """
 
     rows: pa.Table
@@ -229,6 +250,7 @@ class DatasetBatch:
     landed: Span | None = None
     of_source: OfSource | None = None
     place_of: Callable[[str, int], tuple[str, int]] | None = None
+    part: LoadPart | None = None
 
     def __post_init__(self) -> None:
         out = self.rows.num_rows + len(self.rejected) + self.rows_filtered

@@ -221,6 +221,14 @@ def _method_problems(task: CaptureLanding) -> Iterator[Problem]:
                 fix="remove `schedule`, or write `update_method: reload`",
             ),
         )
+    if task.update_method == "cdc" and "reload_mode" in task.model_fields_set:
+        yield Problem(
+            ("reload_mode",),
+            CAPTURE_SETTINGS_CONFLICT(
+                "`update_method: cdc` follows changes, so nothing is loaded again in a mode",
+                fix="remove `reload_mode`; `polynya reload --mode` compares tables when you ask",
+            ),
+        )
     if task.update_method == "reload":
         for name in _OF_CHANGES:
             if name in task.model_fields_set:

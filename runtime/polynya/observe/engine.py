@@ -245,6 +245,38 @@ class ReloadWaiting(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCompared(Event):
+    """A scheduled load was compared with its table. `time`: that of its rows.
+
+    If records of it went to quarantine, no row was deleted.
+    """
+
+    type: ClassVar[str] = "load.compared"
+    verb: ClassVar[str] = "compared"
+    template: ClassVar[str] = "a load of {rows_loaded:,} rows{incomplete}"
+    time: str
+    rows_loaded: int
+    rows_quarantined: int
+
+    @property
+    def incomplete(self) -> str:
+        """`, incomplete`, or nothing."""
+        return ", incomplete" if self.rows_quarantined else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadDiscarded(Event):
+    """`rows` of a scheduled load that is not complete were discarded; the table stays as it was."""
+
+    type: ClassVar[str] = "load.discarded"
+    verb: ClassVar[str] = "discarded"
+    template: ClassVar[str] = "{rows:,} rows of a load: {reason}"
+    default_level: ClassVar[Level] = Level.WARNING
+    rows: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractApplied(Event):
     """A full extract was compared and written. `time`: when it was made; `complete`: all of it."""
 

@@ -9,7 +9,10 @@ from contextlib import suppress
 
 import pytest
 
+from polynya.capture.landing.log import CaptureLog
 from polynya.capture.wire import CaptureRequest
+from polynya.formats.debezium.captured import LoadChunk
+from polynya.model.config.dataset import DELETING, KEEPING
 from polynya.testing.fakes import MemoryObjectStore
 from tests.capture.deadly_store import DeadlyStore, Killed, folded, landed_values
 from tests.capture.stand_in import StandIn
@@ -133,6 +136,50 @@ def test_a_table_is_emptied_by_the_last_event_of_its_reload() -> None:
         one["op"] for one in landed_values(store, "shop")[before:] if one["source"]["table"] == "t1"
     ]
     assert again == [*"r" * len(database.rows["public.t1"]), "t"]
+
+
+def test_the_chunks_of_a_reload_say_of_which_load_they_are() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store, mode="reload").run()
+    assert chunks_of(store, "public.t1") == []
+
+    for mode in (DELETING, KEEPING):
+        a_capture(database, store, mode="reload", reload_mode=mode).run()
+
+    first, second = chunks_of(store, "public.t1")[:3], chunks_of(store, "public.t1")[3:]
+    for chunks, mode in ((first, DELETING), (second, KEEPING)):
+        assert [(one.chunk, one.is_last, one.mode) for one in chunks] == [
+            (1, False, mode), (2, False, mode), (3, True, mode),
+        ]  # fmt: skip
+        assert len({one.load for one in chunks}) == 1
+    assert first[0].load != second[0].load
+
+
+def test_a_table_whose_first_load_was_killed_is_loaded_for_the_first_time_again() -> None:
+    database, store = a_database(), DeadlyStore()
+    store.kill_at = 3
+    with suppress(Killed):
+        a_capture(database, store, mode="reload").run()
+    store.revive()
+    a_capture(database, store, mode="reload").run()
+    assert chunks_of(store, "public.t2") == []
+
+    # A load that is killed later does not let its table forget that it was loaded.
+    for kill_at in (2, None):
+        store.kill_at = kill_at
+        with suppress(Killed):
+            a_capture(database, store, mode="reload").run()
+        store.revive()
+
+    assert chunks_of(store, "public.t2")[-1].is_last
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def chunks_of(store: MemoryObjectStore, table: str) -> list[LoadChunk]:
+    """What the headers of landed batches say of loads of a table."""
+    log = CaptureLog(store, "shop")
+    headers = (log.header(number) for number in log.numbers())
+    return [header.loads[table] for header in headers if table in header.loads]
 
 
 @pytest.mark.parametrize("after", [False, True])

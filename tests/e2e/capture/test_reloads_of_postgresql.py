@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ kind: storage
 name: shop
 schema: shop
 landing: {path: shop, format: debezium}
+defaults: {history: true}
 """
 NAMES = ("public.orders", "public.log", "public.totals")
 
@@ -31,6 +33,14 @@ def rows(project: Path, name: str, *columns: str) -> list[tuple[Any, ...]]:
     where = "hdr__partition = 'current'"
     found = read_pyiceberg(project, namespace, table, columns=columns, where=where)
     return sorted(tuple(row[one] for one in columns) for row in found)
+
+
+def versions(project: Path, name: str) -> Counter[str]:
+    """How many versions of a table each operation has made."""
+    namespace, table = internal_table("shop", name)
+    where = "hdr__partition IN ('current', 'prior')"
+    found = read_pyiceberg(project, namespace, table, columns=["hdr__operation"], where=where)
+    return Counter(row["hdr__operation"] for row in found)
 
 
 def test_tables_views_and_tables_without_key_are_what_the_newest_load_held(tmp_path: Path) -> None:
@@ -47,8 +57,19 @@ def test_tables_views_and_tables_without_key_are_what_the_newest_load_held(tmp_p
         )
         capture = CaptureProcess(project / "landing", shop.access(), {"include": NAMES})
 
-        for change in ("SELECT 1", "SELECT 1", "DELETE FROM orders WHERE n = 1"):
-            shop.run(change, "DELETE FROM log WHERE line = 'b'")
+        once: Counter[str] = Counter(L=500)
+        changes = (
+            "UPDATE orders SET n = 7 WHERE id = 3",
+            "INSERT INTO orders VALUES (1000, 5)",
+            "DELETE FROM orders WHERE n = 1",
+        )
+        for change, left in (
+            (["SELECT 1"], once),
+            (["SELECT 1"], once),
+            (changes, once + Counter(u=1, i=1, d=167)),
+            (["SELECT 1"], once + Counter(u=1, i=1, d=167)),
+        ):
+            shop.run(*change, "DELETE FROM log WHERE line = 'b'")
             capture.finish("reload")
             CliDriver().run_project(project, apply="always")
 
@@ -57,5 +78,7 @@ def test_tables_views_and_tables_without_key_are_what_the_newest_load_held(tmp_p
             assert rows(project, "orders", "id", "n") == [tuple(row) for row in orders]
             assert rows(project, "totals", "n", "orders") == [tuple(row) for row in totals]
             assert rows(project, "log", "line") == [("a",), ("a",)]
+            assert versions(project, "orders") == left
+            assert versions(project, "log") == {"L": 2}
         assert shop.run("SELECT slot_name FROM pg_replication_slots") == []
         shop.close()

@@ -35,6 +35,21 @@ def test_a_reload_waits_for_its_moment_and_for_the_next_one():
     assert zone.look().wait == 1
 
 
+def test_moments_that_passed_while_nothing_ran_are_caught_up_once():
+    clock = FakeClock()
+    last = clock.now().replace(hour=0, minute=10)
+    zone = Zone(
+        clock=clock,
+        reloads=ReloadSchedule(parse_cron("30 * * * *"), lambda: last),
+        coming=[FakeProcess([[LANDED]], ends=0)],
+    )
+    clock.sleep((last - clock.now()).total_seconds() + 5 * 60 * 60)
+
+    assert zone.look().landed
+    assert zone.look().wait == REQUEST_CHECK_SECONDS
+    assert zone.modes == ["reload"]
+
+
 def test_after_the_last_moment_of_a_rule_only_what_is_asked_for_is_loaded():
     over = parse_recurrence("FREQ=DAILY;UNTIL=20010101T000000Z")
     zone = Zone(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from polynya.formats.batch import FileProgress
 from polynya.lake.fold.fold import TruncateEvent
-from polynya.lake.table.state import ApplyState, CopyState, Suspension
+from polynya.lake.table.state import ApplyState, CopyState, ScheduledLoad, Suspension
 
 #: What the version before parts had names wrote, field by field.
 COPY = """
@@ -44,7 +45,7 @@ NEW_IN_COPY = {
     "source": None, "stream": None, "landed": None,
     "unparsed": 0, "eras": [], "key_names": [], "refused": [],
 }  # fmt: skip
-NEW_IN_RELOADING = {"glob": None, "stream": None, "until": None}
+NEW_IN_RELOADING = {"glob": None, "stream": None, "until": None, "scheduled": None}
 NEW_IN_APPLY = {"from_changes": 0}
 
 
@@ -62,6 +63,15 @@ def test_a_copy_state_of_the_version_before_is_read_and_written_as_it_was():
     assert state.membership.called == "shop.people"
     assert state.reloading is not None
     assert state.reloading.files == {"users/l.json": FileProgress(9, 2, complete=True)}
+
+
+def test_how_far_a_scheduled_load_is_gathered_is_read_as_it_was_written():
+    begun = CopyState.from_json(COPY)
+    assert begun.reloading is not None
+    scheduled = ScheduledLoad(load=7, chunks=3, is_complete=True)
+    state = replace(begun, reloading=replace(begun.reloading, scheduled=scheduled))
+
+    assert CopyState.from_json(state.to_json()) == state
 
 
 def test_an_apply_state_of_the_version_before_is_read_and_written_as_it_was():

@@ -21,6 +21,7 @@ from polynya.capture.landing.position import CapturePosition, in_epoch
 from polynya.formats.debezium.captured import (
     CaptureHeader,
     EventSchema,
+    LoadChunk,
     batch_name,
     batch_number,
     digest_of,
@@ -229,6 +230,7 @@ class CaptureLander:
         move: Callable[[CapturePosition], CapturePosition],
         *,
         epoch: int | None = None,
+        loads: Mapping[str, LoadChunk] | None = None,
     ) -> None:
         """Land events, and the position that they move to.
 
@@ -238,6 +240,7 @@ class CaptureLander:
             shapes: their schemas.
             move: the position after them from the one before; called when nobody else lands.
             epoch: of the places in them; None: that of the position.
+            loads: of tables whose rows are compared with what is there.
 
         Raises:
             ConflictError: POLYNYA-GTW-004, another capture was first. Nothing has moved.
@@ -246,7 +249,7 @@ class CaptureLander:
         """
         lines = in_epoch(lines, self.position.epoch if epoch is None else epoch)
         # Compressing takes longest, and needs no turn.
-        self._put(packed_lines(lines), events, shapes, lambda: move(self.position))
+        self._put(packed_lines(lines), events, shapes, lambda: move(self.position), loads)
 
     def land_file(
         self,
@@ -264,6 +267,7 @@ class CaptureLander:
         events: int,
         shapes: Mapping[str, Sequence[EventSchema]],
         moved: Callable[[], CapturePosition],
+        loads: Mapping[str, LoadChunk] | None = None,
     ) -> None:
         with self._lock:
             if self._failure is not None:
@@ -279,6 +283,7 @@ class CaptureLander:
                 writer=self._writer,
                 unsent=self._unsent,
                 follows=self._digest,
+                loads=loads or {},
             )
             size = self._put_or_stop(header, packed)
             self._number, self._position = header.number, position

@@ -106,6 +106,7 @@ class TableProgress:
         lacks_changes: it was suspended because of its changes, and none has landed since.
         since: in a binlog, the place that all views of its load are behind; None: nobody knows.
         is_replaced: since then its rows were exchanged for others, of which the stream has nothing.
+        was_loaded: an earlier load of it, by a capture that follows no changes, was complete.
     """
 
     state: TableState = "queued"
@@ -121,6 +122,7 @@ class TableProgress:
     lacks_changes: bool = False
     since: LogPosition | None = None
     is_replaced: bool = False
+    was_loaded: bool = False
 
     def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
         """After a chunk has landed, in a batch of this number."""

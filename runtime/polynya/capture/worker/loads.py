@@ -43,7 +43,7 @@ from polynya.capture.source import (
 from polynya.capture.wire import TableChangedError, WorkerSettings, error_fields
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.reporting import ReportEvent
-from polynya.formats.debezium.captured import EventSchema, packed_lines
+from polynya.formats.debezium.captured import EventSchema, LoadChunk, packed_lines
 from polynya.model.error_catalogue.capture import DATABASE_BEHIND_ITS_LOG, KEYLESS_LOAD_TOO_LARGE
 from polynya.model.error_catalogue.capture_databases import (
     KEYLESS_LOAD_NOT_SEPARABLE,
@@ -364,6 +364,7 @@ class _TableLoad:
     rows: int
     bytes: int = 0
     failures: int = 0
+    landed: int = 0
 
 
 @dataclass(slots=True)
@@ -376,6 +377,7 @@ class LoadThreads:
         emptied: by table, a last event of its load.
         keyless: tables without key, which land whole; None: they are read in parts as all others,
             since nothing follows their changes.
+        load: number of the load in which all tables are loaded again; None: it is no such load.
         failure: what ended the load; None as long as nothing did.
     """
 
@@ -389,6 +391,7 @@ class LoadThreads:
     ended: Callable[[], None]
     emptied: Mapping[str, bytes] = field(default_factory=dict)
     keyless: KeylessTables | None = None
+    load: int | None = None
     failure: Exception | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -486,15 +489,28 @@ class LoadThreads:
 
         end = self.emptied.get(name, b"") if chunk.is_last else b""
         events = chunk.rows + bool(end)
+        loads = self._loads(load, is_last=chunk.is_last) if events else {}
         self.lander.land(
-            lines + end, events, {name: [EventSchema(1, shape)]} if events else {}, move
+            lines + end,
+            events,
+            {name: [EventSchema(1, shape)]} if events else {},
+            move,
+            loads=loads,
         )
+        load.landed += len(loads)
         load.failures = 0
         load.after = load.after if chunk.last is None else chunk.last
         self._read(load, chunk)
         if chunk.is_last:
             self._report_loaded(load)
         return chunk.is_last
+
+    def _loads(self, load: _TableLoad, *, is_last: bool) -> dict[str, LoadChunk]:
+        """What tells readers to compare the rows with what they have; nothing before they have."""
+        name, settings = load.table.name, self.settings
+        if self.load is None or not self.lander.position.tables[name].was_loaded:
+            return {}
+        return {name: LoadChunk(self.load, load.landed + 1, is_last, settings.reload_mode)}
 
     def _is_whole(self, table: SourceTable) -> bool:
         return self.keyless is not None and table.lacks_key

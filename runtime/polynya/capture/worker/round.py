@@ -134,7 +134,7 @@ class Round:
             return
         self._loading = LoadThreads(
             of.settings, start.tables, snapshot, self._lander, masks, of.report, of.monotonic,
-            of.wake.set, start.emptied, self._keyless,
+            of.wake.set, start.emptied, self._keyless, start.load,
         )  # fmt: skip
         self._loading.start()
 

@@ -144,12 +144,14 @@ class RoundStart:
         tables: those that there are.
         snapshot: the view that they are loaded from; None: none is needed.
         emptied: by table, the event that ends its load: what was there before it goes.
+        load: number of the load in which all tables are loaded again; None: it is no such load.
         refused: tables without key that are not loaded again, and why.
     """
 
     tables: Mapping[str, SourceTable]
     snapshot: SourceSnapshot | None
     emptied: Mapping[str, bytes] = field(default_factory=dict)
+    load: int | None = None
     refused: Mapping[str, OperationError] = field(default_factory=dict)
 
 
@@ -195,8 +197,9 @@ def start_reload(
 ) -> RoundStart:
     """Load everything again, of a capture that follows no changes.
 
-    A table is emptied by the last event of its load, which stands right before the load's rows in
-    the order of events: whoever reads meanwhile sees old rows or new ones, and never none.
+    The last event of a table's load empties it, and stands right before the load's rows in the
+    order of events: whoever reads meanwhile sees old rows or new ones, and never none. Tables that
+    can compare rows by key do that instead, as soon as an earlier load was complete.
     """
     tables = _included_tables(database, settings)
     before = lander.position if lander.number else None
@@ -205,8 +208,16 @@ def start_reload(
     landed = () if before is None else [name for name in tables if name in before.tables]
     source = beginning.snapshot.source
     emptied = {name: truncation(database.connector, name, source) for name in landed}
-    lander.begin(_position_to_load_all(database.connector, beginning, tables, lander, log))
-    return RoundStart(tables, beginning.snapshot, emptied)
+    position = _position_to_load_all(database.connector, beginning, tables, lander, log)
+    for name in landed:
+        if before is not None and _was_loaded(before.tables[name]):
+            position = position.with_table(name, replace(position.tables[name], was_loaded=True))
+    lander.begin(position)
+    return RoundStart(tables, beginning.snapshot, emptied, lander.number)
+
+
+def _was_loaded(progress: TableProgress) -> bool:
+    return progress.was_loaded or progress.state == "loaded"
 
 
 def continue_capture(

@@ -241,9 +241,10 @@ class PreviewReader:
             if dataset is None or not self.wanted(task, dataset):
                 continue
             table = tables.get(source) or self.preview_table(dataset)
-            yield NextRecords(
-                task, table, batch, len(discovery.files), notes=tuple(_news(source, new))
-            )
+            notes = [*_news(source, new)]
+            if batch.part is not None and batch.keys:
+                notes.append("a scheduled load: a run compares it with what the table holds")
+            yield NextRecords(task, table, batch, len(discovery.files), notes=tuple(notes))
         assert read.unrouted is not None, "what has no table is accounted for"
         yield from _rest(task, ledger, read.unrouted, map(str, errors), len(discovery.files))
 

@@ -257,6 +257,7 @@ def worker_settings(
         masks=masks_of(task, secrets),
         lob_bytes=None if task.lobs is None else task.lobs.limit,
         lob_then="truncate" if task.lobs is None else task.lobs.then,
+        reload_mode=task.reload_mode,
         aws=target.aws,
         maven_repository=target.maven_repository,
         requests=tuple(requests),

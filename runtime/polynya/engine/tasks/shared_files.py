@@ -25,6 +25,7 @@ from polynya.engine.errors import as_polynya
 from polynya.engine.landing import TaskLanding, discovered, listing_of, reader_of
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.scheduler import longer_pause, run_in_threads
+from polynya.engine.tasks.scheduled_loads import copy_or_gather, finish_gathered
 from polynya.engine.tasks.storage import policy_for_new
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.formats.base import ReadBatch
@@ -208,6 +209,8 @@ class SharedFilesTask:
         result = [IDLE]
 
         def apply() -> None:
+            # The run may have ended after the last chunk of a load.
+            finish_gathered(table)
             result[0] = table.copy_and_apply(self._task.apply, time_slice, lambda: IDLE)
 
         self._refused.attempt(_source_of(table), apply)
@@ -260,7 +263,7 @@ class SharedFilesTask:
             try:
                 before = partial(self._read_earlier, source, discovery.files)
                 part = batch.datasets[source]
-                table.copy(part, began=began, live_files=live, before=before)
+                copy_or_gather(table, part, began=began, live_files=live, before=before)
             except SuspendedError:
                 break
 
@@ -311,7 +314,7 @@ def _copy_part(
 ) -> None:
     """Copy the events of one table. If that suspends it, reading continues without it."""
     with suppress(SuspendedError):
-        table.copy(part, began=began, live_files=live, before=before)
+        copy_or_gather(table, part, began=began, live_files=live, before=before)
 
 
 def _source_of(table: WorkingDataset) -> str:

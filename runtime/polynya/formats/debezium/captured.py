@@ -28,6 +28,7 @@ from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.columnar import RawRecord
 from polynya.formats.records.json import parse_object, parsed
 from polynya.formats.values.exact import json_text
+from polynya.model.config.dataset import ReloadMode
 from polynya.model.documents.stored import Entries, Moment, from_stored
 from polynya.model.error_catalogue.capture import CAPTURED_BATCH_TOO_NEW
 
@@ -56,6 +57,23 @@ class EventSchema:
     schema: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class LoadChunk:
+    """Says that the rows of a table in a batch are a chunk of a load that is compared with it.
+
+    Attributes:
+        load: number of the load; a load that begins again, after a kill too, gets another one.
+        chunk: number of the chunk in the load, from 1 without gaps.
+        is_last: the load is complete with it.
+        mode: what becomes of the rows that differ.
+    """
+
+    load: Count
+    chunk: Count
+    is_last: Annotated[bool, Field(strict=True)]
+    mode: ReloadMode
+
+
 def _in_order(shapes: Sequence[EventSchema]) -> Sequence[EventSchema]:
     firsts = [shape.first for shape in shapes]
     if firsts != sorted(set(firsts)):
@@ -80,6 +98,7 @@ class CaptureHeader:
             that of Debezium, in batches before 2026-11-27.
         follows: `digest` of the batch before it, empty for the first one; None: it does not say,
             as those of version 1.
+        loads: by table, of which load its rows are, where they are compared with the table.
         digest: of the header line that was read; no part of it.
     """
 
@@ -94,12 +113,17 @@ class CaptureHeader:
     writer: str = ""
     unsent: str | None = None
     follows: str | None = None
+    loads: Entries[str, LoadChunk] = field(default_factory=dict)
     digest: str = field(default="", compare=False)
 
     def line(self) -> bytes:
         """The header line, with its end."""
         values = _STORED.dump_python(
-            self, mode="json", by_alias=True, exclude_none=True, exclude={"digest"}
+            self,
+            mode="json",
+            by_alias=True,
+            exclude_none=True,
+            exclude={"digest"} if self.loads else {"digest", "loads"},
         )
         header = {HEADER: {"version": VERSION, **values}}
         return json.dumps(header, separators=(",", ":")).encode() + b"\n"
@@ -235,7 +259,9 @@ class CapturedRecords(Iterator[RawRecord]):
             OperationError: POLYNYA-GTW-002, a newer Polynya wrote it.
         """
         line = file.readline()
-        self.lines = CapturedLines(header_of(line, path))
+        header = header_of(line, path)
+        self.lines = CapturedLines(header)
+        self.header = header
         self._records = self._from(line, file, start)
 
     def __next__(self) -> RawRecord:

@@ -19,11 +19,12 @@ from polynya.formats.batch import (
     DatasetBatch,
     FilePart,
     FileProgress,
+    LoadPart,
     OfSource,
     ReadLimits,
     Rejected,
 )
-from polynya.formats.debezium.captured import CapturedRecords
+from polynya.formats.debezium.captured import CapturedRecords, LoadChunk
 from polynya.formats.debezium.decode import DecodedEvent, EventDecoder
 from polynya.formats.debezium.envelope import (
     ChangeEvent,
@@ -255,7 +256,11 @@ def read_debezium(request: ReadRequest, scope: DebeziumScope) -> ReadBatch:
 
 @dataclass(slots=True)
 class EventReader:
-    """The state of one read: events by table, and what belongs to none."""
+    """The state of one read: events by table, and what belongs to none.
+
+    Rows of a load that is compared with its table are not read together with events, nor with those
+    of another load of the table.
+    """
 
     scope: DebeziumScope
     limits: ReadLimits
@@ -268,8 +273,11 @@ class EventReader:
     files: dict[str, FileProgress] = field(default_factory=dict)
     kept: dict[str, Callable[[bytes, int], bytes]] = field(default_factory=dict)
     included: dict[str, bool] = field(default_factory=dict)
+    parts: dict[str, LoadPart] = field(default_factory=dict)
     taken: int = 0
     taken_bytes: int = 0
+    _has_ended: bool = False
+    _has_events: bool = False
 
     def __post_init__(self) -> None:
         self.unrouted = RecordBuffer(self.limits)
@@ -280,15 +288,23 @@ class EventReader:
     @property
     def is_full(self) -> bool:
         """Whether the batch ends here."""
-        return self.taken >= self.limits.max_rows or self.taken_bytes >= self.limits.max_bytes
+        is_large = self.taken >= self.limits.max_rows or self.taken_bytes >= self.limits.max_bytes
+        return is_large or self._has_ended
 
     def take_file(self, source: ObjectStore, part: FilePart) -> None:
         """Read one file, as far as the limits allow."""
         counters = self.counters.copy()
+        chunks, has_events = dict[str, LoadChunk](), True
         try:
             with landed_file(source, part.path, "debezium", or_one_of=("avro", "parquet")) as file:
                 offset, complete = part.start, True
                 records = records_of(file, part.start, part.path, self.scope.registry)
+                if isinstance(records, CapturedRecords):
+                    chunks, loads = self._chunks(records), records.header.loads
+                    has_events = not loads and records.header.events > 0
+                    if not self._may_add(chunks, has_events=has_events):
+                        self._has_ended = True
+                        return
                 if isinstance(records, CapturedRecords | LandedRecords):
                     self.kept[part.path] = records.whole
                 if self.flattened is not None:
@@ -306,6 +322,37 @@ class EventReader:
             self._refuse_file(part, str(error))
             return
         self.files[part.path] = part.read(offset, complete=complete)
+        self._has_events |= has_events
+        for name, chunk in chunks.items():
+            if not self._is_done(name, part.path, offset - 1):
+                self._add_chunk(name, chunk, complete=complete)
+
+    def _chunks(self, records: CapturedRecords) -> dict[str, LoadChunk]:
+        """What the header says of loads, by dataset."""
+        loads = records.header.loads.items()
+        named = {self.sources.dataset(table): chunk for table, chunk in loads}
+        return {name: chunk for name, chunk in named.items() if self._includes(name)}
+
+    def _may_add(self, chunks: Mapping[str, LoadChunk], *, has_events: bool) -> bool:
+        """Whether a file may be read together with those before it."""
+        if has_events:
+            return not self.parts
+        if chunks and self._has_events:
+            return False
+        known = ((self.parts[name], chunk) for name, chunk in chunks.items() if name in self.parts)
+        return all(
+            part.load == chunk.load and part.complete + 1 == chunk.chunk for part, chunk in known
+        )
+
+    def _add_chunk(self, name: str, chunk: LoadChunk, *, complete: bool) -> None:
+        before = self.parts.get(name)
+        self.parts[name] = LoadPart(
+            load=chunk.load,
+            first=chunk.chunk if before is None else before.first,
+            complete=chunk.chunk if complete else chunk.chunk - 1,
+            is_complete=chunk.is_last and complete,
+            mode=chunk.mode,
+        )
 
     def _forget(self, path: str) -> None:
         """Drop what this read took from a file that turned out to be damaged."""
@@ -413,6 +460,7 @@ class EventReader:
 
     def _batch(self, name: str, table: TableEvents) -> DatasetBatch:
         batch = table.to_batch(self._schema(name), self.files)
+        batch = replace(batch, part=self.parts.get(name))
         if not self.kept:
             return batch
         raw_of = self._raw_of(batch)

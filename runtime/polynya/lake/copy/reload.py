@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,7 +36,7 @@ from polynya.lake.spark.api import Column, DataFrame, functions
 from polynya.lake.table.books import booked, discounted, rows_by_partition
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import agreed_keys, enter, has_rows
-from polynya.lake.table.state import CopyState, Reloading
+from polynya.lake.table.state import CopyState, Reloading, ScheduledLoad
 from polynya.lake.table.suspension import BadRecordError, held_at, refuse_bad_records
 from polynya.model import headers as h
 from polynya.model.config.dataset import (
@@ -77,13 +77,16 @@ def begin(
     place: str | None = None,
     glob: str | None = None,
     until: LandedUntil | None = None,
+    scheduled: ScheduledLoad | None = None,
+    keys: tuple[str, ...] = (),
 ) -> Reloading:
     """Begin a reload, or return the one that has begun and not ended.
 
     `now` becomes the time of the changes that are found. `extract` names the full extract that is
     loaded, None when a user asked for a reload. `place` is the change identifier after which the
     load comes, by default all that was copied. `glob` names the files that a user asked for.
-    `until` is where a landed stream ends that is read at its source.
+    `until` is where a landed stream ends that is read at its source. `scheduled` is the load of a
+    capture; `keys` are those of its rows, for a table that has none yet.
 
     Raises OperationError for a table without keys, and when another reload is under way.
     """
@@ -94,7 +97,7 @@ def begin(
         if (begun.mode, begun.extract, begun.until) != (mode, extract, until):
             raise _other_mode(target, state.reloading, mode)
         return state.reloading
-    if target.shape(keys=_keys(target)).append_only:
+    if target.shape(keys=_keys(target) or keys).append_only:
         raise NOTHING_TO_COMPARE_BY(where=target.table.name, table=target.table.name)
     reloading = Reloading(
         mode,
@@ -104,6 +107,7 @@ def begin(
         extract=extract,
         glob=glob,
         until=until,
+        scheduled=scheduled,
     )
     following = replace(state, reloading=reloading, reloads=reloading.number)
     target.commit_copy_state(following, "reload-begin")
@@ -127,22 +131,29 @@ def _what(reloading: Reloading) -> str:
     return reloading.extract or from_source
 
 
-def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyResult:
+def load(
+    target: DatasetTable,
+    batch: DatasetBatch,
+    *,
+    now: datetime,
+    scheduled: ScheduledLoad | None = None,
+) -> CopyResult:
     """Commit one batch of the load to the partition `reload`; rejected records to quarantine.
 
     Those of a stream that are there since they were copied stay there, and the load lacks nothing.
+    `scheduled` is how far a scheduled load is gathered with the batch.
     """
     keys = agreed_keys(target, batch)
     target.grow(batch.schema)
     shape = target.shape(batch.schema, keys)
     times = Times(now, under_way(target).started_at)
     frame = derive(target.spark, batch, target.dataset, shape, times)
-    if under_way(target).extract is not None:
+    if under_way(target).starts_by_itself:
         # A reload that a user asked for is refused at its end when it is not whole.
         try:
             refuse_bad_records(target, lambda: first_rejected_in_spark(frame), now)
         except BadRecordError as found:
-            # A part of an extract cannot be compared.
+            # A part of an extract, or of a scheduled load, cannot be compared.
             raise held_at(target, found) from None
     frame, known_rejects = without_rejected_before(target, frame)
     rows = frame.drop(*HELPERS).replace(
@@ -153,6 +164,8 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     loaded = sum(counts.values())
     following = _after(target, batch, keys, loaded, quarantined)
+    if scheduled is not None:
+        following = _with_landed(target, following, batch, scheduled)
     following, summary = booked(
         target,
         batch,
@@ -304,7 +317,9 @@ def _final_mode(target: DatasetTable, reloading: Reloading, incomplete: Incomple
         return reloading.mode
     if incomplete == "refuse":
         raise _not_whole(target, reloading)
-    return KEEPING if reloading.mode == DELETING else reloading.mode
+    # Replacing what an extract finds is for an empty table.
+    is_compared = reloading.mode == DELETING or reloading.scheduled is not None
+    return KEEPING if is_compared else reloading.mode
 
 
 def _not_whole(target: DatasetTable, reloading: Reloading) -> OperationError:
@@ -345,6 +360,28 @@ def _after(
             quarantined=reloading.quarantined + quarantined,
         ),
     )
+
+
+def _with_landed(
+    target: DatasetTable, state: CopyState, batch: DatasetBatch, scheduled: ScheduledLoad
+) -> CopyState:
+    """The state with what a copy remembers of landed batches, which a scheduled load comes in."""
+    assert state.reloading is not None, "the load has begun"
+    columns, position, of_source = state.columns, state.position, batch.of_source
+    newest = batch.facts.newest
+    stamps = [position.newest_event, newest.astimezone(UTC).isoformat() if newest else None]
+    if of_source is not None:
+        columns = replace(columns, key_names=[list(names) for names in of_source.key_names])
+        position = replace(position, eras=list(of_source.eras))
+    if batch.declared is not None:
+        columns = replace(columns, declared=list(batch.declared))
+    position = replace(
+        position,
+        files=remembered(target, position.files, batch.files, None),
+        newest_event=max(filter(None, stamps), key=datetime.fromisoformat, default=None),
+    )
+    reloading = replace(state.reloading, files={}, scheduled=scheduled)
+    return replace(state, columns=columns, position=position, reloading=reloading)
 
 
 def under_way(target: DatasetTable) -> Reloading:

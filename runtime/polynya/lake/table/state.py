@@ -228,6 +228,18 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduledLoad:
+    """How much has been gathered of a load that a capture lands on a schedule.
+
+    `load` is its number, `chunks` of it have been gathered; `is_complete`: it has no more.
+    """
+
+    load: int
+    chunks: int = 0
+    is_complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reloading:
     """A reload that has begun: its rows gather in the partition `reload` (semantics section 8).
 
@@ -237,6 +249,8 @@ class Reloading:
     `extract` is the full extract that is loaded, None when a user asked for the reload.
     Then `glob` names its files, None for those that the settings or the source say. `stream` is how
     far a stream was read at its source; `until` is where that ends, None for one that never landed.
+    `scheduled` says that the load lands among the batches of a capture, and how far it was read:
+    these batches are in the position of the table, and not in `files`.
     """
 
     mode: ReloadMode
@@ -250,11 +264,17 @@ class Reloading:
     glob: str | None = None
     stream: DirectPosition | None = None
     until: LandedUntil | None = None
+    scheduled: ScheduledLoad | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether it holds rows and all of them could be read, so far."""
         return self.rows > 0 and not self.quarantined
+
+    @property
+    def starts_by_itself(self) -> bool:
+        """Whether a run has begun it, and not a user."""
+        return self.extract is not None or self.scheduled is not None
 
     @property
     def tail(self) -> str:
@@ -364,7 +384,9 @@ class CopyState:
             stream = None if stream is None else _part(DirectPosition, stream)
             until = reloading.get("until")
             until = None if until is None else _part(LandedUntil, until)
-            parts = {"files": files, "stream": stream, "until": until}
+            scheduled = reloading.get("scheduled")
+            scheduled = None if scheduled is None else _part(ScheduledLoad, scheduled)
+            parts = {"files": files, "stream": stream, "until": until, "scheduled": scheduled}
             values["reloading"] = _part(Reloading, {**reloading, **parts})
         values |= {name: _part(kind, values) for name, kind in _PARTS.items()}
         return _part(cls, values)

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, SecretStr, StringConstraints
 
+from polynya.model.config.dataset import DELETING, ReloadMode
 from polynya.model.config.fields import (
     ClusterName,
     Column,
@@ -263,6 +264,11 @@ class CaptureLanding(Frozen):
         " or an iCalendar rule (RFC 5545), such as "
         "`FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=2`, in UTC or after a "
         "`DTSTART;TZID=Europe/Berlin:20260101T023000`.",
+    )
+    reload_mode: ReloadMode = Field(
+        default=DELETING,
+        description="For `update_method: reload`: what a load does to the tables, as `--mode` of "
+        "`polynya reload`. Default: `compare_and_apply_with_deleted_rows`.",
     )
     cluster: ClusterName | None = Field(
         default=None,
