@@ -1,0 +1,1 @@
+"""Settings proposed from files: what a sample shows, each setting with its reason."""

@@ -1,0 +1,435 @@
+"""The files that settings are proposed for, in families of names, and what of them is looked at.
+
+A family is looked at whole up to `SAMPLE_BYTES` of its content, decompressed. Of a longer text half
+of that is its start, the rest is spread over the file; of many files some are taken, the first and
+the last among them. Typed files (Parquet, ORC, Avro) are read up to `SAMPLE_RECORDS` records.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, NoReturn
+
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files import glob_pattern, is_unfinished
+from polynya.formats.opening import codec_of, pieces_of, source_of
+from polynya.model.config.aws import AwsAccess
+from polynya.model.error_catalogue.configuration import NO_SETTINGS_FROM_FILE
+from polynya.model.errors import ConfigError
+from polynya.model.names import S3Location, parse_location
+from polynya.store.object_store import LocalObjectStore, ObjectStore
+from polynya.store.places import store_at
+
+#: Bytes of the content of a family that are looked at.
+SAMPLE_BYTES: Final = 32 * 1024 * 1024
+#: Records of typed files that are looked at.
+SAMPLE_RECORDS: Final = 300_000
+#: Files of a family that are looked at.
+SAMPLE_FILES: Final = 8
+#: Places of a long file, besides its start.
+_PLACES: Final = 16
+_MOST_FILES: Final = 10_000
+_HEAD_BYTES: Final = 8192
+_WILD: Final = re.compile(r"[*?\[]")
+_LINE_ENDS: Final = b"\n"
+_MARKS_16: Final = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class FileFamily:
+    """Files that one dataset reads.
+
+    Attributes:
+        name: of the dataset.
+        glob: what names its files below its folder.
+        files: paths in the store, in their order.
+    """
+
+    name: str
+    glob: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """Where files are.
+
+    Attributes:
+        store: holds them.
+        families: what they are, each for one dataset.
+        place: the folder of the store on S3; None for local files, which are copied.
+        shown: how the files are called in messages, by path.
+    """
+
+    store: ObjectStore
+    families: tuple[FileFamily, ...]
+    place: S3Location | None
+    shown: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFile:
+    """What is looked at of one file.
+
+    Attributes:
+        path: in the store.
+        kind: `parquet`, `orc`, `avro`, or `text`.
+        size: bytes as they are stored.
+        compression: the name of the archive, "" for none.
+        content: of a text, in its encoding; empty for others.
+        is_whole: the content is all of it.
+    """
+
+    path: str
+    kind: str
+    size: int
+    compression: str = ""
+    content: bytes = b""
+    is_whole: bool = True
+
+
+def found_files(place: str) -> FoundFiles:
+    """The files of a path, a folder, a glob or `s3://BUCKET/PREFIX`, which may be a glob.
+
+    Raises:
+        ConfigError: POLYNYA-CLI-005, there are none.
+    """
+    if place.startswith("s3://"):
+        return _on_s3(place)
+    path = Path(place).expanduser()
+    if path.is_file():
+        # The link's own name, and the folder of the file that it leads to.
+        real = path.resolve()
+        if is_unfinished(path.name):
+            _refuse(place, "its name says that it is hidden or not complete", "rename the file")
+        suffixes = "".join(Path(path.name).suffixes[-2:]) if _is_archive(path) else path.suffix
+        name = name_of(path.name.removesuffix(suffixes))
+        family = FileFamily(name, f"*{suffixes}", (real.name,))
+        return FoundFiles(LocalObjectStore(real.parent), (family,), None, {real.name: place})
+    if path.is_dir():
+        return _below(LocalObjectStore(path), "**", None, name_of(path.resolve().name), place)
+    root, glob = _root_and_glob(place)
+    if not glob or not Path(root or ".").is_dir():
+        _refuse(place, "there is no such file", "check the path")
+    folder = Path(root or ".")
+    return _below(LocalObjectStore(folder), glob, None, name_of(folder.resolve().name), place)
+
+
+def _is_archive(path: Path) -> bool:
+    archives = {".gz", ".bz2", ".zst", ".snappy"}
+    return path.suffix.lower() in archives and len(path.suffixes) > 1
+
+
+def _root_and_glob(place: str) -> tuple[str, str]:
+    """The folder before the first wildcard, and the rest; "" where there is no wildcard."""
+    match = _WILD.search(place)
+    if match is None:
+        return place, ""
+    root, slash, _ = place[: match.start()].rpartition("/")
+    return root + (slash if not root else ""), place[len(root) + len(slash) :]
+
+
+def _on_s3(place: str) -> FoundFiles:
+    root, glob = _root_and_glob(place)
+    location = parse_location(root, Path(), "--from")
+    assert isinstance(location, S3Location)
+    store = store_at(location, AwsAccess())
+    if not glob and location.prefix and not next(iter(store.list()), None):
+        # Not a folder: one object.
+        folder, _, glob = location.prefix.rpartition("/")
+        location = S3Location(location.bucket, folder)
+        store = store_at(location, AwsAccess())
+    if not location.prefix:
+        fix = "name a folder of the bucket, as in `s3://acme-landing/orders/`"
+        _refuse(place, "a task reads a folder, not the root of a bucket", fix)
+    name = name_of(location.prefix.rpartition("/")[2])
+    return _below(store, glob or "**", location, name, place)
+
+
+def _below(
+    store: ObjectStore, glob: str, location: S3Location | None, name: str, place: str
+) -> FoundFiles:
+    """The files of a store that a glob names, in families."""
+    pattern = glob_pattern(glob)
+    paths: list[str] = []
+    for info in store.list():
+        if info.size and not is_unfinished(info.path) and pattern.fullmatch(info.path):
+            paths.append(info.path)
+        if len(paths) > _MOST_FILES:
+            fix = "name fewer with a glob, as in `data/orders_*.csv`"
+            _refuse(place, f"it has more than {_MOST_FILES:,} files", fix)
+    if not paths:
+        _refuse(place, "no file with content is there", "check the path or the glob")
+    return FoundFiles(
+        store, families_of(paths, name), location, {path: f"{place}: {path}" for path in paths}
+    )
+
+
+_UUID: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+#: What differs between the names of files of one kind: numbers, dates, times, identifiers.
+_VARYING: Final = re.compile(rf"{_UUID}|(?<![A-Za-z])[0-9a-f]{{12,}}(?![A-Za-z])|\d+(?:T(?=\d))?")
+
+
+def families_of(paths: Iterable[str], name: str) -> tuple[FileFamily, ...]:
+    """Files by what their names have in common; `name` is that of files without a word."""
+    by_glob: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(paths):
+        stem, dot, suffix = (
+            path.rpartition(".") if "." in path.rpartition("/")[2] else (path, "", "")
+        )
+        glob = re.sub(r"\*(?:[-_.:T ]?\*)+", "*", _VARYING.sub("*", stem))
+        by_glob[f"{glob}{dot}{suffix}"].append(path)
+    found: list[FileFamily] = []
+    taken: set[str] = set()
+    for glob, files in by_glob.items():
+        own = unique = _family_name(glob, name)
+        number = 1
+        while unique.lower() in taken:
+            number += 1
+            unique = f"{own}_{number}"
+        taken.add(unique.lower())
+        found.append(FileFamily(unique, glob, tuple(files)))
+    return tuple(found)
+
+
+def _family_name(glob: str, name: str) -> str:
+    """The last part of a path that has a word of its own, else the name of the folder."""
+    *folders, file = glob.split("/")
+    stem = file.split(".", maxsplit=1)[0]
+    for part in (stem, *reversed(folders)):
+        word = part.partition("=")[0].replace("*", "").strip("-_. ")
+        if re.search(r"[^\W\d]", word) and word.lower() not in {"part", "data", "file", "export"}:
+            return name_of(word)
+    return name
+
+
+def name_of(text: str) -> str:
+    """A name of a project, task or dataset: other characters become `_`."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_") or "project"
+    return (f"_{name}" if name[0].isdigit() else name)[:128]
+
+
+def sampled(found: FoundFiles, family: FileFamily) -> list[SampleFile]:
+    """What is looked at of a family.
+
+    Raises:
+        ConfigError: POLYNYA-CLI-005, a file cannot be read, or holds no records that a task reads.
+    """
+    chosen = _spread_files(family.files)
+    each = SAMPLE_BYTES // len(chosen)
+    return [_sample(found, path, each) for path in chosen]
+
+
+def _spread_files(files: Sequence[str]) -> list[str]:
+    if len(files) <= SAMPLE_FILES:
+        return list(files)
+    last = len(files) - 1
+    return [files[round(number * last / (SAMPLE_FILES - 1))] for number in range(SAMPLE_FILES)]
+
+
+def _sample(found: FoundFiles, path: str, most: int) -> SampleFile:
+    shown = found.shown[path]
+    try:
+        with source_of(found.store, path) as file:
+            size = file.seek(0, io.SEEK_END)
+            file.seek(0)
+            return _looked_at(file, path, shown, size, most)
+    except UnreadableFileError as error:
+        _refuse(shown, str(error), "check the file, and send it again")
+    except OSError as error:
+        _refuse(shown, error.strerror or str(error), "check the file and its rights")
+
+
+def _looked_at(file: BinaryIO, path: str, shown: str, size: int, most: int) -> SampleFile:
+    head = file.read(_HEAD_BYTES)
+    file.seek(0)
+    codec = codec_of(head, path)
+    if codec is None:
+        refuse_foreign(head, shown, file)
+        kind = _KINDS.get(head[:4], _KINDS.get(head[:3], "text"))
+        if kind != "text":
+            return SampleFile(path, kind, size)
+        content, is_whole = _spread(file, size, most)
+        return SampleFile(path, kind, size, content=content, is_whole=is_whole)
+    content, is_whole = _begun(pieces_of(file, codec), most)
+    refuse_foreign(content[:_HEAD_BYTES], shown, None)
+    kind = _KINDS.get(content[:4], _KINDS.get(content[:3], "text"))
+    if kind == "text" and not is_whole:
+        content = _whole_lines(content)
+    text = content if kind == "text" else b""
+    return SampleFile(path, kind, size, codec.name, text, is_whole=is_whole or kind != "text")
+
+
+_KINDS: Final = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
+
+
+def _begun(pieces: Iterator[bytes], most: int) -> tuple[bytes, bool]:
+    """The start of a content, and whether it is all."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size > most:
+            return b"".join(held)[:most], False
+    return b"".join(held), True
+
+
+def _spread(file: BinaryIO, size: int, most: int) -> tuple[bytes, bool]:
+    """The content of a text, or its start and lines of places all over it.
+
+    Only the start where lines may be parts of records, or characters have two bytes.
+    """
+    if size <= most:
+        return file.read(), True
+    head = _whole_lines(file.read(most // 2))
+    first = head.lstrip()[:1]
+    if head.startswith(_MARKS_16) or first == b"[" or _joins_lines(head):
+        file.seek(0)
+        return _whole_lines(file.read(most)), False
+    parts = [head]
+    each = most // 2 // _PLACES
+    for number in range(1, _PLACES + 1):
+        file.seek(len(head) + (size - len(head) - each) * number // _PLACES)
+        piece = file.read(each)
+        begin = piece.find(_LINE_ENDS) + 1
+        parts.append(_whole_lines(piece[begin:]) if begin else b"")
+    return b"".join(parts), False
+
+
+def _joins_lines(head: bytes) -> bool:
+    """Whether a line has an odd number of quotes: a field may go on in the next line."""
+    return any(line.count(b'"') % 2 or line.count(b"'") % 2 for line in head.split(_LINE_ENDS))
+
+
+def _whole_lines(content: bytes) -> bytes:
+    """The content up to its last line end."""
+    if content.startswith(_MARKS_16):
+        end = b"\n\0" if content.startswith(_MARKS_16[0]) else b"\0\n"
+        at = content.rfind(end)
+        while at > 0 and at % 2:
+            at = content.rfind(end, 0, at)
+        return content[: at + 2] if at > 0 else content[: len(content) // 2 * 2]
+    return content[: content.rfind(_LINE_ENDS) + 1] or content
+
+
+_SHEET: Final = "save each sheet as `CSV UTF-8` (Excel: File, Save As; LibreOffice: Save a Copy)"
+#: How files begin that hold no records that a task reads, what they are, and what to do.
+_FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
+    (b"\xd0\xcf\x11\xe0", "an old Office file, such as an Excel workbook (.xls)", _SHEET),
+    (b"%PDF", "a PDF document", "ask for the data as CSV, JSON or Parquet"),
+    (b"\x89PNG", "a PNG image", "give the file with the data"),
+    (b"\xff\xd8\xff", "a JPEG image", "give the file with the data"),
+    (b"GIF8", "a GIF image", "give the file with the data"),
+    (b"RIFF", "an image, a sound or a film", "give the file with the data"),
+    (b"\xfd7zXZ\x00", "an xz archive", "unpack it: `xz -d FILE`"),
+    (b"7z\xbc\xaf", "a 7-Zip archive", "unpack it: `7z x FILE`"),
+    (b"Rar!", "a RAR archive", "unpack it"),
+    (b"\x7fELF", "a program", "give the file with the data"),
+    (b"SQLite format 3", "an SQLite database",
+     "export its tables: `sqlite3 -csv -header FILE 'SELECT * FROM …'`"),
+    (b"ARROW1", "an Arrow (Feather) file", "write it as Parquet"),
+    (b"\x89HDF", "an HDF5 file", "write its tables as Parquet or CSV"),
+    (b"<stata_dta>", "a Stata file", "write it as CSV or Parquet"),
+    (b"$FL2", "an SPSS file", "write it as CSV or Parquet"),
+    (b"RDX", "R data", "write it with `write.csv` or as Parquet"),
+    (b"<!DOCTYPE html", "a web page",
+     "it may be the answer of a server that wanted a login: download the data itself"),
+    (b"<html", "a web page",
+     "it may be the answer of a server that wanted a login: download the data itself"),
+    (b"<", "an XML document", "convert it to JSON lines or CSV"),
+)  # fmt: skip
+_TAR_MARK: Final = slice(257, 262)
+
+
+def refuse_foreign(head: bytes, shown: str, file: BinaryIO | None) -> None:
+    """Refuse a file that no task reads, by its first bytes. Raises ConfigError.
+
+    `file`: the whole file, where it can be looked at.
+    """
+    if head[:4] == b"PK\x03\x04":
+        _refuse_zip(shown, file)
+    if head[_TAR_MARK] == b"ustar":
+        fix = "unpack it into a folder, then give the folder: `tar -xf FILE -C FOLDER`"
+        _refuse(shown, "it is a tar archive of several files", fix)
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    for begin, what, fix in _FOREIGN:
+        if start[: len(begin)].lower() == begin.lower():
+            _refuse(shown, f"it is {what}", fix)
+    if b"\0" in head and not head.startswith(_MARKS_16) and head[:4] not in _KINDS:
+        if head[:3] in _KINDS:
+            return
+        zeros = head.count(b"\0")
+        if 3 * zeros > len(head) and (not head[1::2].strip(b"\0") or not head[::2].strip(b"\0")):
+            order = "UTF-16LE" if not head[1::2].strip(b"\0") else "UTF-16BE"
+            fix = f"convert it: `iconv -f {order} -t UTF-8 FILE > NEW`"
+            _refuse(shown, "it is UTF-16 without a byte order mark", fix)
+        if 100 * zeros > len(head):
+            _refuse(shown, "it is not text, and of no known format", "give CSV, JSON or Parquet")
+
+
+def _refuse_zip(shown: str, file: BinaryIO | None) -> NoReturn:
+    """Say what is in a ZIP archive, by the names in it."""
+    names: list[str] = []
+    with ExitStack() as stack:
+        if file is not None:
+            try:
+                archive = stack.enter_context(zipfile.ZipFile(file))
+                names = [info.filename for info in archive.infolist() if not info.is_dir()]
+            except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError):
+                names = []
+    if any(name.startswith("xl/") for name in names):
+        _refuse(shown, "it is an Excel workbook (.xlsx)", _SHEET)
+    if "mimetype" in names and "content.xml" in names:
+        _refuse(shown, "it is an OpenDocument file, such as a spreadsheet (.ods)", _SHEET)
+    if any(name.startswith("word/") for name in names):
+        _refuse(shown, "it is a Word document", "ask for the data as CSV, JSON or Parquet")
+    if len(names) == 1:
+        fix = "unpack it (`unzip FILE`) or pack it with gzip, which is read as it is"
+        _refuse(shown, "it is a ZIP archive of one file", fix)
+    many = f" of {len(names):,} files" if names else ""
+    fix = "unpack it into a folder (`unzip FILE -d FOLDER`), then give the folder"
+    _refuse(shown, f"it is a ZIP archive{many}", fix)
+
+
+def _refuse(shown: str, reason: str, fix: str) -> NoReturn:
+    raise no_settings(shown, reason, fix)
+
+
+def no_settings(shown: str, reason: str, fix: str) -> ConfigError:
+    """The error of a file that nothing can be proposed for."""
+    return NO_SETTINGS_FROM_FILE(where=shown, reason=reason, fix=fix)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleStore:
+    """The sample as files that a run could read, and which they are.
+
+    Attributes:
+        store: holds them.
+        parts: (path, size) of each.
+    """
+
+    store: ObjectStore
+    parts: tuple[tuple[str, int], ...]
+    is_whole: bool
+
+
+def sample_store(found: FoundFiles, files: Sequence[SampleFile], folder: Path) -> SampleStore:
+    """Typed files and whole texts where they are, parts of others in a folder of ours."""
+    if all(file.is_whole for file in files):
+        parts = tuple((file.path, file.size) for file in files)
+        return SampleStore(found.store, parts, is_whole=True)
+    parts = ()
+    for number, file in enumerate(files):
+        name = f"{number:02d}"
+        (folder / name).write_bytes(file.content)
+        parts = (*parts, (name, len(file.content)))
+    return SampleStore(LocalObjectStore(folder), parts, is_whole=False)
