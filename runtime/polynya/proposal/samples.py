@@ -13,7 +13,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
@@ -167,9 +167,31 @@ def _below(
             _refuse(place, f"it has more than {_MOST_FILES:,} files", fix)
     if not paths:
         _refuse(place, "no file with content is there", "check the path or the glob")
-    return FoundFiles(
-        store, families_of(paths, name), location, {path: f"{place}: {path}" for path in paths}
-    )
+    families = families_of(paths, name)
+    if location is None:
+        families = tuple(map(_in_own_folder, families))
+    else:
+        _check_apart(families, place)
+    return FoundFiles(store, families, location, {path: f"{place}: {path}" for path in paths})
+
+
+def _in_own_folder(family: FileFamily) -> FileFamily:
+    """A family whose files have a landing folder to themselves: any name of its kind is one."""
+    if "*" in family.glob or "/" in family.glob:
+        return family
+    _, dot, suffix = family.glob.partition(".")
+    return replace(family, glob=f"*{dot}{suffix}")
+
+
+def _check_apart(families: Sequence[FileFamily], place: str) -> None:
+    """Refuse families of one folder of which one reads files of another. Raises ConfigError."""
+    for family in families:
+        pattern = glob_pattern(family.glob)
+        for other in families:
+            if other is not family and any(map(pattern.fullmatch, other.files)):
+                fix = "name the files of one kind with a glob, as in `s3://acme/shop/orders_2*.csv`"
+                reason = f"`{family.glob}` names files of `{other.glob}`, too"
+                _refuse(place, reason, fix)
 
 
 _UUID: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
