@@ -87,6 +87,12 @@ class NumberStyle:
         group = re.escape(self.thousands)
         return re.compile(rf"[+-]?(?:\d{{1,3}}(?:{group}\d{{3}})+|\d+){fraction}", re.ASCII)
 
+    def is_used(self, texts: Collection[str]) -> bool:
+        """Whether all texts are numbers in this style, and some in no other."""
+        marks = self.decimal + (self.thousands or "")
+        odd = any(mark in text for text in texts for mark in marks if marks != ".")
+        return odd and all(map(self.pattern().fullmatch, texts))
+
     def proves(self, text: str) -> bool:
         """Whether no other style reads the text as another number."""
         whole, point, fraction = text.partition(self.decimal)
@@ -113,8 +119,8 @@ class NumberStyle:
 
 
 _STYLES: Final = (
-    NumberStyle(",", "."),
     NumberStyle(",", None),
+    NumberStyle(",", "."),
     NumberStyle(",", " "),
     NumberStyle(",", "\u00a0"),
     NumberStyle(",", "\u202f"),
@@ -190,12 +196,12 @@ def text_column(
         return ProposedSetting(
             "string", f"has `{word}` beside values and empty fields; one of them can be NULL"
         )
+    if style is not None and style.is_used(texts):
+        return _styled(name, [style.plain(text) for text in texts], style)
     for found in _tries(name, texts):
         if found is not None:
             kept = _kept(found, texts)
             return None if kept.value is None else kept
-    if style is not None and _all(texts, style.pattern().fullmatch):
-        return _styled(name, [style.plain(text) for text in texts], style)
     if style is None and _all(texts, NumberStyle(".", ",").pattern().fullmatch):
         return ProposedSetting("string", "a comma may begin a fraction or part thousands: check")
     return _mixed(counts)
@@ -387,8 +393,9 @@ def _styled(name: str, texts: Sequence[str], style: NumberStyle) -> ProposedSett
 
 
 def _decimals(numbers: Collection[Number], reason: str) -> ProposedSetting | None:
-    digits = [digits_needed(number) for number in numbers]
-    whole, scale = (max(part) for part in zip(*digits, strict=True))
+    whole = max(digits_needed(number)[0] for number in numbers)
+    # As they are spelled: zeros at the end count.
+    scale = max(max(-int(number.as_tuple().exponent), 0) for number in numbers)
     if scale > _MOST_SCALE or whole + scale > MAX_PRECISION:
         return None
     # Room for larger numbers than those of the sample.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from polynya.formats.base import KnownTable, ReadRequest
-from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.batch import WHOLE_FILE, BatchLimits, DatasetBatch, FilePart
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.csv import CsvLayout, open_csv
 from polynya.formats.records.json import open_json
@@ -85,6 +85,7 @@ def proposed(found: FoundFiles, family: FileFamily, schema: str) -> TriedProposa
         if not batch.rows_in:
             reason = "it holds no records" + ("" if len(files) == 1 else ", nor do the other files")
             raise no_settings(shown, reason, "give a file with records")
+        _refuse_unreadable(batch, shown)
         is_whole = store.is_whole and trial.is_complete(batch)
         events = proposed_events(batch.rows, batch.schema, family.name, is_whole=is_whole)
         final = replace(base, events=events)
@@ -105,6 +106,18 @@ def proposed(found: FoundFiles, family: FileFamily, schema: str) -> TriedProposa
             is_whole=is_whole and len(files) == len(family.files),
         )
         return TriedProposal(family, final, outcome)
+
+
+def _refuse_unreadable(batch: DatasetBatch, shown: str) -> None:
+    """Refuse files of which no record would be copied. Raises ConfigError."""
+    if batch.rows.num_rows:
+        return
+    first = batch.rejected[0]
+    if first.offset == WHOLE_FILE:
+        raise no_settings(shown, first.error, "check the file, and send it again")
+    rules = Counter(record.rule for record in batch.rejected)
+    listed = ", ".join(f"{count:,} {rule}" for rule, count in rules.items())
+    raise no_settings(shown, f"none of its records can be read: {listed}", "check the file")
 
 
 def _with_types(trial: _Trial, proposal: DatasetProposal) -> tuple[DatasetProposal, DatasetBatch]:
@@ -220,6 +233,10 @@ def _begun(files: Sequence[SampleFile], shown: str) -> _Begun:
     return _csv(files, shown, archive)
 
 
+#: How the first value of an array may begin.
+_IN_ARRAY: Final = frozenset({b"", b"]", *(bytes([byte]) for byte in b'{["-0123456789')})
+
+
 def _looks_like_json(content: bytes) -> bool:
     start = content.removeprefix(codecs.BOM_UTF8)
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -227,7 +244,7 @@ def _looks_like_json(content: bytes) -> bool:
     start = start.lstrip()[:200]
     if start[:1] == b"{":
         return True
-    return start[:1] == b"[" and start[1:].lstrip()[:1] in {b"{", b"[", b"]", b'"', b""}
+    return start[:1] == b"[" and start[1:].lstrip()[:1] in _IN_ARRAY
 
 
 def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:

@@ -368,6 +368,7 @@ _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
      "it may be the answer of a server that wanted a login: download the data itself"),
     (b"<", "an XML document", "convert it to JSON lines or CSV"),
 )  # fmt: skip
+_CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\f\r")
 _TAR_MARK: Final = slice(257, 262)
 
 
@@ -393,7 +394,7 @@ def refuse_foreign(head: bytes, shown: str, file: BinaryIO | None) -> None:
             order = "UTF-16LE" if not head[1::2].strip(b"\0") else "UTF-16BE"
             fix = f"convert it: `iconv -f {order} -t UTF-8 FILE > NEW`"
             _refuse(shown, "it is UTF-16 without a byte order mark", fix)
-        if 100 * zeros > len(head):
+        if 20 * sum(byte in _CONTROLS for byte in head) > len(head):
             _refuse(shown, "it is not text, and of no known format", "give CSV, JSON or Parquet")
 
 

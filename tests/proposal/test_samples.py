@@ -1,0 +1,148 @@
+"""Which files are found, in which families, and why others are refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import boto3
+import pytest
+
+from polynya.model.errors import ConfigError
+from polynya.model.names import S3Location
+from polynya.proposal.proposal import encoding_of, proposed
+from polynya.proposal.samples import families_of, found_files
+
+
+@pytest.mark.parametrize(
+    ("paths", "families"),
+    [
+        (["orders_2026-01-01.csv", "orders_2026-01-02.csv"], {"orders": "orders_*.csv"}),
+        (["orders.csv", "users.csv"], {"orders": "orders.csv", "users": "users.csv"}),
+        (["orders.csv", "orders.json"], {"orders": "orders.csv", "orders_2": "orders.json"}),
+        (["2026-01.csv", "2026-02.csv"], {"shop": "*.csv"}),
+        (["orders/1.csv", "orders/2.csv"], {"orders": "orders/*.csv"}),
+        (
+            ["orders/dt=2026-01-01/part-00000.parquet", "orders/dt=2026-01-02/part-00000.parquet"],
+            {"dt": "orders/dt=*/part-*.parquet"},
+        ),
+        (["a-0a1b2c3d-0000-4000-8000-00000000abcd.json"], {"a": "a-*.json"}),
+    ],
+)
+def test_families_of_names(paths: list[str], families: dict[str, str]) -> None:
+    assert {family.name: family.glob for family in families_of(paths, "shop")} == families
+
+
+def test_a_folder_and_a_glob_give_the_same_files(tmp_path: Path) -> None:
+    for name in ("orders_1.csv", "orders_2.csv", "users.csv", ".hidden.csv", "half.csv.part"):
+        (tmp_path / name).write_text("id\n1\n")
+
+    folder = found_files(str(tmp_path))
+    glob = found_files(f"{tmp_path}/orders_*.csv")
+
+    assert [family.files for family in folder.families] == [
+        ("orders_1.csv", "orders_2.csv"),
+        ("users.csv",),
+    ]
+    assert glob.families == folder.families[:1]
+
+
+def test_files_on_s3_stay_where_they_are(aws: None) -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="acme-landing")
+    for name in ("orders_1.csv", "orders_2.csv", "users.csv"):
+        s3.put_object(Bucket="acme-landing", Key=f"shop/in/{name}", Body=b"id;city\n1;a\n2;b\n")
+
+    found = found_files("s3://acme-landing/shop/in/orders_*.csv")
+
+    (family,) = found.families
+    assert found.place == S3Location("acme-landing", "shop/in")
+    assert (family.name, family.glob) == ("orders", "orders_*.csv")
+    assert proposed(found, family, "shop").outcome.copied == 4
+    assert [family.name for family in found_files("s3://acme-landing/shop/in").families] == [
+        "orders",
+        "users",
+    ]
+    assert found_files("s3://acme-landing/shop/in/users.csv").families[0].files == ("users.csv",)
+
+
+def archive(*names: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as packed:
+        for name in names:
+            packed.writestr(name, "x")
+    return file.getvalue()
+
+
+def tar() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as packed:
+        packed.addfile(tarfile.TarInfo("a.csv"))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "fix"),
+    [
+        (archive("[Content_Types].xml", "xl/workbook.xml"), "an Excel workbook", "CSV UTF-8"),
+        (archive("mimetype", "content.xml"), "spreadsheet", "CSV UTF-8"),
+        (archive("orders.csv"), "a ZIP archive of one file", "unzip"),
+        (archive("a.csv", "b.csv"), "a ZIP archive of 2 files", "give the folder"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Office file", "CSV UTF-8"),
+        (b"%PDF-1.7\n%\xe2\xe3", "a PDF document", "ask for the data"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "a PNG image", "the file with the data"),
+        (gzip.compress(tar()), "a tar archive", "tar -xf"),
+        (b"<!doctype HTML><html>", "a web page", "login"),
+        (b'<?xml version="1.0"?><a/>', "an XML document", "convert"),
+        ("id,city\n1,a\n".encode("utf-16-le"), "UTF-16 without a byte order mark", "iconv"),
+        (bytes(range(256)) * 40, "not text", "CSV, JSON or Parquet"),
+        (b"id,city\r1,a\r2,b\r", "old Macs", "tr "),
+        ("имя,город\nИван,Москва\n".encode("cp1251"), "western alphabet", "iconv"),
+        (b"", "no records", "with records"),
+        (b"id,city\n", "no records", "with records"),
+        (b"PAR1", "Parquet", "check"),
+        (gzip.compress(b"id\n1\n" * 99)[:-9], "broken gzip archive", "check"),
+        (b'{"a": ', "not JSON", "correct"),
+        (b"[1]\n", "other values than objects", "JSON object"),
+    ],
+)
+def test_files_without_records_are_refused_with_what_they_are(
+    tmp_path: Path, content: bytes, what: str, fix: str
+) -> None:
+    file = tmp_path / "file.dat"
+    file.write_bytes(content)
+    found = found_files(str(file))
+
+    with pytest.raises(ConfigError) as caught:
+        proposed(found, found.families[0], "shop")
+
+    assert caught.value.where == str(file)
+    assert what in caught.value.message
+    assert fix in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize("place", ["missing.csv", "missing/*.csv", "*.none"])
+def test_a_place_without_files_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(ConfigError, match="no such file|no file with content"):
+        found_files(str(tmp_path / place))
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        ("Köln".encode(), None),
+        ("Köln".encode("cp1252"), "windows-1252"),
+        ("5 €".encode("cp1252") + b" and more", "windows-1252"),
+        (b"K\xf6ln \x81", "iso-8859-1"),
+        (b"\xff\xfea\0", "utf-16"),
+        # One damaged line does not change what all others say.
+        ("Köln\nÅrhus\n".encode() + b"K\xf6ln\n", None),
+    ],
+)
+def test_encodings(content: bytes, encoding: str | None) -> None:
+    found = encoding_of(content)
+
+    assert (found and found.value) == encoding
