@@ -6,10 +6,13 @@ import gzip
 import io
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
+from moto import mock_aws
 
 from polynya.model.errors import ConfigError
 from polynya.model.names import S3Location
@@ -50,11 +53,21 @@ def test_a_folder_and_a_glob_give_the_same_files(tmp_path: Path) -> None:
     assert glob.families == folder.families[:1]
 
 
-def test_files_on_s3_stay_where_they_are(aws: None) -> None:
-    s3 = boto3.client("s3")
-    s3.create_bucket(Bucket="acme-landing")
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The bucket `acme-landing` in a stand-in for AWS."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        s3 = boto3.client("s3")
+        s3.create_bucket(Bucket="acme-landing")
+        yield s3
+
+
+def test_files_on_s3_stay_where_they_are(bucket: Any) -> None:
     for name in ("orders_1.csv", "orders_2.csv", "users.csv"):
-        s3.put_object(Bucket="acme-landing", Key=f"shop/in/{name}", Body=b"id;city\n1;a\n2;b\n")
+        bucket.put_object(Bucket="acme-landing", Key=f"shop/in/{name}", Body=b"id;city\n1;a\n2;b\n")
 
     found = found_files("s3://acme-landing/shop/in/orders_*.csv")
 
@@ -67,6 +80,19 @@ def test_files_on_s3_stay_where_they_are(aws: None) -> None:
         "users",
     ]
     assert found_files("s3://acme-landing/shop/in/users.csv").families[0].files == ("users.csv",)
+
+
+def test_a_family_on_s3_takes_no_file_of_another(bucket: Any) -> None:
+    for name in ("orders_1.csv", "orders_1_eu.csv"):
+        bucket.put_object(Bucket="acme-landing", Key=f"shop/{name}", Body=b"id\n1\n")
+
+    with pytest.raises(ConfigError, match="names files of `orders_\\*_eu.csv`, too"):
+        found_files("s3://acme-landing/shop")
+
+
+def test_the_root_of_a_bucket_is_refused(bucket: Any) -> None:
+    with pytest.raises(ConfigError, match="not the root of a bucket"):
+        found_files("s3://acme-landing/*.csv")
 
 
 def archive(*names: str) -> bytes:

@@ -253,8 +253,7 @@ def _days(name: str, texts: Sequence[str]) -> ProposedSetting | None:
     if len(marks) > 1 or len(shapes) > 1:
         return None
     mark, year_first = marks.pop(), all(len(match[1]) == 4 for match in found)
-    year = (lambda m: m[1]) if year_first else (lambda m: m[4])
-    if not all(len(year(match)) == 4 for match in found):
+    if not all(len(match[1 if year_first else 4]) == 4 for match in found):
         return None
     if year_first:
         order: str | None = "yMd"

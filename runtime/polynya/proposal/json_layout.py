@@ -40,11 +40,13 @@ class JsonLayout:
         record_path: its place in the document; None: each line is a record.
         records: those of the document, as far as it was looked at; empty for lines.
         others: fields of the document beside the records, which are not read.
+        is_array: there may be several records.
     """
 
     record_path: ProposedSetting | None
     records: tuple[Mapping[str, Any], ...] = ()
     others: tuple[str, ...] = ()
+    is_array: bool = True
 
 
 def json_layout(text: str, *, is_whole: bool = True) -> JsonLayout:

@@ -264,7 +264,7 @@ def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
     first = layouts[0]
     landing = {}
     if first.record_path is None:
-        values = [
+        values: list[Mapping[str, Any]] = [
             parsed
             for file in files
             for _, parsed in open_json(io.BytesIO(file.content), 0).records
@@ -298,7 +298,7 @@ def _check_document(layout: JsonLayout, shown: str) -> None:
         return
     assert layout.record_path is not None
     path = str(layout.record_path.value)
-    filter_ = "." if path == "$" and len(layout.records) == 1 else f"{path[1:] or '.'}[]"
+    filter_ = f"{path[1:] or '.'}[]" if layout.is_array else "."
     reason = f"{layout.record_path.reason}, and a task reads a record in each line"
     raise no_settings(shown, reason, f"convert it: `jq -c '{filter_}' FILE > FILE.jsonl`")
 
