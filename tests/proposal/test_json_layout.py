@@ -72,7 +72,10 @@ def test_why_a_file_has_no_records_that_are_read(text: str, why: str) -> None:
     ("text", "path"),
     [
         ('[\n{"id": 1},\n{"id": 2},\n{"id": "cut o', "$"),
-        ('{"type": "FeatureCollection", "crs": {"a": [1]},\n"features": [{"id": 1}, {"id', "$.features"),
+        (
+            '{"type": "FeatureCollection", "crs": {"a": [1]},\n"features": [{"id": 1}, {"id',
+            "$.features",
+        ),
     ],
 )
 def test_a_document_that_was_read_in_part_gives_its_whole_records(text: str, path: str) -> None:

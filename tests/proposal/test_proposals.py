@@ -73,7 +73,9 @@ def avro(records: list[dict[str, Any]]) -> bytes:
 HEADER = {"header": True}
 PEOPLE = ("id,name,city", "1,Ana,León", "2,Bo,Århus", "3,Cy,Cancún")
 CITIES = [{"id": 1, "city": "Leon"}, {"id": 2, "city": "Tepic"}]
-WEATHER = [f"2026-01-{day:02d},{hour},{40 + hour % 7}" for day in range(1, 21) for hour in range(24)]
+WEATHER = [
+    f"2026-01-{day:02d},{hour},{40 + hour % 7}" for day in range(1, 21) for hour in range(24)
+]
 WAGES = ('"","wage","educ"', '"1",5.15,12', '"2",4.95,NA', '"3",6.67,16')
 NO_NAME = {"skip_lines": 1, "header": False}
 
@@ -209,7 +211,10 @@ CASES = {
     ),
     "an identifier of others": Case(
         "orders.csv",
-        lines("customer_id,updated_at", *(f"{n % 3},2026-01-{n:02d}T00:00:00Z" for n in range(1, 9))),
+        lines(
+            "customer_id,updated_at",
+            *(f"{n % 3},2026-01-{n:02d}T00:00:00Z" for n in range(1, 9)),
+        ),
         8, HEADER, {"updated_at": "timestamp"},
     ),
     "records with an identifier and an order": Case(
@@ -256,7 +261,11 @@ ARRAY = b"[\n" + b",\n".join(json.dumps(city).encode() for city in CITIES) + b"\
 GEO = {
     "type": "FeatureCollection",
     "features": [
-        {"type": "Feature", "properties": city, "geometry": {"type": "Point", "coordinates": [1.5, 2]}}
+        {
+            "type": "Feature",
+            "properties": city,
+            "geometry": {"type": "Point", "coordinates": [1.5, 2]},
+        }
         for city in CITIES
     ],
 }
@@ -345,8 +354,7 @@ def test_what_no_proposal_saves_is_said(tmp_path: Path) -> None:
     made = tried(tmp_path, Case("a.csv", content, 21))
 
     assert (made.outcome.copied, made.outcome.quarantined) == (20, {"bad_csv": 1})
-    assert "20 of 21 records copied" in str(made.outcome)
-    assert "QUARANTINED: 1 bad_csv" in str(made.outcome)
+    assert str(made.outcome).startswith("a run copies 20 of 21 records; to QUARANTINE go 1 bad_csv")
 
 
 def test_lines_that_are_not_records_are_counted(tmp_path: Path) -> None:
@@ -378,9 +386,7 @@ def test_operations_tell_deletes_and_versions(tmp_path: Path) -> None:
     assert (made.timestamp.value, made.left_out) == ("eventTime", ("op", "seq"))
 
 
-def test_a_long_file_is_looked_at_all_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_file_is_looked_at_all_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polynya.proposal.samples.SAMPLE_BYTES", 4096)
     content = lines("id,code", *(f"{n},{n}" for n in range(5000)), *(f"{n},x" for n in range(500)))
 

@@ -168,7 +168,7 @@ def init(
     """Create a project with one task, sample data, and completion for editors.
 
     With `--from` the project has a task for each family of files that the place holds: files whose
-    names differ in numbers and dates only. Polynya looks at up to 32 MB of each family, all over
+    names differ in numbers and dates only. Polynya looks at up to 16 MB of each family, all over
     the files, and proposes dialect, encoding, header, types, keys, order, time and deletes, each
     with its reason in the task file. Then it reads what it looked at with these settings, and says
     how many records would be copied, quarantined or replaced by key. Local files are copied to the

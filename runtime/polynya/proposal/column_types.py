@@ -14,7 +14,7 @@ from datetime import date
 from decimal import Decimal as Number
 from typing import Any, Final
 
-from polynya.formats.records.csv import text_builder
+from polynya.formats.records.csv import text_type
 from polynya.formats.values.exact import digits_needed, exact_decimal, parse
 from polynya.formats.values.times import iso_days, iso_micros
 from polynya.model.types import (
@@ -364,7 +364,7 @@ def _numbers(name: str, texts: Sequence[str]) -> ProposedSetting:
     numbers = [Number(text) for text in texts]
     if is_money(name) and _all(numbers, lambda n: _fits(n, _decimal_of("decimal(18,4)"))):
         return ProposedSetting("decimal(18,4)", "sounds like money")
-    kind = text_builder(list(texts), None).type
+    kind = text_type(Void(), list(texts))
     if kind == DOUBLE:
         # A first batch of whole numbers alone would make the column bigint.
         mixed = any(map(_INTEGER.fullmatch, texts))
@@ -414,10 +414,10 @@ def _fits(number: Number, kind: Decimal) -> bool:
 
 
 def _kept(found: ProposedSetting, texts: Sequence[str]) -> ProposedSetting:
-    """A type that a run reads every value as, or text."""
-    if not isinstance(found.value, str) or found.value == "string":
+    """A type that a run reads every value as, or text. Numbers were converted already."""
+    if found.value != "timestamp":
         return found
-    kind = parse_type(found.value)
+    kind = TIMESTAMP
     for text in texts:
         try:
             parse(text, kind)
@@ -432,9 +432,8 @@ def _mixed(counts: Mapping[str, int]) -> ProposedSetting | None:
     if not odd:
         return None
     total = sum(counts.values())
-    return ProposedSetting(
-        "string", f"values of several kinds: {total - odd:,} of {total:,} are no numbers"
-    )
+    reason = f"mixed: {total - odd:,} of {total:,} values are not numbers"
+    return ProposedSetting("string", reason)
 
 
 def _infers_other(text: str) -> bool:
@@ -455,7 +454,7 @@ def json_column(name: str, values: Sequence[Any]) -> ProposedSetting | None:
         return _json_numbers(name, present)
     if len(kinds) > 1:
         listed = ", ".join(sorted(kinds))
-        return ProposedSetting("string", f"values of several kinds: {listed}; others as JSON text")
+        return ProposedSetting("string", f"mixed: {listed}; values other than text as JSON")
     return None
 
 
@@ -503,7 +502,7 @@ _TYPED: Final[Mapping[DataType, str]] = {BIGINT: "bigint", DOUBLE: "double", BOO
 
 def declared_type(texts: Sequence[str]) -> ProposedSetting:
     """The type of a column that inference handles, for files in which all must be declared."""
-    kind = text_builder(list(texts), None).type
+    kind = text_type(Void(), list(texts))
     if isinstance(kind, Void):
         return ProposedSetting("string", "no value in the sample")
     return ProposedSetting(_TYPED.get(kind, "string"), "of all values")

@@ -24,6 +24,7 @@ from polynya.formats.records.csv import Dialect, fields, placed_pieces
 from polynya.formats.values.names import MAX_COLUMNS, column_problem, reserved_problem
 from polynya.model.config.settings import DEFAULT_DELIMITER, DEFAULT_QUOTE
 from polynya.model.names import folded
+from polynya.observe.events import counted
 from polynya.proposal.settings import ProposedSetting
 
 #: Bytes of a file by which dialect and header are decided.
@@ -445,7 +446,7 @@ def _settings(
     if dialect.escape:
         found["escape"] = ProposedSetting(dialect.escape, "before quotes inside of fields")
     if dialect.comment:
-        found["comment"] = ProposedSetting(dialect.comment, f"{comments:,} lines begin with it")
+        found["comment"] = ProposedSetting(dialect.comment, f"begins {counted(comments, 'line')}")
     if skip:
         what = "before the names" if made.names is None else "before the records"
         title = ", with a title" if has_title else ""

@@ -88,9 +88,8 @@ def _of_document(document: Any) -> JsonLayout:
     found = _envelope(document, known_only=False)
     if found is not None:
         return found
-    return JsonLayout(
-        ProposedSetting("$", "the file is one record over several lines"), (document,)
-    )
+    reason = "the file is one record over several lines"
+    return JsonLayout(ProposedSetting("$", reason), (document,), is_array=False)
 
 
 def _check(array: list[Any]) -> None:

@@ -28,7 +28,7 @@ from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.store.places import store_at
 
 #: Bytes of the content of a family that are looked at.
-SAMPLE_BYTES: Final = 32 * 1024 * 1024
+SAMPLE_BYTES: Final = 16 * 1024 * 1024
 #: Records of typed files that are looked at.
 SAMPLE_RECORDS: Final = 300_000
 #: Files of a family that are looked at.
@@ -110,7 +110,8 @@ def found_files(place: str) -> FoundFiles:
         if is_unfinished(path.name):
             _refuse(place, "its name says that it is hidden or not complete", "rename the file")
         suffixes = "".join(Path(path.name).suffixes[-2:]) if _is_archive(path) else path.suffix
-        name = name_of(path.name.removesuffix(suffixes))
+        stem = path.name.removesuffix(suffixes)
+        name = _family_name(_VARYING.sub("*", stem), name_of(path.resolve().parent.name))
         family = FileFamily(name, f"*{suffixes}", (real.name,))
         return FoundFiles(LocalObjectStore(real.parent), (family,), None, {real.name: place})
     if path.is_dir():

@@ -83,13 +83,14 @@ class SampleOutcome:
 
     def __str__(self) -> str:
         """In words, for the task file and the terminal."""
-        of = "all" if self.is_whole else "the looked-at part"
-        text = f"{self.copied:,} of {self.records:,} records copied ({of} of the files)"
+        text = f"a run copies {self.copied:,} of {self.records:,} records"
+        if not self.is_whole:
+            text = f"of a sample of the data, {text}"
         if self.quarantined:
             rules = ", ".join(f"{count:,} {rule}" for rule, count in self.quarantined.items())
-            text += f"; QUARANTINED: {rules}"
+            text += f"; to QUARANTINE go {rules}"
         if self.replaced:
-            text += f"; {self.replaced:,} replaced by a newer version with the same key"
+            text += f"; newer versions with the same key replace {self.replaced:,}"
         if self.no_records:
             lines = ", ".join(f"{count:,} {what}" for what, count in self.no_records.items())
             text += f"; lines that are not records: {lines}"

@@ -22,6 +22,7 @@ def task_text(tried: TriedProposal, schema: str, folder: str | None = None) -> s
     """
     proposal, name = tried.proposal, tried.family.name
     document = task_document(tried.family, proposal, schema)
+    outcome = _one_line(str(tried.outcome))
     lines: list[_Line] = [
         ("landing:", None),
         (f"  path: {yaml_value(folder or name)}", None),
@@ -36,7 +37,7 @@ def task_text(tried: TriedProposal, schema: str, folder: str | None = None) -> s
     head = (
         "# yaml-language-server: $schema=../.polynya/schema/task.v1.json\n"
         f"# Proposed from {tried.outcome.records:,} records: look at each line.\n"
-        f"# {_one_line(str(tried.outcome))}\n"
+        f"# {outcome[0].upper()}{outcome[1:]}.\n"
         "apiVersion: polynya/v1\nkind: storage\n"
         f"name: {name}\nschema: {schema}\n"
     )

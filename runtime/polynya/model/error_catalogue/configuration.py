@@ -47,10 +47,11 @@ NO_SETTINGS_FROM_FILE: Final = ErrorEntry(
     title="no settings can be proposed from a file",
     message="cannot propose settings from this file: {reason}",
     state="nothing was written",
-    fix="give an uncompressed file of JSON lines, CSV with a header line, or Parquet",
-    page="`polynya init --from` reads the first 1,000 records of a file of JSON lines, CSV with a "
-    "header line, or Parquet. For other formats run `polynya init --empty`, and write the task "
-    "yourself.",
+    fix="give a file of CSV, JSON, Parquet, ORC or Avro",
+    page="`polynya init --from` proposes settings from files of CSV, JSON, Parquet, ORC or Avro, "
+    "also compressed with gzip, Zstandard, bzip2 or Snappy. The message says what the file looks "
+    "like, such as an Excel workbook or a ZIP archive, and the fix how to convert it. For other "
+    "formats run `polynya init --empty`, and write the task yourself.",
 )
 FILE_NOT_PREVIEWABLE: Final = ErrorEntry(
     ConfigError,
