@@ -122,6 +122,8 @@ def test_numbers_in_a_style() -> None:
         (("true", "maybe"), "string"),
         (("a", "b"), None),
         (("1", "b"), "string"),
+        (("9" * 5000, "1"), "string"),
+        (("1e999", "1"), "double"),
         (("2026-01-01", "2026-02-30"), None),
     ],
 )
@@ -162,6 +164,7 @@ def test_a_word_means_null_where_it_stands_among_values(
         ("a", [{"b": 1}, [1]], "string"),
         ("a", [{"b": 1}], None),
         ("a", [None], None),
+        ("a", [1, float("nan")], None),
     ],
 )
 def test_json_values(name: str, values: list[object], kind: str | None) -> None:

@@ -17,6 +17,8 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
+from polynya.cli.main import main
+from polynya.model.loader import load_project
 from polynya.proposal.proposal import TriedProposal, proposed
 from polynya.proposal.samples import found_files
 
@@ -361,6 +363,28 @@ def test_lines_that_are_not_records_are_counted(tmp_path: Path) -> None:
     made = tried(tmp_path, CASES["comments"])
 
     assert made.outcome.no_records == {"header": 1, "comment": 3}
+
+
+def test_a_word_that_is_null_in_texts_too_is_said(tmp_path: Path) -> None:
+    content = lines("country,population", "NA,2600000", "MX,NA", "ES,48000000")
+
+    made = tried(tmp_path, Case("a.csv", content, 3))
+
+    assert "also in 1 column of texts" in made.proposal.landing["null_value"].reason
+
+
+@pytest.mark.parametrize(
+    "name", ["a\n.csv", "smile \N{GRINNING FACE}.csv", "a\u2028b.csv", "x: y.csv"]
+)
+def test_any_name_of_a_file_gives_a_task_that_loads(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / name).write_bytes(lines("id", "1"))
+    (folder / f"1{name}").write_bytes(lines("id", "1"))
+
+    assert main(["init", str(tmp_path / "p"), "--from", str(folder)]) == 0
+
+    assert load_project(tmp_path / "p").tasks
 
 
 def test_replaced_records_are_counted(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from polynya.cli.main import main
 from polynya.model.errors import ConfigError
+from polynya.model.loader import load_project
 from polynya.model.names import S3Location
 from polynya.proposal.proposal import encoding_of, proposed
 from polynya.proposal.samples import families_of, found_files
@@ -80,6 +82,18 @@ def test_files_on_s3_stay_where_they_are(bucket: Any) -> None:
         "users",
     ]
     assert found_files("s3://acme-landing/shop/in/users.csv").families[0].files == ("users.csv",)
+
+
+def test_a_project_for_files_on_s3_names_their_folder(bucket: Any, tmp_path: Path) -> None:
+    bucket.put_object(Bucket="acme-landing", Key="shop/in/users.csv", Body=b"id;city\n1;a\n")
+
+    assert main(["init", str(tmp_path / "p"), "--from", "s3://acme-landing/shop/in/"]) == 0
+
+    project = load_project(tmp_path / "p")
+    [task] = project.tasks
+    assert project.target.landing == S3Location("acme-landing", "shop")
+    assert (task.landing.path, task.datasets[0].path) == ("in", "users.csv")
+    assert not (tmp_path / "p/landing").exists()
 
 
 def test_a_family_on_s3_takes_no_file_of_another(bucket: Any) -> None:

@@ -58,6 +58,8 @@ _UNITS: Final = ((1, "epoch_seconds", "seconds"), (1000, "epoch_milliseconds", "
 #: Most digits after the point for which a decimal type is proposed.
 _MOST_SCALE: Final = 18
 _ROOM: Final = 18
+#: Characters of a number; a longer text is none that a column holds.
+_MOST_DIGITS: Final = 100
 _AMBIGUOUS: Final = "day and month cannot be told apart"
 
 
@@ -91,7 +93,8 @@ class NumberStyle:
         """Whether all texts are numbers in this style, and some in no other."""
         marks = self.decimal + (self.thousands or "")
         odd = any(mark in text for text in texts for mark in marks if marks != ".")
-        return odd and all(map(self.pattern().fullmatch, texts))
+        pattern = self.pattern()
+        return odd and all(len(t) <= _MOST_DIGITS and pattern.fullmatch(t) for t in texts)
 
     def proves(self, text: str) -> bool:
         """Whether no other style reads the text as another number."""
@@ -175,6 +178,15 @@ def null_word(columns: Iterable[Mapping[str | None, int]]) -> str | None:
     return found.most_common(1)[0][0]
 
 
+def texts_beside(columns: Iterable[Mapping[str | None, int]], word: str) -> int:
+    """How many columns hold the word among texts that are not numbers or times."""
+    return sum(
+        word in counts
+        and not all(text is None or text in NULL_WORDS or _is_typed(text) for text in counts)
+        for counts in columns
+    )
+
+
 def _is_typed(text: str) -> bool:
     return bool(_NUMBER.fullmatch(text) or _DAY.fullmatch(text)) or any(
         style.pattern().fullmatch(text) for style in _STYLES
@@ -194,7 +206,7 @@ def text_column(
     if {text.strip() for text in texts} & NULL_WORDS and any(map(_is_typed, texts)):
         word = next(text for text in texts if text.strip() in NULL_WORDS)
         return ProposedSetting(
-            "string", f"has `{word}` beside values and empty fields; one of them can be NULL"
+            "string", f"has `{word}` beside values, but only one word or the empty field is NULL"
         )
     if style is not None and style.is_used(texts):
         return _styled(name, [style.plain(text) for text in texts], style)
@@ -212,6 +224,8 @@ def _tries(name: str, texts: Sequence[str]) -> Iterator[ProposedSetting | None]:
     yield _booleans(texts)
     yield _times(texts)
     yield _days(name, texts)
+    if any(len(text) > _MOST_DIGITS for text in texts):
+        return
     if _all(texts, _INTEGER.fullmatch):
         yield _integers(name, texts)
     elif _all(texts, lambda text: _NUMBER.fullmatch(text.strip())):
@@ -474,7 +488,11 @@ def _json_numbers(name: str, numbers: Sequence[int | float | Number]) -> Propose
         if any(not -(1 << 63) <= number < 1 << 63 for number in whole):
             return ProposedSetting("decimal(38,0)", "more digits than bigint has")
         return _epoch(name, whole) or (_MONEY_TYPE if is_money(name) else None)
-    exact = [exact_decimal(number) for number in numbers]
+    try:
+        exact = [exact_decimal(number) for number in numbers]
+    except ValueError:
+        # NaN and infinity, which are not JSON: the trial says so.
+        return None
     if is_money(name) and _all(exact, lambda n: _fits(n, _decimal_of("decimal(18,4)"))):
         return ProposedSetting("decimal(18,4)", "sounds like money")
     if all(type(number) is float for number in numbers):

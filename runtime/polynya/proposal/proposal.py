@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import WHOLE_FILE, BatchLimits, DatasetBatch, FilePart
 from polynya.formats.errors import RecordError, UnreadableFileError
@@ -24,12 +26,14 @@ from polynya.formats.records.json import open_json
 from polynya.formats.registry import format_of
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.names import column_problem
+from polynya.observe.events import counted
 from polynya.proposal.column_types import (
     declared_type,
     json_column,
     null_word,
     number_style,
     text_column,
+    texts_beside,
 )
 from polynya.proposal.csv_layout import SniffedLayout, layout_of
 from polynya.proposal.json_layout import JsonLayout, NotJsonError, json_layout, sample_document
@@ -79,7 +83,7 @@ def proposed(found: FoundFiles, family: FileFamily, schema: str) -> TriedProposa
     with tempfile.TemporaryDirectory(prefix="polynya-init-", ignore_cleanup_errors=True) as folder:
         begun = _begun(files, shown)
         store = sample_store(found, begun.files, Path(folder))
-        trial = _Trial(store, family, schema, text=files[0].kind == "text")
+        trial = _Trial(store, family, schema, text=files[0].kind == "text", shown=shown)
         base = replace(begun.proposal, events=ProposedEvents(appended="a row for each record"))
         base, batch = _with_types(trial, base)
         if not batch.rows_in:
@@ -162,10 +166,16 @@ class _Trial:
     family: FileFamily
     schema: str
     text: bool
+    shown: str
 
     def read(self, proposal: DatasetProposal) -> DatasetBatch:
         """One batch of all records."""
-        task = StorageTask.model_validate(task_document(self.family, proposal, self.schema))
+        try:
+            task = StorageTask.model_validate(task_document(self.family, proposal, self.schema))
+        except ValidationError as error:
+            # What a name of a file may hold, and a path of a task may not.
+            reason = str(error.errors()[0]["msg"])
+            raise no_settings(self.shown, reason, "rename the file") from None
         dataset = resolved(task, task.datasets[0])
         table = KnownTable(dataset)
         parts = [FilePart(path, size) for path, size in self.store.parts]
@@ -387,10 +397,13 @@ def _csv_columns(
     landing: dict[str, ProposedSetting] = {}
     word = null_word(counts.values())
     if word is not None:
+        among = texts_beside(counts.values(), word)
         dialect = replace(layout.dialect, null_value=word)
         counts = _counts(texts, replace(layout, dialect=dialect))
         empties = any("" in column for column in counts.values())
         more = "; an empty field is the empty text then" if empties else ""
+        if among:
+            more += f"; also in {counted(among, 'column')} of texts: check"
         landing["null_value"] = ProposedSetting(word, f"stands where values are missing{more}")
     present = {
         name: {text: count for text, count in column.items() if text is not None}

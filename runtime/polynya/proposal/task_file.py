@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
-from polynya.proposal.proposal import TriedProposal, task_document
+from polynya.proposal.proposal import TriedProposal
 from polynya.proposal.settings import DatasetProposal, ProposedEvents, ProposedSetting
 
 #: Where comments begin, if the setting is not longer.
@@ -21,7 +21,6 @@ def task_text(tried: TriedProposal, schema: str, folder: str | None = None) -> s
     By default it has the name of the dataset.
     """
     proposal, name = tried.proposal, tried.family.name
-    document = task_document(tried.family, proposal, schema)
     outcome = _one_line(str(tried.outcome))
     lines: list[_Line] = [
         ("landing:", None),
@@ -30,7 +29,7 @@ def task_text(tried: TriedProposal, schema: str, folder: str | None = None) -> s
         *(_line(2, key, setting) for key, setting in proposal.landing.items()),
         ("datasets:", None),
         (f"  - name: {name}", None),
-        (f"    path: {json.dumps(document['datasets'][0]['path'])}", "taken in name order"),
+        (f"    path: {yaml_text(tried.family.glob)}", "taken in name order"),
         *_events(proposal.events),
         *_columns(proposal),
     ]
