@@ -120,7 +120,9 @@ def test_other_files_are_refused_and_nothing_is_written(
 
 
 def test_content_of_a_file_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.csv").write_text("id,password\n1,hunter2\n2,hunter2,hunter2\nhunter2\n")
+    (tmp_path / "a.csv").write_text(
+        "id,password\n1,hunter2\n2,hunter2\n3,hunter2,hunter2\nhunter2\n"
+    )
 
     main(["init", str(tmp_path / "p"), "--from", str(tmp_path / "a.csv")])
 

@@ -60,6 +60,9 @@ def test_the_style_of_numbers_needs_a_proof(
         (("2026/12/31",), "yyyy/MM/dd"),
         (("31-12-2026",), "dd-MM-yyyy"),
         (("20261231",), "yyyyMMdd"),
+        (("31.12.26",), "dd.MM.yy"),
+        (("31-Dec-2026", "1-Jan-2026"), "d-MMM-yyyy"),
+        (("31 Dec 2026",), "dd MMM yyyy"),
     ],
 )
 def test_dates_of_a_style(texts: tuple[str, ...], pattern: str) -> None:
@@ -71,6 +74,10 @@ def test_times_of_a_style() -> None:
     assert value_of("t", "31.12.2026 23:59:59") == {
         "type": "timestamp",
         "format": "dd.MM.yyyy HH:mm:ss",
+    }
+    assert value_of("t", "12/31/2026 1:00 PM", "01/01/2026 11:30 am") == {
+        "type": "timestamp",
+        "format": "MM/dd/yyyy h:mm a",
     }
     assert value_of("created_at", "1767225600000") == {
         "type": "timestamp",
@@ -87,7 +94,9 @@ def test_times_of_a_style() -> None:
         ("31.12.2026", "12/31/2026"),
         ("31/12/2026", "12/31/2026"),
         ("32.12.2026",),
-        ("31.12.26",),
+        ("31-12-26",),
+        ("31-Abc-2026",),
+        ("12/31/2026 13:00 PM",),
     ],
 )
 def test_doubtful_dates_stay_text(texts: tuple[str, ...]) -> None:

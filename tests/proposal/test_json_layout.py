@@ -58,7 +58,7 @@ def test_lines_need_no_path(text: str) -> None:
         ("[]", "empty array"),
         ("[1, 2]", "other values than objects"),
         ("7", "single value"),
-        ('{\n"a": 1\n}\n{\n"a": 2\n}', "several records over several lines"),
+        ('{\n"a": 1\n}\n{\n"a": ', "not JSON at character"),
         ('[{"a": 1},]', "not JSON at character"),
         ("[" * 100_000, "nested too deeply"),
     ],
@@ -68,10 +68,18 @@ def test_why_a_file_has_no_records_that_are_read(text: str, why: str) -> None:
         json_layout(text)
 
 
+def test_records_over_several_lines_each() -> None:
+    layout = json_layout('{\n"a": 1\n}\n{\n"a": 2\n}\n')
+
+    assert layout.record_path is not None
+    assert (layout.record_path.value, layout.records) == ("$", ({"a": 1}, {"a": 2}))
+
+
 @pytest.mark.parametrize(
     ("text", "path"),
     [
         ('[\n{"id": 1},\n{"id": 2},\n{"id": "cut o', "$"),
+        ('{\n"id": 1}\n{\n"id": 2}\n{\n"id": "cu', "$"),
         (
             '{"type": "FeatureCollection", "crs": {"a": [1]},\n"features": [{"id": 1}, {"id',
             "$.features",

@@ -286,6 +286,10 @@ LATER = {
         "a.json", json.dumps({"count": 2, "results": CITIES}, indent=2).encode(), 2,
         {"record_path": "$.results"}, format="json",
     ),
+    "records over several lines each": Case(
+        "a.json", b"\n".join(json.dumps(city, indent=2).encode() for city in CITIES), 2,
+        {"record_path": "$"}, format="json",
+    ),
     "one record over several lines": Case(
         "a.json", json.dumps({"id": 1, "tags": ["a"]}, indent=2).encode(), 1,
         {"record_path": "$"}, format="json",
@@ -294,6 +298,15 @@ LATER = {
         "a.csv", lines("n;price;day", "1;1.234,50;31.12.2026", "2;3,00;01.02.2026"), 2,
         {"delimiter": ";", "header": True, "decimal_separator": ",", "thousands_separator": "."},
         {"price": "decimal(18,4)", "day": {"type": "date", "format": "dd.MM.yyyy"}},
+    ),
+    "names of months, and hours with AM and PM": Case(
+        "a.csv", lines("n,day,t", "1,31-Dec-2026,12/31/2026 11:59:59 PM"), 1, HEADER,
+        {"day": {"type": "date", "format": "dd-MMM-yyyy"},
+         "t": {"type": "timestamp", "format": "MM/dd/yyyy hh:mm:ss a"}},
+    ),
+    "years of two digits": Case(
+        "a.csv", lines("n;day", "1;31.12.26"), 1, {"delimiter": ";", **HEADER},
+        {"day": {"type": "date", "format": "dd.MM.yy"}},
     ),
     "a space between thousands": Case(
         "a.csv", FRENCH.encode(), 2,

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal as Number
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from polynya.model.types import (
     Void,
     parse_type,
 )
+from polynya.proposal.local_times import looks_like_time, time_pattern
 from polynya.proposal.settings import ProposedSetting, has_column_format, has_landing_setting
 
 _MONEY: Final = frozenset(
@@ -49,9 +49,6 @@ NULL_WORDS: Final = frozenset(
 )  # fmt: skip
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_DAY: Final = re.compile(
-    r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:([ T])(\d{1,2}):(\d\d)(?::(\d\d))?)?", re.ASCII
-)
 #: Seconds since 1970 of the years 2001 to 2100, and the same in milliseconds.
 _SECONDS: Final = range(978_307_200, 4_102_444_800)
 _UNITS: Final = ((1, "epoch_seconds", "seconds"), (1000, "epoch_milliseconds", "milliseconds"))
@@ -60,7 +57,6 @@ _MOST_SCALE: Final = 18
 _ROOM: Final = 18
 #: Characters of a number; a longer text is none that a column holds.
 _MOST_DIGITS: Final = 100
-_AMBIGUOUS: Final = "day and month cannot be told apart"
 
 
 def words(name: str) -> list[str]:
@@ -188,7 +184,7 @@ def texts_beside(columns: Iterable[Mapping[str | None, int]], word: str) -> int:
 
 
 def _is_typed(text: str) -> bool:
-    return bool(_NUMBER.fullmatch(text) or _DAY.fullmatch(text)) or any(
+    return bool(_NUMBER.fullmatch(text) or looks_like_time(text)) or any(
         style.pattern().fullmatch(text) for style in _STYLES
     )
 
@@ -256,59 +252,15 @@ _NO_ZONE: Final = ProposedSetting("timestamp", "ISO 8601 without a zone: taken a
 
 
 def _days(name: str, texts: Sequence[str]) -> ProposedSetting | None:
-    """Dates of a local style: `31.12.2026`, `12/31/2026`, `2026/12/31`, with or without a time."""
-    matches = [_DAY.fullmatch(text) for text in texts]
-    found = [match for match in matches if match is not None]
-    if len(found) < len(texts):
+    """Dates and times of a local style: `31.12.2026`, `12/31/2026 11:59 PM`, `31-Dec-2026`."""
+    found = time_pattern(texts)
+    if found is None:
         return _compact_days(name, texts)
-    marks = {match[2] for match in found}
-    clocks = {(match[5], match[6] and min(len(match[6]), 2), match[8] is None) for match in found}
-    shapes = {(mark, seconds) for mark, _, seconds in clocks}
-    if len(marks) > 1 or len(shapes) > 1:
-        return None
-    mark, year_first = marks.pop(), all(len(match[1]) == 4 for match in found)
-    if not all(len(match[1 if year_first else 4]) == 4 for match in found):
-        return None
-    if year_first:
-        order: str | None = "yMd"
-    else:
-        order = _order_of([(int(m[1]), int(m[3])) for m in found], mark)
-    if order is None:
-        return ProposedSetting("string", f"dates of which {_AMBIGUOUS} in any record: check")
-    if not all(_is_day(match, order) for match in found):
-        return None
-    parts = (3, 4) if year_first else (1, 3)
-    single = any(len(match[part]) == 1 for match in found for part in parts)
-    letters = {"y": "yyyy", "d": "d" if single else "dd", "M": "M" if single else "MM"}
-    pattern = mark.join(letters[letter] for letter in order) + _clock(found)
-    kind = "date" if found[0][5] is None else "timestamp"
-    return _formatted(kind, pattern, f"{'dates' if kind == 'date' else 'times'} of one style")
-
-
-def _order_of(pairs: Sequence[tuple[int, int]], mark: str) -> str | None:
-    """Whether the day or the month comes first; None where no record tells."""
-    if mark == "." or max(first for first, _ in pairs) > 12:
-        return "dMy"
-    return "Mdy" if max(second for _, second in pairs) > 12 else None
-
-
-def _is_day(match: re.Match[str], order: str) -> bool:
-    numbers = dict(zip(order, (int(match[1]), int(match[3]), int(match[4])), strict=True))
-    try:
-        date(numbers["y"], numbers["M"], numbers["d"])
-    except ValueError:
-        return False
-    return match[6] is None or (int(match[6]) < 24 and int(match[7]) < 60)
-
-
-def _clock(found: Sequence[re.Match[str]]) -> str:
-    """The pattern of the time of day, "" without one."""
-    mark = found[0][5]
-    if mark is None:
-        return ""
-    hour = "H" if any(len(match[6]) == 1 for match in found) else "HH"
-    between = "'T'" if mark == "T" else mark
-    return f"{between}{hour}:mm" + (":ss" if found[0][8] is not None else "")
+    if not found.pattern:
+        reason = "dates of which day and month cannot be told apart in any record: check"
+        return ProposedSetting("string", reason)
+    what = "dates" if found.kind == "date" else "times"
+    return _formatted(found.kind, found.pattern, f"{what} of one style")
 
 
 def _compact_days(name: str, texts: Sequence[str]) -> ProposedSetting | None:

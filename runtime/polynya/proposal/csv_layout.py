@@ -204,7 +204,8 @@ def _best(body: bytes, candidates: Sequence[Dialect], comment: str) -> tuple[Dia
         if width == 1:
             # A file of one column reads well with whatever it does not contain.
             share = min(share, 0.5)
-        if share > best_share + 0.005:
+        wider = width > 1 and best_width == 1 and share > best_share - 0.005
+        if share > best_share + 0.005 or wider:
             best, best_share, best_width = dialect, share, width
     return best, best_width
 

@@ -62,12 +62,15 @@ def json_layout(text: str, *, is_whole: bool = True) -> JsonLayout:
     if isinstance(line, dict):
         found = _envelope(line, known_only=True)
         return JsonLayout(None) if found is None else found
-    if not is_whole:
-        return _begun(text)
-    document = _value(text)
-    if document is None:
+    document = _value(text) if is_whole else None
+    if document is not None:
+        return _of_document(document)
+    several = _several(text, is_whole=is_whole)
+    if several is not None:
+        return several
+    if is_whole:
         raise NotJsonError(_fault(text))
-    return _of_document(document)
+    return _begun(text)
 
 
 def _value(text: str) -> Any:
@@ -155,10 +158,31 @@ def _fault(text: str) -> str:
         return "it is nested too deeply"
     except ValueError as error:
         where = getattr(error, "pos", 0)
-        if text[where:].lstrip(_BLANK).startswith("{") and text[:where].rstrip().endswith("}"):
-            return "several records over several lines each, one after the other"
         return f"not JSON at character {where:,}: {getattr(error, 'msg', 'a number is too long')}"
     return "not JSON"
+
+
+def _several(text: str, *, is_whole: bool) -> JsonLayout | None:
+    """The layout of records over several lines each, one after the other; None: it is another."""
+    found: list[Mapping[str, Any]] = []
+    at = 0
+    while at < len(text) and len(found) < _MOST_BEGUN:
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except RecursionError:
+            return None
+        except ValueError:
+            if is_whole:
+                return None
+            break
+        if not isinstance(value, dict):
+            return None
+        found.append(value)
+        at = _after_blanks(text, at)
+    if not found or (is_whole and len(found) < 2):
+        return None
+    reason = "records over several lines each, one after the other"
+    return JsonLayout(ProposedSetting("$", reason), tuple(found), is_array=False)
 
 
 def _first_array(text: str, others: list[str]) -> tuple[str, int]:

@@ -270,7 +270,8 @@ def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
             for text, file in zip(texts, files, strict=True)
         ]
     except NotJsonError as error:
-        raise no_settings(shown, str(error), _json_fix(str(error))) from None
+        fix = "correct the file; a record is a JSON object"
+        raise no_settings(shown, str(error), fix) from None
     first = layouts[0]
     landing = {}
     if first.record_path is None:
@@ -311,12 +312,6 @@ def _check_document(layout: JsonLayout, shown: str) -> None:
     filter_ = f"{path[1:] or '.'}[]" if layout.is_array else "."
     reason = f"{layout.record_path.reason}, and a task reads a record in each line"
     raise no_settings(shown, reason, f"convert it: `jq -c '{filter_}' FILE > FILE.jsonl`")
-
-
-def _json_fix(reason: str) -> str:
-    if reason.startswith("several records"):
-        return "write each record in one line: `jq -c . FILE > FILE.jsonl`"
-    return "correct the file; a record is a JSON object"
 
 
 #: Bytes that windows-1252 has letters and signs for, and iso-8859-1 has not.
