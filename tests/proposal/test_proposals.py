@@ -208,7 +208,7 @@ CASES = {
         "a.csv", lines("n,day", "1,01/02/2026", "2,03/04/2026"), 2, HEADER, {"day": "string"}
     ),
     "one column": Case("a.csv", lines("city", "Rome", "New York", "Oslo"), 3, HEADER),
-    "humid is no identifier": Case(
+    "humid does not identify": Case(
         "weather.csv", lines("date,hour,humid", *WEATHER), 480, HEADER, {"date": "date"}
     ),
     "an identifier of others": Case(

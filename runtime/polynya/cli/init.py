@@ -259,7 +259,7 @@ class _Proposals:
 
 
 def _proposals(place: str, schema: str) -> _Proposals:
-    """What is proposed for the files of a place. Raises ConfigError when there is nothing."""
+    """What is proposed for the files of a place. Raises ConfigError without any proposal."""
     # Start-up time: pyarrow, DuckDB, and the readers of all formats.
     from polynya.proposal.proposal import proposed
     from polynya.proposal.samples import found_files

@@ -55,7 +55,7 @@ _UNITS: Final = ((1, "epoch_seconds", "seconds"), (1000, "epoch_milliseconds", "
 #: Most digits after the point for which a decimal type is proposed.
 _MOST_SCALE: Final = 18
 _ROOM: Final = 18
-#: Characters of a number; a longer text is none that a column holds.
+#: Characters of a number; no column holds a longer one.
 _MOST_DIGITS: Final = 100
 
 

@@ -129,7 +129,7 @@ class _Records:
     def key(
         self, sequence: ProposedSetting | None, operation: str | None
     ) -> tuple[ProposedSetting | None, int, str]:
-        """The column that identifies a record, what it would replace, and why there is none."""
+        """The column that identifies a record, what it would replace, or why nothing does."""
         count = self.rows.num_rows
         reason = "nothing in the sample identifies a record"
         candidates = [c for c in self._candidates() if sequence is None or c != sequence.value]

@@ -42,7 +42,7 @@ class TimePattern:
 
 
 def time_pattern(texts: Sequence[str]) -> TimePattern | None:
-    """The pattern that all texts have; None where they are no dates and no times of one style."""
+    """The pattern that all texts have; None for other texts, and for several styles."""
     for expression in (_NUMBERS, _NAMED):
         matches = [expression.fullmatch(text) for text in texts]
         found = [match for match in matches if match is not None]

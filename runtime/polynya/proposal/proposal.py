@@ -11,7 +11,7 @@ import codecs
 import io
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -272,25 +272,24 @@ def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
     except NotJsonError as error:
         fix = "correct the file; a record is a JSON object"
         raise no_settings(shown, str(error), fix) from None
-    first = layouts[0]
+    # A path reads files of lines, too: a family may have both.
+    path = next((layout for layout in layouts if layout.record_path is not None), layouts[0])
     landing = {}
-    if first.record_path is None:
-        values: list[Mapping[str, Any]] = [
-            parsed
-            for file in files
-            for _, parsed in open_json(io.BytesIO(file.content), 0).records
-            if isinstance(parsed, dict)
-        ]
-        reason = "a record in each line"
-    else:
-        _check_document(first, shown)
-        landing["record_path"] = first.record_path
-        values = [record for layout in layouts for record in layout.records]
+    reason = "a record in each line"
+    if path.record_path is not None:
+        _check_document(path, shown)
+        landing["record_path"] = path.record_path
         reason = "a document"
-        files = [
-            file if file.is_whole else replace(file, content=sample_document(layout))
-            for file, layout in zip(files, layouts, strict=True)
-        ]
+    values = [
+        record
+        for file, layout in zip(files, layouts, strict=True)
+        for record in (_lines(file) if layout.record_path is None else layout.records)
+    ]
+    files = [
+        file if file.is_whole or layout.record_path is None
+        else replace(file, content=sample_document(layout))
+        for file, layout in zip(files, layouts, strict=True)
+    ]  # fmt: skip
     reason += f"; {archive}" if archive else ""
     names = dict.fromkeys(name for record in values for name in record)
     columns = {}
@@ -301,6 +300,13 @@ def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
                 columns[name] = column
     proposal = DatasetProposal(ProposedSetting("json", reason), landing, columns)
     return _Begun(files, proposal, {})
+
+
+def _lines(file: SampleFile) -> Iterator[Mapping[str, Any]]:
+    """The records of a file that has one in each line."""
+    for _, parsed in open_json(io.BytesIO(file.content), 0).records:
+        if isinstance(parsed, dict):
+            yield parsed
 
 
 def _check_document(layout: JsonLayout, shown: str) -> None:

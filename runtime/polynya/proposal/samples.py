@@ -99,7 +99,7 @@ def found_files(place: str) -> FoundFiles:
     """The files of a path, a folder, a glob or `s3://BUCKET/PREFIX`, which may be a glob.
 
     Raises:
-        ConfigError: POLYNYA-CLI-005, there are none.
+        ConfigError: POLYNYA-CLI-005, nothing is there.
     """
     if place.startswith("s3://"):
         return _on_s3(place)
@@ -118,7 +118,7 @@ def found_files(place: str) -> FoundFiles:
         return _below(LocalObjectStore(path), "**", None, name_of(path.resolve().name), place)
     root, glob = _root_and_glob(place)
     if not glob or not Path(root or ".").is_dir():
-        _refuse(place, "there is no such file", "check the path")
+        _refuse(place, "no such file", "check the path")
     folder = Path(root or ".")
     return _below(LocalObjectStore(folder), glob, None, name_of(folder.resolve().name), place)
 
@@ -129,7 +129,7 @@ def _is_archive(path: Path) -> bool:
 
 
 def _root_and_glob(place: str) -> tuple[str, str]:
-    """The folder before the first wildcard, and the rest; "" where there is no wildcard."""
+    """The folder before the first wildcard, and the rest; "" without a wildcard."""
     match = _WILD.search(place)
     if match is None:
         return place, ""
