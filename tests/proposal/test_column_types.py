@@ -32,6 +32,7 @@ def value_of(name: str, *texts: str, style: NumberStyle | None = None) -> object
     [
         ([["1.234,50", "3,00"]], NumberStyle(",", ".")),
         ([["12,5", "3"]], NumberStyle(",", None)),
+        ([["12,5"], ["1.234", "987"]], NumberStyle(",", ".")),
         ([["1'234.50"]], NumberStyle(".", "'")),
         ([["1,250,000"]], NumberStyle(".", ",")),
         ([["1,250.5"], ["7"]], NumberStyle(".", ",")),

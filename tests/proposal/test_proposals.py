@@ -219,6 +219,15 @@ CASES = {
         ),
         8, HEADER, {"updated_at": "timestamp"},
     ),
+    "lines of orders": Case(
+        "orders.csv",
+        lines("order_id,seq,customer,sku", *(f"{n // 3},{n % 3},c{n // 3},s{n}" for n in range(9))),
+        9, HEADER,
+    ),
+    "a point in numbers of a file with semicolons": Case(
+        "a.csv", lines("n;people", "1;1.234", "2;987"), 2, {"delimiter": ";", **HEADER},
+        {"people": "string"},
+    ),
     "records with an identifier and an order": Case(
         "orders.csv",
         lines("order_id,updated_at", "7,2026-01-01T00:00:00Z", "8,2026-01-01T00:00:00Z"), 2, HEADER,

@@ -149,7 +149,20 @@ def number_style(columns: Iterable[Collection[str]]) -> NumberStyle | None:
             best is None or len(read) > best[0]
         ):
             best = len(read), style
-    return None if best is None else best[1]
+    if best is None:
+        return None
+    grouped = NumberStyle(",", ".")
+    if best[1] == NumberStyle(",", None) and any(map(_may_be_grouped, plain)):
+        return grouped
+    return best[1]
+
+
+def _may_be_grouped(texts: Collection[str]) -> bool:
+    """Whether the points of plain numbers may part thousands: three digits follow each."""
+    pattern = NumberStyle(",", ".").pattern()
+    return any("." in text for text in texts) and all(
+        pattern.fullmatch(text) and not re.match(r"[+-]?0", text) for text in texts
+    )
 
 
 def null_word(columns: Iterable[Mapping[str | None, int]]) -> str | None:
@@ -190,11 +203,16 @@ def _is_typed(text: str) -> bool:
 
 
 def text_column(
-    name: str, counts: Mapping[str, int], style: NumberStyle | None
+    name: str,
+    counts: Mapping[str, int],
+    style: NumberStyle | None,
+    *,
+    has_semicolons: bool = False,
 ) -> ProposedSetting | None:
     """The declared type of a column of texts, by how often each occurs.
 
-    None where every single value would make inference choose the right type.
+    None where every single value would make inference choose the right type. Files with semicolons
+    (`has_semicolons`) come from countries where a point often parts thousands.
     """
     texts = list(counts)
     if not texts:
@@ -206,6 +224,8 @@ def text_column(
         )
     if style is not None and style.is_used(texts):
         return _styled(name, [style.plain(text) for text in texts], style)
+    if style is None and has_semicolons and _may_be_grouped(texts):
+        return ProposedSetting("string", "a point may begin a fraction or part thousands: check")
     for found in _tries(name, texts):
         if found is not None:
             kept = _kept(found, texts)

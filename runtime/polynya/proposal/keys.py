@@ -30,6 +30,8 @@ _SEQUENCE: Final = (
     "sequence", "seq", "lsn", "scn", "version", "revision", "offset", "updated", "modified",
     "changed",
 )  # fmt: skip
+#: Those of them that no line number, place in a log or part of a thing has.
+_VERSIONS: Final = frozenset({"version", "revision", "updated", "modified", "changed"})
 #: Words of the name of a time that orders events where nothing better does.
 _EVENT: Final = ("event", "timestamp", "ts")
 _TIME: Final = ("event", "updated", "modified", "changed", "timestamp", "created", "time", "at")
@@ -178,6 +180,8 @@ class _Records:
             return False
         if operation is not None:
             return True
+        if _VERSIONS.isdisjoint(words(order)):
+            return False
         table = self.rows.sort_by([(key, "ascending"), (order, "ascending")])
         keys = table.column(key).combine_chunks()
         again = pc.equal(keys[1:], keys[:-1])

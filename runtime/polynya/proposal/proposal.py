@@ -413,7 +413,7 @@ def _csv_columns(
     style = number_style(present.values())
     columns = {}
     for name, column in present.items():
-        kind = text_column(name, column, style)
+        kind = text_column(name, column, style, has_semicolons=layout.dialect.delimiter == ";")
         if kind is None and layout.names is not None:
             kind = declared_type(list(column))
         if kind is not None and column_problem(name) is None:
