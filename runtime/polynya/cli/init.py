@@ -177,7 +177,7 @@ def init(
     Files may be CSV, JSON, Parquet, ORC or Avro, also compressed with gzip, Zstandard, bzip2 or
     Snappy.
 
-    For example: `polynya init shop --from orders.csv`, or `--from 'exports/*.csv'`.
+    For example: `polynya init shop --from orders.csv`.
 
     Args:
         folder: folder of the project; default `--project`, else here. Created if it is missing.
