@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from polynya.proposal import column_types
 from polynya.proposal.column_types import (
     NumberStyle,
     json_column,
@@ -14,12 +13,6 @@ from polynya.proposal.column_types import (
     number_style,
     text_column,
 )
-
-
-@pytest.fixture
-def with_new_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_types, "has_landing_setting", lambda name: True)
-    monkeypatch.setattr(column_types, "has_column_format", lambda kind, pattern: True)
 
 
 def value_of(name: str, *texts: str, style: NumberStyle | None = None) -> object:
@@ -50,7 +43,6 @@ def test_the_style_of_numbers_needs_a_proof(
     assert number_style(columns) == style
 
 
-@pytest.mark.usefixtures("with_new_settings")
 @pytest.mark.parametrize(
     ("texts", "pattern"),
     [
@@ -70,7 +62,6 @@ def test_dates_of_a_style(texts: tuple[str, ...], pattern: str) -> None:
     assert value_of("day_of_date", *texts) == {"type": "date", "format": pattern}
 
 
-@pytest.mark.usefixtures("with_new_settings")
 def test_times_of_a_style() -> None:
     assert value_of("t", "31.12.2026 23:59:59") == {
         "type": "timestamp",
@@ -104,7 +95,6 @@ def test_doubtful_dates_stay_text(texts: tuple[str, ...]) -> None:
     assert value_of("day", *texts) in {None, "string"}
 
 
-@pytest.mark.usefixtures("with_new_settings")
 def test_numbers_in_a_style() -> None:
     european = NumberStyle(",", ".")
 

@@ -29,7 +29,7 @@ from polynya.model.types import (
     parse_type,
 )
 from polynya.proposal.local_times import looks_like_time, time_pattern
-from polynya.proposal.settings import ProposedSetting, has_column_format, has_landing_setting
+from polynya.proposal.settings import ProposedSetting
 
 _MONEY: Final = frozenset(
     {"price", "amount", "total", "cost", "fee", "balance", "tax", "discount", "salary", "revenue"}
@@ -223,7 +223,7 @@ def text_column(
             "string", f"has `{word}` beside values, but only one word or the empty field is NULL"
         )
     if style is not None and style.is_used(texts):
-        return _styled(name, [style.plain(text) for text in texts], style)
+        return _styled(name, [style.plain(text) for text in texts])
     if style is None and has_semicolons and _may_be_grouped(texts):
         return ProposedSetting("string", "a point may begin a fraction or part thousands: check")
     for found in _tries(name, texts):
@@ -280,16 +280,14 @@ def _days(name: str, texts: Sequence[str]) -> ProposedSetting | None:
         reason = "dates of which day and month cannot be told apart in any record: check"
         return ProposedSetting("string", reason)
     what = "dates" if found.kind == "date" else "times"
-    return _formatted(found.kind, found.pattern, f"{what} of one style")
+    return ProposedSetting({"type": found.kind, "format": found.pattern}, f"{what} of one style")
 
 
 def _compact_days(name: str, texts: Sequence[str]) -> ProposedSetting | None:
     """`20261231`, where the name says that it is a date."""
     if _TIME_WORDS.isdisjoint(words(name)) or not _all(texts, _is_compact_day):
         return None
-    if not has_column_format("date", "yyyyMMdd"):
-        return None
-    return _formatted("date", "yyyyMMdd", "dates of one style")
+    return ProposedSetting({"type": "date", "format": "yyyyMMdd"}, "dates of one style")
 
 
 def _is_compact_day(text: str) -> bool:
@@ -300,12 +298,6 @@ def _is_compact_day(text: str) -> bool:
         and "1900" <= text[:4] <= "2199"
         and _reads(iso_days, f"{text[:4]}-{text[4:6]}-{text[6:]}")
     )
-
-
-def _formatted(kind: str, pattern: str, reason: str) -> ProposedSetting:
-    if not has_column_format(kind, pattern):
-        return ProposedSetting("string", f"`{pattern}`: this version reads dates of ISO 8601 only")
-    return ProposedSetting({"type": kind, "format": pattern}, reason)
 
 
 def _integers(name: str, texts: Sequence[str]) -> ProposedSetting | None:
@@ -329,9 +321,7 @@ def _epoch(name: str, numbers: Collection[int]) -> ProposedSetting | None:
     for factor, pattern, unit in _UNITS:
         if all(number // factor in _SECONDS for number in numbers):
             reason = f"{unit} since 1970 in each record"
-            if has_column_format("timestamp", pattern):
-                return ProposedSetting({"type": "timestamp", "format": pattern}, reason)
-            return ProposedSetting("timestamp", reason)
+            return ProposedSetting({"type": "timestamp", "format": pattern}, reason)
     return None
 
 
@@ -362,11 +352,8 @@ def _numbers(name: str, texts: Sequence[str]) -> ProposedSetting:
     )
 
 
-def _styled(name: str, texts: Sequence[str], style: NumberStyle) -> ProposedSetting:
-    """The declared type of numbers in a local style: inference does not know it."""
-    if not all(map(has_landing_setting, style.settings())):
-        reason = "numbers in a local style; this version reads numbers with a point only"
-        return ProposedSetting("string", reason)
+def _styled(name: str, texts: Sequence[str]) -> ProposedSetting:
+    """The declared type of numbers in a local style, given as programs write them."""
     if _all(texts, _INTEGER.fullmatch) and not is_money(name):
         return ProposedSetting("bigint", "whole numbers in the style of the file")
     numbers = [Number(text) for text in texts]

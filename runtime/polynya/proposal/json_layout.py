@@ -40,13 +40,11 @@ class JsonLayout:
         record_path: its place in the document; None: each line is a record.
         records: those of the document, as far as it was looked at; empty for lines.
         others: fields of the document beside the records, which are not read.
-        is_array: there may be several records.
     """
 
     record_path: ProposedSetting | None
     records: tuple[Mapping[str, Any], ...] = ()
     others: tuple[str, ...] = ()
-    is_array: bool = True
 
 
 def json_layout(text: str, *, is_whole: bool = True) -> JsonLayout:
@@ -92,7 +90,7 @@ def _of_document(document: Any) -> JsonLayout:
     if found is not None:
         return found
     reason = "the file is one record over several lines"
-    return JsonLayout(ProposedSetting("$", reason), (document,), is_array=False)
+    return JsonLayout(ProposedSetting("$", reason), (document,))
 
 
 def _check(array: list[Any]) -> None:
@@ -182,7 +180,7 @@ def _several(text: str, *, is_whole: bool) -> JsonLayout | None:
     if not found or (is_whole and len(found) < 2):
         return None
     reason = "records over several lines each, one after the other"
-    return JsonLayout(ProposedSetting("$", reason), tuple(found), is_array=False)
+    return JsonLayout(ProposedSetting("$", reason), tuple(found))
 
 
 def _first_array(text: str, others: list[str]) -> tuple[str, int]:

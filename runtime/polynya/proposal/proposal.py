@@ -36,7 +36,7 @@ from polynya.proposal.column_types import (
     texts_beside,
 )
 from polynya.proposal.csv_layout import SniffedLayout, layout_of
-from polynya.proposal.json_layout import JsonLayout, NotJsonError, json_layout, sample_document
+from polynya.proposal.json_layout import NotJsonError, json_layout, sample_document
 from polynya.proposal.keys import appended, proposed_events
 from polynya.proposal.samples import (
     SAMPLE_RECORDS,
@@ -53,7 +53,6 @@ from polynya.proposal.settings import (
     ProposedEvents,
     ProposedSetting,
     SampleOutcome,
-    has_landing_setting,
 )
 
 #: Times that columns are made text because of their records.
@@ -277,7 +276,6 @@ def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
     landing = {}
     reason = "a record in each line"
     if path.record_path is not None:
-        _check_document(path, shown)
         landing["record_path"] = path.record_path
         reason = "a document"
     values = [
@@ -307,17 +305,6 @@ def _lines(file: SampleFile) -> Iterator[Mapping[str, Any]]:
     for _, parsed in open_json(io.BytesIO(file.content), 0).records:
         if isinstance(parsed, dict):
             yield parsed
-
-
-def _check_document(layout: JsonLayout, shown: str) -> None:
-    """Refuse a document where this version reads lines only. Raises ConfigError."""
-    if has_landing_setting("record_path"):
-        return
-    assert layout.record_path is not None
-    path = str(layout.record_path.value)
-    filter_ = f"{path[1:] or '.'}[]" if layout.is_array else "."
-    reason = f"{layout.record_path.reason}, and a task reads a record in each line"
-    raise no_settings(shown, reason, f"convert it: `jq -c '{filter_}' FILE > FILE.jsonl`")
 
 
 #: Bytes that windows-1252 has letters and signs for, and iso-8859-1 has not.
@@ -418,9 +405,7 @@ def _csv_columns(
             kind = declared_type(list(column))
         if kind is not None and column_problem(name) is None:
             columns[name] = kind
-    settings = {} if style is None else style.settings()
-    used = any(has_landing_setting(name) for name in settings)
-    return columns, {**landing, **(settings if used else {})}
+    return columns, {**landing, **({} if style is None else style.settings())}
 
 
 def _counts(texts: Sequence[bytes], layout: SniffedLayout) -> dict[str, Counter[str | None]]:

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-
-from pydantic import ValidationError
-
-from polynya.model.config.settings import Dataset, Landing
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +90,3 @@ class SampleOutcome:
             lines = ", ".join(f"{count:,} {what}" for what, count in self.no_records.items())
             text += f"; lines that are not records: {lines}"
         return text
-
-
-def has_landing_setting(name: str) -> bool:
-    """Whether the landing of a task has a setting of this name."""
-    return name in Landing.model_fields
-
-
-@lru_cache(maxsize=64)
-def has_column_format(kind: str, pattern: str) -> bool:
-    """Whether a declared column of a type can have a format such as `dd.MM.yyyy`."""
-    columns = {"column": {"type": kind, "format": pattern}}
-    try:
-        Dataset.model_validate({"name": "sample", "columns": columns})
-    except ValidationError:
-        return False
-    return True
