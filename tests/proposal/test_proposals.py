@@ -149,6 +149,10 @@ CASES = {
         "wages.csv", lines(*WAGES), 3, {**NO_NAME, "null_value": "NA"},
         {"row_number": "bigint", "wage": "double", "educ": "bigint"},
     ),
+    "numbers as names beside a column without one": Case(
+        "a.csv", lines('"","1940","1945"', '"Food",22.2,44.5', '"Health",3.53,5.76'), 2, NO_NAME,
+        {"column_1": "string", "1940": "double"},
+    ),
     "a name less, as R writes": Case(
         "a.csv", lines('"wage" "educ"', '"a" 5.1 12', '"b" 6.2 14'), 2,
         {"delimiter": " ", **NO_NAME},

@@ -353,6 +353,8 @@ def _is_header(rows: Sequence[Sequence[str]], told: SniffedDialect | None) -> tu
     first, rest = rows[0], rows[1:]
     if _are_years(first):
         return True, "texts and years in a row, above numbers"
+    if _is_above_row_names(first, rest):
+        return True, "names above values, and none above the names of rows"
     if any(map(_is_value, first)):
         return False, "the first line holds values"
     if not any(first):
@@ -390,6 +392,16 @@ def _are_years(first: Sequence[str]) -> bool:
     others = [text for text in first if text and text not in years]
     rising = all(a < b for a, b in pairwise(years)) or all(a > b for a, b in pairwise(years))
     return len(years) > 1 and rising and bool(others) and not any(map(_is_value, others))
+
+
+def _is_above_row_names(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Whether only the first column has no name, as R and pandas write names of rows.
+
+    The other names may be numbers.
+    """
+    names = first[1:]
+    distinct = len(set(names)) == len(names) > 0
+    return not first[0] and all(names) and distinct and bool(rest) and all(row[0] for row in rest)
 
 
 def _problem_of(names: Sequence[str]) -> str | None:

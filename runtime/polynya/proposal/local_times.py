@@ -34,14 +34,14 @@ def looks_like_time(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TimePattern:
+class LocalTimePattern:
     """How dates or times are written. `pattern` "": day and month cannot be told apart."""
 
     kind: str
     pattern: str
 
 
-def time_pattern(texts: Sequence[str]) -> TimePattern | None:
+def time_pattern(texts: Sequence[str]) -> LocalTimePattern | None:
     """The pattern that all texts have; None for other texts, and for several styles."""
     for expression in (_NUMBERS, _NAMED):
         matches = [expression.fullmatch(text) for text in texts]
@@ -51,7 +51,7 @@ def time_pattern(texts: Sequence[str]) -> TimePattern | None:
     return None
 
 
-def _pattern(found: Sequence[re.Match[str]], *, named: bool) -> TimePattern | None:
+def _pattern(found: Sequence[re.Match[str]], *, named: bool) -> LocalTimePattern | None:
     styles = {
         (m["mark"], m["gap"], m["second"] is None, m["half"] is None, _year_digits(m))
         for m in found
@@ -64,7 +64,7 @@ def _pattern(found: Sequence[re.Match[str]], *, named: bool) -> TimePattern | No
     if digits not in {2, 4} or (digits == 2 and (year_first or mark == "-")):
         return None
     if order is None:
-        return TimePattern(kind, "")
+        return LocalTimePattern(kind, "")
     clock = _clock(found)
     if clock is None or not all(_exists(match, order) for match in found):
         return None
@@ -74,7 +74,7 @@ def _pattern(found: Sequence[re.Match[str]], *, named: bool) -> TimePattern | No
         "d": "d" if single else "dd",
         "M": "MMM" if named else "M" if single else "MM",
     }
-    return TimePattern(kind, mark.join(letters[letter] for letter in order) + clock)
+    return LocalTimePattern(kind, mark.join(letters[letter] for letter in order) + clock)
 
 
 def _year_digits(match: re.Match[str]) -> tuple[bool, int]:
