@@ -36,7 +36,7 @@ def test_fields_beside_the_records_are_named_in_the_reason() -> None:
 
     assert layout.record_path is not None
     assert layout.others == ("count", "next")
-    assert "2 fields beside it are not read" in layout.record_path.reason
+    assert "2 other fields are not read" in layout.record_path.reason
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,8 @@ def _envelope(document: Mapping[str, Any], *, known_only: bool) -> JsonLayout | 
     path = max(wanted, key=lambda one: len(wanted[one]))
     field = path.removeprefix("$.").partition(".")[0]
     others = tuple(name for name in document if name != field)
-    beside = f"; {len(others):,} fields beside it are not read" if others else ""
+    count = "1 other field is" if len(others) == 1 else f"{len(others):,} other fields are"
+    beside = f"; {count} not read" if others else ""
     reason = f"the field holds an array of {len(wanted[path]):,} records{beside}"
     return JsonLayout(ProposedSetting(path, reason), tuple(wanted[path]), others)
 
