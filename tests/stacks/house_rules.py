@@ -30,7 +30,7 @@ def violations(template: Template) -> list[str]:
     """Every broken rule as `LogicalId: what is wrong`."""
     return [
         f"{name}: {problem}"
-        for rule in (private, encrypted, kept, closed_buckets, trusts, launches)
+        for rule in (private, encrypted, kept, closed_buckets, trusts, launches, matches)
         for name, problem in rule(template)
     ]
 
@@ -102,6 +102,22 @@ def launches(template: Template) -> Iterator[tuple[str, str]]:
                 bool_ = statement.get("Condition", {}).get("Bool", {})
                 if launched and bool_.get("ec2:IsLaunchTemplateResource") != "true":
                     yield name, "launches instances with more than a launch template says"
+
+
+def matches(template: Template) -> Iterator[tuple[str, str]]:
+    """EventBridge takes `$or` for a field of the event unless it has two objects at least."""
+
+    def is_field(pattern: Any) -> bool:
+        if not isinstance(pattern, dict):
+            return False
+        either = pattern.get("$or")
+        if either is not None and (len(either) < 2 or not all(isinstance(x, dict) for x in either)):
+            return True
+        return any(map(is_field, pattern.values()))
+
+    for name, rule in resources(template, "AWS::Events::Rule").items():
+        if is_field(rule.get("EventPattern")):
+            yield name, "has an `$or` that EventBridge takes for a field"
 
 
 def encrypted(template: Template) -> Iterator[tuple[str, str]]:

@@ -120,6 +120,10 @@ LAUNCHING = {
         }
     },
 }
+LISTENING = {
+    "Type": "AWS::Events::Rule",
+    "Properties": {"EventPattern": {"detail": {"$or": [{"bucket": {"name": ["landing"]}}]}}},
+}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +153,7 @@ LAUNCHING = {
         (_set("LandingBucketPolicyA8222AB4", to={"Type": "X"}), f"{BUCKET}: answers without TLS"),
         (_set("Trusting", to=TRUSTING), "Trusting: trusts glue.amazonaws.com on behalf of any"),
         (_set("Launching", to=LAUNCHING), "Launching: launches instances with more than"),
+        (_set("Listening", to=LISTENING), "Listening: has an `$or` that EventBridge takes"),
     ],
 )  # fmt: skip
 def test_each_rule_of_the_house_stops_its_fault(

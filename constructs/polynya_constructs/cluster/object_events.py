@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
@@ -82,23 +82,27 @@ def hand_over_events(
         event_pattern=events.EventPattern(
             source=["aws.s3"],
             detail_type=["Object Created"],
-            detail={
-                "$or": [
-                    {
-                        "bucket": {"name": [bucket.bucket_name]},
-                        **(
-                            {"object": {"key": [{"prefix": each} for each in prefixes]}}
-                            if prefixes
-                            else {}
-                        ),
-                    }
-                    for bucket, prefixes in watched.items()
-                ]
-            },
+            detail=_detail(watched),
         ),
         targets=[targets.SqsQueue(queue)],
     )
     return queue
+
+
+def _detail(watched: Mapping[s3.IBucket, Sequence[str]]) -> dict[str, Any]:
+    """What an event says of an object that counts.
+
+    EventBridge takes `$or` with a single item for the name of a field, and matches nothing ("OR
+    relationship", README of aws/event-ruler).
+    """
+    each_bucket: list[dict[str, Any]] = [
+        {
+            "bucket": {"name": [bucket.bucket_name]},
+            **({"object": {"key": [{"prefix": each} for each in prefixes]}} if prefixes else {}),
+        }
+        for bucket, prefixes in watched.items()
+    ]
+    return each_bucket[0] if len(each_bucket) == 1 else {"$or": each_bucket}
 
 
 def own_landing_key(cluster: str) -> str:
