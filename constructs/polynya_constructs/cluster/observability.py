@@ -231,7 +231,7 @@ class ClusterObservability(Construct):
             above=_LOG_PERCENT,
             minutes=1,
             means="PostgreSQL is about to drop log that a capture still needs "
-            "(max_slot_wal_keep_size): once it does, all tables have to be loaded again",
+            "(max_slot_wal_keep_size): after that the capture must reload all tables",
         )
 
     def _worst(self, name: str) -> cloudwatch.Metric:

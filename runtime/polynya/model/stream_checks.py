@@ -225,7 +225,7 @@ def _method_problems(task: CaptureLanding) -> Iterator[Problem]:
         yield Problem(
             ("reload_mode",),
             CAPTURE_SETTINGS_CONFLICT(
-                "`update_method: cdc` follows changes, so nothing is loaded again in a mode",
+                "`update_method: cdc` follows changes and has no scheduled loads",
                 fix="remove `reload_mode`; `polynya reload --mode` compares tables when you ask",
             ),
         )

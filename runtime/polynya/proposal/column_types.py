@@ -336,7 +336,7 @@ def is_money(name: str) -> bool:
 
 
 def _numbers(name: str, texts: Sequence[str]) -> ProposedSetting:
-    """The type of numbers of which some have a fraction or an exponent."""
+    """The type of a column in which some numbers have a fraction or an exponent."""
     numbers = [Number(text) for text in texts]
     if is_money(name) and _all(numbers, lambda n: _fits(n, _decimal_of("decimal(18,4)"))):
         return ProposedSetting("decimal(18,4)", "sounds like money")

@@ -408,6 +408,7 @@ def _refuse_zip(shown: str, file: BinaryIO | None) -> NoReturn:
                 archive = stack.enter_context(zipfile.ZipFile(file))
                 names = [info.filename for info in archive.infolist() if not info.is_dir()]
             except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError):
+                # A damaged archive is refused below as any other: only its names are unknown.
                 names = []
     if any(name.startswith("xl/") for name in names):
         _refuse(shown, "it is an Excel workbook (.xlsx)", _SHEET)

@@ -377,7 +377,7 @@ class LoadThreads:
         emptied: by table, a last event of its load.
         keyless: tables without key, which land whole; None: they are read in parts as all others,
             since nothing follows their changes.
-        load: number of the load in which all tables are loaded again; None: it is no such load.
+        load: number of the scheduled load; None for any other load.
         failure: what ended the load; None as long as nothing did.
     """
 

@@ -144,7 +144,7 @@ class RoundStart:
         tables: those that there are.
         snapshot: the view that they are loaded from; None: none is needed.
         emptied: by table, the event that ends its load: what was there before it goes.
-        load: number of the load in which all tables are loaded again; None: it is no such load.
+        load: number of the scheduled load; None for any other load.
         refused: tables without key that are not loaded again, and why.
     """
 
