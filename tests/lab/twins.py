@@ -42,8 +42,8 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import enter
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.loader import load_project
-from polynya.query.embedded import Live, answer_here
-from polynya.query.embedded import StatementLimits as QueryLimits
+from polynya.query.embedded import STATEMENT_LIMITS, answer_here
+from polynya.query.live_rows import Live
 from polynya.query.translate import NotEmbeddedError
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import Lab
@@ -142,7 +142,7 @@ class Twin:
         found = []
         for statement, rows in zip(self.events.statements(), results, strict=True):
             try:
-                _, batches = answer_here(statement, view, limit=None, limits=QueryLimits())
+                _, batches = answer_here(statement, view, limit=None, limits=STATEMENT_LIMITS)
             except NotEmbeddedError as reason:
                 self.left_to_spark.append(str(reason))
                 continue

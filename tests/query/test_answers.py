@@ -21,8 +21,9 @@ from polynya.lake.read.query import Statement, answer
 from polynya.model.loader import LoadedProject, load_project
 from polynya.model.types import INT, parse_type
 from polynya.query import expressions as calls
-from polynya.query.embedded import StatementLimits, check_fold, live_view
+from polynya.query.embedded import STATEMENT_LIMITS
 from polynya.query.expressions import EmbeddedValue
+from polynya.query.live_rows import check_fold, live_view
 from polynya.query.translate import NotEmbeddedError
 from tests.lab.lab import Feed, Lab, drop, put
 from tests.query.test_trino import TYPES
@@ -192,9 +193,13 @@ def test_what_the_rows_decide_goes_to_spark(lab: Lab) -> None:
     for overflow in OVERFLOWS:
         refused(f"SELECT {overflow} AS x FROM {view}", "DuckDB")
     refused(f"SELECT lower(name) AS x FROM {view}", "other letters")
-    refused(f"SELECT 1 AS x FROM {view}", "stored rows", limits=StatementLimits(rows=5))
-    refused(f"SELECT 1 AS x FROM {view}", "bytes", limits=StatementLimits(file_bytes=5))
-    refused(f"SELECT name AS x FROM {view}", "in memory", limits=StatementLimits(memory_bytes=5))
+    refused(f"SELECT 1 AS x FROM {view}", "stored rows", limits=replace(STATEMENT_LIMITS, rows=5))
+    refused(f"SELECT 1 AS x FROM {view}", "bytes", limits=replace(STATEMENT_LIMITS, file_bytes=5))
+    refused(
+        f"SELECT name AS x FROM {view}",
+        "in memory",
+        limits=replace(STATEMENT_LIMITS, memory_bytes=5),
+    )
     refused("SELECT 1 AS x FROM shop.others", "not a view")
     users.copy(put(1, 40, name="a"), put(1, 40, name="b"))
     for end in ("", "__whdr", "__history"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polynya.model.types import parse_type
-from polynya.query.embedded import EmbeddedDatabase
+from polynya.query.database import EmbeddedDatabase
 from polynya.query.expressions import Relation, RelationColumn, quoted
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed

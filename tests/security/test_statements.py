@@ -13,7 +13,7 @@ from polynya.lake.read.plans import READING_FUNCTIONS, REFUSED_FUNCTIONS, why_re
 from polynya.lake.read.query import Statement, refuse_writing, run_query
 from polynya.lake.spark.api import SparkSession
 from polynya.model.errors import OperationError
-from polynya.query.embedded import EmbeddedDatabase
+from polynya.query.database import EmbeddedDatabase
 from polynya.query.expressions import Relation
 from polynya.query.selects import translate
 from polynya.query.translate import NotEmbeddedError, parsed

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from enum import StrEnum
-from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyiceberg.io import load_file_io
 
-from polynya.engine.inventory import inventory
-from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
-from polynya.lake.read.inspect import shape
+from polynya.engine.project_views import ProjectViews
 from polynya.lake.read.query import Statement, refuse_writing, unanswered
 from polynya.lake.read.values import Answer
-from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.spark.session import CATALOG
-from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
-from polynya.lake.warehouse.tables import ListedTables, Tables
-from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
-from polynya.model.errors import OperationError, PolynyaError
+from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
-from polynya.model.names import quote_path
-from polynya.query.embedded import Live, StatementLimits, answer_here, columns_of, stream_here
+from polynya.query.embedded import STATEMENT_LIMITS, answer_here, stream_here
+from polynya.query.live_rows import ReadLimits
 from polynya.query.translate import NotEmbeddedError
 
 if TYPE_CHECKING:
@@ -156,7 +145,7 @@ def answer_embedded(
     statement: str,
     *,
     limit: int | None = None,
-    limits: StatementLimits | None = None,
+    limits: ReadLimits = STATEMENT_LIMITS,
 ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """The rows of a statement as Spark would give them, over the newest commit of each table.
 
@@ -167,9 +156,7 @@ def answer_embedded(
         PolynyaError: what `refuse_unusable` raises.
     """
     refuse_unusable(project.target, CATALOG)
-    return answer_here(
-        statement, _Views(project).find, limit=limit, limits=limits or StatementLimits()
-    )
+    return answer_here(statement, ProjectViews(project).find, limit=limit, limits=limits)
 
 
 def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.RecordBatch]:
@@ -178,7 +165,7 @@ def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.Recor
     Raises as `answer_embedded`, mostly before the first rows.
     """
     refuse_unusable(project.target, CATALOG)
-    yield from stream_here(statement, _Views(project).find, limits=StatementLimits())
+    yield from stream_here(statement, ProjectViews(project).find, limits=STATEMENT_LIMITS)
 
 
 def published_views(project: LoadedProject) -> list[str] | None:
@@ -191,98 +178,4 @@ def published_views(project: LoadedProject) -> list[str] | None:
 
 def view_columns(project: LoadedProject, name: str) -> list[str]:
     """Names of the columns of a view. Raises NotEmbeddedError where only Spark can answer."""
-    live = _Views(project).find(name)
-    return list(columns_of(live.dataset, live.shape, live.view) or ())
-
-
-class _Views:
-    """The views of a project; each table is loaded once, so that all its views show one commit."""
-
-    def __init__(self, project: LoadedProject) -> None:
-        self._project = project
-        self._known: list[Live] = []
-
-    @cached_property
-    def _entries(self) -> list[CatalogEntry]:
-        return entries_of(self._project.target, CATALOG)
-
-    @cached_property
-    def _tables(self) -> Tables:
-        target = self._project.target
-        if target.catalog_properties:
-            # Such properties may change anything.
-            raise NotEmbeddedError("the catalog of the target has properties of its own")
-        if catalog_file(target) is not None:
-            return ListedTables(self._entries)
-        try:
-            return python_catalog(target)
-        except OperationError as error:
-            # There is no table at all.
-            raise NotEmbeddedError(error.message) from error
-
-    def find(self, name: str) -> Live:
-        """The view of this name (`schema.view`); its case matters only if several match.
-
-        Raises NotEmbeddedError.
-        """
-        schema, _, view = self._as_called(name).partition(".")
-        has_view = partial(_has_view, schema=schema, view=view)
-        view_found = next((live for live in self._known if has_view(live.dataset)), None)
-        if view_found is None:
-            view_found = self._load(name, has_view)
-            self._known.append(view_found)
-        self._check(view_found, view)
-        return replace(view_found, view=view)
-
-    def _as_called(self, name: str) -> str:
-        """The name with the case of the only view that matches: some sources use capitals."""
-        views = [entry.full_name for entry in self._entries if entry.is_view]
-        if name in views:
-            return name
-        alike = [view for view in views if view.casefold() == name.casefold()]
-        return alike[0] if len(alike) == 1 else name
-
-    def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
-        for entry in inventory(self._project, self._tables, wanted):
-            if entry.table is not None and not entry.is_ledger:
-                return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
-        raise NotEmbeddedError(f"{name} is not a view of the project")
-
-    def _check(self, live: Live, view: str) -> None:
-        """Raise where the catalog holds another definition of a view than today's.
-
-        Settings have changed since then, or a run was killed. On Glue, views are made for each
-        session, from the same states.
-        """
-        if self._project.target.on_glue:
-            return
-        relations = live.dataset.relations
-        name = f"{relations.schema}.{view}"
-        made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
-        place = made.get(name)
-        table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
-        text = definitions(live.dataset, live.shape, table).get(view)
-        if (
-            place is None
-            or text is None
-            or self._definition(place) != definition_of(live.shape, text)
-        ):
-            raise NotEmbeddedError(f"the view {name} was made in another way")
-
-    def _definition(self, metadata: str) -> str | None:
-        """The definition in the metadata file of a view; None where there is none to read."""
-        try:
-            reader = load_file_io(dict(self._tables.properties), metadata)
-            with reader.new_input(metadata).open() as file:
-                data = file.read()
-            text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
-            definition = json.loads(text).get("properties", {}).get(DEFINITION)
-        except (OSError, EOFError, ValueError, AttributeError):
-            return None
-        return str(definition) if definition is not None else None
-
-
-def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
-    named = dataset.relations
-    views = (named.view, named.changes_view, named.history_view, named.headers_view)
-    return named.schema == schema and view in views
+    return list(ProjectViews(project).find(name).columns or ())

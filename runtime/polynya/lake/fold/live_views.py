@@ -121,9 +121,8 @@ _DELETED = f"({is_delete()})"
 def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
     """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
     table = bridged(shape, table)
-    shown = (h.FROM_TIMESTAMP,) if dataset.relations.from_timestamp else ()
     views = {
-        dataset.relations.view: _young_current(shape, table, shown),
+        dataset.relations.view: _young_current(shape, table, _shown_headers(dataset)),
         dataset.relations.changes_view: changes_view(shape, table),
     }
     if dataset.relations.headers_view is not None:
@@ -132,6 +131,18 @@ def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str,
         view = history_view(shape, table)
         views[dataset.relations.history_view] = _young(shape, view, HISTORY_COLUMNS)
     return views
+
+
+def reads_late_records_only(dataset: ResolvedDataset, shape: Shape, view: str) -> bool:
+    """Whether a view needs stored versions only of records with an event that may be late.
+
+    Then the newest event is all that it shows of other records with pending changes.
+    """
+    return view == dataset.relations.view and _shows_newest_events(shape, _shown_headers(dataset))
+
+
+def _shown_headers(dataset: ResolvedDataset) -> tuple[str, ...]:
+    return (h.FROM_TIMESTAMP,) if dataset.relations.from_timestamp else ()
 
 
 def _young_current(shape: Shape, table: str, headers: Sequence[str]) -> str:
@@ -179,11 +190,11 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
     if shape.append_only:
         rows = f"SELECT {data} FROM {table} WHERE {within(Partition.CURRENT)}"
         return f"{rows} AND coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
+    if _shows_newest_events(shape, headers):
+        return current_of_newest(shape, table)
     # A newest version is all that Current shows, so that older ones are only read where values are
     # inherited.
-    inherits = bool(shape.partial) or shape.links or shape.soft_delete
-    if not inherits and not headers:
-        return current_of_newest(shape, table)
+    inherits = _inherits(shape)
     # Since when a version is valid depends on whether it is the look that shows it first.
     inherits = inherits or shape.looks
     prior = within(Partition.PRIOR)
@@ -202,6 +213,14 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
     steps = _touched_events(narrow, table, f"{within(Partition.CURRENT)} OR ({prior})")
     rows = f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"
     return f"{with_clause([*steps, *fold(narrow, 'events')])} {quiet} UNION ALL {rows}"
+
+
+def _shows_newest_events(shape: Shape, headers: Sequence[str]) -> bool:
+    return not (shape.append_only or _inherits(shape) or headers)
+
+
+def _inherits(shape: Shape) -> bool:
+    return bool(shape.partial) or shape.links or shape.soft_delete
 
 
 def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:

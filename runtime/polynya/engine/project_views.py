@@ -1,0 +1,119 @@
+"""The views of a project, found without a JVM, as of the newest commits of its tables."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property, partial
+
+from pyiceberg.io import load_file_io
+
+from polynya.engine.inventory import inventory
+from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
+from polynya.lake.read.inspect import shape
+from polynya.lake.spark.catalog import python_catalog
+from polynya.lake.spark.session import CATALOG
+from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
+from polynya.lake.warehouse.check import entries_of
+from polynya.lake.warehouse.tables import ListedTables, Tables
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.errors import OperationError
+from polynya.model.loader import LoadedProject
+from polynya.model.names import quote_path
+from polynya.query.live_rows import Live
+from polynya.query.translate import NotEmbeddedError
+
+
+class ProjectViews:
+    """The views of a project; each table is loaded once, so that all its views show one commit."""
+
+    def __init__(self, project: LoadedProject) -> None:
+        self._project = project
+        self._known: list[Live] = []
+
+    @cached_property
+    def _entries(self) -> list[CatalogEntry]:
+        return entries_of(self._project.target, CATALOG)
+
+    @cached_property
+    def _tables(self) -> Tables:
+        target = self._project.target
+        if target.catalog_properties:
+            # Such properties may change anything.
+            raise NotEmbeddedError("the catalog of the target has properties of its own")
+        if catalog_file(target) is not None:
+            return ListedTables(self._entries)
+        try:
+            return python_catalog(target)
+        except OperationError as error:
+            # There is no table at all.
+            raise NotEmbeddedError(error.message) from error
+
+    def find(self, name: str) -> Live:
+        """The view of this name (`schema.view`); its case matters only if several match.
+
+        Raises NotEmbeddedError.
+        """
+        schema, _, view = self._as_called(name).partition(".")
+        has_view = partial(_has_view, schema=schema, view=view)
+        view_found = next((live for live in self._known if has_view(live.dataset)), None)
+        if view_found is None:
+            view_found = self._load(name, has_view)
+            self._known.append(view_found)
+        self._check(view_found, view)
+        return replace(view_found, view=view)
+
+    def _as_called(self, name: str) -> str:
+        """The name with the case of the only view that matches: some sources use capitals."""
+        views = [entry.full_name for entry in self._entries if entry.is_view]
+        if name in views:
+            return name
+        alike = [view for view in views if view.casefold() == name.casefold()]
+        return alike[0] if len(alike) == 1 else name
+
+    def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
+        for entry in inventory(self._project, self._tables, wanted):
+            if entry.table is not None and not entry.is_ledger:
+                return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
+        raise NotEmbeddedError(f"{name} is not a view of the project")
+
+    def _check(self, live: Live, view: str) -> None:
+        """Raise where the catalog holds another definition of a view than today's.
+
+        Settings have changed since then, or a run was killed. On Glue, views are made for each
+        session, from the same states.
+        """
+        if self._project.target.on_glue:
+            return
+        relations = live.dataset.relations
+        name = f"{relations.schema}.{view}"
+        made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
+        place = made.get(name)
+        table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
+        text = definitions(live.dataset, live.shape, table).get(view)
+        if (
+            place is None
+            or text is None
+            or self._definition(place) != definition_of(live.shape, text)
+        ):
+            raise NotEmbeddedError(f"the view {name} was made in another way")
+
+    def _definition(self, metadata: str) -> str | None:
+        """The definition in the metadata file of a view; None where there is none to read."""
+        try:
+            reader = load_file_io(dict(self._tables.properties), metadata)
+            with reader.new_input(metadata).open() as file:
+                data = file.read()
+            text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
+            definition = json.loads(text).get("properties", {}).get(DEFINITION)
+        except (OSError, EOFError, ValueError, AttributeError):
+            return None
+        return str(definition) if definition is not None else None
+
+
+def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
+    named = dataset.relations
+    views = (named.view, named.changes_view, named.history_view, named.headers_view)
+    return named.schema == schema and view in views

@@ -1,0 +1,572 @@
+"""Rows of a live view, read from one commit of its table without a JVM.
+
+Stored rows of records without pending changes are passed on as PyIceberg reads them; the others are
+folded by the text of the view (`lake/fold/live_views.py`) in DuckDB. So a read costs a scan, and
+what is pending costs by its own size. Stored versions of records with pending changes are read only
+where the view needs them: for late events, for values that are inherited, and for history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from pyiceberg.exceptions import ResolveError, ValidationError
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+)
+from pyiceberg.expressions.visitors import bind, extract_field_ids
+from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow, schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.lake.fold.live_views import definitions, reads_late_records_only
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import STORED_SEQUENCE
+from polynya.model import headers as h
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.headers import Partition
+from polynya.model.names import quote_path
+from polynya.model.promotion import storage_type
+from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
+from polynya.query.database import EmbeddedDatabase, cast_to
+from polynya.query.expressions import distinct_names, is_key, quoted
+from polynya.query.translate import NotEmbeddedError
+from polynya.query.views import duckdb_sql, has_same_text, shown_columns, translated
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+
+_SCHEMA: Final = "polynya"
+_STORED: Final = "stored"
+_CHANGES: Final = frozenset({Partition.CHANGES, Partition.RETAINED})
+_VERSIONS: Final = frozenset({Partition.CURRENT, Partition.PRIOR, Partition.CHANGES})
+#: Types whose age is the same in Spark and in DuckDB.
+_TIMES: Final = (TIMESTAMP, TIMESTAMP_NTZ, DATE)
+#: Bytes of the files that are read at a time.
+_GROUP_BYTES: Final = 256 * 1024 * 1024
+#: Stored rows to which the text of a view is applied at once: planning it takes some 30 ms.
+_CHUNK_ROWS: Final = 1_000_000
+#: PyIceberg does not compare more values than this with the bounds of a file.
+_PRUNED_VALUES: Final = 200
+#: What PyIceberg raises for a table that it cannot read, or whose files are gone.
+_UNREADABLE: Final = (
+    OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """What one read may take: stored rows, bytes of files, and bytes in memory."""
+
+    rows: int
+    file_bytes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A view of a dataset, as its table has it in the commit that `table` was loaded with."""
+
+    view: str
+    dataset: ResolvedDataset
+    shape: Shape
+    table: Table
+
+    @property
+    def name(self) -> str:
+        """`schema.view`."""
+        return f"{self.dataset.relations.schema}.{self.view}"
+
+    @property
+    def columns(self) -> dict[str, DataType] | None:
+        """Names and types of the columns in their order; None for an unknown view."""
+        return columns_of(self.dataset, self.shape, self.view)
+
+
+def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
+    """Names and types of the columns of a view in their order; None for an unknown view."""
+    sql = definitions(dataset, shape, "t").get(view)
+    if sql is None or not shape.columns:
+        return None
+    return {name: storage_type(kind) for name, kind in shown_columns(sql, shape).items()}
+
+
+class LiveRows:
+    """Rows of a view as of one commit, with some of its columns, where a condition holds.
+
+    `where` is about data columns of the table. All raise NotEmbeddedError for what only Spark can
+    read, and for more than the limits; nothing is read before `batches` is asked for its first.
+    """
+
+    def __init__(
+        self,
+        live: Live,
+        columns: Sequence[str] | None = None,
+        *,
+        where: BooleanExpression | None = None,
+        limits: ReadLimits | None = None,
+    ) -> None:
+        types = live.columns
+        if types is None:
+            raise NotEmbeddedError(f"the view {live.name}, which is not there yet")
+        if not distinct_names([field.name for field in live.table.schema().fields]):
+            raise NotEmbeddedError(f"{live.name} has columns that differ in capitals only")
+        shown = list(types) if columns is None else list(columns)
+        self.schema = pa.schema([pa.field(name, arrow_type(types[name])) for name in shown])
+        self._live, self._limits = live, limits
+        self._where: BooleanExpression = AlwaysTrue() if where is None else where
+        self._stored = StoredRows(live.table, limits)
+        self._asked = _columns_of_condition(live.table, self._where)
+        inner = {*shown, *self._asked}
+        self._inner = pa.schema(
+            [pa.field(name, arrow_type(kind)) for name, kind in types.items() if name in inner]
+        )
+        self._view = live_view(live.dataset, live.shape, live.view, used=inner, stored=_STORED)
+
+    def batches(self) -> Batches:
+        """The rows, in any order."""
+        if not self._view.folds:
+            yield from self._quiet(self._view.partitions, None)
+            return
+        if self._is_coalesced:
+            yield from self._whole()
+            return
+        # First, since it may end in an error.
+        touched, folded = self._folded()
+        yield from self._quiet(self._shown_partitions, touched)
+        yield from folded
+
+    def table(self) -> pa.Table:
+        """All rows, in any order."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    @property
+    def _is_coalesced(self) -> bool:
+        return (
+            self._live.shape.coalesce
+            and self._live.view == self._live.dataset.relations.history_view
+        )
+
+    @property
+    def _shown_partitions(self) -> frozenset[Partition]:
+        """Where the rows are that the view shows of records without pending changes."""
+        if self._live.view == self._live.dataset.relations.history_view:
+            return frozenset({Partition.CURRENT, Partition.PRIOR})
+        return frozenset({Partition.CURRENT})
+
+    @cached_property
+    def _is_stored_as_shown(self) -> bool:
+        """Whether the view shows all rows of Current, and these columns as they are stored."""
+        shape, relations = self._live.shape, self._live.dataset.relations
+        return (
+            self._live.view in {relations.view, relations.headers_view}
+            and not shape.append_only
+            and not (shape.holds_deletes or shape.soft_delete)
+            and shape.expired is None
+        )
+
+    def _quiet(self, partitions: Collection[Partition], touched: pa.Table | None) -> Batches:
+        """Rows of the records that are not touched by pending changes."""
+        keys = () if touched is None else self._live.shape.keys
+        names = self._inner.names if self._is_stored_as_shown else self._view.quiet
+        rows = self._stored.batches({*names, *keys}, partitions, self._where)
+        if touched is not None:
+            rows = (_without(batch, touched) for batch in rows)
+        if self._is_stored_as_shown:
+            for batch in rows:
+                yield _cast(batch.select(self.schema.names), self.schema)
+            return
+        blank = self._stored.schema(self._view.columns - {*names, *keys})
+        with closing(EmbeddedDatabase()) as database:
+            for chunk in _chunks(rows):
+                database.load(_STORED, _with_nulls(chunk, blank))
+                yield from self._of_view(database)
+
+    def _folded(self) -> tuple[pa.Table | None, list[pa.RecordBatch]]:
+        """Keys of the records with pending changes, and the rows that the view shows of them."""
+        live = self._live
+        names = self._view.columns | {h.COPY_CHANGE_IDENTIFIER}
+        changes = self._stored.table(names, {Partition.CHANGES})
+        if not changes.num_rows:
+            return None, []
+        check_fold(live.dataset, live.shape, live.view)
+        events = changes
+        if reads_late_records_only(live.dataset, live.shape, live.view):
+            events = changes.filter(pc.is_null(changes[h.COPY_CHANGE_IDENTIFIER]))
+        stored = self._versions(_distinct(events, live.shape.keys), names)
+        with closing(EmbeddedDatabase()) as database:
+            database.load(
+                _STORED, pa.concat_tables([changes, *stored], promote_options="permissive")
+            )
+            if database.has_rows(ties(live.shape, _STORED)):
+                raise NotEmbeddedError(f"pending changes of {live.name} that claim the same place")
+            rows = [self._filtered(batch) for batch in self._inner_rows(database)]
+        return _distinct(changes, live.shape.keys), rows
+
+    def _versions(self, keys: pa.Table, names: Collection[str]) -> list[pa.Table]:
+        """Stored versions of records, all that may matter to a fold of theirs."""
+        if not keys.num_rows:
+            return []
+        stored = self._view.partitions - {Partition.CHANGES}
+        rows = self._stored.batches(names, stored, _among(keys))
+        return [pa.Table.from_batches([_with(batch, keys)]) for batch in rows]
+
+    def _whole(self) -> Batches:
+        """Rows of a view whose rows depend on each other: what they are made of fits in memory."""
+        rows = self._stored.table(self._view.columns, self._view.partitions)
+        with closing(EmbeddedDatabase()) as database:
+            database.load(_STORED, rows)
+            is_pending = database.has_rows(_pending(_STORED))
+            if is_pending:
+                check_fold(self._live.dataset, self._live.shape, self._live.view)
+            if is_pending and database.has_rows(ties(self._live.shape, _STORED)):
+                raise NotEmbeddedError(
+                    f"pending changes of {self._live.name} that claim the same place"
+                )
+            for batch in self._inner_rows(database):
+                yield self._filtered(batch)
+
+    def _of_view(self, database: EmbeddedDatabase) -> Batches:
+        for batch in self._inner_rows(database):
+            yield batch.select(self.schema.names)
+
+    def _inner_rows(self, database: EmbeddedDatabase) -> Batches:
+        """Rows of the view over what is loaded: what is shown, and what the condition is about."""
+        listed = ", ".join(map(quoted, self._inner.names))
+        yield from database.batches(f"SELECT {listed} FROM ({self._view.sql})", self._inner)
+
+    def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not isinstance(self._where, AlwaysTrue):
+            schema = self._live.table.schema()
+            condition = bind(schema, self._where, case_sensitive=True)
+            rows = pa.Table.from_batches([batch]).filter(expression_to_pyarrow(condition, schema))
+            batch = rows.combine_chunks().to_batches()[0] if rows.num_rows else batch.slice(0, 0)
+        return batch.select(self.schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveView:
+    """A view over the stored rows of a relation: SQL, and what it reads of them.
+
+    `quiet` are the columns whose values count where nothing is pending.
+    """
+
+    sql: str
+    columns: frozenset[str]
+    quiet: frozenset[str]
+    partitions: frozenset[Partition]
+    folds: bool
+
+
+def live_view(
+    dataset: ResolvedDataset, shape: Shape, view: str, *, used: Collection[str], stored: str
+) -> LiveView:
+    """A view with at least the columns `used`, over the relation `stored`.
+
+    Raises:
+        NotEmbeddedError: it has no translation, or needs more than is translated.
+    """
+    _check_plain(shape)
+    narrow = _narrowed(shape, used)
+    text = definitions(dataset, narrow, quote_path(_SCHEMA, stored))[view]
+    try:
+        sql = duckdb_sql(translated(view, text, narrow).sql, stored, stored)
+        names = {
+            column.name for column in sqlglot.parse_one(sql, read="duckdb").find_all(exp.Column)
+        }
+    except SqlglotError as error:
+        raise NotEmbeddedError(f"no translation of the view {view}") from error
+    # The columns of the table that the text names, and those that tell its ties.
+    columns = {*narrow.columns, *names.intersection(h.HEADER_NAMES), h.PARTITION}
+    if view == dataset.relations.changes_view:
+        return LiveView(sql, frozenset(columns), frozenset(columns), _CHANGES, folds=False)
+    if shape.append_only:
+        current = frozenset({Partition.CURRENT})
+        return LiveView(sql, frozenset(columns), frozenset(columns), current, folds=False)
+    if view == dataset.relations.history_view and shape.coalesce:
+        _check_runs(shape)
+    columns |= {h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL}
+    quiet = columns
+    if view != dataset.relations.history_view:
+        # Rows of Current as they are; of what is folded there is none.
+        quiet = columns & {*used, h.PARTITION, h.OPERATION}
+    return LiveView(sql, frozenset(columns), frozenset(quiet), _VERSIONS, folds=True)
+
+
+def check_fold(dataset: ResolvedDataset, shape: Shape, view: str) -> None:
+    """Raise NotEmbeddedError where a fold of pending changes is Spark's alone."""
+    keys = [shape.columns[key] for key in shape.keys]
+    if not all(is_key(key) for key in keys):
+        raise NotEmbeddedError("pending changes of keys that are not plain values")
+    hashed = view in {dataset.relations.history_view, dataset.relations.headers_view}
+    if hashed and not all(_has_same_hash(key) for key in keys):
+        raise NotEmbeddedError("the key hash of pending changes, whose text is Spark's")
+
+
+def _pending(stored: str) -> str:
+    return f"SELECT 1 FROM {stored} WHERE {h.PARTITION} = '{Partition.CHANGES}'"
+
+
+def ties(shape: Shape, stored: str) -> str:
+    """SQL of the pending events that share their place with another event of the record.
+
+    Which of them counts may be decided by a hash of Spark's text of them.
+    """
+    keys = ", ".join(map(quoted, shape.keys))
+    events = f"SELECT {keys}, {STORED_SEQUENCE} AS __seq FROM {stored} WHERE {h.PARTITION}"
+    pending = f"{events} = '{Partition.CHANGES}'"
+    applied = f"{events} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+    return (
+        f"(SELECT 1 FROM ({pending}) GROUP BY {keys}, __seq HAVING count(*) > 1) UNION ALL "
+        f"(SELECT 1 FROM ({pending}) SEMI JOIN ({applied}) USING ({keys}, __seq))"
+    )
+
+
+def _narrowed(shape: Shape, used: Collection[str]) -> Shape:
+    """The shape without the columns that were not asked for and on which no other one depends."""
+    needed = {*shape.keys, *shape.partial, *used}
+    if shape.expired is not None:
+        needed.add(shape.expired[0])
+    if shape.coalesce:
+        return shape
+    kept = {name: kind for name, kind in shape.columns.items() if name in needed}
+    return replace(shape, columns=kept or dict(list(shape.columns.items())[:1]))
+
+
+def _check_plain(shape: Shape) -> None:
+    """Columns that a statement does not name may decide which rows exist, or their values."""
+    if shape.expired is not None and shape.columns.get(shape.expired[0]) not in _TIMES:
+        raise NotEmbeddedError("rows that have left by the age that a text tells")
+    if shape.bridged:
+        raise NotEmbeddedError("columns that were given another type")
+
+
+def _check_runs(shape: Shape) -> None:
+    tracked = shape.tracked if shape.tracked is not None else shape.data
+    if not all(is_key(shape.columns[name]) for name in tracked):
+        raise NotEmbeddedError("history that coalesces values which are not plain")
+
+
+def _has_same_hash(key: DataType) -> bool:
+    return key == BINARY or (has_same_text(key) and not isinstance(key, Decimal))
+
+
+class StoredRows:
+    """Rows of a table as of the commit that it was loaded with, by partition."""
+
+    def __init__(self, table: Table, limits: ReadLimits | None = None) -> None:
+        self._table, self._limits = table, limits
+
+    def schema(self, columns: Collection[str]) -> pa.Schema:
+        """Names and types of some columns, in the order of the table."""
+        return schema_to_pyarrow(self._chosen(columns), include_field_ids=False)
+
+    def table(self, columns: Collection[str], partitions: Collection[Partition]) -> pa.Table:
+        """Columns of all rows of some partitions."""
+        tables = [pa.Table.from_batches([one]) for one in self.batches(columns, partitions)]
+        empty = self.schema(columns).empty_table()
+        return pa.concat_tables([*tables, empty], promote_options="permissive")
+
+    def batches(
+        self,
+        columns: Collection[str],
+        partitions: Collection[Partition],
+        where: BooleanExpression | None = None,
+    ) -> Batches:
+        """Columns of the rows of some partitions, where a condition holds.
+
+        Files are read in groups, so that the memory of a read does not grow with the table.
+
+        Raises:
+            NotEmbeddedError: the rows are too many, or PyIceberg cannot read them.
+        """
+        chosen = self._chosen(columns)
+        for column in chosen.fields:
+            if _loses_nulls(column.field_type):
+                raise NotEmbeddedError(f"PyIceberg reads NULL in {column.name} as empty")
+        condition = AlwaysTrue() if where is None else where
+        tasks = self._tasks(And(_within(partitions), condition))
+        _refuse_large(tasks, self._limits)
+        # A file holds rows of one partition, so that only the condition has to be looked at.
+        scan = ArrowScan(self._table.metadata, self._table.io, chosen, condition)
+        size = 0
+        try:
+            for group in _groups(tasks):
+                for batch in scan.to_record_batches(group):
+                    # Compressed files say little of the memory that they take.
+                    size += batch.nbytes
+                    if self._limits is not None and size > self._limits.memory_bytes:
+                        raise NotEmbeddedError(
+                            f"more than {self._limits.memory_bytes:,} bytes in memory"
+                        )
+                    yield batch
+        except _UNREADABLE as error:
+            raise _unreadable(error) from error
+
+    def _chosen(self, columns: Collection[str]) -> Schema:
+        return self._table.schema().select(*sorted(columns))
+
+    def _tasks(self, condition: BooleanExpression) -> list[FileScanTask]:
+        try:
+            tasks: Iterable[Any] = self._table.scan(row_filter=condition).plan_files()
+            return list(tasks)
+        except _UNREADABLE as error:
+            raise _unreadable(error) from error
+
+
+def _groups(tasks: Sequence[FileScanTask]) -> Iterator[list[FileScanTask]]:
+    """Files that are read together: PyIceberg holds the rows of all that it is given."""
+    group: list[FileScanTask] = []
+    size = 0
+    for task in tasks:
+        size += task.file.file_size_in_bytes
+        if group and size > _GROUP_BYTES:
+            yield group
+            group, size = [], task.file.file_size_in_bytes
+        group.append(task)
+    if group:
+        yield group
+
+
+def _refuse_large(tasks: Sequence[FileScanTask], limits: ReadLimits | None) -> None:
+    if limits is None:
+        return
+    rows = sum(task.file.record_count for task in tasks)
+    size = sum(task.file.file_size_in_bytes for task in tasks)
+    if rows > limits.rows:
+        raise NotEmbeddedError(f"{rows:,} stored rows; up to {limits.rows:,} are read here")
+    if size > limits.file_bytes:
+        raise NotEmbeddedError(
+            f"{size:,} bytes of files; up to {limits.file_bytes:,} are read here"
+        )
+
+
+def _loses_nulls(kind: IcebergType) -> bool:
+    """Whether PyIceberg 0.12 makes an empty list or map of NULL somewhere in a type.
+
+    `ArrowProjectionVisitor` rebuilds lists and maps of structs from their offsets alone, which do
+    not record NULL.
+    """
+    match kind:
+        case StructType():
+            return any(_loses_nulls(field.field_type) for field in kind.fields)
+        case ListType():
+            return isinstance(kind.element_type, StructType) or _loses_nulls(kind.element_type)
+        case MapType():
+            return isinstance(kind.value_type, StructType) or _loses_nulls(kind.value_type)
+        case _:
+            return False
+
+
+def _within(partitions: Collection[Partition]) -> BooleanExpression:
+    names = sorted(map(str, partitions))
+    # PyIceberg's own annotations hide the positional form of its expressions.
+    if len(names) == 1:
+        return EqualTo(term=h.PARTITION, value=names[0])
+    return In(term=h.PARTITION, values=names)  # type: ignore[call-arg]
+
+
+def _columns_of_condition(table: Table, where: BooleanExpression) -> set[str]:
+    """Names of the columns that a condition is about. Raises ValueError for an unknown one."""
+    bound = bind(table.schema(), where, case_sensitive=True)
+    asked = extract_field_ids(bound)
+    return {
+        column.name
+        for column in table.schema().fields
+        if asked & {column.field_id, *table.schema().select(column.name).field_ids}
+    }
+
+
+def _among(keys: pa.Table) -> BooleanExpression:
+    """Condition that holds for these keys, and for few others: files without them are not read."""
+    condition: BooleanExpression = AlwaysTrue()
+    for name in keys.column_names:
+        values = keys[name].unique()
+        if pa.types.is_boolean(values.type) or pa.types.is_binary(values.type):
+            continue
+        if len(values) <= _PRUNED_VALUES:
+            among: BooleanExpression = In(term=name, values=values.to_pylist())  # type: ignore[call-arg]
+        else:
+            bounds = pc.min_max(values).as_py()
+            among = And(
+                GreaterThanOrEqual(term=name, value=bounds["min"]),
+                LessThanOrEqual(term=name, value=bounds["max"]),
+            )
+        condition = And(condition, among)
+    return condition
+
+
+def _distinct(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    return rows.select(list(keys)).group_by(list(keys)).aggregate([])
+
+
+def _with(batch: pa.RecordBatch, keys: pa.Table) -> pa.RecordBatch:
+    """The rows of a batch whose keys are among these."""
+    return _matching(batch, keys, among=True)
+
+
+def _without(batch: pa.RecordBatch, keys: pa.Table) -> pa.RecordBatch:
+    """The rows of a batch whose keys are not among these."""
+    return _matching(batch, keys, among=False)
+
+
+def _matching(batch: pa.RecordBatch, keys: pa.Table, *, among: bool) -> pa.RecordBatch:
+    names = keys.column_names
+    if len(names) == 1:
+        column = batch.column(names[0])
+        found = pc.is_in(column, value_set=keys[names[0]].combine_chunks().cast(column.type))
+        return batch.filter(found if among else pc.invert(found))
+    place = "hdr__row"
+    rows = pa.table({name: batch.column(name) for name in names})
+    rows = rows.append_column(place, pa.array(range(batch.num_rows), pa.int64()))
+    join = "left semi" if among else "left anti"
+    matching = rows.join(keys.cast(rows.select(names).schema), names, join_type=join)
+    return batch.take(matching[place].combine_chunks().sort())
+
+
+def _chunks(batches: Batches) -> Iterator[pa.Table]:
+    """Batches put together, so that each has many rows."""
+    chunk: list[pa.Table] = []
+    rows = 0
+    for batch in batches:
+        chunk.append(pa.Table.from_batches([batch]))
+        rows += batch.num_rows
+        if rows >= _CHUNK_ROWS:
+            yield pa.concat_tables(chunk, promote_options="permissive")
+            chunk, rows = [], 0
+    if chunk:
+        yield pa.concat_tables(chunk, promote_options="permissive")
+
+
+def _with_nulls(rows: pa.Table, columns: pa.Schema) -> pa.Table:
+    for column in columns:
+        rows = rows.append_column(column.name, pa.nulls(rows.num_rows, column.type))
+    return rows
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        return cast_to(batch, schema)
+    except pa.ArrowException as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: BaseException) -> NotEmbeddedError:
+    text = str(error).splitlines()
+    return NotEmbeddedError(f"PyIceberg: {text[0] if text else type(error).__name__}")
