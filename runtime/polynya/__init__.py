@@ -10,6 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from polynya.engine.reader import Lake as Lake
+    from polynya.engine.reader import LakeTable as LakeTable
+    from polynya.engine.reader import LiveRead as LiveRead
+    from polynya.engine.reader import Watermark as Watermark
+    from polynya.engine.reader import open_lake as open  # noqa: A004 - as `gzip.open`
     from polynya.model.config.evolution import SchemaEvolution as SchemaEvolution
     from polynya.model.config.settings import ApplyPolicy as ApplyPolicy
     from polynya.model.config.settings import BatchSettings as BatchSettings
@@ -53,7 +58,10 @@ __all__ = [
     "Extracts",
     "FencedError",
     "InternalError",
+    "Lake",
+    "LakeTable",
     "Landing",
+    "LiveRead",
     "LoadedProject",
     "OperationError",
     "PolynyaError",
@@ -65,11 +73,14 @@ __all__ = [
     "Target",
     "TaskStoppedError",
     "ViewSettings",
+    "Watermark",
     "__version__",
     "load_project",
+    "open",
 ]
 
 _HOMES: Final = {
+    "polynya.engine.reader": ("Lake", "LakeTable", "LiveRead", "Watermark", "open"),
     "polynya.model.config.evolution": ("SchemaEvolution",),
     "polynya.model.config.target": ("Catalog", "Project", "Target"),
     "polynya.model.config.settings": (
@@ -85,13 +96,15 @@ _HOMES: Final = {
     "polynya.model.errors": tuple(name for name in __all__ if name.endswith(("Error", "Errors"))),
     "polynya.model.loader": ("LoadedProject", "load_project"),
 }
+#: Names that another word has in its module.
+_OWN_NAMES: Final = {"open": "open_lake"}
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for: `polynya --help` needs none of them."""
     for module, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(module), name)
+            return getattr(import_module(module), _OWN_NAMES.get(name, name))
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 

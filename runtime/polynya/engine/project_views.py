@@ -38,7 +38,8 @@ class ProjectViews:
         return entries_of(self._project.target, CATALOG)
 
     @cached_property
-    def _tables(self) -> Tables:
+    def tables(self) -> Tables:
+        """What finds the tables, all as of the same moment. Raises NotEmbeddedError."""
         target = self._project.target
         if target.catalog_properties:
             # Such properties may change anything.
@@ -62,7 +63,7 @@ class ProjectViews:
         if view_found is None:
             view_found = self._load(name, has_view)
             self._known.append(view_found)
-        self._check(view_found, view)
+        self.check(view_found, view)
         return replace(view_found, view=view)
 
     def _as_called(self, name: str) -> str:
@@ -74,13 +75,13 @@ class ProjectViews:
         return alike[0] if len(alike) == 1 else name
 
     def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
-        for entry in inventory(self._project, self._tables, wanted):
+        for entry in inventory(self._project, self.tables, wanted):
             if entry.table is not None and not entry.is_ledger:
                 return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
         raise NotEmbeddedError(f"{name} is not a view of the project")
 
-    def _check(self, live: Live, view: str) -> None:
-        """Raise where the catalog holds another definition of a view than today's.
+    def check(self, live: Live, view: str) -> None:
+        """Raise NotEmbeddedError where the catalog has another definition of a view than today's.
 
         Settings have changed since then, or a run was killed. On Glue, views are made for each
         session, from the same states.
@@ -103,7 +104,7 @@ class ProjectViews:
     def _definition(self, metadata: str) -> str | None:
         """The definition in the metadata file of a view; None where there is none to read."""
         try:
-            reader = load_file_io(dict(self._tables.properties), metadata)
+            reader = load_file_io(dict(self.tables.properties), metadata)
             with reader.new_input(metadata).open() as file:
                 data = file.read()
             text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data

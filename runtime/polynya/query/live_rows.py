@@ -132,7 +132,7 @@ class LiveRows:
         self._live, self._limits = live, limits
         self._where: BooleanExpression = AlwaysTrue() if where is None else where
         self._stored = StoredRows(live.table, limits)
-        self._asked = _columns_of_condition(live.table, self._where)
+        self._asked = columns_of_condition(live.table, self._where)
         inner = {*shown, *self._asked}
         self._inner = pa.schema(
             [pa.field(name, arrow_type(kind)) for name, kind in types.items() if name in inner]
@@ -419,6 +419,10 @@ class StoredRows:
         except _UNREADABLE as error:
             raise _unreadable(error) from error
 
+    def count(self, partitions: Collection[Partition]) -> int:
+        """Rows in the files of some partitions, deleted ones included."""
+        return sum(task.file.record_count for task in self._tasks(_within(partitions)))
+
     def _chosen(self, columns: Collection[str]) -> Schema:
         return self._table.schema().select(*sorted(columns))
 
@@ -482,7 +486,7 @@ def _within(partitions: Collection[Partition]) -> BooleanExpression:
     return In(term=h.PARTITION, values=names)  # type: ignore[call-arg]
 
 
-def _columns_of_condition(table: Table, where: BooleanExpression) -> set[str]:
+def columns_of_condition(table: Table, where: BooleanExpression) -> set[str]:
     """Names of the columns that a condition is about. Raises ValueError for an unknown one."""
     bound = bind(table.schema(), where, case_sensitive=True)
     asked = extract_field_ids(bound)

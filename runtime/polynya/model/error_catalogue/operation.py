@@ -123,6 +123,29 @@ STATEMENT_NEEDS_SPARK = ErrorEntry(
     "small and medium tables if its rows are certain to be Spark's. The message names the part "
     "that needs Spark, with the reason.",
 )
+READ_REFUSED = ErrorEntry(
+    ConfigError,
+    "POLYNYA-QRY-003",
+    title="a read asks for what a table does not have",
+    message="the table was not read: {reason}",
+    state="no data was changed",
+    page="A read from Python (`polynya.open`) names a dataset, a column, a condition or a snapshot "
+    "that the table does not have, or asks for history of a dataset that keeps none. `where` is "
+    "the dataset.",
+)
+READ_NEEDS_SPARK = ErrorEntry(
+    OperationError,
+    "POLYNYA-QRY-004",
+    title="a read needs Spark",
+    message="the table was not read: only Spark can read it: {reason}",
+    state="no data was changed",
+    fix="ask with `polynya query --engine spark`, or leave out the column that the reason names",
+    page="Reads from Python (`polynya.open`) need no JVM. They leave to Spark what they would not "
+    "surely read as Spark does: pending changes of one record that claim the same place in the "
+    "order of events, keys of floating-point or nested types with pending changes, lists and maps "
+    "of structs, columns that differ in capitals only, and a dataset whose settings were changed "
+    "since its last run. For pending changes `polynya run --once --apply always` helps too.",
+)
 NO_SUCH_QUARANTINED_RECORD = ErrorEntry(
     OperationError,
     "POLYNYA-QUA-001",
