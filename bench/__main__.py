@@ -18,6 +18,7 @@ BENCHMARKS = (
     "maintained",
     "rewritten",
     "fallback",
+    "reads",
     "strategies",
     "costs",
 )

@@ -31,11 +31,13 @@ from pyparsing import ParseException
 
 from polynya.engine.inventory import inventory
 from polynya.engine.project_views import ProjectViews
+from polynya.lake.fold.shape import Shape
 from polynya.lake.read.inspect import shape, states
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.check import refuse_unusable
 from polynya.lake.warehouse.readers import reading
 from polynya.model import headers as h
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.operation import READ_NEEDS_SPARK, READ_REFUSED
 from polynya.model.errors import ConfigError
@@ -137,6 +139,7 @@ class LakeTable:
 
     def __init__(self, project: LoadedProject, name: str) -> None:
         self._project, self.name = project, name
+        self._shapes: dict[str, Shape] = {}
 
     def current(
         self,
@@ -246,7 +249,8 @@ class LakeTable:
             lambda dataset: dataset.relations.current.casefold() == wanted,
         ):
             if entry.table is not None and not entry.is_ledger:
-                return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
+                known = self._shape(entry.table, entry.dataset)
+                return Live("", entry.dataset, known, entry.table)
         names = [entry.name for entry in inventory(self._project, views.tables)]
         if wanted in {name.casefold() for name in names}:
             raise READ_REFUSED(
@@ -257,6 +261,13 @@ class LakeTable:
         raise READ_REFUSED(
             where=self.name, reason="no dataset has this name", fix=suggest(self.name, names)
         )
+
+    def _shape(self, table: Table, dataset: ResolvedDataset) -> Shape:
+        """The shape of the newest commit, which is read from a file of its own."""
+        commit = table.metadata_location
+        if commit not in self._shapes:
+            self._shapes = {commit: shape(table, dataset)}
+        return self._shapes[commit]
 
     def _columns(self, live: Live) -> list[str]:
         columns = live.columns

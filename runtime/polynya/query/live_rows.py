@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -43,12 +43,11 @@ from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.headers import Partition
 from polynya.model.names import quote_path
-from polynya.model.promotion import storage_type
 from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
 from polynya.query.database import EmbeddedDatabase, cast_to
 from polynya.query.expressions import distinct_names, is_key, quoted
 from polynya.query.translate import NotEmbeddedError
-from polynya.query.views import duckdb_sql, has_same_text, shown_columns, translated
+from polynya.query.views import columns_of, duckdb_sql, has_same_text, translated
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
@@ -99,14 +98,6 @@ class Live:
         return columns_of(self.dataset, self.shape, self.view)
 
 
-def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
-    """Names and types of the columns of a view in their order; None for an unknown view."""
-    sql = definitions(dataset, shape, "t").get(view)
-    if sql is None or not shape.columns:
-        return None
-    return {name: storage_type(kind) for name, kind in shown_columns(sql, shape).items()}
-
-
 class LiveRows:
     """Rows of a view as of one commit, with some of its columns, where a condition holds.
 
@@ -137,10 +128,20 @@ class LiveRows:
         self._inner = pa.schema(
             [pa.field(name, arrow_type(kind)) for name, kind in types.items() if name in inner]
         )
-        self._view = live_view(live.dataset, live.shape, live.view, used=inner, stored=_STORED)
+
+    @cached_property
+    def _view(self) -> LiveView:
+        live = self._live
+        return live_view(
+            live.dataset, live.shape, live.view, used=self._inner.names, stored=_STORED
+        )
 
     def batches(self) -> Batches:
         """The rows, in any order."""
+        self._stored.plan({*self._shown_partitions, Partition.CHANGES})
+        if self._is_stored_as_shown and not self._stored.count({Partition.CHANGES}):
+            yield from self._quiet({Partition.CURRENT}, None)
+            return
         if not self._view.folds:
             yield from self._quiet(self._view.partitions, None)
             return
@@ -285,13 +286,8 @@ def live_view(
     _check_plain(shape)
     narrow = _narrowed(shape, used)
     text = definitions(dataset, narrow, quote_path(_SCHEMA, stored))[view]
-    try:
-        sql = duckdb_sql(translated(view, text, narrow).sql, stored, stored)
-        names = {
-            column.name for column in sqlglot.parse_one(sql, read="duckdb").find_all(exp.Column)
-        }
-    except SqlglotError as error:
-        raise NotEmbeddedError(f"no translation of the view {view}") from error
+    types = _Types((tuple(narrow.columns.items()), narrow.keys), narrow)
+    sql, names = _compiled(text, types, stored)
     # The columns of the table that the text names, and those that tell its ties.
     columns = {*narrow.columns, *names.intersection(h.HEADER_NAMES), h.PARTITION}
     if view == dataset.relations.changes_view:
@@ -307,6 +303,25 @@ def live_view(
         # Rows of Current as they are; of what is folded there is none.
         quiet = columns & {*used, h.PARTITION, h.OPERATION}
     return LiveView(sql, frozenset(columns), frozenset(quiet), _VERSIONS, folds=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Types:
+    """A shape, known by what the translation of a view depends on beside its text."""
+
+    known: tuple[object, ...]
+    shape: Shape = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str, types: _Types, stored: str) -> tuple[str, frozenset[str]]:
+    """A view in DuckDB's SQL, and the columns that it names: parsing takes longer than reading."""
+    try:
+        sql = duckdb_sql(translated("", text, types.shape).sql, stored, stored)
+        tree = sqlglot.parse_one(sql, read="duckdb")
+    except SqlglotError as error:
+        raise NotEmbeddedError("no translation of the view") from error
+    return sql, frozenset(column.name for column in tree.find_all(exp.Column))
 
 
 def check_fold(dataset: ResolvedDataset, shape: Shape, view: str) -> None:
@@ -372,6 +387,14 @@ class StoredRows:
 
     def __init__(self, table: Table, limits: ReadLimits | None = None) -> None:
         self._table, self._limits = table, limits
+        self._planned: dict[str, list[FileScanTask]] = {}
+
+    def plan(self, partitions: Collection[Partition]) -> None:
+        """Find the files of some partitions now, in one look at the manifests."""
+        planned: dict[str, list[FileScanTask]] = {str(partition): [] for partition in partitions}
+        for task in self._files(_within(partitions)):
+            planned[task.file.partition[0]].append(task)
+        self._planned |= planned
 
     def schema(self, columns: Collection[str]) -> pa.Schema:
         """Names and types of some columns, in the order of the table."""
@@ -401,7 +424,7 @@ class StoredRows:
             if _loses_nulls(column.field_type):
                 raise NotEmbeddedError(f"PyIceberg reads NULL in {column.name} as empty")
         condition = AlwaysTrue() if where is None else where
-        tasks = self._tasks(And(_within(partitions), condition))
+        tasks = self._tasks(partitions, condition)
         _refuse_large(tasks, self._limits)
         # A file holds rows of one partition, so that only the condition has to be looked at.
         scan = ArrowScan(self._table.metadata, self._table.io, chosen, condition)
@@ -421,12 +444,19 @@ class StoredRows:
 
     def count(self, partitions: Collection[Partition]) -> int:
         """Rows in the files of some partitions, deleted ones included."""
-        return sum(task.file.record_count for task in self._tasks(_within(partitions)))
+        return sum(task.file.record_count for task in self._tasks(partitions, AlwaysTrue()))
 
     def _chosen(self, columns: Collection[str]) -> Schema:
         return self._table.schema().select(*sorted(columns))
 
-    def _tasks(self, condition: BooleanExpression) -> list[FileScanTask]:
+    def _tasks(
+        self, partitions: Collection[Partition], condition: BooleanExpression
+    ) -> list[FileScanTask]:
+        if isinstance(condition, AlwaysTrue) and self._planned.keys() >= set(partitions):
+            return [task for partition in partitions for task in self._planned[partition]]
+        return self._files(And(_within(partitions), condition))
+
+    def _files(self, condition: BooleanExpression) -> list[FileScanTask]:
         try:
             tasks: Iterable[Any] = self._table.scan(row_filter=condition).plan_files()
             return list(tasks)

@@ -17,7 +17,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from polynya.lake.fold.live_views import definitions
+from polynya.lake.fold.live_views import definitions, shown_headers
 from polynya.lake.fold.shape import Shape
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
@@ -137,6 +137,15 @@ _HEADERS: Final[Mapping[str, DataType]] = {
 }
 
 
+def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
+    """Names and types of the columns of a view in their order; None for an unknown view."""
+    headers = shown_headers(dataset, shape).get(view)
+    if headers is None or not shape.columns:
+        return None
+    types = {**shape.columns, **{name: _HEADERS[name] for name in headers}}
+    return {name: storage_type(kind) for name, kind in types.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class TrinoView:
     """A view: its columns with their types in the order of its SQL."""
@@ -182,11 +191,6 @@ def translated(name: str, spark: str, shape: Shape) -> TrinoView:
         if new is not node:
             node.replace(new)
     return TrinoView(name, types, tree.sql(dialect="trino"))
-
-
-def shown_columns(spark: str, shape: Shape) -> dict[str, DataType]:
-    """Names and types of the columns of a view. Raises SqlglotError."""
-    return _shown_columns(sqlglot.parse_one(spark, read="spark"), shape)
 
 
 def _shown_columns(tree: exp.Expr, shape: Shape) -> dict[str, DataType]:

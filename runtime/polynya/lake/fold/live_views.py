@@ -113,6 +113,7 @@ CURRENT_HEADERS: tuple[str, ...] = (
     h.MODIFIED_TIMESTAMP,
     h.CHANGE_IDENTIFIER,
 )
+_EVENT_HEADERS = (h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP, h.KEY_HASH, h.INSERTED_TIMESTAMP)
 #: Property of a published view that holds its definition.
 DEFINITION = "polynya.definition"
 _DELETED = f"({is_delete()})"
@@ -122,7 +123,7 @@ def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str,
     """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
     table = bridged(shape, table)
     views = {
-        dataset.relations.view: _young_current(shape, table, _shown_headers(dataset)),
+        dataset.relations.view: _young_current(shape, table, _current_headers(dataset)),
         dataset.relations.changes_view: changes_view(shape, table),
     }
     if dataset.relations.headers_view is not None:
@@ -138,11 +139,26 @@ def reads_late_records_only(dataset: ResolvedDataset, shape: Shape, view: str) -
 
     Then the newest event is all that it shows of other records with pending changes.
     """
-    return view == dataset.relations.view and _shows_newest_events(shape, _shown_headers(dataset))
+    return view == dataset.relations.view and _shows_newest_events(shape, _current_headers(dataset))
 
 
-def _shown_headers(dataset: ResolvedDataset) -> tuple[str, ...]:
+def _current_headers(dataset: ResolvedDataset) -> tuple[str, ...]:
     return (h.FROM_TIMESTAMP,) if dataset.relations.from_timestamp else ()
+
+
+def shown_headers(dataset: ResolvedDataset, shape: Shape) -> dict[str, tuple[str, ...]]:
+    """The columns behind the data columns of each view, by the name of the view."""
+    relations = dataset.relations
+    flags = ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
+    views = {
+        relations.view: (*_current_headers(dataset), *flags),
+        relations.changes_view: (*_EVENT_HEADERS, "hdr__store"),
+    }
+    if relations.headers_view is not None:
+        views[relations.headers_view] = (*CURRENT_HEADERS, *flags)
+    if shape.history:
+        views[relations.history_view] = HISTORY_COLUMNS
+    return views
 
 
 def _young_current(shape: Shape, table: str, headers: Sequence[str]) -> str:
@@ -173,8 +189,7 @@ def definition_of(shape: Shape, sql: str, stored: object = None) -> str:
 
 def changes_view(shape: Shape, table: str) -> str:
     """Pending and retained change events; `hdr__store` tells them apart."""
-    headers = [h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP, h.KEY_HASH, h.INSERTED_TIMESTAMP]
-    columns = ", ".join([*map(quote, shape.data), *headers])
+    columns = ", ".join([*map(quote, shape.data), *_EVENT_HEADERS])
     return (
         f"SELECT {columns}, upper({h.PARTITION}) AS hdr__store FROM {table} "
         f"WHERE {within(Partition.CHANGES, Partition.RETAINED)}"

@@ -6,6 +6,7 @@ PyIceberg has a catalog for such a file too, but its import takes a quarter of a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Protocol
 
 from pyiceberg.exceptions import NoSuchTableError
@@ -46,4 +47,10 @@ class ListedTables(Tables):
         place = self._places.get(identifier)
         if place is None:
             raise NoSuchTableError(f"no table is called {'.'.join(identifier)}")
-        return StaticTable.from_metadata(place)
+        return _table_at(place)
+
+
+@lru_cache(maxsize=32)
+def _table_at(place: str) -> Table:
+    """The table of a metadata file, which never changes: a process may read it again and again."""
+    return StaticTable.from_metadata(place)
