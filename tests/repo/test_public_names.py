@@ -19,10 +19,10 @@ def test_the_public_names_are_these():
     assert polynya.__all__ == [
         "ApplyPolicy", "BatchSettings", "Catalog", "ConfigError", "ConfigErrors", "ConflictError",
         "DataError", "Dataset", "DatasetSettings", "DependencyError", "Extracts", "FencedError",
-        "InternalError", "Landing", "LoadedProject", "OperationError", "PolynyaError", "Project",
-        "SchemaEvolution", "StaleStepError", "StorageTask", "SuspendedError", "Target",
-        "TaskStoppedError", "ViewSettings",
-        "__version__", "load_project",
+        "InternalError", "Lake", "LakeTable", "Landing", "LiveRead", "LoadedProject",
+        "OperationError", "PolynyaError", "Project", "SchemaEvolution", "StaleStepError",
+        "StorageTask", "SuspendedError", "Target", "TaskStoppedError", "ViewSettings", "Watermark",
+        "__version__", "load_project", "open",
     ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.query.embedded import STATEMENT_LIMITS, answer_here, stream_here
-from polynya.query.live_rows import ReadLimits
+from polynya.query.live_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def answer_embedded(
     statement: str,
     *,
     limit: int | None = None,
-    limits: ReadLimits = STATEMENT_LIMITS,
+    limits: RowLimits = STATEMENT_LIMITS,
 ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """The rows of a statement as Spark would give them, over the newest commit of each table.
 

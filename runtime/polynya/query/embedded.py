@@ -17,12 +17,12 @@ import pyarrow as pa
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.query.database import EmbeddedDatabase
 from polynya.query.expressions import Relation, RelationColumn, quoted
-from polynya.query.live_rows import Live, LiveRows, ReadLimits
+from polynya.query.live_rows import Live, LiveRows, RowLimits
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
 
 #: What the tables of one statement may take: Spark reads more than that sooner, or in parts.
-STATEMENT_LIMITS: Final = ReadLimits(
+STATEMENT_LIMITS: Final = RowLimits(
     rows=5_000_000, file_bytes=256 * 1024 * 1024, memory_bytes=1024 * 1024 * 1024
 )
 
@@ -37,7 +37,7 @@ class _RequestedView:
 
 
 def answer_here(
-    statement: str, find: Callable[[str], Live], *, limit: int | None, limits: ReadLimits
+    statement: str, find: Callable[[str], Live], *, limit: int | None, limits: RowLimits
 ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """The rows of a statement; `find` gives the view of a name `schema.view`.
 
@@ -52,7 +52,7 @@ def answer_here(
 
 
 def stream_here(
-    statement: str, find: Callable[[str], Live], *, limits: ReadLimits
+    statement: str, find: Callable[[str], Live], *, limits: RowLimits
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a statement as they come, however many they are; see `answer_here`."""
     query, asked = _parsed(statement, find)
@@ -85,7 +85,7 @@ def _relation(asked: _RequestedView) -> Relation:
     )
 
 
-def _load(database: EmbeddedDatabase, views: list[_RequestedView], limits: ReadLimits) -> None:
+def _load(database: EmbeddedDatabase, views: list[_RequestedView], limits: RowLimits) -> None:
     """Load what the statement reads of each view."""
     left = limits
     for view in views:

@@ -70,7 +70,7 @@ _UNREADABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ReadLimits:
+class RowLimits:
     """What one read may take: stored rows, bytes of files, and bytes in memory."""
 
     rows: int
@@ -111,7 +111,7 @@ class LiveRows:
         columns: Sequence[str] | None = None,
         *,
         where: BooleanExpression | None = None,
-        limits: ReadLimits | None = None,
+        limits: RowLimits | None = None,
     ) -> None:
         types = live.columns
         if types is None:
@@ -385,7 +385,7 @@ def _has_same_hash(key: DataType) -> bool:
 class StoredRows:
     """Rows of a table as of the commit that it was loaded with, by partition."""
 
-    def __init__(self, table: Table, limits: ReadLimits | None = None) -> None:
+    def __init__(self, table: Table, limits: RowLimits | None = None) -> None:
         self._table, self._limits = table, limits
         self._planned: dict[str, list[FileScanTask]] = {}
 
@@ -478,7 +478,7 @@ def _groups(tasks: Sequence[FileScanTask]) -> Iterator[list[FileScanTask]]:
         yield group
 
 
-def _refuse_large(tasks: Sequence[FileScanTask], limits: ReadLimits | None) -> None:
+def _refuse_large(tasks: Sequence[FileScanTask], limits: RowLimits | None) -> None:
     if limits is None:
         return
     rows = sum(task.file.record_count for task in tasks)
