@@ -18,6 +18,7 @@ TESTS = (
     "tests/lake/apply/test_applies.py",
     "tests/engine/test_large_loads.py",
     "tests/engine/test_fenced_steps.py",
+    "tests/engine/test_reader.py",
     "tests/e2e/on_s3.py",
     "tests/lake/maintenance/in_s3.py",
 )
