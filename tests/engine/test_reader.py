@@ -56,8 +56,12 @@ def assert_as_spark(users: Feed) -> None:
 
 
 def test_what_is_pending_is_read_as_spark_reads_it(lab: Lab) -> None:
-    users = lab.feed(columns={"id": "bigint", "seq": "int", "n": "int"}, history=True)
-    users.apply(*(put(key, key, n=key, name=f"n{key}") for key in range(1, 8)))
+    types = {"id": "bigint", "seq": "int", "n": "int", "spots": "array<struct<x:int>>"}
+    users = lab.feed(columns=types, history=True)
+    spots = (None, [], [None], [{"x": 1}], [{"x": None}])
+    users.apply(
+        *(put(key, key, n=key, name=f"n{key}", spots=spots[key % 5]) for key in range(1, 8))
+    )
     assert_as_spark(users)
     users.copy(
         put(1, 20, n=9, name="new"), drop(2, 21), put(3, 2, n=3, name="late"),

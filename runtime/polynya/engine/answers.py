@@ -18,7 +18,7 @@ from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.query.embedded import STATEMENT_LIMITS, answer_here, stream_here
-from polynya.query.live_rows import RowLimits
+from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
 
 if TYPE_CHECKING:

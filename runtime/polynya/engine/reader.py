@@ -43,7 +43,8 @@ from polynya.model.error_catalogue.operation import READ_NEEDS_SPARK, READ_REFUS
 from polynya.model.errors import ConfigError
 from polynya.model.headers import Partition
 from polynya.model.loader import LoadedProject, load_project
-from polynya.query.live_rows import Live, LiveRows, StoredRows, columns_of_condition
+from polynya.query.live_rows import Live, LiveRows
+from polynya.query.stored_rows import StoredRows, columns_of_condition
 from polynya.query.translate import NotEmbeddedError
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ import pyarrow as pa
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.query.database import EmbeddedDatabase
 from polynya.query.expressions import Relation, RelationColumn, quoted
-from polynya.query.live_rows import Live, LiveRows, RowLimits
+from polynya.query.live_rows import Live, LiveRows
 from polynya.query.selects import Query, translate
+from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError, parsed
 
 #: What the tables of one statement may take: Spark reads more than that sooner, or in parts.

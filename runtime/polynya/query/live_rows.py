@@ -8,30 +8,24 @@ where the view needs them: for late events, for values that are inherited, and f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
-from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
     BooleanExpression,
-    EqualTo,
     GreaterThanOrEqual,
     In,
     LessThanOrEqual,
 )
-from pyiceberg.expressions.visitors import bind, extract_field_ids
-from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow, schema_to_pyarrow
-from pyiceberg.schema import Schema
-from pyiceberg.table import FileScanTask, Table
-from pyiceberg.types import IcebergType, ListType, MapType, StructType
+from pyiceberg.table import Table
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -46,10 +40,16 @@ from polynya.model.names import quote_path
 from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
 from polynya.query.database import EmbeddedDatabase, cast_to
 from polynya.query.expressions import distinct_names, is_key, quoted
+from polynya.query.stored_rows import (
+    Batches,
+    RowLimits,
+    StoredRows,
+    columns_of_condition,
+    unreadable,
+    where_holds,
+)
 from polynya.query.translate import NotEmbeddedError
 from polynya.query.views import columns_of, duckdb_sql, has_same_text, translated
-
-Batches: TypeAlias = Iterator[pa.RecordBatch]
 
 _SCHEMA: Final = "polynya"
 _STORED: Final = "stored"
@@ -57,25 +57,10 @@ _CHANGES: Final = frozenset({Partition.CHANGES, Partition.RETAINED})
 _VERSIONS: Final = frozenset({Partition.CURRENT, Partition.PRIOR, Partition.CHANGES})
 #: Types whose age is the same in Spark and in DuckDB.
 _TIMES: Final = (TIMESTAMP, TIMESTAMP_NTZ, DATE)
-#: Bytes of the files that are read at a time.
-_GROUP_BYTES: Final = 256 * 1024 * 1024
 #: Stored rows to which the text of a view is applied at once: planning it takes some 30 ms.
 _CHUNK_ROWS: Final = 1_000_000
 #: PyIceberg does not compare more values than this with the bounds of a file.
 _PRUNED_VALUES: Final = 200
-#: What PyIceberg raises for a table that it cannot read, or whose files are gone.
-_UNREADABLE: Final = (
-    OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class RowLimits:
-    """What one read may take: stored rows, bytes of files, and bytes in memory."""
-
-    rows: int
-    file_bytes: int
-    memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +238,8 @@ class LiveRows:
         yield from database.batches(f"SELECT {listed} FROM ({self._view.sql})", self._inner)
 
     def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if not isinstance(self._where, AlwaysTrue):
-            schema = self._live.table.schema()
-            condition = bind(schema, self._where, case_sensitive=True)
-            rows = pa.Table.from_batches([batch]).filter(expression_to_pyarrow(condition, schema))
+        if self._asked:
+            rows = where_holds(self._live.table, pa.Table.from_batches([batch]), self._where)
             batch = rows.combine_chunks().to_batches()[0] if rows.num_rows else batch.slice(0, 0)
         return batch.select(self.schema.names)
 
@@ -382,151 +365,6 @@ def _has_same_hash(key: DataType) -> bool:
     return key == BINARY or (has_same_text(key) and not isinstance(key, Decimal))
 
 
-class StoredRows:
-    """Rows of a table as of the commit that it was loaded with, by partition."""
-
-    def __init__(self, table: Table, limits: RowLimits | None = None) -> None:
-        self._table, self._limits = table, limits
-        self._planned: dict[str, list[FileScanTask]] = {}
-
-    def plan(self, partitions: Collection[Partition]) -> None:
-        """Find the files of some partitions now, in one look at the manifests."""
-        planned: dict[str, list[FileScanTask]] = {str(partition): [] for partition in partitions}
-        for task in self._files(_within(partitions)):
-            planned[task.file.partition[0]].append(task)
-        self._planned |= planned
-
-    def schema(self, columns: Collection[str]) -> pa.Schema:
-        """Names and types of some columns, in the order of the table."""
-        return schema_to_pyarrow(self._chosen(columns), include_field_ids=False)
-
-    def table(self, columns: Collection[str], partitions: Collection[Partition]) -> pa.Table:
-        """Columns of all rows of some partitions."""
-        tables = [pa.Table.from_batches([one]) for one in self.batches(columns, partitions)]
-        empty = self.schema(columns).empty_table()
-        return pa.concat_tables([*tables, empty], promote_options="permissive")
-
-    def batches(
-        self,
-        columns: Collection[str],
-        partitions: Collection[Partition],
-        where: BooleanExpression | None = None,
-    ) -> Batches:
-        """Columns of the rows of some partitions, where a condition holds.
-
-        Files are read in groups, so that the memory of a read does not grow with the table.
-
-        Raises:
-            NotEmbeddedError: the rows are too many, or PyIceberg cannot read them.
-        """
-        chosen = self._chosen(columns)
-        for column in chosen.fields:
-            if _loses_nulls(column.field_type):
-                raise NotEmbeddedError(f"PyIceberg reads NULL in {column.name} as empty")
-        condition = AlwaysTrue() if where is None else where
-        tasks = self._tasks(partitions, condition)
-        _refuse_large(tasks, self._limits)
-        # A file holds rows of one partition, so that only the condition has to be looked at.
-        scan = ArrowScan(self._table.metadata, self._table.io, chosen, condition)
-        size = 0
-        try:
-            for group in _groups(tasks):
-                for batch in scan.to_record_batches(group):
-                    # Compressed files say little of the memory that they take.
-                    size += batch.nbytes
-                    if self._limits is not None and size > self._limits.memory_bytes:
-                        raise NotEmbeddedError(
-                            f"more than {self._limits.memory_bytes:,} bytes in memory"
-                        )
-                    yield batch
-        except _UNREADABLE as error:
-            raise _unreadable(error) from error
-
-    def count(self, partitions: Collection[Partition]) -> int:
-        """Rows in the files of some partitions, deleted ones included."""
-        return sum(task.file.record_count for task in self._tasks(partitions, AlwaysTrue()))
-
-    def _chosen(self, columns: Collection[str]) -> Schema:
-        return self._table.schema().select(*sorted(columns))
-
-    def _tasks(
-        self, partitions: Collection[Partition], condition: BooleanExpression
-    ) -> list[FileScanTask]:
-        if isinstance(condition, AlwaysTrue) and self._planned.keys() >= set(partitions):
-            return [task for partition in partitions for task in self._planned[partition]]
-        return self._files(And(_within(partitions), condition))
-
-    def _files(self, condition: BooleanExpression) -> list[FileScanTask]:
-        try:
-            tasks: Iterable[Any] = self._table.scan(row_filter=condition).plan_files()
-            return list(tasks)
-        except _UNREADABLE as error:
-            raise _unreadable(error) from error
-
-
-def _groups(tasks: Sequence[FileScanTask]) -> Iterator[list[FileScanTask]]:
-    """Files that are read together: PyIceberg holds the rows of all that it is given."""
-    group: list[FileScanTask] = []
-    size = 0
-    for task in tasks:
-        size += task.file.file_size_in_bytes
-        if group and size > _GROUP_BYTES:
-            yield group
-            group, size = [], task.file.file_size_in_bytes
-        group.append(task)
-    if group:
-        yield group
-
-
-def _refuse_large(tasks: Sequence[FileScanTask], limits: RowLimits | None) -> None:
-    if limits is None:
-        return
-    rows = sum(task.file.record_count for task in tasks)
-    size = sum(task.file.file_size_in_bytes for task in tasks)
-    if rows > limits.rows:
-        raise NotEmbeddedError(f"{rows:,} stored rows; up to {limits.rows:,} are read here")
-    if size > limits.file_bytes:
-        raise NotEmbeddedError(
-            f"{size:,} bytes of files; up to {limits.file_bytes:,} are read here"
-        )
-
-
-def _loses_nulls(kind: IcebergType) -> bool:
-    """Whether PyIceberg 0.12 makes an empty list or map of NULL somewhere in a type.
-
-    `ArrowProjectionVisitor` rebuilds lists and maps of structs from their offsets alone, which do
-    not record NULL.
-    """
-    match kind:
-        case StructType():
-            return any(_loses_nulls(field.field_type) for field in kind.fields)
-        case ListType():
-            return isinstance(kind.element_type, StructType) or _loses_nulls(kind.element_type)
-        case MapType():
-            return isinstance(kind.value_type, StructType) or _loses_nulls(kind.value_type)
-        case _:
-            return False
-
-
-def _within(partitions: Collection[Partition]) -> BooleanExpression:
-    names = sorted(map(str, partitions))
-    # PyIceberg's own annotations hide the positional form of its expressions.
-    if len(names) == 1:
-        return EqualTo(term=h.PARTITION, value=names[0])
-    return In(term=h.PARTITION, values=names)  # type: ignore[call-arg]
-
-
-def columns_of_condition(table: Table, where: BooleanExpression) -> set[str]:
-    """Names of the columns that a condition is about. Raises ValueError for an unknown one."""
-    bound = bind(table.schema(), where, case_sensitive=True)
-    asked = extract_field_ids(bound)
-    return {
-        column.name
-        for column in table.schema().fields
-        if asked & {column.field_id, *table.schema().select(column.name).field_ids}
-    }
-
-
 def _among(keys: pa.Table) -> BooleanExpression:
     """Condition that holds for these keys, and for few others: files without them are not read."""
     condition: BooleanExpression = AlwaysTrue()
@@ -598,9 +436,4 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     try:
         return cast_to(batch, schema)
     except pa.ArrowException as error:
-        raise _unreadable(error) from error
-
-
-def _unreadable(error: BaseException) -> NotEmbeddedError:
-    text = str(error).splitlines()
-    return NotEmbeddedError(f"PyIceberg: {text[0] if text else type(error).__name__}")
+        raise unreadable(error) from error

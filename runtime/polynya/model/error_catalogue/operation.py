@@ -143,8 +143,9 @@ READ_NEEDS_SPARK = ErrorEntry(
     page="Reads from Python (`polynya.open`) need no JVM. They leave to Spark what they would not "
     "surely read as Spark does: pending changes of one record that claim the same place in the "
     "order of events, keys of floating-point or nested types with pending changes, lists and maps "
-    "of structs, columns that differ in capitals only, and a dataset whose settings were changed "
-    "since its last run. For pending changes `polynya run --once --apply always` helps too.",
+    "of structs that have got another field since a file was written, columns that differ in "
+    "capitals only, and a dataset whose settings were changed since its last run. For pending "
+    "changes `polynya run --once --apply always` helps too.",
 )
 NO_SUCH_QUARANTINED_RECORD = ErrorEntry(
     OperationError,

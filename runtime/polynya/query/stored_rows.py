@@ -1,0 +1,259 @@
+"""Rows of an Iceberg table as of one commit, by partition, without a JVM.
+
+PyIceberg reads them. Lists and maps of structs are read from the files by our own reader, because
+PyIceberg 0.12 makes an empty one of NULL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.exceptions import ResolveError, ValidationError
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In
+from pyiceberg.expressions.visitors import bind, extract_field_ids
+from pyiceberg.io.pyarrow import (
+    ArrowScan,
+    _read_all_delete_files,
+    expression_to_pyarrow,
+    schema_to_pyarrow,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
+
+from polynya.lake.iceberg.reading import TableFile, stored_file
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.query.translate import NotEmbeddedError
+from polynya.store.aws.data_objects import S3Files
+from polynya.store.data_files import DataFiles, LocalFiles
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+
+#: Bytes of the files that are read at a time.
+_GROUP_BYTES: Final = 256 * 1024 * 1024
+#: What PyIceberg raises for a table that it cannot read, or whose files are gone.
+UNREADABLE: Final = (
+    OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimits:
+    """What one read may take: stored rows, bytes of files, and bytes in memory."""
+
+    rows: int
+    file_bytes: int
+    memory_bytes: int
+
+
+class StoredRows:
+    """Rows of a table as of the commit that it was loaded with, by partition."""
+
+    def __init__(self, table: Table, limits: RowLimits | None = None) -> None:
+        self._table, self._limits = table, limits
+        self._planned: dict[str, list[FileScanTask]] = {}
+
+    def plan(self, partitions: Collection[Partition]) -> None:
+        """Find the files of some partitions now, in one look at the manifests."""
+        planned: dict[str, list[FileScanTask]] = {str(partition): [] for partition in partitions}
+        for task in self._files(_within(partitions)):
+            planned[task.file.partition[0]].append(task)
+        self._planned |= planned
+
+    def schema(self, columns: Collection[str]) -> pa.Schema:
+        """Names and types of some columns, in the order of the table."""
+        return schema_to_pyarrow(self._chosen(columns), include_field_ids=False)
+
+    def table(self, columns: Collection[str], partitions: Collection[Partition]) -> pa.Table:
+        """Columns of all rows of some partitions."""
+        tables = [pa.Table.from_batches([one]) for one in self.batches(columns, partitions)]
+        empty = self.schema(columns).empty_table()
+        return pa.concat_tables([*tables, empty], promote_options="permissive")
+
+    def batches(
+        self,
+        columns: Collection[str],
+        partitions: Collection[Partition],
+        where: BooleanExpression | None = None,
+    ) -> Batches:
+        """Columns of the rows of some partitions, where a condition holds.
+
+        Files are read in groups, so that the memory of a read does not grow with the table.
+
+        Raises:
+            NotEmbeddedError: the rows are too many, or PyIceberg cannot read them.
+        """
+        chosen = self._chosen(columns)
+        condition = AlwaysTrue() if where is None else where
+        tasks = self._tasks(partitions, condition)
+        _refuse_large(tasks, self._limits)
+        # A file holds rows of one partition, so that only the condition has to be looked at.
+        scan = ArrowScan(self._table.metadata, self._table.io, chosen, condition)
+        read = scan.to_record_batches
+        if any(_loses_nulls(column.field_type) for column in chosen.fields):
+            read = partial(self._of_files, chosen, condition)
+        size = 0
+        try:
+            for group in _groups(tasks):
+                for batch in read(group):
+                    # Compressed files say little of the memory that they take.
+                    size += batch.nbytes
+                    if self._limits is not None and size > self._limits.memory_bytes:
+                        raise NotEmbeddedError(
+                            f"more than {self._limits.memory_bytes:,} bytes in memory"
+                        )
+                    yield batch
+        except UNREADABLE as error:
+            raise unreadable(error) from error
+
+    def _of_files(
+        self, chosen: Schema, condition: BooleanExpression, tasks: Iterable[FileScanTask]
+    ) -> Batches:
+        """The rows of files as they are there."""
+        tasks = list(tasks)
+        names = [column.name for column in chosen.fields]
+        read = {*names, *columns_of_condition(self._table, condition)}
+        columns = [column for column in self._columns if column["name"] in read]
+        deleted = _read_all_delete_files(self._table.io, tasks)
+        for task in tasks:
+            file = stored_file(self._data_files, task.file.file_path)
+            if not file.reads(columns):
+                raise NotEmbeddedError("lists or maps of structs that have changed since")
+            gone = pa.chunked_array(
+                [part for array in deleted.get(task.file.file_path, []) for part in array.chunks],
+                pa.int64(),
+            )
+            for rows in _groups_of(file, columns, gone):
+                yield from where_holds(self._table, rows, condition).select(names).to_batches()
+
+    @cached_property
+    def _columns(self) -> list[Mapping[str, Any]]:
+        """The columns of the table as Iceberg's specification writes them in JSON."""
+        fields: list[Mapping[str, Any]] = json.loads(self._table.schema().model_dump_json())[
+            "fields"
+        ]
+        return fields
+
+    @cached_property
+    def _data_files(self) -> DataFiles:
+        local, properties = LocalFiles(), self._table.io.properties
+        if local.holds(self._table.location()):
+            return local
+        return S3Files(properties["client.region"], properties.get("s3.endpoint"))
+
+    def count(self, partitions: Collection[Partition]) -> int:
+        """Rows in the files of some partitions, deleted ones included."""
+        return sum(task.file.record_count for task in self._tasks(partitions, AlwaysTrue()))
+
+    def _chosen(self, columns: Collection[str]) -> Schema:
+        return self._table.schema().select(*sorted(columns))
+
+    def _tasks(
+        self, partitions: Collection[Partition], condition: BooleanExpression
+    ) -> list[FileScanTask]:
+        if isinstance(condition, AlwaysTrue) and self._planned.keys() >= set(partitions):
+            return [task for partition in partitions for task in self._planned[partition]]
+        return self._files(And(_within(partitions), condition))
+
+    def _files(self, condition: BooleanExpression) -> list[FileScanTask]:
+        try:
+            tasks: Iterable[Any] = self._table.scan(row_filter=condition).plan_files()
+            return list(tasks)
+        except UNREADABLE as error:
+            raise unreadable(error) from error
+
+
+def _groups_of(
+    file: TableFile, columns: Sequence[Mapping[str, Any]], deleted: pa.ChunkedArray
+) -> Iterator[pa.Table]:
+    """Rows of a file that are not deleted, by row group."""
+    for group, start in zip(file.groups, file.starts, strict=True):
+        rows = file.read(group, columns)
+        if len(deleted):
+            places = pa.array(range(start, start + rows.num_rows), pa.int64())
+            rows = rows.filter(pc.invert(pc.is_in(places, value_set=deleted)))
+        yield rows
+
+
+def where_holds(table: Table, rows: pa.Table, condition: BooleanExpression) -> pa.Table:
+    """The rows for which a condition holds; they have the columns that it is about."""
+    if isinstance(condition, AlwaysTrue):
+        return rows
+    bound = bind(table.schema(), condition, case_sensitive=True)
+    return rows.filter(expression_to_pyarrow(bound, table.schema()))
+
+
+def _groups(tasks: Sequence[FileScanTask]) -> Iterator[list[FileScanTask]]:
+    """Files that are read together: PyIceberg holds the rows of all that it is given."""
+    group: list[FileScanTask] = []
+    size = 0
+    for task in tasks:
+        size += task.file.file_size_in_bytes
+        if group and size > _GROUP_BYTES:
+            yield group
+            group, size = [], task.file.file_size_in_bytes
+        group.append(task)
+    if group:
+        yield group
+
+
+def _refuse_large(tasks: Sequence[FileScanTask], limits: RowLimits | None) -> None:
+    if limits is None:
+        return
+    rows = sum(task.file.record_count for task in tasks)
+    size = sum(task.file.file_size_in_bytes for task in tasks)
+    if rows > limits.rows:
+        raise NotEmbeddedError(f"{rows:,} stored rows; up to {limits.rows:,} are read here")
+    if size > limits.file_bytes:
+        raise NotEmbeddedError(
+            f"{size:,} bytes of files; up to {limits.file_bytes:,} are read here"
+        )
+
+
+def _loses_nulls(kind: IcebergType) -> bool:
+    """Whether PyIceberg 0.12 makes an empty list or map of NULL somewhere in a type.
+
+    `ArrowProjectionVisitor` rebuilds lists and maps of structs from their offsets alone, which do
+    not record NULL.
+    """
+    match kind:
+        case StructType():
+            return any(_loses_nulls(field.field_type) for field in kind.fields)
+        case ListType():
+            return isinstance(kind.element_type, StructType) or _loses_nulls(kind.element_type)
+        case MapType():
+            return isinstance(kind.value_type, StructType) or _loses_nulls(kind.value_type)
+        case _:
+            return False
+
+
+def _within(partitions: Collection[Partition]) -> BooleanExpression:
+    names = sorted(map(str, partitions))
+    # PyIceberg's own annotations hide the positional form of its expressions.
+    if len(names) == 1:
+        return EqualTo(term=h.PARTITION, value=names[0])
+    return In(term=h.PARTITION, values=names)  # type: ignore[call-arg]
+
+
+def columns_of_condition(table: Table, where: BooleanExpression) -> set[str]:
+    """Names of the columns that a condition is about. Raises ValueError for an unknown one."""
+    bound = bind(table.schema(), where, case_sensitive=True)
+    asked = extract_field_ids(bound)
+    return {
+        column.name
+        for column in table.schema().fields
+        if asked & {column.field_id, *table.schema().select(column.name).field_ids}
+    }
+
+
+def unreadable(error: BaseException) -> NotEmbeddedError:
+    """The reason for what PyIceberg or Arrow raised."""
+    text = str(error).splitlines()
+    return NotEmbeddedError(f"PyIceberg: {text[0] if text else type(error).__name__}")
