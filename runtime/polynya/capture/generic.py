@@ -23,7 +23,7 @@ from polynya.model.error_catalogue.capture_databases import (
     CONNECTOR_TLS_NOT_SET,
     RELOAD_NOT_SUPPORTED,
 )
-from polynya.model.errors import OperationError
+from polynya.model.errors import OperationError, PolynyaError
 from polynya.store.node_folders import CONNECTORS
 
 #: A database's way to Debezium's own first load. The user's settings come last.
@@ -162,6 +162,10 @@ class GenericDatabase:
         """What the task includes, as it is written: which tables there are only Debezium knows."""
         self._include, self._exclude = tuple(include), tuple(exclude)
         return tuple(SourceTable(name, (), ()) for name in sorted(include))
+
+    def refused(self, include: Sequence[str]) -> Mapping[str, PolynyaError]:  # noqa: ARG002
+        """Not known before the engine tries."""
+        return {}
 
     def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:  # noqa: ARG002
         """Nothing: an engine without an offset begins with a first load of its own."""

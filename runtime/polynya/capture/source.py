@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from polynya.model.error_catalogue.capture import DATABASE_TYPE_NOT_CAPTURED
+from polynya.model.errors import PolynyaError
 
 Key: TypeAlias = tuple[Any, ...]
 """Values of a row by which a table is read in order, as JSON has them."""
@@ -237,6 +238,10 @@ class SourceDatabase(Protocol):
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
         """The tables that there are now, by name; `%` and `*` in a pattern are any text."""
+        ...
+
+    def refused(self, include: Sequence[str]) -> Mapping[str, PolynyaError]:
+        """The relations that patterns name and that are not captured so, by name, with why."""
         ...
 
     def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:

@@ -5,28 +5,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.proposals import proposals, proposals_of_files
 from polynya.model.error_catalogue.configuration import FILES_IN_THE_WAY, WRONG_USAGE
 from polynya.model.errors import ConfigError
 from polynya.model.json_schema import SCHEMA_FILES, schema_text
 from polynya.model.loader import PROJECT_FILES
-from polynya.model.names import S3Location, check_name
+from polynya.model.names import check_name
 from polynya.store.object_store import ObjectStore
 
-if TYPE_CHECKING:
-    from polynya.proposal.proposal import TriedProposal
-    from polynya.proposal.samples import FoundFiles
-
 SCHEMA_FOLDER: Final = ".polynya/schema"
-ESSENTIAL: Final = ("polynya.yml", "tasks", "landing")
+ESSENTIAL: Final = ("polynya.yml", "tasks", "connections", "landing")
 """Files and folders of the project itself; what is in the way there is never kept silently."""
 
 _PROJECT: Final = """\
@@ -162,6 +157,8 @@ def init(
     name: str | None = None,
     empty: bool = False,
     from_place: Annotated[str | None, Parameter(name="--from")] = None,
+    tables: tuple[str, ...] = (),
+    password_env: str | None = None,
     yes: bool = False,  # noqa: ARG001 - accepted so that scripts can pass it to every command
     context: Context,
 ) -> int:
@@ -177,25 +174,37 @@ def init(
     Files may be CSV, JSON, Parquet, ORC or Avro, also compressed with gzip, Zstandard, bzip2 or
     Snappy.
 
-    For example: `polynya init shop --from orders.csv`.
+    From the URL of a database Polynya looks into the catalog, and proposes a connection, a capture
+    of its tables, and a task that makes tables of what lands. It says what a run would load, and
+    which settings and rights the server lacks, with the statement to run. It asks for the password
+    and never writes it: the project reads it from a variable of the environment.
+
+    For example: `polynya init shop --from orders.csv`, or
+    `polynya init shop --from postgresql://ann@db.example.com/shop`.
 
     Args:
         folder: folder of the project; default `--project`, else here. Created if it is missing.
         name: name of the project; default the folder's name.
         empty: no task and no data.
-        from_place: a file, a folder, a glob in quotes, or `s3://BUCKET/PREFIX` to propose tasks
-            from.
+        from_place: a file, a folder, a glob in quotes, `s3://BUCKET/PREFIX`, or
+            `postgresql://USER@HOST/DATABASE` (`mysql://`, `mariadb://`) to propose tasks from.
+        tables: patterns of tables of the database, such as `public.*`; default: all.
+        password_env: variable of the environment with the password of the database; without it
+            Polynya asks.
         yes: answer every question with yes; there are none.
     """
     target = folder or context.options.project
     project = check_name(name, what="project name") if name else _name_of(target)
     if empty and from_place is not None:
         raise WRONG_USAGE("`--empty` and `--from` exclude each other")
+    if from_place is None and (tables or password_env):
+        raise WRONG_USAGE("`--tables` and `--password-env` belong to `--from` with a database")
     files = project_files(project, example=not empty and from_place is None)
-    made = None if from_place is None else _proposals(from_place, project)
-    if made is not None:
+    made = None
+    if from_place is not None:
+        made = proposals(from_place, project, tables=tables, password_env=password_env)
         files["polynya.yml"] = _PROJECT.format(name=project, landing=made.landing)
-        files = {"polynya.yml": files.pop("polynya.yml"), **made.tasks, **files}
+        files = {"polynya.yml": files.pop("polynya.yml"), **made.files, **files}
     copied = {} if made is None else made.copies
     essential = [file for file in files if file.split("/")[0] in ESSENTIAL]
     _refuse_overwriting(target, [*essential, *copied])
@@ -203,9 +212,9 @@ def init(
     kept = [file for file in files if (target / file).exists()]
     written = [file for file in files if file not in kept]
     _write(target, {file: files[file] for file in written})
-    if made is not None:
+    if made is not None and made.store is not None:
         for path, stored in copied.items():
-            _copy(made.found.store, stored, target / path)
+            _copy(made.store, stored, target / path)
         written += copied
     result: dict[str, object] = {
         "name": project,
@@ -214,95 +223,27 @@ def init(
         "kept": kept,
     }
     if made is not None:
-        result["datasets"] = [_data(one) for one in made.tried]
+        result |= made.data
     context.output.result(
         "project", result, f"created project {project} in {target} ({len(written)} files)"
     )
-    for one in () if made is None else made.tried:
-        context.output.note(f"{one.family.name}: {one.outcome}")
-    for error in () if made is None else made.left_out:
-        context.output.note(f"left out: {error.where}: {error.message}; fix: {error.fix}")
+    for note in () if made is None else made.notes:
+        context.output.note(note)
     if kept:
         context.output.note(f"left as they were: {', '.join(kept)}")
     place = "" if target == Path() else f" --project {target}"
-    context.output.note(f"next: polynya validate{place}, then polynya run --once{place}")
+    first = "" if made is None else made.before
+    preview = "polynya validate" if made is None else made.look
+    context.output.note(f"next: {first}{preview}{place}, then polynya run --once{place}")
     return ExitCode.OK
 
 
 def proposed_project(file: Path, folder: Path) -> None:
     """Write the project that is proposed for a file into a folder, without the file."""
     project = _name_of(file.parent)
-    made = _proposals(str(file), project)
+    made = proposals_of_files(str(file), project)
     text = project_files(project, example=False)["polynya.yml"]
-    _write(folder, {"polynya.yml": text, **made.tasks})
-
-
-@dataclass(frozen=True, slots=True)
-class _Proposals:
-    """The tasks that are proposed for files.
-
-    Attributes:
-        found: the files.
-        tried: the proposals.
-        tasks: the task files, by path.
-        copies: the path in the store of each file to copy, by its path in the project.
-        landing: the landing place of the target.
-        left_out: why nothing is proposed for other files of a folder.
-    """
-
-    found: FoundFiles
-    tried: Sequence[TriedProposal]
-    tasks: Mapping[str, str]
-    copies: Mapping[str, str]
-    landing: str
-    left_out: Sequence[ConfigError]
-
-
-def _proposals(place: str, schema: str) -> _Proposals:
-    """What is proposed for the files of a place. Raises ConfigError without any proposal."""
-    # Start-up time: pyarrow, DuckDB, and the readers of all formats.
-    from polynya.proposal.proposal import proposed
-    from polynya.proposal.samples import found_files
-    from polynya.proposal.task_file import task_text
-
-    found = found_files(place)
-    tried, left_out = [], []
-    for family in found.families:
-        try:
-            tried.append(proposed(found, family, schema))
-        except ConfigError as error:
-            left_out.append(error)
-    if not tried:
-        raise left_out[0]
-    landing, folder = "./landing", None
-    copies: dict[str, str] = {}
-    if found.place is not None:
-        above, _, folder = found.place.prefix.rpartition("/")
-        landing = str(S3Location(found.place.bucket, above))
-    else:
-        for one in tried:
-            names = {path: path for path in one.family.files}
-            if len(names) == 1 and Path(place).expanduser().is_file():
-                names = {path: Path(place).name for path in names}
-            copies |= {f"landing/{one.family.name}/{name}": path for path, name in names.items()}
-    tasks = {f"tasks/{one.family.name}.yml": task_text(one, schema, folder) for one in tried}
-    return _Proposals(found, tried, tasks, copies, landing, left_out)
-
-
-def _data(tried: TriedProposal) -> dict[str, object]:
-    """A proposal as JSON."""
-    outcome = tried.outcome
-    return {
-        "name": tried.family.name,
-        "format": tried.proposal.format.value,
-        "files": len(tried.family.files),
-        "records": outcome.records,
-        "copied": outcome.copied,
-        "quarantined": dict(outcome.quarantined),
-        "replaced": outcome.replaced,
-        "not_records": dict(outcome.no_records),
-        "whole": outcome.is_whole,
-    }
+    _write(folder, {"polynya.yml": text, **made.files})
 
 
 def _copy(store: ObjectStore, path: str, to: Path) -> None:

@@ -197,6 +197,19 @@ def refuse_later(access: Access, tables: Sequence[MysqlTable]) -> None:
             raise TableError.of(table.full_name, error) from None
 
 
+def refusal(access: Access, table: MysqlTable) -> OperationError | None:
+    """Why a table is not captured, unless a load without changes names it; None: it is."""
+    try:
+        if access.follows or table.is_view:
+            refuse_unfollowed(access, [table])
+        refuse_unread(access, [table])
+        if not access.follows:
+            refuse_unnumbered(access, [table])
+    except OperationError as error:
+        return error
+    return None
+
+
 def refuse_unread(access: Access, tables: Sequence[MysqlTable]) -> None:
     """Raise POLYNYA-GTW-048 for the first thing whose rows would come wrongly."""
     versioned = [one.full_name for one in tables if one.is_versioned]

@@ -29,6 +29,7 @@ from polynya.capture.mysql.catalog import (
     MysqlTable,
     matching,
     read_tables,
+    refusal,
     refuse_later,
     refuse_unfollowed,
     refuse_unnumbered,
@@ -232,6 +233,13 @@ class MysqlDatabase:
             if not catalog[name].is_view or name in include
         )
         return tuple(catalog[name].source_table() for name in names)
+
+    def refused(self, include: Sequence[str]) -> Mapping[str, PolynyaError]:
+        """Views, and tables of which the stream or a load has not all as it is."""
+        catalog = self._tables()
+        named = {name: catalog[name] for name in sorted(matching(catalog, include, ()))}
+        found = {name: refusal(self._access, table) for name, table in named.items()}
+        return {name: error for name, error in found.items() if error is not None}
 
     def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:
         """The moment at which the capture begins; nothing is made on the server.

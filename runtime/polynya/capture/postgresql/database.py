@@ -26,6 +26,7 @@ from polynya.capture.postgresql.tables import (
     chosen,
     is_named,
     read_tables,
+    refusal,
     refuse,
     refuse_later,
 )
@@ -39,6 +40,7 @@ from polynya.capture.source import (
     certificates_of,
 )
 from polynya.model.error_catalogue.capture_databases import POSTGRESQL_TABLE_MISSING
+from polynya.model.errors import PolynyaError
 
 #: These settings decide the text of every value; `types.py` writes rows of loads the same way.
 _FIXED: Final = {
@@ -199,6 +201,13 @@ class PostgresDatabase:
         return tuple(
             catalog[name].as_source(is_followed=name in followed) for name in sorted(names)
         )
+
+    def refused(self, include: Sequence[str]) -> Mapping[str, PolynyaError]:
+        """Views and the like, and of a capture that follows changes tables that would break it."""
+        catalog = {table.name: table for table in self._asked(read_tables)}
+        named = (catalog[name] for name in sorted(chosen(catalog, include, ())))
+        found = {table.name: refusal(self._access, table) for table in named}
+        return {name: error for name, error in found.items() if error is not None}
 
     def begin(self, tables: Sequence[SourceTable]) -> CaptureStart:
         """Make publication and slot; the view is that of the very place where the slot begins.

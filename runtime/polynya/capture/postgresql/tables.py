@@ -310,6 +310,16 @@ def refuse_later(session: PostgresSession, access: Access, tables: Sequence[PgTa
     _refuse_types(session, access)
 
 
+def refusal(access: Access, table: PgTable) -> OperationError | None:
+    """Why a table is not captured, unless a load without changes names it; None: it is."""
+    try:
+        if table.not_captured or access.follows:
+            _refuse_tables(access, [table])
+    except OperationError as error:
+        return error
+    return None
+
+
 def _refuse_tables(access: Access, tables: Sequence[PgTable]) -> None:
     for table in tables:
         if table.not_captured:

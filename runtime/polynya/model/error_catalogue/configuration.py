@@ -53,6 +53,18 @@ NO_SETTINGS_FROM_FILE: Final = ErrorEntry(
     "like, such as an Excel workbook or a ZIP archive, and the fix how to convert it. For other "
     "formats run `polynya init --empty`, and write the task yourself.",
 )
+NO_SETTINGS_FROM_SOURCE: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-CLI-006",
+    title="no settings can be proposed from a database or a topic",
+    message="cannot propose settings from this source: {reason}",
+    state="nothing was written",
+    fix="correct the URL",
+    page="`polynya init --from` looks into the catalog of a database (`postgresql://`, `mysql://`, "
+    "`mariadb://`), or at messages of a topic (`kafka://HOST:PORT/TOPIC`). The message says what "
+    "is wrong: the URL, the login, a right, or a source without tables or messages. Nothing was "
+    "changed there either.",
+)
 FILE_NOT_PREVIEWABLE: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-CLI-011",
