@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import lzma
 import random
 import resource
 from collections.abc import Callable
@@ -47,6 +48,7 @@ CODECS: dict[str, Callable[[bytes], bytes]] = {
     "f.gz": gzip.compress,
     "f.zst": _zstd,
     "f.bz2": bz2.compress,
+    "f.xz": lzma.compress,
     "f.sz": _framed,
     "f.snappy": _hadoop,
 }

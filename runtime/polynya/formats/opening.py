@@ -2,8 +2,8 @@
 
 A compressed file is decompressed to its end before the first record is taken, so that a truncated
 archive is found in time. Several members or frames in a row are one file, as `cat a.gz b.gz` makes
-them. Snappy is read in both of its stream formats, the framing format
-(https://github.com/google/snappy/blob/main/framing_format.txt) and Hadoop's blocks.
+them, and so are the members of a ZIP archive. Snappy is read in both of its stream formats, the
+framing format (https://github.com/google/snappy/blob/main/framing_format.txt) and Hadoop's blocks.
 
 A damaged or undecodable file raises `UnreadableFileError`. A decoder also raises `OSError` for a
 damaged archive, and so does a disk that does not answer. Errors of the store are therefore caught
@@ -16,6 +16,7 @@ import codecs
 import errno
 import gzip
 import io
+import lzma
 import re
 import tempfile
 import zlib
@@ -31,7 +32,9 @@ import pyarrow as pa
 from polynya.formats import limits
 from polynya.formats.begun import CarefulStore
 from polynya.formats.errors import UnreadableFileError
-from polynya.model.config.settings import Encoding
+from polynya.formats.zip_members import START as ZIP_START
+from polynya.formats.zip_members import chosen, members_of, opened_archive, pieces_of_member
+from polynya.model.config.settings import Delivery, Encoding
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.store.object_store import OF_THE_FILE, ObjectStore, not_now
 
@@ -202,7 +205,33 @@ def _exactly(source: BinaryIO, size: int) -> bytes:
     return body
 
 
-_DAMAGE = (EOFError, OSError, ValueError, zlib.error, pa.ArrowException, cramjam.DecompressionError)
+#: Memory of the decoder of xz. Its strongest preset needs 65 MB; a header may ask for 4 GB.
+_XZ_MEMORY_BYTES = 256 * 1024 * 1024
+
+
+def _xz(source: BinaryIO) -> Iterator[bytes]:
+    decoder: lzma.LZMADecompressor | None = None
+    while piece := source.read(PIECE_BYTES):
+        while piece:
+            if decoder is None:
+                # Zeros may fill the space between two streams.
+                piece = piece.lstrip(b"\0")
+                if not piece:
+                    break
+                decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
+            yield decoder.decompress(piece, PIECE_BYTES)
+            while not (decoder.eof or decoder.needs_input):
+                yield decoder.decompress(b"", PIECE_BYTES)
+            piece = decoder.unused_data if decoder.eof else b""
+            decoder = None if decoder.eof else decoder
+    if decoder is not None:
+        raise EOFError("it ends before the end of its stream")
+
+
+_DAMAGE = (
+    EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, pa.ArrowException,
+    cramjam.DecompressionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +252,11 @@ def codec_of(head: bytes, path: str) -> Codec | None:
     return _HADOOP_SNAPPY if is_hadoop else None
 
 
+def is_packed(head: bytes, path: str) -> bool:
+    """Whether a file is compressed as a whole, by its first bytes: no part can be read alone."""
+    return codec_of(head, path) is not None or ZIP_START.match(head) is not None
+
+
 def decompressed(source: BinaryIO, codec: Codec) -> AbstractContextManager[BinaryIO]:
     """The content, seekable, at its start.
 
@@ -236,12 +270,23 @@ def decompressed(source: BinaryIO, codec: Codec) -> AbstractContextManager[Binar
 def _limited(source: BinaryIO, codec: Codec) -> Iterator[bytes]:
     size = source.seek(0, SEEK_END)
     source.seek(0)
-    most, found = limits.content_bytes(size), 0
-    for piece in pieces_of(source, codec):
-        found += len(piece)
-        if found > most:
-            raise limits.refuse_content(f"a {codec.name} archive", size)
-        yield piece
+    yield from ContentLimit(f"a {codec.name} archive", size).checked(pieces_of(source, codec))
+
+
+class ContentLimit:
+    """How much an archive of `size` bytes may expand to, in all of its parts."""
+
+    def __init__(self, kind: str, size: int) -> None:
+        self._kind, self._size, self._found = kind, size, 0
+
+    def checked(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The pieces of a part. Raises TooLargeError."""
+        most = limits.content_bytes(self._size)
+        for piece in pieces:
+            self._found += len(piece)
+            if self._found > most:
+                raise limits.refuse_content(self._kind, self._size)
+            yield piece
 
 
 def pieces_of(source: BinaryIO, codec: Codec) -> Iterator[bytes]:
@@ -276,12 +321,17 @@ _CODECS = (
     Codec("Zstandard", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), _arrow("zstd")),
     # `BZh` alone could begin a text: a block or the end of the archive follows.
     Codec("bzip2", re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), _arrow("bz2")),
+    Codec("xz", re.compile(rb"\xfd7zXZ\x00"), _xz),
     Codec("Snappy", re.compile(re.escape(IDENTIFIER)), framed),
 )
 _HADOOP_SNAPPY = Codec("Hadoop Snappy", re.compile(b"\0"), hadoop_blocks)
 
 
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+#: Encodings that begin with a byte order mark, which says which of two they are.
+_MARKS = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
 
 
 def transcoded(source: BinaryIO, encoding: Encoding) -> AbstractContextManager[BinaryIO]:
@@ -298,13 +348,13 @@ def transcoded(source: BinaryIO, encoding: Encoding) -> AbstractContextManager[B
 
 
 def _recoded(source: BinaryIO, encoding: Encoding) -> Iterator[bytes]:
-    start = source.read(len(codecs.BOM_UTF8))
+    start = source.read(len(codecs.BOM_UTF32_LE))
     source.seek(0)
-    if start == codecs.BOM_UTF8:
+    if start.startswith(codecs.BOM_UTF8):
         raise UnreadableFileError(f"not {encoding}: it begins with the byte order mark of UTF-8")
-    if encoding == "utf-16" and not start.startswith(_UTF16_MARKS):
-        raise UnreadableFileError("not utf-16: it does not begin with a byte order mark")
-    errors = "strict" if encoding == "utf-16" else "surrogateescape"
+    if encoding in _MARKS and not start.startswith(_MARKS[encoding]):
+        raise UnreadableFileError(f"not {encoding}: it does not begin with a byte order mark")
+    errors = "strict" if encoding.startswith("utf-") else "surrogateescape"
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     try:
         while piece := source.read(PIECE_BYTES):
@@ -323,17 +373,17 @@ _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (b"PAR1", "a Parquet file"),
     (b"ORC", "an ORC file"),
     (b"Obj\x01", "an Avro file"),
-    (b"PK\x03\x04", "a ZIP archive"),
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
     (b"%PDF", "a PDF document"),
-    (b"\xfd7zXZ\x00", "an xz archive"),
     (b"7z\xbc\xaf", "a 7-Zip archive"),
     (b"\x7fELF", "a program"),
     (b"SQLite format 3", "an SQLite database"),
-    (b"\xff\xfe", "a UTF-16 text"),
-    (b"\xfe\xff", "a UTF-16 text"),
+    (codecs.BOM_UTF32_LE, "a UTF-32 text; set `encoding: utf-32`"),
+    (codecs.BOM_UTF32_BE, "a UTF-32 text; set `encoding: utf-32`"),
+    (codecs.BOM_UTF16_LE, "a UTF-16 text; set `encoding: utf-16`"),
+    (codecs.BOM_UTF16_BE, "a UTF-16 text; set `encoding: utf-16`"),
 )
 _MAGIC = {"parquet": b"PAR1", "orc": b"ORC", "avro": b"Obj\x01"}
 
@@ -344,7 +394,7 @@ def landed_file(
     path: str,
     file_format: str,
     *,
-    encoding: Encoding | None = None,
+    delivery: Delivery | None = None,
     or_one_of: Sequence[str] = (),
 ) -> Iterator[BinaryIO]:
     """A seekable reader of the file's content, decompressed, text in UTF-8, at its start.
@@ -353,27 +403,105 @@ def landed_file(
         store: where the file is.
         path: its path in the store.
         file_format: `parquet`, `orc`, `avro`, or the name of a text format.
-        encoding: of a text; None: UTF-8.
+        delivery: how the files are written; None: text in UTF-8, one file in an archive.
         or_one_of: `avro`, `parquet`: may stand in place of the text.
 
     Raises:
         UnreadableFileError: it cannot be opened, is truncated or of another format, or too large.
         DependencyError: POLYNYA-STO-003, the store or the machine cannot read it now.
     """
+    encoding = None if delivery is None else delivery.encoding
     with ExitStack() as open_files:
         content = open_files.enter_context(source_of(store, path))
-        codec = codec_of(_head(content), path)
-        if codec is not None:
+        head = _head(content)
+        codec = codec_of(head, path)
+        if ZIP_START.match(head):
+            members = _unzipped(content, file_format, delivery)
+            content = open_files.enter_context(spooled(members))
+            _refuse_packed(_head(content), "ZIP")
+        elif codec is not None:
             content = open_files.enter_context(decompressed(content, codec))
-            inner = codec_of(_head(content), "")
-            if inner is not None:
-                raise UnreadableFileError(f"a {inner.name} archive inside a {codec.name} archive")
-        if encoding is not None and encoding != "utf-8":
+            _refuse_packed(_head(content), codec.name)
+        if encoding is not None and encoding != "utf-8" and not ZIP_START.match(head):
             content = open_files.enter_context(transcoded(content, encoding))
         head = _head(content)
         if not any(head.startswith(_MAGIC[codec]) for codec in or_one_of):
             _check_content(head, file_format)
         yield content
+
+
+def _refuse_packed(head: bytes, outer: str) -> None:
+    inner = codec_of(head, "")
+    name = "ZIP" if ZIP_START.match(head) else None if inner is None else inner.name
+    if name is not None:
+        raise UnreadableFileError(f"a {name} archive inside a {outer} archive")
+
+
+def _unzipped(file: BinaryIO, file_format: str, delivery: Delivery | None) -> Iterator[bytes]:
+    """The members with the data as one content, text in UTF-8."""
+    size = file.seek(0, SEEK_END)
+    file.seek(0)
+    with opened_archive(file) as archive:
+        members = chosen(members_of(archive), None if delivery is None else delivery.zip_member)
+        if len(members) > 1 and (delivery is None or file_format in _MAGIC):
+            raise UnreadableFileError(
+                f"a ZIP archive of {len(members):,} files, of which one is read in this format: "
+                "land them in archives of their own"
+            )
+        limit = ContentLimit("a ZIP archive", size)
+        contents = (limit.checked(pieces_of_member(archive, member)) for member in members)
+        yield from _one_after_another(contents, file_format, delivery)
+
+
+def _one_after_another(
+    contents: Iterable[Iterable[bytes]], file_format: str, delivery: Delivery | None
+) -> Iterator[bytes]:
+    """Members as one content: each ends with a line end, and one header line stands for all."""
+    names: bytes | None = None
+    last = b"\n"
+    for number, pieces in enumerate(contents):
+        with ExitStack() as open_files:
+            content = open_files.enter_context(spooled(pieces))
+            if delivery is not None and delivery.encoding not in {None, "utf-8"}:
+                content = open_files.enter_context(transcoded(content, delivery.encoding))
+            if number:
+                if not last.endswith(b"\n"):
+                    yield b"\n"
+                if _head(content).startswith(codecs.BOM_UTF8):
+                    content.seek(len(codecs.BOM_UTF8))
+            if file_format == "csv" and delivery is not None:
+                before, line = _to_names(content, delivery)
+                if number and line != names:
+                    raise UnreadableFileError(
+                        "a ZIP archive of files whose header lines differ: land them in archives "
+                        "of their own"
+                    )
+                names = line
+                if not number:
+                    yield before
+            while piece := content.read(PIECE_BYTES):
+                last = piece
+                yield piece
+
+
+#: No header line is so long.
+_HEADER_BYTES = 1 << 20
+
+
+def _to_names(content: BinaryIO, delivery: Delivery) -> tuple[bytes, bytes]:
+    """What stands before the records of CSV, and the header line in it; b"" without one."""
+    comment = (delivery.comment or "").encode()
+    lines = [content.readline(_HEADER_BYTES) for _ in range(delivery.skip_lines or 0)]
+    if not delivery.has_header:
+        return b"".join(lines), b""
+    while line := content.readline(_HEADER_BYTES):
+        lines.append(line)
+        plain = line.removeprefix(codecs.BOM_UTF8).strip()
+        if plain and not (comment and plain.startswith(comment)):
+            if delivery.quote_character and line.count(delivery.quote_character.encode()) % 2:
+                raise UnreadableFileError("a ZIP archive of files with a header of several lines")
+            return b"".join(lines), plain
+    return b"".join(lines), b""
 
 
 def _head(file: BinaryIO) -> bytes:

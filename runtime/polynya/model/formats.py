@@ -228,11 +228,12 @@ def _csv_problems(landing: Delivered) -> Iterator[Problem]:
 
 
 _SEPARATORS: Final = frozenset({"decimal_separator", "thousands_separator"})
+_ZIP: Final = frozenset({"zip_member"})
 
 JSON: Final = FormatRules(
     "json",
     spells_times=True,
-    landing_settings=frozenset({"record_path"}) | _SEPARATORS,
+    landing_settings=frozenset({"record_path", "encoding"}) | _SEPARATORS | _ZIP,
     events_in_tests="lines",
     lines_in_tests=True,
     check_landing=_separator_problems,
@@ -253,13 +254,14 @@ CSV: Final = FormatRules(
             "encoding",
         }
     )
-    | _SEPARATORS,
+    | _SEPARATORS
+    | _ZIP,
     lines_in_tests=True,
     check_landing=_csv_problems,
 )
-PARQUET: Final = FormatRules("parquet", events_in_tests="parquet")
-AVRO: Final = FormatRules("avro")
-ORC: Final = FormatRules("orc")
+PARQUET: Final = FormatRules("parquet", landing_settings=_ZIP, events_in_tests="parquet")
+AVRO: Final = FormatRules("avro", landing_settings=_ZIP)
+ORC: Final = FormatRules("orc", landing_settings=_ZIP)
 
 #: In the order of the published JSON Schema.
 NATIVE: Final = (JSON, CSV, PARQUET, AVRO, ORC)

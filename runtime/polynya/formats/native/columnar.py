@@ -230,9 +230,7 @@ def _may_be_read(known: KnownTable) -> bool:
 def _take_file(request: ReadRequest, part: FilePart, taken: _Taken) -> None:
     dataset, schema = request.table.dataset, request.table.schema
     landing = dataset.landing
-    with landed_file(
-        request.store, part.path, landing.format, encoding=landing.delivery.encoding
-    ) as file:
+    with landed_file(request.store, part.path, landing.format, delivery=landing.delivery) as file:
         if landing.format == "json":
             chunks = chunks_of_lines(file, part, schema, dataset.events.columns)
         else:

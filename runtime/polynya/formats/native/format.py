@@ -111,8 +111,9 @@ def _take_file(
     request: ReadRequest, part: FilePart, buffer: RecordBuffer, observed: ObservedTypes
 ) -> None:
     dataset = request.table.dataset
-    encoding = dataset.landing.delivery.encoding
-    with landed_file(request.store, part.path, dataset.landing.format, encoding=encoding) as file:
+    with landed_file(
+        request.store, part.path, dataset.landing.format, delivery=dataset.landing.delivery
+    ) as file:
         opened = file_opener(dataset)(file, part.start)
         buffer.take(part, opened.records)
         # Not before: a file that turns out to be damaged has no say in the types.

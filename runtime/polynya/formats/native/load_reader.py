@@ -63,7 +63,7 @@ class NativeSplits(SplitReader):
                 self.store,
                 split.file,
                 self.dataset.landing.format,
-                encoding=self.dataset.landing.delivery.encoding,
+                delivery=self.dataset.landing.delivery,
             ) as file:
                 yield from reading.rows(file)
         except UnreadableFileError as error:

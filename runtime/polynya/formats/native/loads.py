@@ -33,7 +33,7 @@ from polynya.formats.native.format import read_native
 from polynya.formats.native.load_reader import NativeSplits
 from polynya.formats.native.settling import joined
 from polynya.formats.native.splits import KINDS, RecordGroup
-from polynya.formats.opening import codec_of, landed_file
+from polynya.formats.opening import is_packed, landed_file
 from polynya.formats.records.csv import joined_text_types, text_builder
 from polynya.formats.values.formatted import time_formats
 from polynya.formats.values.names import schema_problem
@@ -217,7 +217,7 @@ def _is_packed(store: ObjectStore, path: str) -> bool:
     """Whether a file is compressed as a whole: no part of it can be read by itself."""
     try:
         with store.open(path) as file:
-            return codec_of(file.read(8192), path) is not None
+            return is_packed(file.read(8192), path)
     except OSError:
         # Cutting it says why.
         return False
@@ -230,7 +230,7 @@ def _cut_file(
     landing = dataset.landing
     try:
         with landed_file(
-            request.store, part.path, landing.format, encoding=landing.delivery.encoding
+            request.store, part.path, landing.format, delivery=landing.delivery
         ) as file:
             pieces_of = KINDS[landing.format].pieces
             opened = pieces_of(file, dataset, limits.split_bytes, place.begin)

@@ -45,7 +45,9 @@ DEFAULT_DELIMITER: Final = ","
 DEFAULT_QUOTE: Final = '"'
 DEFAULT_DECIMAL: Final = "."
 
-Encoding: TypeAlias = Literal["utf-8", "utf-16", "iso-8859-1", "windows-1252"]
+Encoding: TypeAlias = Literal[
+    "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso-8859-1", "windows-1252"
+]
 
 #: One character that cannot be part of a line end or a quote.
 Delimiter: TypeAlias = Annotated[str, StringConstraints(pattern=r'^[^"\r\n\x00]$')]
@@ -173,8 +175,15 @@ class Delivery(Frozen):
     )
     encoding: Encoding | None = Field(
         default=None,
-        description="For `csv`: `utf-8`, `utf-16` (with a byte order mark), `iso-8859-1` or "
-        "`windows-1252`. Default: `utf-8`.",
+        description="For `csv` and `json`: `utf-8`, `utf-16` or `utf-32` (with a byte order mark), "
+        "`utf-16-le` or `utf-16-be` (without one), `iso-8859-1` or `windows-1252`. Default: "
+        "`utf-8`.",
+    )
+    zip_member: Pattern | None = Field(
+        default=None,
+        description="For native formats: the files in a ZIP archive that hold the data, as a glob "
+        "such as `*.csv`, in which `*` crosses folders. Several are read in name order as one. "
+        "Default: all files in it, which must be of one kind.",
     )
     record_path: RecordPath | None = Field(
         default=None,
