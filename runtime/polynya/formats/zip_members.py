@@ -65,30 +65,35 @@ def opened_archive(file: BinaryIO) -> zipfile.ZipFile:
     Raises:
         UnreadableFileError: it is damaged, or has too many members.
     """
-    size = _table_bytes(file)
+    size, counts = _table_of_contents(file)
     if size > _MOST_TABLE_BYTES:
         raise UnreadableFileError(
             f"a ZIP archive with a table of contents of {size:,} bytes, at most "
             f"{_MOST_TABLE_BYTES:,} are read: land its files in several archives"
         )
     with _damaged("broken ZIP archive"):
-        return zipfile.ZipFile(file)
+        archive = zipfile.ZipFile(file)
+    if len(archive.infolist()) not in counts:
+        raise UnreadableFileError("broken ZIP archive: its table of contents is not whole")
+    return archive
 
 
-def _table_bytes(file: BinaryIO) -> int:
-    """How large the table of contents says that it is; the larger one where it says it twice."""
+def _table_of_contents(file: BinaryIO) -> tuple[int, set[int]]:
+    """How many bytes the table of contents says that it has, at most, and how many members."""
     length = file.seek(0, SEEK_END)
     tail_bytes = min(length, _LONGEST_COMMENT + _END_BYTES + _LOCATOR_BYTES + _END_64_BYTES)
     file.seek(length - tail_bytes)
     tail = file.read(tail_bytes)
     file.seek(0)
-    sizes = [0]
-    for mark, at, field in ((_END, 12, 4), (_END_64, 40, 8)):
+    sizes, counts = [0], set[int]()
+    for mark, fields in ((_END, (10, 2, 12, 4)), (_END_64, (32, 8, 40, 8))):
         for found in re.finditer(re.escape(mark), tail):
-            size = int.from_bytes(tail[found.start() + at :][:field], "little")
+            record = tail[found.start() :]
+            counts.add(int.from_bytes(record[fields[0] :][: fields[1]], "little"))
+            size = int.from_bytes(record[fields[2] :][: fields[3]], "little")
             # All ones: the size stands in the larger one of both records.
             sizes.append(0 if size == _ELSEWHERE else size)
-    return max(sizes)
+    return max(sizes), counts
 
 
 def members_of(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
@@ -116,7 +121,7 @@ def document_of(names: Sequence[str]) -> str | None:
 def suffix_of(name: str) -> str:
     """The ending of a name, in small letters: `.csv`."""
     _, dot, suffix = name.rpartition("/")[2].rpartition(".")
-    return f"{dot}{suffix}".lower()
+    return f".{suffix}".lower() if dot else ""
 
 
 def chosen(members: Sequence[zipfile.ZipInfo], pattern: str | None) -> list[zipfile.ZipInfo]:
