@@ -102,7 +102,7 @@ def test_names_of_columns_are_text_and_never_yaml(tmp_path: Path) -> None:
         ("a.xml", b"<a/>", "it is an XML document"),
         ("a.json", b'{"a": ', "not JSON"),
         ("a.csv", b"", "it holds no records"),
-        ("a.xlsx", b"PK\x03\x04", "it is a ZIP archive"),
+        ("a.zip", b"PK\x03\x04", "broken ZIP archive"),
     ],
 )
 def test_other_files_are_refused_and_nothing_is_written(

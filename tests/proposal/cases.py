@@ -6,6 +6,8 @@ import bz2
 import gzip
 import io
 import json
+import lzma
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,6 +64,14 @@ def avro(records: list[dict[str, Any]]) -> bytes:
     }
     file = io.BytesIO()
     fastavro.writer(file, schema, records)
+    return file.getvalue()
+
+
+def zipped(members: Mapping[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
     return file.getvalue()
 
 
@@ -126,6 +136,34 @@ CASES = {
     ),
     "Windows line ends": Case("a.csv", lines(*PEOPLE).replace(b"\n", b"\r\n"), 3, HEADER),
     "gzip": Case("a.csv.gz", gzip.compress(lines(*PEOPLE)), 3, HEADER),
+    "xz": Case("a.csv.xz", lzma.compress(lines(*PEOPLE)), 3, HEADER),
+    "UTF-16 without a mark": Case(
+        "a.csv", lines(*PEOPLE).decode().encode("utf-16-be"), 3,
+        {"encoding": "utf-16-be", **HEADER},
+    ),
+    "a ZIP archive": Case("people.zip", zipped({"people.csv": lines(*PEOPLE)}), 3, HEADER),
+    "a ZIP archive of several files": Case(
+        "people.zip",
+        zipped({f"{n}.csv": lines("id;city", f"{n};Leon", f"{n};Rome") for n in range(3)}), 6,
+        {"delimiter": ";", **HEADER},
+    ),
+    "a ZIP archive with a note": Case(
+        "people.zip", zipped({"readme.txt": b"hello", "people.csv": lines(*PEOPLE)}), 3,
+        {"zip_member": "*.csv", **HEADER},
+    ),
+    "a zipped document in UTF-16": Case(
+        "a.zip", zipped({"a.json": json.dumps(CITIES, indent=1).encode("utf-16")}), 2,
+        {"encoding": "utf-16", "record_path": "$"}, format="json",
+    ),
+    "Parquet in a ZIP archive": Case("a.zip", zipped({"a": parquet(CITIES)}), 2, format="parquet"),
+    "JSON lines in UTF-32": Case(
+        "a.json", json_lines(*CITIES).decode().encode("utf-32"), 2, {"encoding": "utf-32"},
+        format="json",
+    ),
+    "JSON in windows-1252": Case(
+        "a.json", '{"city": "Köln"}\n{"city": "Besançon"}\n'.encode("cp1252"), 2,
+        {"encoding": "windows-1252"}, format="json",
+    ),
     "bzip2": Case("a.csv.bz2", bz2.compress(lines(*PEOPLE)), 3, HEADER),
     "single quotes": Case(
         "a.csv", lines("'id','text'", "'1','a, b'", "'2','c'"), 2, {"quote": "'", **HEADER},

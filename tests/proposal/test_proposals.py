@@ -122,3 +122,19 @@ def test_a_long_file_is_looked_at_all_over(tmp_path: Path, monkeypatch: pytest.M
     assert made.proposal.columns["code"].value == "string"
     assert not made.outcome.is_whole
     assert made.outcome.records < 1000
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "windows-1252"])
+@pytest.mark.parametrize("separator", ["\n", ",\n"])
+def test_the_sample_of_a_long_file_is_read_in_its_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, separator: str
+) -> None:
+    monkeypatch.setattr("polynya.proposal.samples.SAMPLE_BYTES", 4096)
+    text = separator.join(f'{{"n": {n}, "city": "Køge"}}' for n in range(2000))
+    text = f"[{text}]" if "," in separator else text
+
+    made = tried(tmp_path, Case("a.json", text.encode(encoding), 2000))
+
+    assert made.proposal.landing["encoding"].value == encoding
+    assert not made.outcome.is_whole
+    assert 10 < made.outcome.copied == made.outcome.records < 1000

@@ -129,15 +129,15 @@ def tar() -> bytes:
     [
         (archive("[Content_Types].xml", "xl/workbook.xml"), "an Excel workbook", "CSV UTF-8"),
         (archive("mimetype", "content.xml"), "spreadsheet", "CSV UTF-8"),
-        (archive("orders.csv"), "a ZIP archive of one file", "unzip"),
-        (archive("a.csv", "b.csv"), "a ZIP archive of 2 files", "give the folder"),
+        (archive("a.txt", "b.pdf"), "a ZIP archive with files of several kinds", "check"),
+        (archive()[:20], "broken ZIP archive", "check"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Office file", "CSV UTF-8"),
         (b"%PDF-1.7\n%\xe2\xe3", "a PDF document", "ask for the data"),
         (b"\x89PNG\r\n\x1a\n\0\0", "a PNG image", "the file with the data"),
         (gzip.compress(tar()), "a tar archive", "tar -xf"),
         (b"<!doctype HTML><html>", "a web page", "login"),
         (b'<?xml version="1.0"?><a/>', "an XML document", "convert"),
-        ("id,city\n1,a\n".encode("utf-16-le"), "UTF-16 without a byte order mark", "iconv"),
+        ("id,city\n1,a\n".encode("utf-32-le"), "UTF-32 without a byte order mark", "iconv"),
         (bytes(range(256)) * 40, "not text", "CSV, JSON or Parquet"),
         (b"id,city\r1,a\r2,b\r", "old Macs", "tr "),
         # Names and cities in Cyrillic letters, as windows-1251 has them.
@@ -183,6 +183,8 @@ def test_a_place_without_files_is_refused(tmp_path: Path, place: str) -> None:
         ("5 €".encode("cp1252") + b" and more", "windows-1252"),
         (b"K\xf6ln \x81", "iso-8859-1"),
         (b"\xff\xfea\0", "utf-16"),
+        ("Köln, Århus".encode("utf-32"), "utf-32"),
+        ("Köln, Århus".encode("utf-16-be"), "utf-16-be"),
         # One damaged line does not change what all others say.
         ("Köln\nÅrhus\n".encode() + b"K\xf6ln\n", None),
     ],

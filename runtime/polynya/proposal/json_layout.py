@@ -228,10 +228,10 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def sample_document(layout: JsonLayout) -> bytes:
-    """A document with the records of a begun one, at their place."""
+    """A document in ASCII with the records of a begun one, at their place."""
     assert layout.record_path is not None
     path = str(layout.record_path.value)
     document: Any = list(layout.records)
     for name in reversed(path.split(".")[1:]):
         document = {name: document}
-    return json.dumps(document, ensure_ascii=False).encode()
+    return json.dumps(document).encode()

@@ -47,6 +47,7 @@ from polynya.proposal.samples import (
     no_settings,
     sample_store,
     sampled,
+    wide_encoding,
 )
 from polynya.proposal.settings import (
     DatasetProposal,
@@ -230,6 +231,15 @@ def _begun(files: Sequence[SampleFile], shown: str) -> _Begun:
         reason = f"files of several formats have names of one kind: {', '.join(sorted(kinds))}"
         raise no_settings(shown, reason, "give the files of one format, with a glob")
     kind, packed = files[0].kind, files[0].compression
+    begun = _of_kind(files, kind, packed, shown)
+    member = next((file.zip_member for file in files if file.zip_member is not None), None)
+    if member is None:
+        return begun
+    landing = {"zip_member": member, **begun.proposal.landing}
+    return replace(begun, proposal=replace(begun.proposal, landing=landing))
+
+
+def _of_kind(files: Sequence[SampleFile], kind: str, packed: str, shown: str) -> _Begun:
     archive = f"{packed}, recognized by the first bytes" if packed else ""
     if kind != "text":
         name = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}[kind]
@@ -248,8 +258,10 @@ _IN_ARRAY: Final = frozenset({b"", b"]", *(bytes([byte]) for byte in b'{["-01234
 
 def _looks_like_json(content: bytes) -> bool:
     start = content.removeprefix(codecs.BOM_UTF8)
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        start = content[2:200].replace(b"\0", b"")
+    wide = wide_encoding(content)
+    if wide is not None:
+        text = content[: 1 << 12].decode(wide, "replace").removeprefix("\ufeff")
+        start = text.encode("utf-8", "replace")
     start = start.lstrip()[:200]
     if start[:1] == b"{":
         return True
@@ -258,11 +270,8 @@ def _looks_like_json(content: bytes) -> bool:
 
 def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
     files = [file for file in files if file.content.strip()]
-    try:
-        texts = [file.content.decode("utf-8") for file in files]
-    except UnicodeDecodeError:
-        fix = "convert it: `iconv -f ENCODING -t UTF-8 FILE > NEW`"
-        raise no_settings(shown, "it is JSON, and not in UTF-8", fix) from None
+    encoding, contents = _decoded(files, shown)
+    texts = [content.decode("utf-8", "replace") for content in contents]
     try:
         layouts = [
             json_layout(text, is_whole=file.is_whole)
@@ -273,19 +282,19 @@ def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
         raise no_settings(shown, str(error), fix) from None
     # A path reads files of lines, too: a family may have both.
     path = next((layout for layout in layouts if layout.record_path is not None), layouts[0])
-    landing = {}
+    landing = {} if encoding is None else {"encoding": encoding}
     reason = "a record in each line"
     if path.record_path is not None:
         landing["record_path"] = path.record_path
         reason = "a document"
     values = [
         record
-        for file, layout in zip(files, layouts, strict=True)
-        for record in (_lines(file) if layout.record_path is None else layout.records)
+        for content, layout in zip(contents, layouts, strict=True)
+        for record in (_lines(content) if layout.record_path is None else layout.records)
     ]
     files = [
         file if file.is_whole or layout.record_path is None
-        else replace(file, content=sample_document(layout))
+        else replace(file, content=_encoded(sample_document(layout), encoding))
         for file, layout in zip(files, layouts, strict=True)
     ]  # fmt: skip
     reason += f"; {archive}" if archive else ""
@@ -300,15 +309,23 @@ def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
     return _Begun(files, proposal, {})
 
 
-def _lines(file: SampleFile) -> Iterator[Mapping[str, Any]]:
-    """The records of a file that has one in each line."""
-    for _, parsed in open_json(io.BytesIO(file.content), 0).records:
+def _encoded(content: bytes, encoding: ProposedSetting | None) -> bytes:
+    """A text in ASCII, as the files are encoded."""
+    return content if encoding is None else content.decode().encode(str(encoding.value))
+
+
+def _lines(content: bytes) -> Iterator[Mapping[str, Any]]:
+    """The records of a text that has one in each line."""
+    for _, parsed in open_json(io.BytesIO(content), 0).records:
         if isinstance(parsed, dict):
             yield parsed
 
 
 #: Bytes that windows-1252 has letters and signs for, and iso-8859-1 has not.
 _BEYOND_LATIN: Final = frozenset(range(0x80, 0xA0))
+_MARKS: Final = (
+    codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE,
+)  # fmt: skip
 _NO_WINDOWS: Final = frozenset({0x81, 0x8D, 0x8F, 0x90, 0x9D})
 
 
@@ -317,8 +334,15 @@ def encoding_of(content: bytes) -> ProposedSetting | None:
 
     Raises ValueError for one in an alphabet of its own, which nothing tells from another.
     """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return ProposedSetting("utf-16", "it begins with the byte order mark of UTF-16")
+    wide = wide_encoding(content)
+    if wide is not None:
+        name = wide.rpartition("-")[0]
+        if content.startswith(_MARKS):
+            reason = f"it begins with the byte order mark of {name.upper()}"
+            return ProposedSetting(name, reason)
+        if name == "utf-32":
+            raise ValueError("it is UTF-32 without a byte order mark")
+        return ProposedSetting(wide, "every second byte is zero, as in UTF-16, and it has no mark")
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:
@@ -349,15 +373,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _csv(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
-    try:
-        encoding = encoding_of(b"\n".join(file.content for file in files))
-        texts = [_in_utf8(file.content, encoding) for file in files]
-    except UnicodeError:
-        fix = "convert it: `iconv -f ENCODING -t UTF-8 FILE > NEW`"
-        raise no_settings(shown, "its encoding is damaged", fix) from None
-    except ValueError as error:
-        fix = "convert it: `iconv -f ENCODING -t UTF-8 FILE > NEW`"
-        raise no_settings(shown, str(error), fix) from None
+    encoding, texts = _decoded(files, shown)
     if b"\n" not in texts[0] and b"\r" in texts[0].strip():
         fix = "convert it: `tr '\\r' '\\n' < FILE > NEW`"
         raise no_settings(shown, "its lines end as those of old Macs do", fix)
@@ -373,8 +389,19 @@ def _csv(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
     return _Begun(files, proposal, _no_records(texts, layout))
 
 
-def _in_utf8(content: bytes, encoding: ProposedSetting | None) -> bytes:
-    return content if encoding is None else content.decode(str(encoding.value)).encode()
+def _decoded(files: Sequence[SampleFile], shown: str) -> tuple[ProposedSetting | None, list[bytes]]:
+    """The encoding of the files, and their contents in UTF-8. Raises ConfigError."""
+    fix = "convert it: `iconv -f ENCODING -t UTF-8 FILE > NEW`"
+    try:
+        encoding = encoding_of(b"\n".join(file.content for file in files))
+        if encoding is None:
+            return None, [file.content for file in files]
+        name = str(encoding.value)
+        return encoding, [file.content.decode(name).encode() for file in files]
+    except UnicodeError:
+        raise no_settings(shown, "its encoding is damaged", fix) from None
+    except ValueError as error:
+        raise no_settings(shown, str(error), fix) from None
 
 
 def _csv_columns(

@@ -7,12 +7,12 @@ the last among them. Typed files (Parquet, ORC, Avro) are read up to `SAMPLE_REC
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
@@ -20,10 +20,21 @@ from typing import BinaryIO, Final, NoReturn
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files import glob_pattern, is_unfinished
 from polynya.formats.opening import codec_of, pieces_of, source_of
+from polynya.formats.zip_members import START as ZIP_START
+from polynya.formats.zip_members import (
+    chosen,
+    document_of,
+    members_of,
+    opened_archive,
+    pieces_of_member,
+    suffix_of,
+)
 from polynya.model.config.aws import AwsAccess
 from polynya.model.error_catalogue.configuration import NO_SETTINGS_FROM_FILE
 from polynya.model.errors import ConfigError
 from polynya.model.names import S3Location, parse_location
+from polynya.observe.events import counted
+from polynya.proposal.settings import ProposedSetting
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.store.places import store_at
 
@@ -39,7 +50,13 @@ _MOST_FILES: Final = 10_000
 _HEAD_BYTES: Final = 8192
 _WILD: Final = re.compile(r"[*?\[]")
 _LINE_ENDS: Final = b"\n"
-_MARKS_16: Final = (b"\xff\xfe", b"\xfe\xff")
+#: Bytes of a character in encodings of several, the zeros in that of a Latin letter.
+_WIDE: Final[Mapping[str, tuple[int, bytes]]] = {
+    "utf-16-le": (2, b"\n\0"),
+    "utf-16-be": (2, b"\0\n"),
+    "utf-32-le": (4, b"\n\0\0\0"),
+    "utf-32-be": (4, b"\0\0\0\n"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +100,9 @@ class SampleFile:
         kind: `parquet`, `orc`, `avro`, or `text`.
         size: bytes as they are stored.
         compression: the name of the archive, "" for none.
-        content: of a text, in its encoding; empty for others.
+        content: of a text, in its encoding; empty for others. Of a ZIP archive one file in it.
         is_whole: the content is all of it.
+        zip_member: which files in a ZIP archive hold the data, where that is to be said.
     """
 
     path: str
@@ -93,6 +111,7 @@ class SampleFile:
     compression: str = ""
     content: bytes = b""
     is_whole: bool = True
+    zip_member: ProposedSetting | None = None
 
 
 def found_files(place: str) -> FoundFiles:
@@ -124,7 +143,7 @@ def found_files(place: str) -> FoundFiles:
 
 
 def _is_archive(path: Path) -> bool:
-    archives = {".gz", ".bz2", ".zst", ".snappy"}
+    archives = {".gz", ".bz2", ".xz", ".zst", ".snappy"}
     return path.suffix.lower() in archives and len(path.suffixes) > 1
 
 
@@ -274,20 +293,61 @@ def _looked_at(file: BinaryIO, path: str, shown: str, size: int, most: int) -> S
     head = file.read(_HEAD_BYTES)
     file.seek(0)
     codec = codec_of(head, path)
+    if ZIP_START.match(head):
+        return _in_archive(file, path, shown, size, most)
     if codec is None:
-        refuse_foreign(head, shown, file)
+        refuse_foreign(head, shown)
         kind = _KINDS.get(head[:4], _KINDS.get(head[:3], "text"))
         if kind != "text":
             return SampleFile(path, kind, size)
         content, is_whole = _spread(file, size, most)
         return SampleFile(path, kind, size, content=content, is_whole=is_whole)
     content, is_whole = _begun(pieces_of(file, codec), most)
-    refuse_foreign(content[:_HEAD_BYTES], shown, None)
+    refuse_foreign(content[:_HEAD_BYTES], shown)
     kind = _KINDS.get(content[:4], _KINDS.get(content[:3], "text"))
     if kind == "text" and not is_whole:
         content = _whole_lines(content)
     text = content if kind == "text" else b""
     return SampleFile(path, kind, size, codec.name, text, is_whole=is_whole or kind != "text")
+
+
+#: Endings of files with data, for archives with others beside them.
+_DATA_SUFFIXES: Final = frozenset(
+    {".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".avro", ".orc"}
+)
+
+
+def _in_archive(file: BinaryIO, path: str, shown: str, size: int, most: int) -> SampleFile:
+    """What is looked at of a ZIP archive: its first file with data. Raises UnreadableFileError."""
+    with opened_archive(file) as archive:
+        members = members_of(archive)
+        document = document_of([one.filename for one in members])
+        if document is not None:
+            _refuse(shown, f"it is {document}", _SHEET)
+        setting = _zip_member(members)
+        first = chosen(members, None if setting is None else str(setting.value))[0]
+        content, is_whole = _begun(pieces_of_member(archive, first), most)
+    refuse_foreign(content[:_HEAD_BYTES], f"{shown}: {first.filename}")
+    kind = _KINDS.get(content[:4], _KINDS.get(content[:3], "text"))
+    text = b"" if kind != "text" else content if is_whole else _whole_lines(content)
+    whole = is_whole or kind != "text"
+    return SampleFile(path, kind, size, "ZIP", text, is_whole=whole, zip_member=setting)
+
+
+def _zip_member(members: Sequence[zipfile.ZipInfo]) -> ProposedSetting | None:
+    """Which files of an archive hold the data; None where all are of one kind."""
+    suffixes = {suffix_of(one.filename) for one in members}
+    sizes = {
+        suffix: sum(one.file_size for one in members if suffix_of(one.filename) == suffix)
+        for suffix in suffixes & _DATA_SUFFIXES
+    }
+    if len(suffixes) < 2 or not sizes:
+        return None
+    wanted = max(sizes, key=lambda suffix: sizes[suffix])
+    others = sum(suffix_of(one.filename) != wanted for one in members)
+    suffix = next(one.filename for one in members if suffix_of(one.filename) == wanted)
+    reason = f"{counted(others, 'other file')} in the archive: not read"
+    return ProposedSetting(f"*{suffix[-len(wanted) :]}", reason)
 
 
 _KINDS: Final = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
@@ -314,7 +374,7 @@ def _spread(file: BinaryIO, size: int, most: int) -> tuple[bytes, bool]:
         return file.read(), True
     head = _whole_lines(file.read(most // 2))
     first = head.lstrip()[:1]
-    if head.startswith(_MARKS_16) or first == b"[" or _joins_lines(head):
+    if wide_encoding(head) or first == b"[" or _joins_lines(head):
         file.seek(0)
         return _whole_lines(file.read(most)), False
     parts = [head]
@@ -332,15 +392,42 @@ def _joins_lines(head: bytes) -> bool:
     return any(line.count(b'"') % 2 or line.count(b"'") % 2 for line in head.split(_LINE_ENDS))
 
 
+def wide_encoding(content: bytes) -> str | None:
+    """The encoding of a text in UTF-16 or UTF-32, with its order; None: it is in another one.
+
+    By the byte order mark, or by the zeros in the characters of an ordinary text.
+    """
+    for mark, name in _ORDER_MARKS:
+        if content.startswith(mark):
+            return name
+    head = content[:_HEAD_BYTES]
+    zeros = [head[place::4].count(0) * 4 > 3 * len(head) // 4 for place in range(4)]
+    found = {
+        (False, True, True, True): "utf-32-le",
+        (True, True, True, False): "utf-32-be",
+        (False, True, False, True): "utf-16-le",
+        (True, False, True, False): "utf-16-be",
+    }
+    return found.get(tuple(zeros)) if len(head) >= 8 else None  # type: ignore[call-overload]
+
+
+#: The longer ones first: that of UTF-16 is the beginning of one of UTF-32.
+_ORDER_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
+)  # fmt: skip
+
+
 def _whole_lines(content: bytes) -> bytes:
     """The content up to its last line end."""
-    if content.startswith(_MARKS_16):
-        end = b"\n\0" if content.startswith(_MARKS_16[0]) else b"\0\n"
-        at = content.rfind(end)
-        while at > 0 and at % 2:
-            at = content.rfind(end, 0, at)
-        return content[: at + 2] if at > 0 else content[: len(content) // 2 * 2]
-    return content[: content.rfind(_LINE_ENDS) + 1] or content
+    wide = wide_encoding(content)
+    if wide is None:
+        return content[: content.rfind(_LINE_ENDS) + 1] or content
+    width, end = _WIDE[wide]
+    at = content.rfind(end)
+    while at > 0 and at % width:
+        at = content.rfind(end, 0, at + len(end) - 1)
+    return content[: at + width] if at > 0 else content[: len(content) // width * width]
 
 
 _SHEET: Final = "save each sheet as `CSV UTF-8` (Excel: File, Save As; LibreOffice: Save a Copy)"
@@ -352,7 +439,6 @@ _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
     (b"\xff\xd8\xff", "a JPEG image", "give the file with the data"),
     (b"GIF8", "a GIF image", "give the file with the data"),
     (b"RIFF", "an image, a sound or a film", "give the file with the data"),
-    (b"\xfd7zXZ\x00", "an xz archive", "unpack it: `xz -d FILE`"),
     (b"7z\xbc\xaf", "a 7-Zip archive", "unpack it: `7z x FILE`"),
     (b"Rar!", "a RAR archive", "unpack it"),
     (b"\x7fELF", "a program", "give the file with the data"),
@@ -373,55 +459,19 @@ _CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\f\r")
 _TAR_MARK: Final = slice(257, 262)
 
 
-def refuse_foreign(head: bytes, shown: str, file: BinaryIO | None) -> None:
-    """Refuse a file that no task reads, by its first bytes. Raises ConfigError.
-
-    `file`: the whole file, where it can be looked at.
-    """
-    if head[:4] == b"PK\x03\x04":
-        _refuse_zip(shown, file)
+def refuse_foreign(head: bytes, shown: str) -> None:
+    """Refuse a file that no task reads, by its first bytes. Raises ConfigError."""
     if head[_TAR_MARK] == b"ustar":
         fix = "unpack it into a folder, then give the folder: `tar -xf FILE -C FOLDER`"
         _refuse(shown, "it is a tar archive of several files", fix)
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = head.removeprefix(codecs.BOM_UTF8).lstrip()
     for begin, what, fix in _FOREIGN:
         if start[: len(begin)].lower() == begin.lower():
             _refuse(shown, f"it is {what}", fix)
-    if b"\0" in head and not head.startswith(_MARKS_16) and head[:4] not in _KINDS:
-        if head[:3] in _KINDS:
-            return
-        zeros = head.count(b"\0")
-        if 3 * zeros > len(head) and (not head[1::2].strip(b"\0") or not head[::2].strip(b"\0")):
-            order = "UTF-16LE" if not head[1::2].strip(b"\0") else "UTF-16BE"
-            fix = f"convert it: `iconv -f {order} -t UTF-8 FILE > NEW`"
-            _refuse(shown, "it is UTF-16 without a byte order mark", fix)
-        if 20 * sum(byte in _CONTROLS for byte in head) > len(head):
-            _refuse(shown, "it is not text, and of no known format", "give CSV, JSON or Parquet")
-
-
-def _refuse_zip(shown: str, file: BinaryIO | None) -> NoReturn:
-    """Say what is in a ZIP archive, by the names in it."""
-    names: list[str] = []
-    with ExitStack() as stack:
-        if file is not None:
-            try:
-                archive = stack.enter_context(zipfile.ZipFile(file))
-                names = [info.filename for info in archive.infolist() if not info.is_dir()]
-            except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError):
-                # A damaged archive is refused below as any other: only its names are unknown.
-                names = []
-    if any(name.startswith("xl/") for name in names):
-        _refuse(shown, "it is an Excel workbook (.xlsx)", _SHEET)
-    if "mimetype" in names and "content.xml" in names:
-        _refuse(shown, "it is an OpenDocument file, such as a spreadsheet (.ods)", _SHEET)
-    if any(name.startswith("word/") for name in names):
-        _refuse(shown, "it is a Word document", "ask for the data as CSV, JSON or Parquet")
-    if len(names) == 1:
-        fix = "unpack it (`unzip FILE`) or pack it with gzip, which is read as it is"
-        _refuse(shown, "it is a ZIP archive of one file", fix)
-    many = f" of {len(names):,} files" if names else ""
-    fix = "unpack it into a folder (`unzip FILE -d FOLDER`), then give the folder"
-    _refuse(shown, f"it is a ZIP archive{many}", fix)
+    is_known = head[:4] in _KINDS or head[:3] in _KINDS or wide_encoding(head) is not None
+    odd = sum(byte in _CONTROLS for byte in head)
+    if b"\0" in head and not is_known and 20 * odd > len(head):
+        _refuse(shown, "it is not text, and of no known format", "give CSV, JSON or Parquet")
 
 
 def _refuse(shown: str, reason: str, fix: str) -> NoReturn:
