@@ -179,6 +179,12 @@ def init(
     which settings and rights the server lacks, with the statement to run. It asks for the password
     and never writes it: the project reads it from a variable of the environment.
 
+    From `kafka://[USER@]HOST:PORT/TOPIC` Polynya reads about 2,000 messages, the oldest and the
+    newest of each partition, commits no offset and joins no group. It proposes a landing of the
+    topic and a task that makes its table. After the address may follow `?registry=URL` (of
+    schemas), `tls=true`, and `mechanism=PLAIN` for a login other than `SCRAM-SHA-512`. It needs
+    Java.
+
     For example: `polynya init shop --from orders.csv`, or
     `polynya init shop --from postgresql://ann@db.example.com/shop`.
 
@@ -186,10 +192,11 @@ def init(
         folder: folder of the project; default `--project`, else here. Created if it is missing.
         name: name of the project; default the folder's name.
         empty: no task and no data.
-        from_place: a file, a folder, a glob in quotes, `s3://BUCKET/PREFIX`, or
-            `postgresql://USER@HOST/DATABASE` (`mysql://`, `mariadb://`) to propose tasks from.
+        from_place: a file, a folder, a glob in quotes, `s3://BUCKET/PREFIX`,
+            `postgresql://USER@HOST/DATABASE` (`mysql://`, `mariadb://`), or
+            `kafka://HOST:PORT/TOPIC` to propose tasks from.
         tables: patterns of tables of the database, such as `public.*`; default: all.
-        password_env: variable of the environment with the password of the database; without it
+        password_env: variable of the environment with the password of the server; without it
             Polynya asks.
         yes: answer every question with yes; there are none.
     """
@@ -202,7 +209,7 @@ def init(
     files = project_files(project, example=not empty and from_place is None)
     made = None
     if from_place is not None:
-        made = proposals(from_place, project, tables=tables, password_env=password_env)
+        made = proposals(context, from_place, project, tables=tables, password_env=password_env)
         files["polynya.yml"] = _PROJECT.format(name=project, landing=made.landing)
         files = {"polynya.yml": files.pop("polynya.yml"), **made.files, **files}
     copied = {} if made is None else made.copies

@@ -5,11 +5,13 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from polynya.cli.context import CommandContext
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigError
 from polynya.model.names import S3Location
@@ -48,13 +50,20 @@ class Proposals:
 
 
 def proposals(
-    place: str, project: str, *, tables: Sequence[str], password_env: str | None
+    context: CommandContext,
+    place: str,
+    project: str,
+    *,
+    tables: Sequence[str],
+    password_env: str | None,
 ) -> Proposals:
     """What is proposed for a place. Raises ConfigError without any proposal."""
+    if place.lower().startswith("kafka://") and not tables:
+        return _of_topic(context, place, project, password_env)
     if place.lower().startswith(_DATABASES):
         return _of_database(place, project, tables, password_env)
     if tables or password_env:
-        raise WRONG_USAGE("`--tables` and `--password-env` belong to the URL of a database")
+        raise WRONG_USAGE("`--tables` and `--password-env` belong to the URL of a server")
     return proposals_of_files(place, project)
 
 
@@ -120,39 +129,23 @@ def _of_database(
     """What is proposed for a database. Raises ConfigError."""
     # Start-up time: drivers of databases.
     from polynya.proposal.databases import (
-        DatabaseUrl,
         database_proposal,
         database_url,
         looked_at,
         variable_of,
     )
 
-    url: DatabaseUrl = database_url(place)
+    url = database_url(place)
+    password = _password(str(url), url.user, url.password, password_env)
     notes = []
-    if password_env is not None:
-        password = os.environ.get(password_env)
-        if password is None:
-            raise WRONG_USAGE(
-                f"the variable {password_env[:60]} is not set",
-                fix=f"set it to the password of {url.user}, or leave `--password-env` out",
-            )
-    elif url.password is not None:
-        password = url.password
+    if url.password is not None and password_env is None:
         notes.append(
             "the password in the URL was used and is in no file; it may be in the history of your "
             "shell: next time leave it out, and Polynya asks"
         )
-    elif sys.stdin.isatty():
-        password = getpass.getpass(f"Password of {url} (empty for none): ")
-    else:
-        raise WRONG_USAGE(
-            "a password cannot be asked for: the input is not a terminal",
-            fix="name the variable of the environment that has it: `--password-env NAME`",
-        )
     found = looked_at(url, password, tables)
-    variable = (password_env or variable_of(url)) if password else None
+    variable = (password_env or variable_of(url.name)) if password else None
     made = database_proposal(found, project, variable)
-    is_set = variable is not None and os.environ.get(variable) == password
     return Proposals(
         files=made.files,
         notes=[f"{url.name}: {made.outcome}", *notes, *made.notes],
@@ -175,6 +168,91 @@ def _of_database(
                 }
             ]
         },
-        before="" if variable is None or is_set else f"set {variable} to the password; ",
+        before=_to_set(variable, password),
         look=f"polynya landing preview {made.capture}",
+    )
+
+
+def _password(url: str, user: str, given: str | None, variable: str | None) -> str:
+    """The password: of a variable of the environment, of the URL, or as somebody types it."""
+    if variable is not None:
+        password = os.environ.get(variable)
+        if password is None:
+            raise WRONG_USAGE(
+                f"the variable {variable[:60]} is not set",
+                fix=f"set it to the password of {user}, or leave `--password-env` out",
+            )
+        return password
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise WRONG_USAGE(
+            "a password cannot be asked for: the input is not a terminal",
+            fix="name the variable of the environment that has it: `--password-env NAME`",
+        )
+    return getpass.getpass(f"Password of {url} (empty for none): ")
+
+
+def _to_set(variable: str | None, password: str) -> str:
+    """What is to be set before a run, "" for nothing."""
+    is_set = variable is None or os.environ.get(variable) == password
+    return "" if is_set else f"set {variable} to the password; "
+
+
+def _of_topic(
+    context: CommandContext, place: str, project: str, password_env: str | None
+) -> Proposals:
+    """What is proposed for a topic. Raises ConfigError."""
+    # Start-up time: the readers of all formats, and Spark.
+    from polynya.engine import session
+    from polynya.model.loader import load_project
+    from polynya.proposal.databases import variable_of
+    from polynya.proposal.topics import (
+        MOST_BYTES,
+        MOST_MESSAGES,
+        project_to_read,
+        proposed_topic,
+        reading_of,
+        topic_files,
+        topic_notes,
+        topic_url,
+    )
+    from polynya.streams.kafka.sampling import topic_sample
+
+    url = topic_url(place)
+    password = _password(str(url), url.user, None, password_env) if url.user else ""
+    variable = (password_env or variable_of(url.name)) if url.user else None
+    reading = reading_of(url, password)
+    with tempfile.TemporaryDirectory(prefix="polynya-init-", ignore_cleanup_errors=True) as folder:
+        place_of_project = Path(folder, "project")
+        for path, text in project_to_read(url).items():
+            (place_of_project / path).parent.mkdir(parents=True, exist_ok=True)
+            (place_of_project / path).write_text(text, "utf-8")
+        loaded = load_project(place_of_project)
+        with context.starting(loaded):
+            spark = session.start_spark(session.throwaway(loaded, Path(folder, "spark")))
+        sample = topic_sample(spark, reading, url.topic, most=MOST_MESSAGES, most_bytes=MOST_BYTES)
+        Path(folder, "sample").mkdir()
+        found = proposed_topic(url, sample, project, Path(folder, "sample"))
+    outcome = found.outcome
+    return Proposals(
+        files=topic_files(found, project, variable),
+        notes=[f"{url.name}: {outcome}", *topic_notes(found, sample)],
+        data={
+            "topics": [
+                {
+                    "name": url.name,
+                    "topic": url.topic,
+                    "content": found.content.value,
+                    "tables": list(found.tables),
+                    "partitions": sample.partitions,
+                    "records": outcome.records,
+                    "copied": outcome.copied,
+                    "quarantined": dict(outcome.quarantined),
+                    "whole": outcome.is_whole,
+                }
+            ]
+        },
+        before=_to_set(variable, password),
+        look=f"polynya preview {url.landing}",
     )

@@ -12,6 +12,8 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.operation import NO_SUCH_QUARANTINED_RECORD
+from polynya.model.loader import LoadedProject
+from polynya.store.places import store_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,7 +163,27 @@ def list_(
             listed += 1
     if listed < total:
         context.output.note(f"{total - listed:,} more; `--limit`, `--rule` and `--file` choose")
+    for text in _advice(context.load(), quarantines):
+        context.output.note(text)
     return ExitCode.OK
+
+
+def _advice(project: LoadedProject, quarantines: Sequence[Quarantine]) -> Iterator[str]:
+    """Which other settings would fit the files with most of the rejected records."""
+    # Start-up time: DuckDB, and the readers of all formats.
+    from polynya.proposal.misfits import MOST_FILES, may_misfit, misfits
+
+    datasets = {dataset.relations.current: dataset for dataset in project.datasets()}
+    store = store_at(project.target.landing, project.target.aws)
+    looked = set[str]()
+    for group in groups(quarantines):
+        dataset = datasets.get(group.dataset)
+        if dataset is None or not may_misfit(dataset, group.rule) or group.file in looked:
+            continue
+        if len(looked) == MOST_FILES:
+            return
+        looked.add(group.file)
+        yield from misfits(store, group.file, dataset)
 
 
 @app.command

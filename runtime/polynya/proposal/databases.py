@@ -265,9 +265,9 @@ def database_proposal(
     return DatabaseProposal(files, capture, variable, outcome_of(found), _notes(found))
 
 
-def variable_of(url: DatabaseUrl) -> str:
+def variable_of(name: str) -> str:
     """The variable of the environment in which a project expects the password."""
-    return re.sub(r"[^A-Z0-9_]", "_", f"{url.name}_PASSWORD".upper())
+    return re.sub(r"[^A-Z0-9_]", "_", f"{name}_PASSWORD".upper())
 
 
 def outcome_of(found: LookedDatabase) -> str:

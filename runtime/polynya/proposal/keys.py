@@ -42,20 +42,28 @@ _SAME_SHARE: Final = 0.5
 
 
 def proposed_events(
-    rows: pa.Table, schema: Mapping[str, DataType], name: str, *, is_whole: bool
+    rows: pa.Table,
+    schema: Mapping[str, DataType],
+    name: str,
+    *,
+    is_whole: bool,
+    has_order: bool = False,
 ) -> ProposedEvents:
     """What identifies, orders and deletes the records of a dataset that is called `name`.
 
-    `rows` are typed, one row a record; `is_whole`: they are all that the files hold.
+    `rows` are typed, one row a record; `is_whole`: they are all that the source holds;
+    `has_order`: records are ordered by their place in it, so that a key needs no column for that.
     """
-    records = _Records(rows, schema, name, is_whole=is_whole)
+    records = _Records(rows, schema, name, is_whole=is_whole, has_order=has_order)
     operation, deletes = records.operation()
     sequence = records.sequence(operation)
     timestamp = records.timestamp()
     key, replaced, reason = records.key(sequence, operation)
-    if key is None or sequence is None:
+    if key is None:
         return ProposedEvents(timestamp=timestamp, appended=reason)
-    left_out = [operation, sequence.value if _is_number(schema, sequence) else None]
+    left_out = [operation]
+    if sequence is not None and _is_number(schema, sequence):
+        left_out.append(str(sequence.value))
     return ProposedEvents(
         key=key,
         sequence=sequence,
@@ -81,6 +89,7 @@ class _Records:
     schema: Mapping[str, DataType]
     name: str
     is_whole: bool
+    has_order: bool
 
     @property
     def of(self) -> str:
@@ -137,7 +146,7 @@ class _Records:
         candidates = [c for c in self._candidates() if sequence is None or c != sequence.value]
         for column in candidates:
             if count > 1 and self._distinct(column) == count:
-                if sequence is None:
+                if sequence is None and not self.has_order:
                     order = "but nothing orders versions of one; else set `keys` and `sequence_by`"
                     return None, 0, f"`{column}` differs in each of {self.of}, {order}"
                 text = f"differs in each of {self.of}, never NULL: it would replace none"

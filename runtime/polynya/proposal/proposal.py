@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
 
@@ -83,9 +83,9 @@ def proposed(found: FoundFiles, family: FileFamily, schema: str) -> TriedProposa
     with tempfile.TemporaryDirectory(prefix="polynya-init-", ignore_cleanup_errors=True) as folder:
         begun = _begun(files, shown)
         store = sample_store(found, begun.files, Path(folder))
-        trial = _Trial(store, family, schema, text=files[0].kind == "text", shown=shown)
+        trial = _FileTrial(store, family, schema, text=files[0].kind == "text", shown=shown)
         base = replace(begun.proposal, events=ProposedEvents(appended="a row for each record"))
-        base, batch = _with_types(trial, base)
+        base, batch = with_types(trial, base)
         if not batch.rows_in:
             reason = "it holds no records" + ("" if len(files) == 1 else ", nor do the other files")
             raise no_settings(shown, reason, "give a file with records")
@@ -124,7 +124,15 @@ def _refuse_unreadable(batch: DatasetBatch, shown: str) -> None:
     raise no_settings(shown, f"none of its records can be read: {listed}", "check the file")
 
 
-def _with_types(trial: _Trial, proposal: DatasetProposal) -> tuple[DatasetProposal, DatasetBatch]:
+class Trial(Protocol):
+    """Reads a sample as a run would, with settings."""
+
+    def read(self, proposal: DatasetProposal) -> DatasetBatch:
+        """One batch of all records."""
+        ...
+
+
+def with_types(trial: Trial, proposal: DatasetProposal) -> tuple[DatasetProposal, DatasetBatch]:
     """The proposal with text for columns whose values would be rejected, and what it reads."""
     batch = trial.read(proposal)
     for _ in range(_MOST_TRIES):
@@ -159,8 +167,8 @@ def _faulty_columns(batch: DatasetBatch, proposal: DatasetProposal) -> Counter[s
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
-    """Reads the sample as a run would, with settings."""
+class _FileTrial:
+    """Reads the files of the sample, or copies of their parts."""
 
     store: SampleStore
     family: FileFamily

@@ -401,16 +401,17 @@ def wide_encoding(content: bytes) -> str | None:
         if content.startswith(mark):
             return name
     head = content[:_HEAD_BYTES]
-    zeros = [head[place::4].count(0) * 4 > 3 * len(head) // 4 for place in range(4)]
-    found = {
-        (False, True, True, True): "utf-32-le",
-        (True, True, True, False): "utf-32-be",
-        (False, True, False, True): "utf-16-le",
-        (True, False, True, False): "utf-16-be",
-    }
-    return found.get(tuple(zeros)) if len(head) >= 8 else None  # type: ignore[call-overload]
+    zeros = tuple(head[place::4].count(0) * 4 > 3 * len(head) // 4 for place in range(4))
+    return _ZEROS.get(zeros) if len(head) >= 8 else None
 
 
+#: At which of four bytes nearly all are zero.
+_ZEROS: Final[Mapping[tuple[bool, ...], str]] = {
+    (False, True, True, True): "utf-32-le",
+    (True, True, True, False): "utf-32-be",
+    (False, True, False, True): "utf-16-le",
+    (True, False, True, False): "utf-16-be",
+}
 #: The longer ones first: that of UTF-16 is the beginning of one of UTF-32.
 _ORDER_MARKS: Final = (
     (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),

@@ -31,7 +31,7 @@ def task_text(tried: TriedProposal, schema: str, folder: str | None = None) -> s
         ("datasets:", None),
         (f"  - name: {name}", None),
         (f"    path: {yaml_value(tried.family.glob)}", "taken in name order"),
-        *_events(proposal.events),
+        *events_lines(proposal.events),
         *_columns(proposal),
     ]
     head = (
@@ -44,11 +44,13 @@ def task_text(tried: TriedProposal, schema: str, folder: str | None = None) -> s
     return head + yaml_lines(lines)
 
 
-def _events(events: ProposedEvents) -> Iterator[YamlLine]:
-    if events.key is None or events.sequence is None:
+def events_lines(events: ProposedEvents) -> Iterator[YamlLine]:
+    """How records become rows, as settings of a dataset."""
+    if events.key is None:
         yield "    mode: append_only", events.appended
     else:
         yield f"    keys: [{yaml_value(str(events.key.value))}]", events.key.reason
+    if events.key is not None and events.sequence is not None:
         yield f"    sequence_by: [{yaml_value(str(events.sequence.value))}]", events.sequence.reason
     if events.timestamp is not None:
         yield f"    timestamp: {yaml_value(str(events.timestamp.value))}", events.timestamp.reason

@@ -1,8 +1,8 @@
 """Landing from a real broker of Kafka, and tables out of it.
 
 A process has one Spark session, so that another pytest runs `real_broker.py`,
-`secured_broker.py`, `real_registry.py`, `real_direct.py` and `real_losses.py` on one that has the
-jars for Kafka.
+`secured_broker.py`, `real_registry.py`, `real_direct.py`, `real_losses.py` and `real_proposals.py`
+on one that has the jars for Kafka.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ SECURED = "tests/streams/kafka/secured_broker.py"
 REGISTERED = "tests/streams/kafka/real_registry.py"
 TABLES = "tests/streams/kafka/real_direct.py"
 LOSSES = "tests/streams/kafka/real_losses.py"
+PROPOSALS = "tests/streams/kafka/real_proposals.py"
 
 
 def _passes(which: str, *tests: str) -> None:
@@ -69,3 +70,9 @@ def test_tables_out_of_a_real_broker_are_those_of_files() -> None:
 @pytest.mark.slow
 def test_what_a_real_broker_deletes_or_loses_is_told_and_a_look_at_it_writes_nothing() -> None:
     _passes("slow", LOSSES)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_proposals_from_topics_of_a_real_broker_and_registry_keep_their_word() -> None:
+    _passes("slow", PROPOSALS)

@@ -85,9 +85,20 @@ def previews(
         limits = BatchLimits(most, task.batch.max_bytes)
         try:
             for records in replace(reader, limits=limits).next_records(task):
-                yield preview_of(records, session, limit)
+                seen = preview_of(records, session, limit)
+                yield replace(seen, notes=(*seen.notes, *_advice(reader.landing, records)))
         except PolynyaError as error:
             yield error
+
+
+def _advice(landing: ObjectStore, records: NextRecords) -> list[str]:
+    """Which other settings would fit the files of which records are rejected."""
+    if records.batch is None or not records.batch.rejected or records.is_rest:
+        return []
+    # Start-up time: DuckDB.
+    from polynya.proposal.misfits import advice_of
+
+    return advice_of(landing, records.batch, records.table.dataset)
 
 
 def _direct(
