@@ -68,7 +68,7 @@ def test_a_long_topic_is_looked_at_at_both_ends_of_each_partition(
 ) -> None:
     broker.create("long", partitions=2)
     for partition in range(2):
-        broker.send("long", [b'{"n": %d}' % n for n in range(5_000)], partition)
+        broker.send("long", [b'{"n": %d}' % n for n in range(1_200)], partition)
 
     said = proposed(spark, broker, "long", tmp_path / "p")
 
