@@ -36,6 +36,7 @@ def postgres() -> Iterator[PostgresServer]:
             "INSERT INTO orders SELECT n, 'Tepic' FROM generate_series(1, 1000) n",
             "CREATE TABLE events (what text)",
             "ALTER TABLE events REPLICA IDENTITY FULL",
+            "CREATE TABLE hours (id int PRIMARY KEY, opens timetz, flags bit(3), b bit, t text[])",
             "CREATE TABLE bare (what text)",
             "CREATE VIEW everything AS SELECT * FROM orders",
             'CREATE TABLE "${env:HOME}" (id int)',
@@ -72,11 +73,23 @@ def test_a_database_becomes_a_capture_and_a_task_that_makes_tables(
     assert set(capture.tables.exclude) == {"public.bare", "public.${env:HOME}"}
     assert (store.landing.path, store.landing.format) == ("shop_capture", "debezium")
     said = capsys.readouterr().err
-    assert "shop: a run loads 2 tables, about 1,000 rows" in said
+    assert "shop: a run loads 3 tables, about 1,000 rows" in said
     assert "then captures each change" in said
     assert "without a key: public.events; each of their events is a row" in said
     assert "left out: public.everything: changes of public.everything cannot be captured" in said
     assert 'ALTER TABLE "public"."bare" REPLICA IDENTITY FULL' in said
+
+
+def test_types_of_which_values_are_lost_are_named(
+    postgres: PostgresServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proposed(tmp_path / "p", url_of(postgres))
+
+    assert (
+        "not kept exactly: public.hours.opens (time with time zone: its offset is lost), "
+        "public.hours.flags (bit(3): the number of bits is lost), "
+        "public.hours.t (text[]: one dimension only)\n"
+    ) in capsys.readouterr().err
 
 
 def test_programs_get_the_tables_too(

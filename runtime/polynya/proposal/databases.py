@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
@@ -48,6 +48,19 @@ _TLS: Final[Mapping[str, str]] = {
     "allow": "", "prefer": "", "preferred": "",
 }  # fmt: skip
 _TLS_WORDS: Final = frozenset({"sslmode", "ssl-mode", "ssl_mode"})
+#: Types of which ordinary values arrive as something else, as docs/data-types.md lists them.
+_INEXACT: Final[Mapping[str, tuple[tuple[re.Pattern[str], str], ...]]] = {
+    "postgresql": (
+        (re.compile(r"time(?:\(\d\))? with time zone"), "its offset is lost"),
+        (re.compile(r"bit(?: varying)?(?:\((?!1\))\d+\))?"), "the number of bits is lost"),
+        (re.compile(r"time(?:stamp)?\b.*\[\]"), "milliseconds only"),
+        (re.compile(r".*\[\]"), "one dimension only"),
+    ),
+    "mysql": (
+        (re.compile(r"date|datetime(?:\(\d\))?"), "0000-00-00 becomes NULL or 1970-01-01"),
+        (re.compile(r"timestamp(?:\(\d\))?"), "0000-00-00 becomes 1970-01-01"),
+    ),
+}
 #: When tables are loaded that cannot be followed: every night.
 _NIGHTLY: Final = "0 2 * * *"
 _MOST_SHOWN: Final = 5
@@ -297,6 +310,9 @@ def _notes(found: LookedDatabase) -> tuple[str, ...]:
             else "a row is known by its number in the load"
         )
         notes.append(f"without a key: {some(keyless)}; {what}")
+    inexact = list(_inexact(found))
+    if inexact:
+        notes.append(f"not kept exactly: {some(inexact)}")
     notes += [
         f"left out: {name}: {error.message}; fix: {error.fix}"
         for name, error in list(found.refused.items())[:_MOST_SHOWN]
@@ -305,6 +321,16 @@ def _notes(found: LookedDatabase) -> tuple[str, ...]:
         notes.append(f"left out: {len(found.refused) - _MOST_SHOWN:,} more, see the task")
     notes += [f"{one.what}; fix: {one.fix}" for one in found.notes if not _repeats(one, keyless)]
     return tuple(one_line(note) for note in notes)
+
+
+def _inexact(found: LookedDatabase) -> Iterator[str]:
+    """Columns of which some values arrive as something else, with what is lost."""
+    kinds = _INEXACT["postgresql" if found.url.type == "postgresql" else "mysql"]
+    for table in found.tables:
+        for column in table.columns:
+            loss = next((what for kind, what in kinds if kind.fullmatch(column.type_name)), None)
+            if loss is not None:
+                yield f"{table.name}.{column.name} ({column.type_name}: {loss})"
 
 
 def _repeats(finding: ConnectionFinding, keyless: Sequence[str]) -> bool:
