@@ -69,7 +69,7 @@ def test_an_unknown_key_is_answered_with_the_nearest_one(tmp_path):
         "allowed here: add_fields, add_fields_prefix, cdc_path, comment, decimal_separator, "
         "delimiter, encoding, escape, flattened, format, header, null_value, path, quote, "
         "record_path, schema_registry, skip_lines, thousands_separator, timestamp_column, "
-        "unsent_value, wrapped"
+        "unsent_value, wrapped, zip_member"
     )
     assert found[2].startswith(
         "tasks/users.yml:8:5: datasets[0].key: unknown key `key`; did you mean `keys`? allowed here"

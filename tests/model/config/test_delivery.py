@@ -161,7 +161,7 @@ EVENTS = {"name": "e", "keys": ["id"], "sequence_by": ["n"]}
         ({"escape": None}, [("landing.escape", "009")]),
         ({"cdc_path": "x"}, [("landing.cdc_path", "019")]),
         ({"format": "json", "delimiter": ";"}, [("landing.delimiter", "019")]),
-        ({"format": "json", "encoding": "utf-16"}, [("landing.encoding", "019")]),
+        ({"format": "parquet", "encoding": "utf-16"}, [("landing.encoding", "019")]),
     ],
 )
 def test_a_csv_dialect_may_not_contradict_itself(landing, found):
