@@ -96,6 +96,22 @@ def test_names_of_columns_are_text_and_never_yaml(tmp_path: Path) -> None:
     assert set(task.datasets[0].columns or ()) == set(record)
 
 
+def test_names_that_look_like_references_are_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "hunter2")
+    key, order = "${env:SECRET}_id", "$${env:SECRET}_version"
+    records = [{key: n, order: 1, "op": "${env:SECRET}"} for n in (1, 2)]
+    file = tmp_path / "${env:SECRET}.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    assert main(["init", str(tmp_path / "p"), "--from", str(file)]) == 0
+
+    [dataset] = load_project(tmp_path / "p").tasks[0].datasets
+    assert (dataset.keys, dataset.sequence_by) == ((key,), (order,))
+    assert dataset.except_columns == (order,)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [

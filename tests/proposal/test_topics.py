@@ -168,6 +168,7 @@ def test_messages_that_say_too_little_are_refused(
         ("kafka://ann:hunter2@127.0.0.1:9092/orders", "a password of Kafka"),
         ("kafka://127.0.0.1:9092/orders?group.id=x", "`group.id` is not known"),
         ("kafka://ann@127.0.0.1:9092/orders?mechanism=GSSAPI", "the mechanism is none of"),
+        ("kafka://ann@b-1:9092,127.0.0.1:9092/orders?tls=false", "without encryption"),
         ("kafka://127.0.0.1:9092/%24%7Benv:HOME%7D", "cannot be written"),
     ],
 )

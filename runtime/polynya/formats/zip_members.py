@@ -13,12 +13,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from io import SEEK_END
 from typing import BinaryIO, Final
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.model.names import shown
+from polynya.model.patterns import any_text
 
 #: How archives begin; the second is one without members.
 START: Final = re.compile(rb"PK(?:\x03\x04|\x05\x06)")
@@ -135,7 +135,8 @@ def chosen(members: Sequence[zipfile.ZipInfo], pattern: str | None) -> list[zipf
     if document is not None:
         raise UnreadableFileError(f"it is {document}")
     if pattern is not None:
-        found = [one for one in members if fnmatchcase(one.filename, pattern)]
+        expression = any_text(pattern, "*")
+        found = [one for one in members if expression.fullmatch(one.filename)]
         if not found:
             raise UnreadableFileError(
                 f"no file in the ZIP archive is called like {shown(pattern)}, as `zip_member` "

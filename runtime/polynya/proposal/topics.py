@@ -23,6 +23,7 @@ from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.landed import VALUE, Counts, StreamFooter, batch_name, write_batch
 from polynya.formats.registry import format_of
+from polynya.model.config.connection import is_this_machine
 from polynya.model.config.stream_landing import StreamingLanding, landed_table
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.references import kept_as_text
@@ -146,6 +147,10 @@ def topic_url(text: str) -> TopicUrl:
     if mechanism not in _MODULES:
         refuse(shown, f"the mechanism is none of {', '.join(_MODULES)}", "correct `mechanism`")
     is_encrypted = given.get("tls", "true" if user else "false").lower() == "true"
+    hosts = (server.rpartition(":")[0] for server in servers.split(","))
+    if user and not is_encrypted and not all(map(is_this_machine, hosts)):
+        fix = "leave `tls` out"
+        refuse(shown, "a password would cross the network without encryption", fix)
     return TopicUrl(servers, topic, user, given.get("registry", ""), mechanism, is_encrypted)
 
 
