@@ -18,11 +18,8 @@ DAMAGED = {
     ),
 }
 ALL = CASES | SPELLED | DAMAGED
-#: Of each kind one.
-CHOSEN = (
-    "cp1252", "a column without a name", "a comma before the fraction", "GeoJSON",
-    "versions of records", "a line of totals",
-)  # fmt: skip
+#: Typed values, newer versions, quarantine.
+CHOSEN = ("a comma before the fraction", "versions of records", "a line of totals")
 
 
 def check(driver: CommandDriver, folder: Path, names: list[str]) -> None:

@@ -32,8 +32,8 @@ import pyarrow as pa
 from polynya.formats import limits
 from polynya.formats.begun import CarefulStore
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.zip_members import EXPORT, chosen, members_of, opened_archive, pieces_of_member
 from polynya.formats.zip_members import START as ZIP_START
-from polynya.formats.zip_members import chosen, members_of, opened_archive, pieces_of_member
 from polynya.model.config.settings import Delivery, Encoding
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.store.object_store import OF_THE_FILE, ObjectStore, not_now
@@ -377,6 +377,7 @@ _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
     (b"%PDF", "a PDF document"),
+    (b"\xd0\xcf\x11\xe0", f"an old Office file, such as an Excel workbook (.xls): {EXPORT}"),
     (b"7z\xbc\xaf", "a 7-Zip archive"),
     (b"\x7fELF", "a program"),
     (b"SQLite format 3", "an SQLite database"),

@@ -107,6 +107,10 @@ def members_of(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return sorted(kept, key=lambda one: one.filename)
 
 
+#: What to do with a workbook.
+EXPORT: Final = "save each sheet as `CSV UTF-8` (Excel: File, Save As; LibreOffice: Save a Copy)"
+
+
 def document_of(names: Sequence[str]) -> str | None:
     """What a program wrote that stores its documents as ZIP archives; None: an ordinary archive."""
     if any(name.startswith("xl/") for name in names):
@@ -133,7 +137,7 @@ def chosen(members: Sequence[zipfile.ZipInfo], pattern: str | None) -> list[zipf
     names = [one.filename for one in members]
     document = document_of(names)
     if document is not None:
-        raise UnreadableFileError(f"it is {document}")
+        raise UnreadableFileError(f"it is {document}: {EXPORT}")
     if pattern is not None:
         expression = any_text(pattern, "*")
         found = [one for one in members if expression.fullmatch(one.filename)]

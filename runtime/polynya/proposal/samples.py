@@ -20,8 +20,8 @@ from typing import BinaryIO, Final, NoReturn
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files import glob_pattern, is_unfinished
 from polynya.formats.opening import codec_of, pieces_of, source_of
-from polynya.formats.zip_members import START as ZIP_START
 from polynya.formats.zip_members import (
+    EXPORT,
     chosen,
     document_of,
     members_of,
@@ -29,6 +29,7 @@ from polynya.formats.zip_members import (
     pieces_of_member,
     suffix_of,
 )
+from polynya.formats.zip_members import START as ZIP_START
 from polynya.model.config.aws import AwsAccess
 from polynya.model.error_catalogue.configuration import NO_SETTINGS_FROM_FILE
 from polynya.model.errors import ConfigError
@@ -323,7 +324,7 @@ def _in_archive(file: BinaryIO, path: str, shown: str, size: int, most: int) -> 
         members = members_of(archive)
         document = document_of([one.filename for one in members])
         if document is not None:
-            _refuse(shown, f"it is {document}", _SHEET)
+            _refuse(shown, f"it is {document}", EXPORT)
         setting = _zip_member(members)
         first = chosen(members, None if setting is None else str(setting.value))[0]
         content, is_whole = _begun(pieces_of_member(archive, first), most)
@@ -431,10 +432,9 @@ def _whole_lines(content: bytes) -> bytes:
     return content[: at + width] if at > 0 else content[: len(content) // width * width]
 
 
-_SHEET: Final = "save each sheet as `CSV UTF-8` (Excel: File, Save As; LibreOffice: Save a Copy)"
 #: How files begin that hold no records that a task reads, what they are, and what to do.
 _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
-    (b"\xd0\xcf\x11\xe0", "an old Office file, such as an Excel workbook (.xls)", _SHEET),
+    (b"\xd0\xcf\x11\xe0", "an old Office file, such as an Excel workbook (.xls)", EXPORT),
     (b"%PDF", "a PDF document", "ask for the data as CSV, JSON or Parquet"),
     (b"\x89PNG", "a PNG image", "give the file with the data"),
     (b"\xff\xd8\xff", "a JPEG image", "give the file with the data"),
