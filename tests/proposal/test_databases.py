@@ -172,6 +172,9 @@ def test_each_schema_gets_a_task_of_its_own(postgres: PostgresServer, tmp_path: 
 
     tasks = {task.name: (task.schema_, task.include) for task in load_project(tmp_path / "p").tasks}
     assert tasks == {"two_eu": ("two_eu", ("eu.*",)), "two_us": ("two_us", ("us.*",))}
+    assert main(["init", str(tmp_path / "q"), "--from", url, "--tables", "%.orders"]) == 0
+    tasks = {task.name: (task.schema_, task.include) for task in load_project(tmp_path / "q").tasks}
+    assert tasks == {"two_eu": ("two_eu", ("eu.orders",)), "two_us": ("two_us", ("us.orders",))}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +183,10 @@ def test_each_schema_gets_a_task_of_its_own(postgres: PostgresServer, tmp_path: 
         ("postgresql://ann@127.0.0.1:1/shop", "PostgreSQL does not answer"),
         ("postgresql://127.0.0.1/shop", "names no user"),
         ("postgresql://ann:hunter2@127.0.0.1", "names no database"),
-        ("postgresql://ann:hunter2@127.0.0.1:x/shop", "port is not a number"),
+        ("postgresql://ann:hunter2@127.0.0.1:x/shop", "host or port cannot be read"),
+        ("postgresql://ann:hunter2#x@127.0.0.1/shop", "host or port cannot be read"),
+        ("postgresql://ann:1/hunter2@127.0.0.1/shop", "names no user"),
+        ("postgresql://ann:[hunter2@127.0.0.1/shop", "host or port cannot be read"),
         ("postgresql://ann:hunter2@db.example.com/shop?sslmode=disable", "without encryption"),
         ("postgresql://ann:hunter2@127.0.0.1/shop?options=hunter2", "`options` is not known"),
         ("mysql://$%7Benv:HOME%7D:hunter2@127.0.0.1/shop", "cannot be written"),

@@ -7,7 +7,6 @@ the environment for it. Names in the catalog are those of others and stay text i
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -119,12 +118,13 @@ def database_url(text: str) -> DatabaseUrl:
     Raises:
         ConfigError: POLYNYA-CLI-006, the URL lacks something. The message has no password.
     """
-    parts = urlsplit(text)
-    kind = SCHEMES[parts.scheme.lower()]
+    kind = SCHEMES[text.partition("://")[0].lower()]
     try:
+        parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        refuse(_without_password(parts), "its port is not a number", "correct the port")
+        fix = "correct it; a `#`, `/`, `@` or `[` of a password is written as %23, %2F, %40 or %5B"
+        refuse(f"{kind}://…", "its host or port cannot be read", fix)
     user = unquote(parts.username or "")
     database = unquote(parts.path.removeprefix("/"))
     password = None if parts.password is None else unquote(parts.password)
@@ -157,7 +157,9 @@ def _tls(url: DatabaseUrl, query: str) -> str:
 
 
 def _without_password(parts: SplitResult) -> str:
-    return f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """The end of a URL. Without a user the rest may be a part of a password, too."""
+    _, at, place = parts.netloc.rpartition("@")
+    return f"{parts.scheme}://…@{place}{parts.path}" if at else f"{parts.scheme}://…"
 
 
 def refuse(shown: str, reason: str, fix: str) -> NoReturn:
@@ -318,7 +320,7 @@ def _notes(found: LookedDatabase) -> tuple[str, ...]:
         for name, error in list(found.refused.items())[:_MOST_SHOWN]
     ]
     if len(found.refused) > _MOST_SHOWN:
-        notes.append(f"left out: {len(found.refused) - _MOST_SHOWN:,} more, see the task")
+        notes.append(f"left out: {len(found.refused) - _MOST_SHOWN:,} more")
     notes += [f"{one.what}; fix: {one.fix}" for one in found.notes if not _repeats(one, keyless)]
     return tuple(one_line(note) for note in notes)
 
@@ -384,7 +386,10 @@ def _capture_text(found: LookedDatabase, name: str) -> str:
     lines: list[YamlLine] = []
     if not found.follows:
         lines += [
-            *((f"# To capture changes: {one_line(one.fix)}", one.what) for one in found.lacking),
+            *(
+                (f"# To capture changes: {one_line(one.fix or one.what)}", one.what)
+                for one in found.lacking
+            ),
             ("# Then remove the next two lines.", None),
             ("update_method: reload", "the log cannot be read: changes between loads are not seen"),
             (f'schedule: "{_NIGHTLY}"', "every night at 2, in UTC: check"),
@@ -407,22 +412,24 @@ def _stores(found: LookedDatabase, project: str) -> list[tuple[str, str, tuple[s
 
     Tables of two schemas may have one name.
     """
-    by_schema: dict[str, list[str]] = defaultdict(list)
-    for pattern in found.include:
-        by_schema[pattern.partition(".")[0]].append(pattern)
-    if len(by_schema) == 1:
+    schemas = sorted({table.name.partition(".")[0] for table in found.tables})
+    if len(schemas) == 1:
         return [(found.url.name, project, found.include)]
     stores, taken = [], {found.url.name.lower(), f"{found.url.name}_capture".lower()}
-    for schema, patterns in by_schema.items():
-        tables = [table for table in found.tables if takes(patterns, (), table.name)]
+    for schema in schemas:
+        tables = [table.name for table in found.tables if table.name.startswith(f"{schema}.")]
+        patterns = (
+            f"{schema}.{pattern.partition('.')[2] or '*'}"
+            for pattern in found.include
+            if any(takes((pattern,), (), table) for table in tables)
+        )
         name = unique = f"{found.url.name}_{name_of(schema)}"[:120]
         number = 1
         while unique.lower() in taken:
             number += 1
             unique = f"{name}_{number}"
         taken.add(unique.lower())
-        if tables:
-            stores.append((unique, unique, tuple(patterns)))
+        stores.append((unique, unique, tuple(dict.fromkeys(patterns))))
     return stores
 
 
