@@ -83,7 +83,7 @@ def test_each_member_has_its_own_mark_and_title() -> None:
         (packed({"a.csv": FIRST}, zipfile.ZIP_LZMA), "compressed by method 14"),
         (
             packed({"xl/workbook.xml": b"<a/>", "b.rels": b""}),
-            "workbook (.xlsx): save each sheet as",
+            "workbook (.xlsx): land it with `format: excel`",
         ),
         (packed({f"{n}.csv": b"" for n in range(10_001)}), "10,001 files"),
         (packed({"a.csv": b'id,"n\nm"\n1,2\n'}), "a header of several lines"),

@@ -68,7 +68,7 @@ def test_an_unknown_key_is_answered_with_the_nearest_one(tmp_path):
         "tasks/users.yml:5:24: landing.formt: unknown key `formt`; did you mean `format`? "
         "allowed here: add_fields, add_fields_prefix, cdc_path, comment, decimal_separator, "
         "delimiter, encoding, escape, flattened, format, header, null_value, path, quote, "
-        "record_path, schema_registry, skip_lines, thousands_separator, timestamp_column, "
+        "record_path, schema_registry, sheet, skip_lines, thousands_separator, timestamp_column, "
         "unsent_value, wrapped, zip_member"
     )
     assert found[2].startswith(
@@ -92,7 +92,7 @@ def test_errors_of_all_files_come_together_in_the_order_of_lines(tmp_path):
 def test_a_wrong_choice_names_the_choices(tmp_path):
     found = errors_of(write_project(tmp_path, users=USERS.replace("json}", "jsonl}")))
 
-    choices = "avro, csv, debezium, dms, json, orc, parquet, replicate"
+    choices = "avro, csv, debezium, dms, excel, json, orc, parquet, replicate"
     assert f"did you mean `json`? allowed here: {choices}" in found[0]
 
 

@@ -55,5 +55,5 @@ def test_a_table_goes_on_with_a_format_whose_events_are_ordered_by_the_same_colu
         for now in all_rules()
         if before is not now and now.may_follow(before)
     }
-    native = ["json", "csv", "parquet", "avro", "orc"]
+    native = ["json", "csv", "parquet", "avro", "orc", "excel"]
     assert follows == {(one, other) for one in native for other in native if one != other}

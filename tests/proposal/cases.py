@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
+from tests.formats.workbook import number, row, text, workbook
+
 
 @dataclass(frozen=True)
 class Case:
@@ -74,6 +76,12 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
             archive.writestr(name, content)
     return file.getvalue()
 
+
+SHEET = row(text("Sales 2026")) + row() + row(*map(text, ("order", "day", "total", "share")))
+SHEET += "".join(
+    row(number(str(n)), number(str(46053 + n), 1), number(f"{n}.5"), number(f"{n % 2}.25"))
+    for n in range(1, 4)
+)
 
 HEADER = {"header": True}
 PEOPLE = ("id,name,city", "1,Ana,León", "2,Bo,Århus", "3,Cy,Cancún")
@@ -300,6 +308,11 @@ CASES = {
     "Parquet": Case("a.parquet", parquet(CITIES), 2, format="parquet"),
     "Parquet without a name": Case("export", parquet(CITIES), 2, format="parquet"),
     "ORC": Case("a.orc", orc_file(CITIES), 2, format="orc"),
+    "a workbook": Case(
+        "sales.xlsx", workbook({"Sales": SHEET, "Notes": row(text("by hand"))}), 3,
+        {"sheet": "Sales", "skip_lines": 1},
+        {"day": "date", "total": "decimal(18,4)"}, format="excel",
+    ),
     "Avro": Case("a.avro", avro(CITIES), 2, format="avro"),
 }  # fmt: skip
 

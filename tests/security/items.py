@@ -63,6 +63,7 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/formats/test_poison_files.py",
             "tests/formats/test_compression.py",
             "tests/formats/test_zip_archives.py",
+            "tests/formats/test_workbooks.py",
             "tests/formats/records/test_json_documents.py",
             "tests/formats/records/test_long_records.py",
             "tests/formats/contents/test_hostile_messages.py",

@@ -171,8 +171,8 @@ def init(
     how many records would be copied, quarantined or replaced by key. Local files are copied to the
     landing folder; files on S3 stay where they are.
 
-    Files may be CSV, JSON, Parquet, ORC or Avro, also compressed with gzip, Zstandard, bzip2 or
-    Snappy.
+    Files may be CSV, JSON, Excel (.xlsx), Parquet, ORC or Avro, also compressed with gzip,
+    Zstandard, bzip2, xz or Snappy, or in a ZIP archive.
 
     From the URL of a database Polynya looks into the catalog, and proposes a connection, a capture
     of its tables, and a task that makes tables of what lands. It says what a run would load, and

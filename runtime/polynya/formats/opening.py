@@ -32,6 +32,7 @@ import pyarrow as pa
 from polynya.formats import limits
 from polynya.formats.begun import CarefulStore
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.workbooks import opened_workbook
 from polynya.formats.zip_members import EXPORT, chosen, members_of, opened_archive, pieces_of_member
 from polynya.formats.zip_members import START as ZIP_START
 from polynya.model.config.settings import Delivery, Encoding
@@ -416,6 +417,9 @@ def landed_file(
         content = open_files.enter_context(source_of(store, path))
         head = _head(content)
         codec = codec_of(head, path)
+        if file_format == "excel":
+            yield open_files.enter_context(spooled(_sheet(content, delivery or Delivery())))
+            return
         if ZIP_START.match(head):
             members = _unzipped(content, file_format, delivery)
             content = open_files.enter_context(spooled(members))
@@ -436,6 +440,14 @@ def _refuse_packed(head: bytes, outer: str) -> None:
     name = "ZIP" if ZIP_START.match(head) else None if inner is None else inner.name
     if name is not None:
         raise UnreadableFileError(f"a {name} archive inside a {outer} archive")
+
+
+def _sheet(file: BinaryIO, delivery: Delivery) -> Iterator[bytes]:
+    """The rows of a sheet of a workbook as lines of JSON."""
+    size = file.seek(0, SEEK_END)
+    file.seek(0)
+    book = opened_workbook(file, ContentLimit("a workbook", size).checked)
+    yield from book.lines(delivery.sheet, delivery.skip_lines or 0)
 
 
 def _unzipped(file: BinaryIO, file_format: str, delivery: Delivery | None) -> Iterator[bytes]:

@@ -107,14 +107,15 @@ def members_of(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return sorted(kept, key=lambda one: one.filename)
 
 
-#: What to do with a workbook.
+WORKBOOK: Final = "an Excel workbook (.xlsx)"
+#: What to do with a spreadsheet that is not read.
 EXPORT: Final = "save each sheet as `CSV UTF-8` (Excel: File, Save As; LibreOffice: Save a Copy)"
 
 
 def document_of(names: Sequence[str]) -> str | None:
     """What a program wrote that stores its documents as ZIP archives; None: an ordinary archive."""
     if any(name.startswith("xl/") for name in names):
-        return "an Excel workbook (.xlsx)"
+        return WORKBOOK
     if "mimetype" in names and "content.xml" in names:
         return "an OpenDocument file, such as a spreadsheet (.ods)"
     if any(name.startswith("word/") for name in names):
@@ -137,7 +138,8 @@ def chosen(members: Sequence[zipfile.ZipInfo], pattern: str | None) -> list[zipf
     names = [one.filename for one in members]
     document = document_of(names)
     if document is not None:
-        raise UnreadableFileError(f"it is {document}: {EXPORT}")
+        what = "land it with `format: excel`" if document == WORKBOOK else EXPORT
+        raise UnreadableFileError(f"it is {document}: {what}")
     if pattern is not None:
         expression = any_text(pattern, "*")
         found = [one for one in members if expression.fullmatch(one.filename)]

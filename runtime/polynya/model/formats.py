@@ -263,8 +263,12 @@ PARQUET: Final = FormatRules("parquet", landing_settings=_ZIP, events_in_tests="
 AVRO: Final = FormatRules("avro", landing_settings=_ZIP)
 ORC: Final = FormatRules("orc", landing_settings=_ZIP)
 
+EXCEL: Final = FormatRules(
+    "excel", spells_times=True, landing_settings=frozenset({"sheet", "skip_lines"})
+)
+
 #: In the order of the published JSON Schema.
-NATIVE: Final = (JSON, CSV, PARQUET, AVRO, ORC)
+NATIVE: Final = (JSON, CSV, PARQUET, AVRO, ORC, EXCEL)
 
 
 def _order_of_its_own(events: EventSettings) -> Iterator[Problem]:

@@ -28,6 +28,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "quote": DEFAULT_QUOTE,
     "escape": None,
     "comment": None,
+    "sheet": None,
     "skip_lines": 0,
     "header": True,
     "decimal_separator": DEFAULT_DECIMAL,

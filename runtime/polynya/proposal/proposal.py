@@ -240,15 +240,17 @@ def _begun(files: Sequence[SampleFile], shown: str) -> _Begun:
         raise no_settings(shown, reason, "give the files of one format, with a glob")
     kind, packed = files[0].kind, files[0].compression
     begun = _of_kind(files, kind, packed, shown)
-    member = next((file.zip_member for file in files if file.zip_member is not None), None)
-    if member is None:
-        return begun
-    landing = {"zip_member": member, **begun.proposal.landing}
+    landing = {**files[0].settings, **begun.proposal.landing}
     return replace(begun, proposal=replace(begun.proposal, landing=landing))
 
 
 def _of_kind(files: Sequence[SampleFile], kind: str, packed: str, shown: str) -> _Begun:
     archive = f"{packed}, recognized by the first bytes" if packed else ""
+    if kind == "excel":
+        records = [record for file in files for record in _lines(file.content)]
+        landing = dict(files[0].settings)
+        reason = ProposedSetting("excel", "the rows of a sheet of a workbook")
+        return _Begun(files, DatasetProposal(reason, landing, _json_columns(records)), {})
     if kind != "text":
         name = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}[kind]
         reason = f"{name}, with the types of its columns" + (f"; {archive}" if archive else "")
@@ -306,15 +308,19 @@ def _json(files: Sequence[SampleFile], shown: str, archive: str) -> _Begun:
         for file, layout in zip(files, layouts, strict=True)
     ]  # fmt: skip
     reason += f"; {archive}" if archive else ""
-    names = dict.fromkeys(name for record in values for name in record)
+    proposal = DatasetProposal(ProposedSetting("json", reason), landing, _json_columns(values))
+    return _Begun(files, proposal, {})
+
+
+def _json_columns(records: Sequence[Mapping[str, Any]]) -> dict[str, ProposedSetting]:
+    """The declared types of columns of JSON."""
     columns = {}
-    for name in names:
+    for name in dict.fromkeys(name for record in records for name in record):
         if column_problem(name) is None:
-            column = json_column(name, [record.get(name) for record in values])
+            column = json_column(name, [record.get(name) for record in records])
             if column is not None:
                 columns[name] = column
-    proposal = DatasetProposal(ProposedSetting("json", reason), landing, columns)
-    return _Begun(files, proposal, {})
+    return columns
 
 
 def _encoded(content: bytes, encoding: ProposedSetting | None) -> bytes:

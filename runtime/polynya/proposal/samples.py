@@ -13,15 +13,18 @@ import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files import glob_pattern, is_unfinished
-from polynya.formats.opening import codec_of, pieces_of, source_of
+from polynya.formats.opening import ContentLimit, codec_of, pieces_of, source_of
+from polynya.formats.workbooks import opened_workbook
 from polynya.formats.zip_members import (
     EXPORT,
+    WORKBOOK,
     chosen,
     document_of,
     members_of,
@@ -98,12 +101,13 @@ class SampleFile:
 
     Attributes:
         path: in the store.
-        kind: `parquet`, `orc`, `avro`, or `text`.
+        kind: `parquet`, `orc`, `avro`, `excel`, or `text`.
         size: bytes as they are stored.
         compression: the name of the archive, "" for none.
-        content: of a text, in its encoding; empty for others. Of a ZIP archive one file in it.
+        content: of a text, in its encoding; empty for others. Of a ZIP archive one file in it,
         is_whole: the content is all of it.
-        zip_member: which files in a ZIP archive hold the data, where that is to be said.
+            and of a workbook the rows of a sheet as lines of JSON.
+        settings: of the landing, by which the content was found: `zip_member`, `sheet`.
     """
 
     path: str
@@ -112,7 +116,7 @@ class SampleFile:
     compression: str = ""
     content: bytes = b""
     is_whole: bool = True
-    zip_member: ProposedSetting | None = None
+    settings: Mapping[str, ProposedSetting] = field(default_factory=dict)
 
 
 def found_files(place: str) -> FoundFiles:
@@ -323,6 +327,8 @@ def _in_archive(file: BinaryIO, path: str, shown: str, size: int, most: int) -> 
     with opened_archive(file) as archive:
         members = members_of(archive)
         document = document_of([one.filename for one in members])
+        if document == WORKBOOK:
+            return _of_workbook(file, path, shown, size, most)
         if document is not None:
             _refuse(shown, f"it is {document}", EXPORT)
         setting = _zip_member(members)
@@ -332,7 +338,35 @@ def _in_archive(file: BinaryIO, path: str, shown: str, size: int, most: int) -> 
     kind = _KINDS.get(content[:4], _KINDS.get(content[:3], "text"))
     text = b"" if kind != "text" else content if is_whole else _whole_lines(content)
     whole = is_whole or kind != "text"
-    return SampleFile(path, kind, size, "ZIP", text, is_whole=whole, zip_member=setting)
+    settings = {} if setting is None else {"zip_member": setting}
+    return SampleFile(path, kind, size, "ZIP", text, is_whole=whole, settings=settings)
+
+
+#: Rows of each sheet that are compared.
+_MOST_ROWS: Final = 1_000
+_MOST_TITLE_ROWS: Final = 100
+
+
+def _of_workbook(file: BinaryIO, path: str, shown: str, size: int, most: int) -> SampleFile:
+    """What is looked at of a workbook: the sheet with most rows. Raises UnreadableFileError."""
+    file.seek(0)
+    book = opened_workbook(file, ContentLimit("a workbook", size).checked)
+    counts = {sheet: sum(1 for _ in islice(book.rows(sheet), _MOST_ROWS)) for sheet in book.sheets}
+    if not any(counts.values()):
+        _refuse(shown, "it holds no records", "give a file with records")
+    sheet = max(counts, key=lambda one: counts[one])
+    settings: dict[str, ProposedSetting] = {}
+    if len(counts) > 1:
+        others = counted(len(counts) - 1, "other visible sheet")
+        settings["sheet"] = ProposedSetting(sheet, f"has most rows; {others}: not read")
+    rows = list(islice(book.rows(sheet), _MOST_TITLE_ROWS))
+    widest = max(len(cells) for _, cells in rows)
+    names = next(number for number, cells in rows if 5 * len(cells) >= 4 * widest)
+    skip = max((number for number, _ in rows if number < names), default=0)
+    if skip:
+        settings["skip_lines"] = ProposedSetting(skip, "rows before the names, with a title")
+    content, _ = _begun(book.lines(sheet, skip), most)
+    return SampleFile(path, "excel", size, content=_whole_lines(content), settings=settings)
 
 
 def _zip_member(members: Sequence[zipfile.ZipInfo]) -> ProposedSetting | None:

@@ -74,7 +74,7 @@ def full_load(
 
 
 #: Formats whose files say nothing of types.
-UNTYPED: Final = frozenset({"json", "csv"})
+UNTYPED: Final = frozenset({"json", "csv", "excel"})
 
 
 def read_native(request: ReadRequest) -> DatasetBatch:
@@ -176,7 +176,7 @@ def reread_native(request: RereadRequest) -> DatasetBatch:
 
 
 class NativeFormat(LandingFormat):
-    """json, csv, parquet, avro and orc. Settings of the task reach it through its datasets."""
+    """Formats of files; settings of the task reach it through its datasets."""
 
     def __init__(self, task: StorageTask) -> None:
         del task

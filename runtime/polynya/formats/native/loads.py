@@ -149,7 +149,9 @@ class NativeLoads(LoadFormat):
         damaged: Mapping[str, str],
         places: Mapping[str, SplitBoundary],
     ) -> SplitPlan | str:
-        kind = KINDS[request.table.dataset.landing.format]
+        kind = KINDS.get(request.table.dataset.landing.format)
+        if kind is None:
+            return "workbooks are read one after the other"
         cut = _LoadCut()
         for part in request.files:
             if cut.size_bytes >= limits.commit_bytes:

@@ -25,6 +25,8 @@ Opener: TypeAlias = Callable[[BinaryIO, int], OpenedFile]
 
 _OPENERS: dict[str, Opener] = {
     "json": open_json,
+    # A sheet is opened as lines of JSON.
+    "excel": open_json,
     "parquet": open_parquet,
     "orc": open_orc,
     "avro": open_avro,

@@ -68,6 +68,8 @@ RECORD_KEY: Final = r"""[^.\[\]*"'\x00-\x20](?:[^.\[\]*"'\x00-\x1f]*[^.\[\]*"'\x
 RecordPath: TypeAlias = Annotated[
     str, StringConstraints(max_length=500, pattern=rf"^\$(\.{RECORD_KEY}){{0,20}}$")
 ]
+#: As Excel allows it.
+SheetName: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 #: One character that cannot be part of a number or a line end.
 Separator: TypeAlias = Annotated[str, StringConstraints(pattern=r'^[^0-9A-Za-z+\-"\r\n\t\x00]$')]
 
@@ -171,7 +173,8 @@ class Delivery(Frozen):
         default=None,
         ge=0,
         le=1000,
-        description="For `csv`: lines to skip at the start of every file. Default: 0.",
+        description="For `csv`: lines to skip at the start of every file; for `excel`: rows at the "
+        "start of the sheet. Default: 0.",
     )
     encoding: Encoding | None = Field(
         default=None,
@@ -184,6 +187,10 @@ class Delivery(Frozen):
         description="For native formats: the files in a ZIP archive that hold the data, as a glob "
         "such as `*.csv`, in which `*` crosses folders. Several are read in name order as one. "
         "Default: all files in it, which must be of one kind.",
+    )
+    sheet: SheetName | None = Field(
+        default=None,
+        description="For `excel`: the name of the sheet. Default: the only visible one.",
     )
     record_path: RecordPath | None = Field(
         default=None,

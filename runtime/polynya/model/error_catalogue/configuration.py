@@ -47,10 +47,10 @@ NO_SETTINGS_FROM_FILE: Final = ErrorEntry(
     title="no settings can be proposed from a file",
     message="cannot propose settings from this file: {reason}",
     state="nothing was written",
-    fix="give a file of CSV, JSON, Parquet, ORC or Avro",
-    page="`polynya init --from` proposes settings from files of CSV, JSON, Parquet, ORC or Avro, "
-    "also compressed with gzip, Zstandard, bzip2 or Snappy. The message says what the file looks "
-    "like, such as an Excel workbook or a ZIP archive, and the fix how to convert it. For other "
+    fix="give a file of CSV, JSON, Excel, Parquet, ORC or Avro",
+    page="`polynya init --from` proposes settings from files of CSV, JSON, Excel (.xlsx), Parquet, "
+    "ORC or Avro, also compressed with gzip, Zstandard, bzip2, xz or Snappy, or in a ZIP archive. "
+    "The message says what the file looks like, and the fix how to convert it. For other "
     "formats run `polynya init --empty`, and write the task yourself.",
 )
 NO_SETTINGS_FROM_SOURCE: Final = ErrorEntry(
