@@ -248,9 +248,8 @@ def _of_kind(files: Sequence[SampleFile], kind: str, packed: str, shown: str) ->
     archive = f"{packed}, recognized by the first bytes" if packed else ""
     if kind == "excel":
         records = [record for file in files for record in _lines(file.content)]
-        landing = dict(files[0].settings)
-        reason = ProposedSetting("excel", "the rows of a sheet of a workbook")
-        return _Begun(files, DatasetProposal(reason, landing, _json_columns(records)), {})
+        rows = ProposedSetting("excel", "the rows of a sheet of a workbook")
+        return _Begun(files, DatasetProposal(rows, columns=_json_columns(records)), {})
     if kind != "text":
         name = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}[kind]
         reason = f"{name}, with the types of its columns" + (f"; {archive}" if archive else "")
