@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -131,6 +132,12 @@ def test_events_of_debezium_become_tables_of_their_source(tmp_path: Path, wrap: 
     [task] = written(tmp_path, found).tasks
     assert (task.landing.format, task.include) == ("debezium", ("public.orders",))
     assert found.outcome.copied == 2
+
+
+def test_compressed_messages_are_what_they_hold(tmp_path: Path) -> None:
+    found = proposed(tmp_path, *map(gzip.compress, as_json({"id": 1}, {"id": 2})))
+
+    assert (found.content.value, found.outcome.copied) == ("json", 2)
 
 
 def test_lines_of_text_are_records(tmp_path: Path) -> None:

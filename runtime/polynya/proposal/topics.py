@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,8 @@ from pydantic import SecretStr, ValidationError
 
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.contents.compressed import expanded
+from polynya.formats.errors import RecordError
 from polynya.formats.landed import VALUE, Counts, StreamFooter, batch_name, write_batch
 from polynya.formats.registry import format_of
 from polynya.model.config.connection import is_this_machine
@@ -207,7 +209,7 @@ def proposed_topic(url: TopicUrl, sample: TopicSample, schema: str, folder: Path
     Raises:
         ConfigError: POLYNYA-CLI-006, nothing can be proposed for these messages.
     """
-    values = [value for value in sample.rows.column(VALUE).to_pylist() if value]
+    values = list(_plain(sample.rows.column(VALUE).to_pylist()))
     if not values:
         refuse(str(url), "the topic has no message with a value", "wait for messages")
     content = _content(url, values)
@@ -242,6 +244,21 @@ def proposed_topic(url: TopicUrl, sample: TopicSample, schema: str, folder: Path
         why = f": {batch.rejected[0].error}" if batch.rejected else ""
         refuse(str(url), f"none of its messages can be read ({rules}){why}", "see docs/streams.md")
     return TopicProposal(url, content, (), final, outcome, tombstones)
+
+
+def _plain(values: Iterable[bytes | None]) -> Iterator[bytes]:
+    """The values that there are, decompressed, until they have more bytes than are looked at."""
+    size = 0
+    for value in values:
+        if not value or size > 2 * MOST_BYTES:
+            continue
+        try:
+            plain = expanded(value, MOST_BYTES)
+        except RecordError:
+            # The trial says so, of that message alone.
+            continue
+        size += len(plain)
+        yield plain
 
 
 def _content(url: TopicUrl, values: Sequence[bytes]) -> ProposedSetting:
@@ -312,10 +329,11 @@ def _of_events(
 ) -> TopicProposal:
     """Events of Debezium: they bring keys, order and operations."""
     tombstones = sample.rows.column(VALUE).null_count
-    others = sample.rows.num_rows - tombstones - tables.total()
+    messages = sample.rows.num_rows - tombstones
+    others = max(messages - tables.total(), 0)
     outcome = SampleOutcome(
-        records=sample.rows.num_rows - tombstones,
-        copied=tables.total(),
+        records=messages,
+        copied=messages - others,
         quarantined={"not_an_event": others} if others else {},
         is_whole=sample.is_whole,
     )
