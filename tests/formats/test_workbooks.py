@@ -110,6 +110,14 @@ def test_rows_above_the_names_are_skipped() -> None:
     assert "row 3 has a value in column B, which has no name in row 1" in refused.error
 
 
+def test_the_column_of_row_names_needs_no_name() -> None:
+    rows = row("<c/>", text("id"), text("n")) + row(text("a"), number("1"), number("2"))
+
+    batch = opened(workbook({"S": rows}))
+
+    assert (column(batch, "column_A"), column(batch, "id")) == (["a"], [1])
+
+
 def test_cells_far_apart_take_no_room() -> None:
     far = '<row r="1048576"><c r="A1048576"><v>3</v></c><c r="B1048576"><v>4</v></c></row>'
 

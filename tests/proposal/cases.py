@@ -313,6 +313,13 @@ CASES = {
         {"sheet": "Sales", "skip_lines": 1},
         {"day": "date", "total": "decimal(18,4)"}, format="excel",
     ),
+    "a workbook with names of rows": Case(
+        "a.xlsx",
+        workbook(
+            {"S": row("<c/>", text("id"), text("n"))
+             + "".join(row(number(str(at)), number(str(at)), number("2.5")) for at in range(3))}
+        ), 3, format="excel",
+    ),
     "Avro": Case("a.avro", avro(CITIES), 2, format="avro"),
 }  # fmt: skip
 

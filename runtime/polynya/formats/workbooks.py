@@ -71,17 +71,25 @@ class Workbook:
     def lines(self, sheet: str | None, skip: int) -> Iterator[bytes]:
         """A line of JSON for each row below the names, which stand in the first row after `skip`.
 
+        A column to the left of all names is called by its letter, `column_A`.
+
         Raises:
-            UnreadableFileError: which sheet is not said, names are missing or occur twice, or a
-                value stands in a column without a name.
+            UnreadableFileError: which sheet is not said, names occur twice, or a value stands in
+                another column without a name.
         """
         rows = ((number, cells) for number, cells in self.rows(self.chosen(sheet)) if number > skip)
         first = next(rows, None)
         if first is None:
             return
         names = _names(*first)
+        leftmost = min(names)
         for number, cells in rows:
-            for column in cells.keys() - names.keys():
+            for column in sorted(cells.keys() - names.keys()):
+                own = json.dumps(f"column_{_letters(column)}")
+                if column < leftmost and own not in names.values():
+                    # Where pandas and R write the number or the name of a row.
+                    names[column] = own
+                    continue
                 raise UnreadableFileError(
                     f"row {number:,} has a value in column {_letters(column)}, which has no name "
                     f"in row {first[0]:,}: name it, or set `skip_lines` to the rows above the names"

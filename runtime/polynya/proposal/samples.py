@@ -361,12 +361,18 @@ def _of_workbook(file: BinaryIO, path: str, shown: str, size: int, most: int) ->
         settings["sheet"] = ProposedSetting(sheet, f"has most rows; {others}: not read")
     rows = list(islice(book.rows(sheet), _MOST_TITLE_ROWS))
     widest = max(len(cells) for _, cells in rows)
-    names = next(number for number, cells in rows if 5 * len(cells) >= 4 * widest)
+    names = next(number for number, cells in rows if _may_name(cells, widest))
     skip = max((number for number, _ in rows if number < names), default=0)
     if skip:
         settings["skip_lines"] = ProposedSetting(skip, "rows before the names, with a title")
     content, _ = _begun(book.lines(sheet, skip), most)
     return SampleFile(path, "excel", size, content=_whole_lines(content), settings=settings)
+
+
+def _may_name(cells: Mapping[int, str], widest: int) -> bool:
+    """Whether a row has about as many cells as the widest, or one less, all texts: row names."""
+    texts = all(value.startswith('"') for value in cells.values())
+    return 5 * len(cells) >= 4 * widest or (texts and widest > 2 and len(cells) == widest - 1)
 
 
 def _zip_member(members: Sequence[zipfile.ZipInfo]) -> ProposedSetting | None:
