@@ -9,12 +9,15 @@ from uuid import uuid4
 
 from polynya.capture.wire import CaptureRequest, RequestFolder
 from polynya.cli.capture_choice import one_capture, preview_lines, some_captures, store_of
+from polynya.cli.checks import guarded, say_check
+from polynya.cli.connections import check_connection
 from polynya.cli.context import CommandContext, Context, command_group, metrics_sink
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.status import show_captures
 from polynya.cli.stopping import EndedEarly, Stopping
 from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.connection import Connection
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.store.clock import SystemClock
@@ -217,12 +220,14 @@ def _asking(task: ConnectedCapture, store: ObjectStore) -> RequestFolder:
     return RequestFolder(store, task.place)
 
 
-connection_app = command_group("connection", "Connections to databases: test them.")
+connection_app = command_group("connection", "Connections to databases and servers: test them.")
 
 
 @connection_app.command
 def test(name: str, /, *, context: Context) -> int:
     """Check whether a database can be captured: network, TLS, rights, settings of the server.
+
+    Of a connection of another type it checks references and whether its servers answer.
 
     Each line is one check, with a fix if it fails. The checks cover what the tasks with this
     connection need, such as publication and slot, and less if all of them only load. Nothing
@@ -243,6 +248,13 @@ def test(name: str, /, *, context: Context) -> int:
             f"no connection is called `{name[:60]}`",
             fix=suggest(name, names) if names else "add a file to `connections/`",
         )
+    if not isinstance(project.connections[name], Connection):
+        check = guarded(f"connection {name}", lambda: check_connection(project, name))
+        say_check(context, check)
+        is_right = check.status == "ok"
+        text = f"{name} can be reached" if is_right else f"{name} cannot be used from here"
+        context.output.result("connection", {"connection": name, "ok": is_right}, text)
+        return ExitCode.OK if is_right else ExitCode.FAILED
     # Start-up time: drivers of databases.
     from polynya.engine.commands.captures import capture_findings
 

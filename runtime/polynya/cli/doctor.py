@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from polynya.cli.checks import Check, Status, guarded
+from polynya.cli.checks import Check, guarded, say_check
+from polynya.cli.connections import check_connection, connection_checks
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.tables import tell_adopted
@@ -126,7 +127,7 @@ def capture_checks(project: LoadedProject) -> Iterator[Check]:
         return
     yield guarded("capture engine", lambda: _engine(project))
     for name in sorted({task.connection for task in project.captures}):
-        yield guarded(f"connection {name}", partial(_connection, project, name))
+        yield guarded(f"connection {name}", partial(check_connection, project, name))
 
 
 def _engine(project: LoadedProject) -> Check:
@@ -135,21 +136,6 @@ def _engine(project: LoadedProject) -> Check:
 
     jars = jar_paths(groups=(DEBEZIUM,), repository=project.target.maven_repository)
     return Check("capture engine", "ok", f"Debezium, {counted(len(jars), 'jar')} verified")
-
-
-def _connection(project: LoadedProject, name: str) -> Check:
-    # Start-up time: drivers of databases.
-    from polynya.engine.commands.captures import capture_findings
-
-    findings = capture_findings(project, name)
-    wrong = [finding for finding in findings if not finding.ok]
-    if wrong:
-        detail = f"{len(wrong)} of {len(findings)} are wrong; the first: {wrong[0].what}"
-        fix = f"`polynya connection test {name}`"
-        return Check(f"connection {name}", "fail", detail, fix, ExitCode.FAILED)
-    return Check(
-        f"connection {name}", "ok", f"{findings[0].what}; {len(findings)} of {len(findings)} right"
-    )
 
 
 def coordination_check(place: str, cluster: str, access: AwsAccess) -> Check:
@@ -169,9 +155,6 @@ def coordination_check(place: str, cluster: str, access: AwsAccess) -> Check:
     return Check("coordination", "ok", detail)
 
 
-_STYLES: Final[dict[Status, str]] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-
-
 def doctor(
     *,
     stream: str | None = None,
@@ -183,7 +166,8 @@ def doctor(
 ) -> int:
     """Check everything that a run needs: Java, memory, jars, project, landing, warehouse, catalog.
 
-    For captures it also checks the engine, and each database like `polynya connection test`. For a
+    For captures it also checks the engine, and each database like `polynya connection test`. For
+    other connections it checks that their servers can be reached. For a
     target on AWS it checks identity, buckets, catalog and stream, and names missing grants. For a
     coordination place it checks whether nodes can coordinate there. It removes what it writes as a
     test, except one record in the stream.
@@ -207,7 +191,7 @@ def doctor(
     place = coordination or os.environ.get("POLYNYA_COORDINATION")
     named = cluster or os.environ.get("POLYNYA_CLUSTER")
     for check in _checks(context, stream, place, named, aws=aws):
-        _say(context, check)
+        say_check(context, check)
         if check.status == "fail":
             failed += 1
             worst = worst or check.exit_code
@@ -240,6 +224,7 @@ def _checks(
     yield _project(project)
     yield from machine_checks(project)
     yield from capture_checks(project)
+    yield from connection_checks(project, databases=False)
     if project.target.on_aws or stream is not None:
         # Start-up time: the AWS SDK.
         from polynya.cli.doctor_aws import aws_checks
@@ -288,15 +273,3 @@ def _project(project: LoadedProject) -> Check:
     if not project.works:
         return Check("project", "warn", detail, "add files to `tasks/`")
     return Check("project", "ok", detail)
-
-
-def _say(context: CommandContext, check: Check) -> None:
-    from rich.text import Text
-
-    line = Text.assemble(
-        (f"{check.status:5}", _STYLES[check.status]), f"{check.name:18} {check.detail}"
-    )
-    if check.fix and check.status != "ok":
-        line.append(f"\n{'':5}fix: {check.fix}")
-    data = {"name": check.name, "status": check.status, "detail": check.detail, "fix": check.fix}
-    context.output.result("check", data, line)
