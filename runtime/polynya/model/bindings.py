@@ -71,8 +71,14 @@ class ProjectReader:
         shown_as: str,
         late: Callable[[NodePath], bool] = lambda _: False,
         needless: Callable[[NodePath], bool] = lambda _: False,
+        *,
+        stays_unresolved: bool = False,
     ) -> DocumentFile | None:
-        """Read one file, as `read_file` does."""
+        """Read one file, as `read_file` does.
+
+        With `stays_unresolved` the caller decides which references need a value; those that are
+        `needless` do not count as uses of a variable.
+        """
         file = read_file(
             path,
             shown_as,
@@ -80,7 +86,7 @@ class ProjectReader:
             self.errors,
             late,
             bound=self.bindings.variables,
-            needless=needless,
+            needless=(lambda _: True) if stays_unresolved else needless,
         )
         if file is not None:
             for name, place in bound_variables(file.document):

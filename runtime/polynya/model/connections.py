@@ -26,7 +26,12 @@ from polynya.model.config.connection_kinds import (
     override_of,
 )
 from polynya.model.config.stream_landing import KafkaServer, holds_secrets
-from polynya.model.documents.files import DocumentFile, document_files, parse_open
+from polynya.model.documents.files import (
+    DocumentFile,
+    document_files,
+    parse_open,
+    unresolved_problem,
+)
 from polynya.model.documents.problems import Problem, located, shape_problems, suggest
 from polynya.model.documents.yaml import (
     ListNode,
@@ -171,7 +176,8 @@ def read_connections(
         if not is_name(name) or name in connections:
             errors.append(_misnamed(shown_as, name, known=name in connections))
             continue
-        file = reader.read(path, shown_as, _is_read_at_use, of_other_targets(target))
+        others = of_other_targets(target)
+        file = reader.read(path, shown_as, _is_read_at_use, others, stays_unresolved=True)
         connections[name] = None
         if file is not None:
             one = _ConnectionFile(name, file, target, bindings, directory, errors)
@@ -215,6 +221,8 @@ class _ConnectionFile:
             return None
         layers = list(self._layers())
         decisions = decided(layers, kind.merged)
+        if self._lacks_references(decisions):
+            return None
         connection = self._connection(kind, decisions, layers[0])
         if connection is None:
             return None
@@ -255,12 +263,11 @@ class _ConnectionFile:
     def _is_sound(self, kind: ConnectionKind, targets: Collection[str] | None) -> bool:
         """Whether the file is right by itself, but for keys that the bindings may add."""
         assert isinstance(self.file.value, dict), "a file with a type is a mapping"
-        value = {**self.file.value}
-        overrides = value.get("targets")
-        unread = {path[1] for path in self.file.unresolved}
-        if unread and isinstance(overrides, dict):
-            # What another target needs is checked with that target.
-            value["targets"] = {name: one for name, one in overrides.items() if name not in unread}
+        value: Plain = self.file.value
+        overrides = self.file.value.get("targets")
+        for missing in self.file.unresolved:
+            # What this target needs of them is checked with its other layers.
+            value = _without(value, missing.path)
         problems = list(written_secrets(kind, self.file.document))
         try:
             problems += _problems_of(kind.model.model_validate(value))
@@ -306,6 +313,20 @@ class _ConnectionFile:
         if len(self.errors) > before:
             return None
         return self._with_files(model, decisions)
+
+    def _lacks_references(self, decisions: Mapping[NodePath, Decision]) -> bool:
+        """Whether a setting of the target has a reference without a value, which is reported."""
+        lacking = [
+            missing
+            for path, decision in decisions.items()
+            for missing in self.file.unresolved
+            if decision.layer.file is self.file
+            and missing.path[: len(decision.layer.path) + len(path)]
+            == (*decision.layer.path, *path)
+        ]
+        problems = [unresolved_problem(missing) for missing in lacking]
+        self.errors.extend(located(problems, self.file.document, self.file.shown_as))
+        return bool(lacking)
 
     def _report_decided(
         self, problem: Problem, decisions: Mapping[NodePath, Decision], base: Layer
@@ -574,6 +595,16 @@ def _filled(slot: Mapping[str, Plain], connection: TargetConnection) -> dict[str
         if isinstance(mine, dict) and isinstance(theirs, dict):
             filled[key] = {**theirs, **mine}
     return filled
+
+
+def _without(value: Plain, path: NodePath) -> Plain:
+    """A document without what stands at a path."""
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    kept = {name: one for name, one in value.items() if name != path[0]}
+    return (
+        kept if len(path) == 1 else {**kept, str(path[0]): _without(value[str(path[0])], path[1:])}
+    )
 
 
 def _replaced(value: Plain, path: NodePath, new: Plain) -> Plain:

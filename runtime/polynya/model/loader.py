@@ -246,7 +246,7 @@ def target_names(directory: Path) -> list[str]:
 
 def _of_target(file: DocumentFile) -> DocumentFile:
     """A project file without the targets that are not chosen and name what is not bound."""
-    unread = {path[1] for path in file.unresolved}
+    unread = {one.path[1] for one in file.unresolved}
     value = file.value
     targets = value.get("targets") if isinstance(value, dict) else None
     if not unread or not isinstance(value, dict) or not isinstance(targets, dict):

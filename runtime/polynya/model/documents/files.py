@@ -31,14 +31,14 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class DocumentFile:
     """A file that could be read; `sound` is false when only its shape can still be checked.
 
-    `unresolved` are the paths of references that have no value, where none is needed.
+    `unresolved` are the references that have no value, where none is needed.
     """
 
     shown_as: str
     document: Node
     value: Plain
     sound: bool
-    unresolved: tuple[NodePath, ...] = ()
+    unresolved: tuple[MissingReference, ...] = ()
 
 
 def is_document(name: str) -> bool:
@@ -84,15 +84,15 @@ def read_file(
     errors.extend(yaml_errors)
     value, found = plain_value(document, variables, late, bound=bound)
     problems = [one for one in found if not needless(one.path)]
-    errors.extend(located(map(_unresolved, problems), document, shown_as))
+    errors.extend(located(map(unresolved_problem, problems), document, shown_as))
     if problems:
         # A missing value would only cause errors that disappear with the first.
         return None
-    unresolved = tuple(one.path for one in found)
-    return DocumentFile(shown_as, document, value, not yaml_errors, unresolved)
+    return DocumentFile(shown_as, document, value, not yaml_errors, tuple(found))
 
 
-def _unresolved(missing: MissingReference) -> Problem:
+def unresolved_problem(missing: MissingReference) -> Problem:
+    """A reference without a value as a problem of its document."""
     if missing.unbound is None:
         return Problem(missing.path, MISSING_VARIABLE(missing.message))
     return Problem(missing.path, VARIABLE_NOT_BOUND(missing.message, variable=missing.unbound))
