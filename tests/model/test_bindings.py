@@ -255,11 +255,11 @@ def test_an_operator_who_binds_a_login_binds_the_address_too(written, tmp_path):
 
 
 def test_certificates_beside_bindings_outside_are_those_of_the_operator(written, tmp_path):
-    shop = "type: postgresql\nhost: 127.0.0.1\ndatabase: shop\nuser: reader\n"
+    shop = "type: postgresql\nhost: 127.0.0.1\nuser: reader\n"
     folder = written(connections__shop_yml=shop)
     outside = tmp_path / "etc"
     outside.mkdir()
-    bound = "connections: {shop: {host: db.prod, tls: {ca: ./rds.pem}}}\n"
+    bound = "connections: {shop: {host: db.prod, database: shop, tls: {ca: ./rds.pem}}}\n"
     (outside / "prod.yml").write_text(bound)
 
     connection = load_project(

@@ -45,7 +45,7 @@ from polynya.model.documents.yaml import (
     position_of,
 )
 from polynya.model.error_catalogue.bindings import CONNECTION_CONFLICT
-from polynya.model.error_catalogue.capture import CONNECTION_MISSING
+from polynya.model.error_catalogue.capture import CAPTURE_SETTINGS_CONFLICT, CONNECTION_MISSING
 from polynya.model.error_catalogue.configuration import (
     DUPLICATE_NAME,
     MISSING_KEY,
@@ -204,6 +204,10 @@ def _is_read_at_use(path: NodePath) -> bool:
     return fits(below, ALL_REFERENCES)
 
 
+#: Codes of errors about a whole file that lacks a key.
+_MISSING: Final = frozenset({MISSING_KEY.code, CAPTURE_SETTINGS_CONFLICT.code})
+
+
 @dataclass(frozen=True, slots=True)
 class _ConnectionFile:
     """One file of a connection, with what a target says of it."""
@@ -270,11 +274,11 @@ class _ConnectionFile:
             value = _without(value, missing.path)
         problems = list(written_secrets(kind, self.file.document))
         try:
-            problems += _problems_of(kind.model.model_validate(value))
+            found = list(_problems_of(kind.model.model_validate(value)))
         except ValidationError as error:
-            found = shape_problems(error, kind.model, value)
-            # Bindings may add a key; what is missing then is said with the other layers.
-            problems += [one for one in found if one.path or one.error.code != MISSING_KEY.code]
+            found = list(shape_problems(error, kind.model, value))
+        # Other layers may add a key; what is missing then is said with them.
+        problems += [one for one in found if one.path or one.error.code not in _MISSING]
         if targets is not None and isinstance(overrides, dict):
             problems += target_problems(overrides, targets)
         self._report(problems)
@@ -301,6 +305,8 @@ class _ConnectionFile:
         bound = self.bindings.connections.get(self.name)
         if bound is not None:
             self._check_bindings(kind, bound)
+        if len(self.errors) > before:
+            return None
         value = _nested(decisions)
         try:
             model: Any = kind.model.model_validate(value)
@@ -346,20 +352,15 @@ class _ConnectionFile:
             override.model_validate(dict(bound))
         except ValidationError as error:
             problems += shape_problems(error, override, dict(bound))
-        keys = [(name,) for name in bound]
-        keys += [(name, key) for name, one in bound.items() if isinstance(one, dict) for key in one]
-        patterns = (*kind.references, *kind.secrets)
-        logs_in = any(
-            is_secret_key(kind, path) or (len(path) == 1 and fits(path, patterns)) for path in keys
-        )
+        outside = self.bindings.outside is not None
         lacking = [name for name in kind.address if name not in bound]
-        if self.bindings.outside is not None and logs_in and lacking:
+        if outside and lacking and any(_is_login(kind, path) for path in _keys(bound)):
             message = (
                 "bindings outside the project bind the login of this connection and not its "
                 "address, so an edit of the project could send the login elsewhere"
             )
-            error = CONNECTION_CONFLICT(message, fix=f"also bind `{lacking[0]}`")
-            problems.append(Problem((), error))
+            alone = CONNECTION_CONFLICT(message, fix=f"also bind `{lacking[0]}`")
+            problems.append(Problem((), alone))
         self._report(problems, layer)
 
     def _with_files(self, model: Any, decisions: Mapping[NodePath, Decision]) -> AnyConnection:
@@ -375,6 +376,19 @@ class _ConnectionFile:
                 tls = connection.tls.model_copy(update={"ca": ProjectFile(outside / name)})
                 return connection.model_copy(update={"tls": tls})
         return with_files(connection, self.directory)
+
+
+def _keys(values: Mapping[str, Plain]) -> Iterator[NodePath]:
+    """Yield the paths of settings, and of the keys of those that are mappings."""
+    for name, value in values.items():
+        yield (name,)
+        if isinstance(value, dict):
+            yield from ((name, key) for key in value)
+
+
+def _is_login(kind: ConnectionKind, path: NodePath) -> bool:
+    """Whether a setting is a secret, or tells who logs in."""
+    return is_secret_key(kind, path) or (len(path) == 1 and fits(path, kind.references))
 
 
 def _nested(decisions: Mapping[NodePath, Decision]) -> dict[str, Plain]:
