@@ -11,7 +11,7 @@ from polynya.cli.checks import Check, guarded
 from polynya.cli.context import CommandContext
 from polynya.cli.exit_codes import ExitCode
 from polynya.model.config.connection import Connection
-from polynya.model.config.connection_kinds import fits
+from polynya.model.connection_kinds import fits
 from polynya.model.connections import EffectiveSetting, Reason, TargetConnection
 from polynya.model.documents.references import LATE_PROVIDERS, late_references
 from polynya.model.documents.yaml import Plain
@@ -79,7 +79,7 @@ def _missing(one: TargetConnection, *, asks: bool) -> Iterator[tuple[EffectiveSe
     """Yield the references that cannot be resolved; with `asks`, Secrets Manager is asked too."""
     for setting in one.settings:
         path = tuple(setting.name.split(".", 1))
-        if not fits(path, (*one.kind.references, *one.kind.secrets)):
+        if not fits(path, one.kind.references):
             continue
         value = one.values.get(path[0])
         if len(path) == 2 and isinstance(value, dict):

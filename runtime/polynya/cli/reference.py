@@ -19,13 +19,13 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import flags
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
-from polynya.model.config.connection_kinds import CONNECTION_MODELS
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.target import Project
 from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
 from polynya.model.config.transform import StreamingTransform
+from polynya.model.connection_kinds import CONNECTION_MODELS
 from polynya.model.json_schema import schema_of
 from polynya.transform.functions.core import ALLOWED_FUNCTIONS, Function
 from polynya.transform.functions.table import FUNCTIONS

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from polynya.model.config.bindings import Bindings, VariableValue
-from polynya.model.config.connection_kinds import ALL_REFERENCES, fits
+from polynya.model.connection_kinds import ALL_REFERENCES, fits
 from polynya.model.documents.files import (
     DocumentFile,
     document_files,

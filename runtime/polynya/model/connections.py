@@ -11,21 +11,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from polynya.model.bindings import ProjectReader, TargetBindings
 from polynya.model.config.connection import Connection, ProjectFile
-from polynya.model.config.connection_kinds import (
+from polynya.model.config.server_connection import AnyConnection
+from polynya.model.connection_kinds import (
     ALL_REFERENCES,
     CONNECTION_KINDS,
     HEAD,
-    AnyConnection,
     ConnectionKind,
     fits,
-    is_secret_key,
     override_of,
 )
-from polynya.model.config.stream_landing import KafkaServer, holds_secrets
 from polynya.model.documents.files import (
     DocumentFile,
     document_files,
@@ -64,7 +62,7 @@ from polynya.model.project_parts import (
     with_files,
     words_hold_secret,
 )
-from polynya.model.stream_checks import connection_problems, kafka_problems, target_problems
+from polynya.model.stream_checks import target_problems
 
 Reason: TypeAlias = Literal["connection", "target", "bindings"]
 
@@ -274,7 +272,7 @@ class _ConnectionFile:
             value = _without(value, missing.path)
         problems = list(written_secrets(kind, self.file.document))
         try:
-            found = list(_problems_of(kind.model.model_validate(value)))
+            found = list(kind.problems(kind.model.model_validate(value)))
         except ValidationError as error:
             found = list(shape_problems(error, kind.model, value))
         # Other layers may add a key; what is missing then is said with them.
@@ -314,7 +312,7 @@ class _ConnectionFile:
             for problem in shape_problems(error, kind.model, value):
                 self._report_decided(problem, decisions, base)
             return None
-        for problem in _problems_of(model):
+        for problem in kind.problems(model):
             self._report_decided(problem, decisions, base)
         if len(self.errors) > before:
             return None
@@ -388,7 +386,7 @@ def _keys(values: Mapping[str, Plain]) -> Iterator[NodePath]:
 
 def _is_login(kind: ConnectionKind, path: NodePath) -> bool:
     """Whether a setting is a secret, or tells who logs in."""
-    return is_secret_key(kind, path) or (len(path) == 1 and fits(path, kind.references))
+    return kind.secrecy(path) is not None or (len(path) == 1 and fits(path, kind.references))
 
 
 def _nested(decisions: Mapping[NodePath, Decision]) -> dict[str, Plain]:
@@ -405,14 +403,6 @@ def _nested(decisions: Mapping[NodePath, Decision]) -> dict[str, Plain]:
     return value
 
 
-def _problems_of(connection: BaseModel) -> Iterator[Problem]:
-    """Yield the problems of a connection that need no other file."""
-    if isinstance(connection, Connection):
-        yield from connection_problems(connection)
-    elif isinstance(connection, KafkaServer):
-        yield from kafka_problems(connection, ())
-
-
 def written_secrets(kind: ConnectionKind, document: Node) -> Iterator[Problem]:
     """Yield secrets that are written out in the file of a connection."""
     yield from _written_below(kind, document)
@@ -423,11 +413,11 @@ def written_secrets(kind: ConnectionKind, document: Node) -> Iterator[Problem]:
 
 def _written_below(kind: ConnectionKind, node: Node | None) -> Iterator[Problem]:
     for path, value in _scalars(node, ()):
-        if not is_secret_key(kind, path):
+        secrecy = kind.secrecy(path)
+        if secrecy is None:
             continue
         name = str(path[-1])
-        in_words = holds_secrets(name)
-        if words_hold_secret(value) if in_words else is_written_out(value):
+        if words_hold_secret(value) if secrecy == "in words" else is_written_out(value):
             what = "a password" if name == "password" else "a secret"
             example = f'{name}: "${{env:NAME}}"' if path[:1] != ("password",) else _PASSWORD
             yield Problem(path, SECRET_IN_FILE(what=what, example=example))
@@ -452,7 +442,7 @@ def _scalars(node: Node | None, path: NodePath) -> Iterator[tuple[NodePath, Node
 def _setting(kind: ConnectionKind, path: NodePath, decision: Decision) -> EffectiveSetting:
     layer = decision.layer
     value = decision.value
-    if is_secret_key(kind, path):
+    if kind.secrecy(path) is not None:
         # Never the value: it may be what an environment variable holds.
         value = _as_written(node_at(layer.file.document, (*layer.path, *path)))
     return EffectiveSetting(dotted(path), value, _where(layer, path), layer.reason)

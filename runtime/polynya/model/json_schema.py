@@ -14,10 +14,10 @@ from typing import Any, Final, Union
 from pydantic import BaseModel, TypeAdapter
 
 from polynya.model.config.bindings import Bindings
-from polynya.model.config.connection_kinds import CONNECTION_MODELS
 from polynya.model.config.target import Project
 from polynya.model.config.task_kinds import TASK_KINDS
 from polynya.model.config.task_tests import TaskTests
+from polynya.model.connection_kinds import CONNECTION_MODELS
 
 #: The models of each file: one, or one for each `kind`.
 SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {

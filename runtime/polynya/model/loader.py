@@ -14,8 +14,8 @@ from polynya.model.clashes import without_clashes
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture, connected
 from polynya.model.config.connection import Connection
-from polynya.model.config.connection_kinds import AnyConnection
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target, target_name
 from polynya.model.config.task import StorageTask, merged, resolved

@@ -10,7 +10,7 @@ from polynya.model.checks import unsecured_login
 from polynya.model.config.capture import CaptureLanding, Mask, has_wildcard
 from polynya.model.config.client_properties import connector_problems, property_problem
 from polynya.model.config.connection import GENERIC, Connection, is_this_machine
-from polynya.model.config.connection_kinds import AnyConnection
+from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import (
     OWN_PROPERTIES,
     FilesSource,

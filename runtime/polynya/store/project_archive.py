@@ -18,7 +18,7 @@ from typing import Final
 
 from polynya.model.bindings import BINDINGS_FOLDER
 from polynya.model.bundle import MAX_BYTES, MAX_FILES
-from polynya.model.config.connection_kinds import CONNECTION_KINDS
+from polynya.model.connection_kinds import CONNECTION_KINDS
 from polynya.model.connections import written_secrets as connection_secrets
 from polynya.model.documents.problems import Problem, located
 from polynya.model.documents.yaml import MAX_FILE_BYTES, Node, ScalarNode, read_document
