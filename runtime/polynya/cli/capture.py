@@ -17,7 +17,6 @@ from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.status import show_captures
 from polynya.cli.stopping import EndedEarly, Stopping
 from polynya.model.config.connected import ConnectedCapture
-from polynya.model.config.connection import Connection
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.store.clock import SystemClock
@@ -248,7 +247,7 @@ def test(name: str, /, *, context: Context) -> int:
             f"no connection is called `{name[:60]}`",
             fix=suggest(name, names) if names else "add a file to `connections/`",
         )
-    if not isinstance(project.connections[name], Connection):
+    if project.effective[name].kind.servers is not None:
         check = guarded(f"connection {name}", lambda: check_connection(project, name))
         say_check(context, check)
         is_right = check.status == "ok"

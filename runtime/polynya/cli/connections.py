@@ -10,11 +10,10 @@ from typing import Final
 from polynya.cli.checks import Check, guarded
 from polynya.cli.context import CommandContext
 from polynya.cli.exit_codes import ExitCode
-from polynya.model.config.connection import Connection
 from polynya.model.connection_kinds import fits
 from polynya.model.connections import EffectiveSetting, Reason, TargetConnection
 from polynya.model.documents.references import LATE_PROVIDERS, late_references
-from polynya.model.documents.yaml import Plain
+from polynya.model.documents.yaml import NodePath, Plain
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
@@ -78,15 +77,25 @@ def missing_references(project: LoadedProject) -> Iterator[str]:
 def _missing(one: TargetConnection, *, asks: bool) -> Iterator[tuple[EffectiveSetting, str]]:
     """Yield the references that cannot be resolved; with `asks`, Secrets Manager is asked too."""
     for setting in one.settings:
-        path = tuple(setting.name.split(".", 1))
-        if not fits(path, one.kind.references):
-            continue
-        value = one.values.get(path[0])
-        if len(path) == 2 and isinstance(value, dict):
-            value = value.get(path[1])
-        why = _unresolved(value, asks=asks)
-        if why is not None:
-            yield setting, why
+        value = _value_at(one.values, setting.path)
+        for path, below in _below(value, setting.path):
+            why = _unresolved(below, asks=asks) if fits(path, one.kind.references) else None
+            if why is not None:
+                yield setting, why
+
+
+def _value_at(value: Plain | Mapping[str, Plain], path: NodePath) -> Plain:
+    for part in path:
+        value = value.get(str(part)) if isinstance(value, Mapping) else None
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _below(value: Plain, path: NodePath) -> Iterator[tuple[NodePath, Plain]]:
+    """Yield a value, and all values below it."""
+    yield path, value
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _below(one, (*path, key))
 
 
 def _unresolved(value: Plain, *, asks: bool) -> str | None:
@@ -107,10 +116,10 @@ def _unresolved(value: Plain, *, asks: bool) -> str | None:
     return None
 
 
-def connection_checks(project: LoadedProject, *, databases: bool) -> Iterator[Check]:
-    """Whether each connection can be reached; databases only if asked for."""
+def connection_checks(project: LoadedProject, *, servers_only: bool) -> Iterator[Check]:
+    """Whether each connection works; with `servers_only` not databases and the like."""
     for name, one in sorted(project.effective.items()):
-        if databases or not isinstance(one.connection, Connection):
+        if one.kind.servers is not None or not servers_only:
             yield guarded(f"connection {name}", partial(check_connection, project, name))
 
 
@@ -118,7 +127,7 @@ def check_connection(project: LoadedProject, name: str) -> Check:
     """Whether a connection can be reached, and its references be resolved. Raises PolynyaError."""
     one, title = project.effective[name], f"connection {name}"
     if one.kind.servers is None:
-        return _database(project, name)
+        return _findings(project, name)
     wrong = [f"{setting.name}: {why}" for setting, why in _missing(one, asks=True)]
     servers = one.kind.servers(one.connection)
     wrong += [problem for problem in map(unreachable, servers) if problem is not None]
@@ -138,7 +147,7 @@ def unreachable(server: str) -> str | None:
     return None
 
 
-def _database(project: LoadedProject, name: str) -> Check:
+def _findings(project: LoadedProject, name: str) -> Check:
     # Start-up time: drivers of databases.
     from polynya.engine.commands.captures import capture_findings
 

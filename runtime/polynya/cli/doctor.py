@@ -224,7 +224,7 @@ def _checks(
     yield _project(project)
     yield from machine_checks(project)
     yield from capture_checks(project)
-    yield from connection_checks(project, databases=False)
+    yield from connection_checks(project, servers_only=True)
     if project.target.on_aws or stream is not None:
         # Start-up time: the AWS SDK.
         from polynya.cli.doctor_aws import aws_checks

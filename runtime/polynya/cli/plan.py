@@ -44,7 +44,7 @@ def validate(*, origins: bool = False, reach: bool = False, context: Context) ->
     for warning in warnings:
         context.output.warning(warning)
     failed = 0
-    for check in connection_checks(project, databases=True) if reach else ():
+    for check in connection_checks(project, servers_only=False) if reach else ():
         say_check(context, check)
         failed = failed or (check.exit_code if check.status == "fail" else 0)
     if not project.works and not errors:

@@ -41,11 +41,11 @@ class ConnectionKind:
         secrecy: how a setting holds a secret, by its path; None for one that does not.
         problems: what is wrong with a connection by itself.
         slot: key of a task that may name the connection instead of its settings, such as `kafka`
-            in `source`; None for databases, which a capture names at the top.
+            in `source`; None where a task always names one, as a capture does its database.
         inside: key of the slot that takes the settings; None for the slot itself.
         merged: keys whose mappings a stronger layer adds to, instead of replacing them.
-        servers: addresses of a connection, `HOST:PORT` or a URL; None for databases, which have a
-            check of their own.
+        servers: addresses of a connection, `HOST:PORT` or a URL; None where `polynya connection
+            test` knows more to check, as for databases.
     """
 
     model: type[BaseModel]

@@ -122,10 +122,15 @@ class EffectiveSetting:
     `value` is the reference as written where the setting is a secret. `where` is `file:line:col`.
     """
 
-    name: str
+    path: NodePath
     value: Plain
     where: str
     reason: Reason
+
+    @property
+    def name(self) -> str:
+        """The setting as people write it, such as `properties.client.id`."""
+        return dotted(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,15 +447,18 @@ def _scalars(node: Node | None, path: NodePath) -> Iterator[tuple[NodePath, Node
 def _setting(kind: ConnectionKind, path: NodePath, decision: Decision) -> EffectiveSetting:
     layer = decision.layer
     value = decision.value
-    if kind.secrecy(path) is not None:
+    node = node_at(layer.file.document, (*layer.path, *path))
+    if any(kind.secrecy(below) is not None for below, _ in _scalars(node, path)):
         # Never the value: it may be what an environment variable holds.
-        value = _as_written(node_at(layer.file.document, (*layer.path, *path)))
-    return EffectiveSetting(dotted(path), value, _where(layer, path), layer.reason)
+        value = _as_written(node)
+    return EffectiveSetting(path, value, _where(layer, path), layer.reason)
 
 
 def _as_written(node: Node | None) -> Plain:
     if isinstance(node, MapNode):
         return {key: _as_written(value) for key, value in entries(node)}
+    if isinstance(node, ListNode):
+        return [_as_written(item) for item in node.items]
     return node.value if isinstance(node, ScalarNode) else None
 
 
@@ -504,12 +512,12 @@ _SLOTS: Final = {
 }
 
 
-def connection_names(file: DocumentFile) -> Iterator[tuple[NodePath, str]]:
-    """Yield the connections that a task names instead of a server, with where it does."""
-    for path, slot in _slots(file.value, ()):
+def connection_names(file: DocumentFile) -> Iterator[str]:
+    """Yield the connections that a task names instead of a server."""
+    for _, slot in _slots(file.value, ()):
         name = slot.get("connection")
         if isinstance(name, str):
-            yield (*path, "connection"), name
+            yield name
 
 
 def with_servers(
@@ -523,7 +531,7 @@ def with_servers(
     value, problems, wrong = file.value, [], False
     for path, slot in list(_slots(file.value, ())):
         name = slot.get("connection")
-        if not isinstance(name, str):
+        if not isinstance(name, str) or path[-1] not in _SLOTS:
             continue
         found = list(_slot_problems(path, slot, name, connections))
         problems += found
@@ -545,7 +553,7 @@ def _slots(value: Plain, path: NodePath) -> Iterator[tuple[NodePath, dict[str, P
         return
     for key, below in value.items():
         here = (*path, key)
-        in_source = len(here) == 2 and here[0] == "source" and key in _SLOTS
+        in_source = len(here) == 2 and here[0] == "source"
         if isinstance(below, dict) and (in_source or key == "schema_registry"):
             yield here, below
         else:

@@ -189,7 +189,7 @@ def load_project(
     paths = document_files(directory / TASK_FOLDER)
     for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
         file = reader.read(path, f"{TASK_FOLDER}/{path.name}", is_read_at_use)
-        named |= {name for _, name in connection_names(file)} if file else set()
+        named |= set(connection_names(file)) if file else set()
         file = with_servers(file, connections, errors) if file else None
         task = _task(file, project, base or directory, errors) if file else None
         if file and task:
