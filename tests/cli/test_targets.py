@@ -160,6 +160,18 @@ def test_diff_compares_secrets_as_references(project, run):
     assert "no difference" in same
 
 
+def test_diff_finds_what_a_short_form_says(project, run):
+    prod = (
+        "  prod:\n    landing: s3://acme-landing/in\n    warehouse: s3://acme-lake/tables\n"
+        "    catalog: glue\n"
+    )
+    (project / "polynya.yml").write_text(PROJECT + prod)
+
+    text, _ = run("diff", "local", "prod", "-p", project, code=3)
+
+    assert "catalog.type\n  local  jdbc  (by default)\n  prod   glue  (polynya.yml:9:5)\n" in text
+
+
 def test_a_project_is_passed_on_without_its_secrets(project, run, tmp_path, monkeypatch):
     archive = tmp_path / "shop.tar.gz"
     run("export", project, archive)

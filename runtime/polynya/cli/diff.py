@@ -74,28 +74,22 @@ def _text(one: PlacedValue | None) -> str:
 
 def _settings(project: LoadedProject) -> Iterator[tuple[str, PlacedValue]]:
     """Yield the settings that depend on the target, by name."""
-    name = project.target.name
-    values = project.project.targets[name].model_dump(
+    at = ("targets", project.target.name)
+    document, file = project.project_document, project.project_file
+    values = project.project.targets[at[1]].model_dump(
         mode="json", exclude={"catalog": {"password"}}
     )
-    document, file = project.project_document, project.project_file
     for path, value in _flat(values, ()):
-        node = node_at(document, ("targets", name, *path))
-        yield (
-            ".".join(path),
-            PlacedValue(value, _place(document, file, ("targets", name, *path), node)),
-        )
-    path = ("targets", name, "catalog", "password")
-    password = node_at(document, path)
+        yield ".".join(path), PlacedValue(value, _place(document, file, (*at, *path)))
+    password = node_at(document, (*at, "catalog", "password"))
     if isinstance(password, ScalarNode):
-        place = _place(document, file, path, password)
+        place = _place(document, file, (*at, "catalog", "password"))
         yield "catalog.password", PlacedValue(password.value, place)
     bindings = project.bindings
     for variable, text in bindings.variables.items():
         assert bindings.file is not None, "what is bound stands in a file"
-        at, where = ("variables", variable), bindings.file.shown_as
-        node = node_at(bindings.file.document, at)
-        place = _place(bindings.file.document, where, at, node)
+        bound, where = bindings.file.document, bindings.file.shown_as
+        place = _place(bound, where, ("variables", variable))
         yield f"variables.{variable}", PlacedValue(text, place)
     for connection, one in project.effective.items():
         for setting in one.settings:
@@ -111,9 +105,14 @@ def _flat(value: Plain, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield from _flat(one, (*path, key))
 
 
-def _place(document: Node, file: str, path: tuple[str, ...], node: Node | None) -> str | None:
+def _place(document: Node, file: str, path: tuple[str, ...]) -> str | None:
     """Where a setting stands; None if it is not written."""
-    if node is None or isinstance(node, MapNode):
-        return None
-    position = position_of(document, path)
-    return f"{file}:{position.line}:{position.column}"
+    for end in range(len(path), 0, -1):
+        node = node_at(document, path[:end])
+        if isinstance(node, MapNode):
+            return None
+        if node is not None:
+            # A short form, such as `catalog: glue`, says what is below it.
+            position = position_of(document, path[:end])
+            return f"{file}:{position.line}:{position.column}"
+    return None
