@@ -16,6 +16,7 @@ type: kafka
 bootstrap_servers: 127.0.0.1:9092
 properties:
   ssl.key.password: ${env:KAFKA_PW}
+  ssl.keystore.certificate.chain: ${env:KAFKA_PW}
 """
 CLICKS = """\
 apiVersion: polynya/v1
@@ -181,13 +182,13 @@ def test_a_project_is_passed_on_without_its_secrets(project, run, tmp_path, monk
     bound, _ = run("import", archive, tmp_path / "again", "--bindings", tmp_path / "etc", "--json")
 
     assert "4 files in" in text
-    assert "target prod: 2 bindings missing\n" in text
+    assert "target prod: 3 bindings missing\n" in text
     assert "connections/events.yml:4:3: properties.ssl.key.password: environment variable" in text
     assert "polynya.yml:6:10: targets.prod.landing: variable `PLACE` is not bound" in text
     missing = {
         one["target"]: len(one["missing"]) for one in bound if one["type"] == "import.target"
     }
-    assert missing == {"local": 1, "prod": 0}
+    assert missing == {"local": 2, "prod": 1}
 
 
 def test_an_import_of_a_wrong_project_says_what_is_wrong_once(project, run, tmp_path):

@@ -119,7 +119,8 @@ def _parts(name: str, value: Plain) -> dict[NodePath, Plain]:
 class EffectiveSetting:
     """A setting of a connection as a target has it, to be shown.
 
-    `value` is the reference as written where the setting is a secret. `where` is `file:line:col`.
+    `value` is as written, with its references, where the setting may hold a secret. `where` is
+    `file:line:col`.
     """
 
     path: NodePath
@@ -448,7 +449,8 @@ def _setting(kind: ConnectionKind, path: NodePath, decision: Decision) -> Effect
     layer = decision.layer
     value = decision.value
     node = node_at(layer.file.document, (*layer.path, *path))
-    if any(kind.secrecy(below) is not None for below, _ in _scalars(node, path)):
+    places = [below for below, _ in _scalars(node, path)]
+    if any(kind.secrecy(one) is not None or fits(one, kind.references) for one in places):
         # Never the value: it may be what an environment variable holds.
         value = _as_written(node)
     return EffectiveSetting(path, value, _where(layer, path), layer.reason)
