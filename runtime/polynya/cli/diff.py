@@ -24,7 +24,8 @@ def diff(first: str, second: str, /, *, context: Context) -> int:
     """Show how two targets differ: places, catalog, engine, connections, variables.
 
     Each setting is shown as the target has it, with its bindings, and with the line that it comes
-    from. Secrets are compared as references, and none is read. Exit code 3 when something differs.
+    from. Secrets are compared as references, and none is read. `--bindings` has to name a folder,
+    with a file for each target. Exit code 3 when something differs.
 
     For example: `polynya diff local prod`.
 

@@ -55,8 +55,7 @@ EXPORT_REFUSED: Final = ErrorEntry(
     "POLYNYA-CFG-054",
     title="a project cannot be exported",
     state="no archive was written",
-    page="`polynya export` writes an archive that may be passed on, so it refuses a project with a "
-    "file that holds a secret, and an archive inside the folders of the project. The message names "
-    "the file and the line. Replace the secret by a reference; whoever saw the file knows the "
-    "secret, so also change it where it is in use.",
+    page="The archive cannot be written, or there is a file of its name: `polynya export` "
+    "overwrites nothing. A secret in a file of the project is POLYNYA-CFG-035, with the line: "
+    "replace it by a reference, and change it where it is in use if anybody else saw the file.",
 )
