@@ -19,6 +19,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import flags
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connection import Connection
+from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.target import Project
@@ -137,6 +138,8 @@ def task_page() -> str:
     lines += _sections(StreamingTransform, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]
     lines += ["## `connections/*.yml`\n", *_sections(Connection, "connection.v1.json", set())]
+    lines += ["## `connections/*.yml`, `type: http`\n"]
+    lines += _sections(HttpConnection, "connection.v1.json", set())
     lines += [
         "## Conditions\n",
         "`apply_as_deletes`, `apply_as_truncates` and `where` are Spark SQL conditions over the",

@@ -14,6 +14,7 @@ from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture, connected
 from polynya.model.config.connection import Connection
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target
 from polynya.model.config.task import StorageTask, merged, resolved
@@ -30,6 +31,7 @@ from polynya.model.documents.problems import Problem, located
 from polynya.model.documents.yaml import Node, position_of
 from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.http_checks import api_of, with_api
 from polynya.model.project_parts import (
     is_read_at_use,
     read_connections,
@@ -61,7 +63,8 @@ class LoadedProject:
     land databases; a landing with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
-    file, relative to `directory`. `connections` are the right ones, as the target has them.
+    file, relative to `directory`. `connections` are the right ones to databases, `apis` those to
+    REST APIs, as the target has them.
     """
 
     directory: Path
@@ -74,6 +77,7 @@ class LoadedProject:
     landings: tuple[StreamingLanding, ...] = ()
     captures: tuple[ConnectedCapture, ...] = ()
     connections: Mapping[str, Connection] = field(default_factory=dict, repr=False)
+    apis: Mapping[str, HttpConnection] = field(default_factory=dict, repr=False)
 
     @property
     def works(self) -> tuple[Task, ...]:
@@ -166,7 +170,12 @@ def load_project(
     reached = {
         name: with_files(one.in_target(chosen.name), directory)
         for name, one in connections.items()
-        if one is not None
+        if isinstance(one, Connection)
+    }
+    apis = {
+        name: one.in_target(chosen.name)
+        for name, one in connections.items()
+        if isinstance(one, HttpConnection)
     }
     return LoadedProject(
         directory=directory,
@@ -174,7 +183,9 @@ def load_project(
         target=chosen,
         tasks=tuple(task for task, _ in loaded if isinstance(task, StorageTask)),
         landings=tuple(
-            task for task, _ in loaded if isinstance(task, StreamingLanding) and not task.direct
+            task if task.source.http is None else with_api(task, apis[task.source.http.connection])
+            for task, _ in loaded
+            if isinstance(task, StreamingLanding) and not task.direct
         ),
         captures=tuple(
             task.model_copy(update={"database": reached[task.connection]})
@@ -182,6 +193,7 @@ def load_project(
             if isinstance(task, ConnectedCapture)
         ),
         connections=reached,
+        apis=apis,
         files={task.name: file.shown_as for task, file in loaded},
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
@@ -229,7 +241,7 @@ def _task(
 def _as_tasks(
     written: Iterable[tuple[Written, DocumentFile]],
     project: Project | None,
-    connections: Mapping[str, Connection | None],
+    connections: Mapping[str, Connection | HttpConnection | None],
     errors: list[ConfigError],
 ) -> list[tuple[Task, DocumentFile]]:
     """The tasks: transforms as storage tasks over their landings, captures with connections."""
@@ -242,13 +254,16 @@ def _as_tasks(
             errors.extend(located(problems, file.document, file.shown_as))
             database = connections.get(task.connection)
             # A connection with errors has reported them itself.
-            tasks += [] if problems or database is None else [(connected(task, database), file)]
+            if not problems and isinstance(database, Connection):
+                tasks.append((connected(task, database), file))
+            continue
+        if isinstance(task, StreamingLanding):
+            landing, problems = api_of(task, connections)
+            errors.extend(located(problems, file.document, file.shown_as))
+            tasks += [] if landing is None else [(landing, file)]
             continue
         if isinstance(task, StorageTask):
             tasks.append((with_registry(task, landings.values()), file))
-            continue
-        if not isinstance(task, StreamingTransform):
-            tasks.append((task, file))
             continue
         problems = list(transform_problems(task, landings))
         if not problems:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from polynya.model.config.connection import Connection, ProjectFile
+from polynya.model.config.http_connection import REFERENCES, HttpConnection
 from polynya.model.config.stream_landing import (
     DirectTask,
     StreamingLanding,
@@ -31,6 +32,7 @@ from polynya.model.error_catalogue.streams import (
     DIRECT_STREAM_UNREAD,
 )
 from polynya.model.errors import ConfigError
+from polynya.model.http_checks import api_problems, written_api_secrets
 from polynya.model.names import is_name, parse_location, shown
 from polynya.model.stream_checks import connection_problems, target_problems
 
@@ -76,10 +78,18 @@ def is_read_at_use(path: NodePath) -> bool:
     if path[:1] in {("user",), ("password",)}:
         return len(path) == 1
     if path[:1] == ("targets",):
-        return len(path) == 3 and path[2] in _LOGIN
+        return (len(path) == 3 and path[2] in _LOGIN) or _is_of_api(path[2:])
+    if _is_of_api(path):
+        return True
     if path[:1] == ("mask",):
         return len(path) == 5 and path[3:] == ("hash", "key")
     return path[-2:] in {("schema_registry", "user"), ("schema_registry", "password")}
+
+
+def _is_of_api(path: NodePath) -> bool:
+    if path[:1] == ("headers",):
+        return len(path) == 2
+    return len(path) == 2 and path[0] == "auth" and path[1] in REFERENCES
 
 
 def written_logins(connection: Node) -> Iterator[Problem]:
@@ -227,9 +237,9 @@ def read_connections(
     project: Project | None,
     variables: Mapping[str, str],
     errors: list[ConfigError],
-) -> dict[str, Connection | None]:
+) -> dict[str, Connection | HttpConnection | None]:
     """The connections by name; None for one that has something wrong, which goes to `errors`."""
-    connections: dict[str, Connection | None] = {}
+    connections: dict[str, Connection | HttpConnection | None] = {}
     for path in document_files(directory / CONNECTION_FOLDER):
         shown_as = f"{CONNECTION_FOLDER}/{path.name}"
         name = PurePosixPath(path.name).stem
@@ -243,11 +253,27 @@ def read_connections(
 
 def _connection(
     file: DocumentFile, project: Project | None, errors: list[ConfigError]
-) -> Connection | None:
+) -> Connection | HttpConnection | None:
+    kind = _entry(file.document, "type")
+    if isinstance(kind, ScalarNode) and kind.value == "http":
+        return _api(file, project, errors)
     connection = parse_open(file, Connection, errors)
     problems: list[Problem] = list(written_logins(file.document))
     if connection is not None:
         problems += connection_problems(connection)
+        if project is not None:
+            problems += target_problems(connection, project.targets)
+    errors.extend(located(problems, file.document, file.shown_as))
+    return connection if file.sound and not problems else None
+
+
+def _api(
+    file: DocumentFile, project: Project | None, errors: list[ConfigError]
+) -> HttpConnection | None:
+    connection = parse_open(file, HttpConnection, errors)
+    problems: list[Problem] = list(written_api_secrets(file.document))
+    if connection is not None:
+        problems += api_problems(connection)
         if project is not None:
             problems += target_problems(connection, project.targets)
     errors.extend(located(problems, file.document, file.shown_as))

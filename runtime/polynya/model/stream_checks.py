@@ -10,6 +10,7 @@ from polynya.model.checks import unsecured_login
 from polynya.model.config.capture import CaptureLanding, Mask, has_wildcard
 from polynya.model.config.client_properties import connector_problems, property_problem
 from polynya.model.config.connection import GENERIC, Connection, is_this_machine
+from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.stream_landing import (
     OWN_PROPERTIES,
     FilesSource,
@@ -35,6 +36,7 @@ from polynya.model.error_catalogue.streams import (
     SETTING_NEEDS_LANDING,
     START_TIME_NEEDS_DATES,
 )
+from polynya.model.http_checks import landed_api_problems
 from polynya.model.names import shown
 
 #: Spark's prefix for properties of the client; project files have Kafka's names.
@@ -61,6 +63,8 @@ def landing_problems(task: StreamingLanding) -> Iterator[Problem]:
         yield from _kafka_problems(task.source.kafka)
     if task.source.files is not None:
         yield from _files_problems(task, task.source.files)
+    if task.source.http is not None:
+        yield from landed_api_problems(task, task.source.http)
 
 
 def _direct_problems(task: StreamingLanding) -> Iterator[Problem]:
@@ -176,7 +180,9 @@ def _plain_problems(connection: Connection, path: NodePath) -> Iterator[Problem]
         )
 
 
-def target_problems(connection: Connection, targets: Mapping[str, object]) -> Iterator[Problem]:
+def target_problems(
+    connection: Connection | HttpConnection, targets: Mapping[str, object]
+) -> Iterator[Problem]:
     """Yield overrides for targets that the project does not have."""
     for name in connection.targets:
         if name not in targets:
@@ -248,7 +254,7 @@ def _named_tables(task: CaptureLanding) -> Iterator[tuple[NodePath, str]]:
 
 
 def connected_problems(
-    task: CaptureLanding, connections: Mapping[str, Connection | None]
+    task: CaptureLanding, connections: Mapping[str, Connection | HttpConnection | None]
 ) -> Iterator[Problem]:
     """Yield why a capture cannot use its connection; None stands for a wrong connection."""
     if task.connection not in connections:
@@ -260,6 +266,11 @@ def connected_problems(
         return
     connection = connections[task.connection]
     if connection is None or connection.type == "postgresql":
+        return
+    if isinstance(connection, HttpConnection):
+        message = f"{shown(task.connection)} is a REST API, and a capture reads a database"
+        fix = "name a connection to a database, or write a `streaming_landing`"
+        yield Problem(("connection",), CAPTURE_SETTINGS_CONFLICT(message, fix=fix))
         return
     for name in _OF_POSTGRESQL:
         if name in task.model_fields_set:
