@@ -121,11 +121,12 @@ def _catalog(target: ResolvedTarget) -> Check:
 
 
 def capture_checks(project: LoadedProject) -> Iterator[Check]:
-    """Everything that captures need; nothing of a project without one."""
-    if not project.captures:
-        return
-    yield guarded("capture engine", lambda: _engine(project))
-    for name in sorted({task.connection for task in project.captures}):
+    """Everything that captures and landings of APIs need; nothing of a project without one."""
+    if project.captures:
+        yield guarded("capture engine", lambda: _engine(project))
+    https = (task.source.http for task in project.landings)
+    apis = {source.connection for source in https if source is not None}
+    for name in sorted({task.connection for task in project.captures} | apis):
         yield guarded(f"connection {name}", partial(_connection, project, name))
 
 
@@ -138,10 +139,10 @@ def _engine(project: LoadedProject) -> Check:
 
 
 def _connection(project: LoadedProject, name: str) -> Check:
-    # Start-up time: drivers of databases.
-    from polynya.engine.commands.captures import capture_findings
+    # Start-up time: drivers of databases, and the HTTP client.
+    from polynya.engine.commands.connections import connection_findings
 
-    findings = capture_findings(project, name)
+    findings = connection_findings(project, name)
     wrong = [finding for finding in findings if not finding.ok]
     if wrong:
         detail = f"{len(wrong)} of {len(findings)} are wrong; the first: {wrong[0].what}"
@@ -183,10 +184,10 @@ def doctor(
 ) -> int:
     """Check everything that a run needs: Java, memory, jars, project, landing, warehouse, catalog.
 
-    For captures it also checks the engine, and each database like `polynya connection test`. For a
-    target on AWS it checks identity, buckets, catalog and stream, and names missing grants. For a
-    coordination place it checks whether nodes can coordinate there. It removes what it writes as a
-    test, except one record in the stream.
+    For captures and REST APIs it also checks each connection like `polynya connection test`, and
+    for captures the engine. For a target on AWS it checks identity, buckets, catalog and stream,
+    and names missing grants. For a coordination place it checks whether nodes can coordinate there.
+    It removes what it writes as a test, except one record in the stream.
 
     For example: `polynya doctor --json`.
 

@@ -19,7 +19,6 @@ from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target
 from polynya.model.config.task import StorageTask, merged, resolved
 from polynya.model.config.task_kinds import TASK_KINDS, Task, Written
-from polynya.model.config.transform import StreamingTransform
 from polynya.model.documents.files import (
     DocumentFile,
     document_files,
@@ -36,6 +35,7 @@ from polynya.model.project_parts import (
     is_read_at_use,
     read_connections,
     with_files,
+    with_own_ca,
     with_places,
     written_keys,
     written_passwords,
@@ -173,7 +173,7 @@ def load_project(
         if isinstance(one, Connection)
     }
     apis = {
-        name: one.in_target(chosen.name)
+        name: with_own_ca(one.in_target(chosen.name), directory)
         for name, one in connections.items()
         if isinstance(one, HttpConnection)
     }

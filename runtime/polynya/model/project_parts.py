@@ -225,11 +225,22 @@ def with_files(connection: Connection, directory: Path) -> Connection:
     Those are in `connections/`, wherever the project is read from. All others are files of the
     machine, which decides where they may be when they are read.
     """
-    ca = connection.tls.ca
-    if ca is None or PurePosixPath(ca).parts[:-1] != (CONNECTION_FOLDER,) or not is_certificate(ca):
+    place = _own_certificates(connection.tls.ca, directory)
+    if place is None:
         return connection
-    place = ProjectFile((directory / ca).absolute())
     return connection.model_copy(update={"tls": connection.tls.model_copy(update={"ca": place})})
+
+
+def with_own_ca(connection: HttpConnection, directory: Path) -> HttpConnection:
+    """A connection to an API likewise."""
+    place = _own_certificates(connection.ca, directory)
+    return connection if place is None else connection.model_copy(update={"ca": place})
+
+
+def _own_certificates(ca: str | None, directory: Path) -> ProjectFile | None:
+    if ca is None or PurePosixPath(ca).parts[:-1] != (CONNECTION_FOLDER,) or not is_certificate(ca):
+        return None
+    return ProjectFile((directory / ca).absolute())
 
 
 def read_connections(

@@ -148,8 +148,9 @@ class HttpConnection(Frozen):
     ca: str | None = Field(
         default=None,
         min_length=1,
-        description="File with the certificates of the trusted authorities below the machine's "
-        "folder of secrets. Default: the authorities that this machine trusts.",
+        description="File with the certificates of the trusted authorities: a `.pem` in "
+        "`connections/`, which belongs to the project, or a file below the machine's folder of "
+        "secrets. Default: the authorities that this machine trusts.",
     )
     timeout: Duration = Field(
         default=_MINUTE,

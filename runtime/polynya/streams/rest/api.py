@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
 
+from polynya.model.config.connection import ProjectFile
 from polynya.model.config.http_connection import HttpConnection
 from polynya.model.error_catalogue.http_sources import (
     API_ADDRESS_REFUSED,
@@ -217,7 +218,9 @@ def retry_after(text: str | None, now: datetime) -> float | None:
 def open_api(connection: HttpConnection, vault: Vault, clock: Clock) -> Api:
     """What asks the API of a connection. Raises DependencyError when `ca` cannot be read."""
     place: Path | None = None
-    if connection.ca is not None:
+    if isinstance(connection.ca, ProjectFile):
+        place = Path(connection.ca)
+    elif connection.ca is not None:
         place = SECRETS.below(connection.ca)
         if place is None:
             raise STREAM_SECRET_UNREADABLE(where=connection.ca, why=SECRETS.outside())
