@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from polynya.formats.landed import SCHEMAS, StreamFooter
+from polynya.model.config.stream_content import JSON_CONTENT
 from polynya.model.errors import PolynyaError
 from polynya.store.http_client import HttpClient, why_local
 from polynya.streams.landing import StreamLander
 from polynya.streams.rest.api import retry_after
 from polynya.streams.rest.pages import next_link
+from polynya.streams.rest.position import ApiPosition
 from tests.streams.rest.landing import NOW, ApiZone
 from tests.streams.rest.server import Asked, Reply, local_api
 from tests.streams.rest.test_reading import CURSOR, ROWS, by_cursor, paged
@@ -282,6 +285,27 @@ def test_a_next_address_leads_nowhere_else(address: str) -> None:
         failure = failure_of(zone)
         assert failure.code == "POLYNYA-STR-105"
         assert zone.values("orders") == []
+
+
+def test_a_landed_batch_does_not_choose_where_the_login_goes() -> None:
+    stolen: list[dict[str, str]] = []
+
+    def thief(asked: Asked) -> Any:
+        stolen.append(asked.headers)
+        return {"items": [], "next": None}
+
+    with local_api(thief) as other, local_api(lambda _: {"items": [1]}) as api:
+        zone = ApiZone(api.url, {"orders": CURSOR}, {"auth": {"type": "bearer", "token": SECRET}})
+        log = zone.log("orders")
+        position = ApiPosition("orders", read=1, began=NOW, place={"url": f"{other.url}/x"})
+        footer = StreamFooter(
+            "shop", "orders", "http", 1, JSON_CONTENT, {}, position.to_json(), NOW
+        )
+        log.put(footer, SCHEMAS["http"].empty_table())
+
+        assert failure_of(zone).code == "POLYNYA-STR-105"
+
+        assert stolen == []
 
 
 def test_this_machine_is_not_asked_unless_its_owner_allows_it(

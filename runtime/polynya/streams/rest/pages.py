@@ -72,10 +72,14 @@ def request_address(
     place: Place,
     since: str | None,
 ) -> str:
-    """The address of a page; `path` is that of the resource, `since` the value to begin at."""
+    """The address of a page; `path` is that of the resource, `since` the value to begin at.
+
+    Raises DependencyError POLYNYA-STR-105.
+    """
     url = place.get("url")
     if url is not None:
-        return str(url)
+        # It comes from a landed batch: somebody else may have written that.
+        return followed(connection, connection.url, str(url))
     parameters: dict[str, Scalar | tuple[Scalar, ...]] = dict(resource.parameters)
     if resource.incremental is not None and since is not None:
         parameters[resource.incremental.parameter] = since
