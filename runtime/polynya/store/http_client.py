@@ -48,7 +48,7 @@ class ForbiddenAddressError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What a server answered; of an error, the first `ERROR_BYTES` of its body."""
 
     status: int
@@ -161,11 +161,13 @@ class HttpClient:
         )
         self._pools.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
 
-    def get(self, url: str, headers: Mapping[str, str]) -> Answer:
+    def get(self, url: str, headers: Mapping[str, str]) -> HttpAnswer:
         """Ask for an address. Raises as `send`."""
         return self.send("GET", url, headers)
 
-    def post_form(self, url: str, headers: Mapping[str, str], fields: Mapping[str, str]) -> Answer:
+    def post_form(
+        self, url: str, headers: Mapping[str, str], fields: Mapping[str, str]
+    ) -> HttpAnswer:
         """Send the fields of a form. Raises as `send`."""
         return self.send("POST", url, headers, fields)
 
@@ -175,7 +177,7 @@ class HttpClient:
         url: str,
         headers: Mapping[str, str],
         fields: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send a request and read its answer, whatever its status.
 
         Raises:
@@ -206,7 +208,7 @@ class HttpClient:
             else:
                 # What is left of the answer would be taken for the beginning of the next one.
                 response.close()
-        return Answer(response.status, response.headers, body)
+        return HttpAnswer(response.status, response.headers, body)
 
     def _body(self, response: BaseHTTPResponse, deadline: float) -> bytes:
         failed = response.status >= 400

@@ -100,7 +100,7 @@ class Retries(Frozen):
     longest_wait: Duration = Field(
         default=timedelta(minutes=5),
         description="Longest time that `run --once` waits when a server says when to come back "
-        "(`Retry-After`). An agent goes on with other work meanwhile, and comes back then, "
+        "(`Retry-After`). An agent does other work meanwhile, and comes back then, "
         "however long it is. Default: `5m`.",
     )
 

@@ -32,7 +32,7 @@ API_BUSY = ErrorEntry(
     fix="wait, or set `rate_limit` of the connection below what the API allows. `retries: "
     "{{longest_wait: …}}` lets `run --once` wait for longer",
     page="The server answered 429 or 503 with `Retry-After`, in seconds or as a date. A short wait "
-    "is kept without an error. An agent goes on with other work meanwhile and comes back at that "
+    "is kept without an error. An agent does other work meanwhile and comes back at that "
     "time; `run --once` waits for `retries.longest_wait` at most.",
 )
 API_LOGIN_REFUSED = ErrorEntry(

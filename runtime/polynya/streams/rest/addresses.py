@@ -17,7 +17,7 @@ _LEAST_SECRET = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class HttpOrigin:
     """Scheme, host and port of an address."""
 
     scheme: str
@@ -25,7 +25,7 @@ class Origin:
     port: int
 
 
-def origin_of(url: str) -> Origin:
+def origin_of(url: str) -> HttpOrigin:
     """The origin of an address. Raises ValueError when it is not one of http or https."""
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname:
@@ -34,7 +34,7 @@ def origin_of(url: str) -> Origin:
         raise ValueError("it has a user in it")
     if any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
         raise ValueError("it has a space or a control character")
-    return Origin(parts.scheme, parts.hostname.lower(), parts.port or _PORTS[parts.scheme])
+    return HttpOrigin(parts.scheme, parts.hostname.lower(), parts.port or _PORTS[parts.scheme])
 
 
 def place_of(url: str) -> str:
@@ -102,7 +102,7 @@ def followed(connection: HttpConnection, url: str, given: str) -> str:
     return parts._replace(fragment="").geturl()
 
 
-def _judged(connection: HttpConnection, url: str, found: str) -> Origin:
+def _judged(connection: HttpConnection, url: str, found: str) -> HttpOrigin:
     try:
         there, here = origin_of(found), origin_of(url)
     except ValueError as error:

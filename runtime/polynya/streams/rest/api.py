@@ -26,9 +26,9 @@ from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.store.clock import Clock
 from polynya.store.http_client import (
-    Answer,
     AnswerTooLargeError,
     ForbiddenAddressError,
+    HttpAnswer,
     HttpClient,
     NoAnswerError,
 )
@@ -41,7 +41,7 @@ from polynya.streams.rest.addresses import (
     with_parameters,
     without_secrets,
 )
-from polynya.streams.rest.login import Credentials, Login
+from polynya.streams.rest.login import ApiLogin, Credentials
 
 #: An agent waits so long for a server within a step; for longer it goes on with other work.
 STEP_PATIENCE_SECONDS: Final = 10.0
@@ -75,7 +75,7 @@ class Api:
         draw: Callable[[], float] = random.random,
     ) -> None:
         self._connection, self._client, self._clock = connection, client, clock
-        self._login = Login(connection, client, vault, clock)
+        self._login = ApiLogin(connection, client, vault, clock)
         self._draw = draw
         self._lock = threading.Lock()
         self._next_request = 0.0
@@ -92,7 +92,7 @@ class Api:
         """The secrets of the newest request, which no text may show."""
         return self._secrets
 
-    def get(self, url: str, *, patience: float) -> Answer:
+    def get(self, url: str, *, patience: float) -> HttpAnswer:
         """The answer to a request, with a status of 2xx or 4xx.
 
         Args:
@@ -109,7 +109,7 @@ class Api:
         while True:
             self._pace(patience, where)
             answer = self._attempt(url, credentials, where)
-            if isinstance(answer, Answer):
+            if isinstance(answer, HttpAnswer):
                 if answer.status != 401:
                     return answer
                 again = None if renewed else self._renewed(credentials)
@@ -120,7 +120,7 @@ class Api:
             self._wait(answer, attempt, retries.attempts, patience, where)
             attempt += 1
 
-    def refusal(self, url: str, answer: Answer) -> PolynyaError:
+    def refusal(self, url: str, answer: HttpAnswer) -> PolynyaError:
         """The error of an answer 3xx or 4xx."""
         said = without_secrets(answer.body.decode("utf-8", "replace").strip(), self._secrets)
         why = f"it says {shown(said, limit=_SHOWN_ANSWER)}" if said else None
@@ -138,7 +138,7 @@ class Api:
             self._secrets = (*credentials.secrets, *refused.secrets)
         return credentials
 
-    def _attempt(self, url: str, credentials: Credentials, where: str) -> Answer | _Again:
+    def _attempt(self, url: str, credentials: Credentials, where: str) -> HttpAnswer | _Again:
         try:
             answer = self._followed(url, credentials)
         except NoAnswerError as error:
@@ -152,7 +152,7 @@ class Api:
             return _Again(f"it answers {answer.status}", wait, answer.status)
         return answer
 
-    def _followed(self, url: str, credentials: Credentials) -> Answer:
+    def _followed(self, url: str, credentials: Credentials) -> HttpAnswer:
         """The answer after redirects. The login stays behind where one leads to another host."""
         for _ in range(_MOST_REDIRECTS + 1):
             asked = with_parameters(url, dict(credentials.parameters))

@@ -23,9 +23,9 @@ from polynya.model.config.http_connection import (
 from polynya.model.error_catalogue.http_sources import API_LOGIN_REFUSED, API_UNREACHABLE
 from polynya.store.clock import Clock
 from polynya.store.http_client import (
-    Answer,
     AnswerTooLargeError,
     ForbiddenAddressError,
+    HttpAnswer,
     HttpClient,
     NoAnswerError,
 )
@@ -54,7 +54,7 @@ class _Token:
     ends: float
 
 
-class Login:
+class ApiLogin:
     """Gives the credentials of a connection. Usable from many threads."""
 
     def __init__(
@@ -146,7 +146,7 @@ class Login:
         return _token_of(answer, now, where)
 
 
-def _token_of(answer: Answer, now: float, where: str) -> _Token:
+def _token_of(answer: HttpAnswer, now: float, where: str) -> _Token:
     """The token in an answer (RFC 6749 section 5.1). Raises DependencyError POLYNYA-STR-102."""
     try:
         said = json.loads(answer.body)

@@ -26,7 +26,7 @@ from polynya.model.config.http_source import (
     Resource,
     Scalar,
 )
-from polynya.store.http_client import Answer
+from polynya.store.http_client import HttpAnswer
 from polynya.streams.rest.addresses import address, followed
 from polynya.streams.rest.incremental import keys_of
 
@@ -62,7 +62,7 @@ class Asked:
 
     place: Place
     url: str
-    answer: Answer
+    answer: HttpAnswer
 
 
 def request_address(
@@ -147,7 +147,7 @@ def _following(
     return None if given is None else {"url": followed(connection, asked.url, given)}
 
 
-def _cursor(answer: Answer, cursors: Cursors) -> str | None:
+def _cursor(answer: HttpAnswer, cursors: Cursors) -> str | None:
     if not _has_more(answer.body, cursors.more):
         return None
     if cursors.path is not None:

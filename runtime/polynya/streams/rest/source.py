@@ -35,7 +35,7 @@ from polynya.model.errors import PolynyaError
 from polynya.model.headers import StreamSource
 from polynya.model.names import shown
 from polynya.store.clock import Clock
-from polynya.store.http_client import Answer
+from polynya.store.http_client import HttpAnswer
 from polynya.store.object_store import ObjectStore
 from polynya.streams.rest.addresses import place_of, refuse_secret
 from polynya.streams.rest.api import STEP_PATIENCE_SECONDS, Api
@@ -438,7 +438,7 @@ class ApiStream(Stream):
         return replace(end, met=later(end.met, found))
 
     def _after_refusal(
-        self, position: ApiPosition, url: str, answer: Answer, parent: ParentRecord | None
+        self, position: ApiPosition, url: str, answer: HttpAnswer, parent: ParentRecord | None
     ) -> _Page:
         """What follows an answer of 3xx or 4xx, where the read can go on. Raises its error else."""
         nothing = PageContent((), None)
