@@ -78,9 +78,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a request."""
         parts = urlsplit(self.path)
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
-            status, value = 401, {"error": "unauthorized"}
+            answered: tuple[int, object] = 401, {"error": "unauthorized"}
         else:
-            status, value = self.server.answer(parts.path, dict(parse_qsl(parts.query)))
+            answered = self.server.answer(parts.path, dict(parse_qsl(parts.query)))
+        status, value = answered
         body = json.dumps(value).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

@@ -51,8 +51,8 @@ def is_as_served(driver: CommandDriver, project: Path, api: ShopApi) -> None:
     [
         ("polynya.streams.rest.pages.page_of", "before", 2),
         ("polynya.streams.rest.pages.page_of", "after", 30),
+        ("polynya.streams.landing.write_batch", "before", 1),
         ("polynya.streams.landing.write_batch", "before", 2),
-        ("polynya.streams.landing.write_batch", "after", 3),
     ],
 )
 def test_a_killed_run_is_made_good_by_the_next(

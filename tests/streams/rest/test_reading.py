@@ -375,3 +375,65 @@ def test_a_cursor_that_a_server_forgot_begins_the_read_again() -> None:
 
         assert outcome.failures == {}
         assert {value["id"] for value in zone.values("orders")} == set(range(7))
+
+
+def test_a_parent_whose_lines_cannot_be_read_stops_no_other() -> None:
+    answers: dict[str, Any] = {
+        "/orders": [{"id": number} for number in range(1, 6)],
+        "/orders/1/lines": Reply(raw=b"<html>", headers={"Content-Type": "text/html"}),
+        "/orders/2/lines": {"items": [{"n": 2}], "next": "again"},
+        "/orders/3/lines": Reply({}, status=410),
+        "/orders/4/lines": {"items": [{"n": "x" * 5000}]},
+        "/orders/5/lines": {"items": [{"n": 5}], "next": None},
+    }
+    with local_api(lambda asked: answers[asked.path]) as api:
+        lines = {**CURSOR, "path": "/orders/{id}/lines", "parent": "orders"}
+        resources = {"orders": {"path": "/orders"}, "lines": lines}
+        zone = ApiZone(api.url, resources, {"max_response": "4KiB"})
+
+        outcome = zone.run()
+
+        assert outcome.failures == {}
+        assert [value["n"] for value in zone.values("lines")][-1] == 5
+        lost = {one.at: one.why for one in zone.footer("lines").lost}
+        assert list(lost) == [f'lines of {{"id":{number}}}' for number in range(1, 5)]
+        assert "text/html" in lost['lines of {"id":1}']
+        assert "was read before" in lost['lines of {"id":2}']
+        assert api.paths.count("/orders/1/lines") == 5, "an unreadable answer is asked for again"
+
+
+def test_an_answer_that_is_cut_off_once_is_asked_for_again() -> None:
+    def answering(asked: Asked) -> Any:
+        return Reply(raw=b'{"items": [{"id"') if len(api.asked) == 2 else by_cursor(asked, ROWS)
+
+    with local_api(answering) as api:
+        zone = ApiZone(api.url, {"orders": CURSOR})
+        assert zone.run().failures == {}
+        assert zone.values("orders") == ROWS
+
+
+def test_a_parent_batch_that_was_removed_is_counted_and_the_next_is_read() -> None:
+    orders = [{"id": 1}]
+
+    def answering(asked: Asked) -> Any:
+        if asked.path == "/orders":
+            return orders
+        return Reply({}, status=503) if down[0] else [asked.path]
+
+    down = [True]
+    with local_api(answering) as api:
+        resources = {
+            "orders": {"path": "/orders"},
+            "lines": {"path": "/orders/{id}/lines", "parent": "orders"},
+        }
+        zone = ApiZone(api.url, resources)
+        zone.run()
+        orders[:] = [{"id": 2}]
+        zone.run()
+        zone.log("orders").delete(1)
+        down[0] = False
+
+        assert zone.run().failures == {}
+
+        assert set(zone.values("lines")) == {"/orders/2/lines"}
+        assert zone.footer("lines").totals.lost == 1

@@ -13,7 +13,8 @@ from polynya.store.clock import SystemClock
 from polynya.store.vault import vault
 from polynya.streams.rest.api import STEP_PATIENCE_SECONDS, Api, open_api
 from polynya.streams.rest.incremental import begin_at
-from polynya.streams.rest.pages import FIRST, Asked, page_of, request_address
+from polynya.streams.rest.pages import Asked, page_of, request_address
+from polynya.streams.rest.position import FIRST
 
 
 def connection_findings(project: LoadedProject, name: str) -> list[ConnectionFinding]:

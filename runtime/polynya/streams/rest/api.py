@@ -194,7 +194,10 @@ class Api:
             return
         if attempt >= attempts:
             raise API_UNREACHABLE(where=where, reason=again.reason)
-        # Full jitter, as in `Retry`.
+        self.pause(attempt)
+
+    def pause(self, attempt: int) -> None:
+        """Wait after an attempt, from 1; full jitter, as in `Retry`."""
         limit = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
         self._clock.sleep(limit * self._draw())
 

@@ -1,17 +1,10 @@
-"""The pages of a resource: what a request asks for, and which page an answer leads to. Pure.
-
-The place of a page is a JSON object: `{}` the first one, `{"page": 3}`, `{"offset": 200}`,
-`{"cursor": "…"}` or `{"url": "…"}`.
-"""
+"""The pages of a resource: what a request asks for, and which page an answer leads to. Pure."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.json import check_depth
@@ -29,31 +22,14 @@ from polynya.model.config.http_source import (
 from polynya.store.http_client import HttpAnswer
 from polynya.streams.rest.addresses import address, followed
 from polynya.streams.rest.incremental import keys_of
+from polynya.streams.rest.position import PageContent, Place
 
-Place: TypeAlias = Mapping[str, int | str]
-FIRST: Final[Place] = {}
 #: A link of the header `Link`: its address, and its parameters (RFC 8288 section 3).
 _LINK: Final = re.compile(r'<([^<>]*)>((?:\s*;\s*[^\s=;,"]+(?:\s*=\s*(?:"[^"]*"|[^\s";,]*))?)*)')
 _REL: Final = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s";,]*))', re.IGNORECASE)
 #: More of a header is not looked at, so that a hostile one takes no time.
 _HEADER_CHARACTERS: Final = 16 * 1024
 _MOST_CURSOR: Final = 8 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class PageContent:
-    """The records of an answer, and the page after it; None: it was the last one."""
-
-    records: Sequence[bytes]
-    following: Place | None
-
-    @property
-    def digest(self) -> str:
-        """The same for two pages with the same records."""
-        text = sha256()
-        for record in self.records:
-            text.update(len(record).to_bytes(8, "big") + record)
-        return text.hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +174,3 @@ def next_link(header: str) -> str | None:
         if relation and "next" in (relation[1] or relation[2] or "").lower().split():
             return link[1]
     return None
-
-
-def mark_of(place: Place) -> str:
-    """The same for two equal places."""
-    return sha256(json.dumps(place, sort_keys=True).encode()).hexdigest()[:24]

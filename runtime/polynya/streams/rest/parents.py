@@ -30,11 +30,15 @@ class ParentRecord:
 
 @dataclass(frozen=True, slots=True)
 class ParentBatch:
-    """The records of a landed batch, each path once, and those that make none."""
+    """The records of a landed batch, each path once, and those that make none.
+
+    `lost` has one entry for each field that some records lack, `lost_records` counts the records.
+    """
 
     number: int
     records: tuple[ParentRecord, ...]
     lost: tuple[Lost, ...] = ()
+    lost_records: int = 0
 
 
 class ParentRecords:
@@ -65,7 +69,7 @@ class ParentRecords:
         batch = self.batch(there)
         if batch is None:
             return None
-        return ParentBatch(there, batch.records, (gone, *batch.lost))
+        return ParentBatch(there, batch.records, (gone, *batch.lost), batch.lost_records + 1)
 
     def batch(self, number: int) -> ParentBatch | None:
         """A batch by its number, None when it is not there. Raises as `after`."""
@@ -84,18 +88,27 @@ class ParentRecords:
                 return None
             raise NEWEST_BATCH_UNUSABLE(where=path, reason=error) from error
         records: dict[str, ParentRecord] = {}
-        lost: list[Lost] = []
+        without: dict[str, list[int]] = {}
         for row, value in enumerate(values):
             found = self._record(value or b"")
             if isinstance(found, str):
-                place = f"{self._table}, batch {number}, record {row}"
-                lost.append(Lost(place, str(row), str(row + 1), found))
+                without.setdefault(found, []).append(row)
             else:
                 records.setdefault(found.path, found)
-        return ParentBatch(number, tuple(records.values()), tuple(lost))
+        lost = tuple(
+            Lost(
+                f"{self._table}, batch {number}",
+                f"record {rows[0]}",
+                f"record {rows[-1] + 1}",
+                f"{len(rows):,} records have no text and no whole number as `{field}`",
+            )
+            for field, rows in without.items()
+        )
+        count = sum(map(len, without.values()))
+        return ParentBatch(number, tuple(records.values()), lost, count)
 
     def _record(self, value: bytes) -> ParentRecord | str:
-        """The path of a record, or why it makes none."""
+        """The path of a record, or the field that it lacks."""
         fields: dict[str, object] = {}
         parts: dict[str, str] = {}
         for name in self._resource.placeholders:
@@ -105,7 +118,7 @@ class ParentRecords:
                 found = None
             part = path_part(found)
             if part is None:
-                return f"`{name}` is no text and no whole number that can be part of a path"
+                return name
             fields[name], parts[name] = found, part
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         return ParentRecord(self._resource.path_for(parts), text)

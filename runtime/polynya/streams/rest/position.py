@@ -1,18 +1,49 @@
-"""The position in a resource of an API: which read goes on, and its next page."""
+"""The position in a resource of an API: which read is under way, and its next page.
+
+The place of a page is a JSON object: `{}` the first one, `{"page": 3}`, `{"offset": 200}`,
+`{"cursor": "…"}` or `{"url": "…"}`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any, Final
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
 
 from polynya.streams.rest.incremental import Value, from_stored, stored
-from polynya.streams.rest.pages import FIRST, PageContent, Place, mark_of
 from polynya.streams.source import Position, PositionSummary
 
 _TIMES: Final = frozenset({"began", "full_at", "again_at"})
 _VALUES: Final = frozenset({"newest", "met"})
+
+
+Place: TypeAlias = Mapping[str, int | str]
+#: The place of the first page.
+FIRST: Final[Place] = {}
+
+
+def mark_of(place: Place) -> str:
+    """The same for two equal places."""
+    return sha256(json.dumps(place, sort_keys=True).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """The records of an answer, and the page after it; None: it was the last one."""
+
+    records: Sequence[bytes]
+    following: Place | None
+
+    @property
+    def digest(self) -> str:
+        """The same for two pages with the same records."""
+        text = sha256()
+        for record in self.records:
+            text.update(len(record).to_bytes(8, "big") + record)
+        return text.hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)

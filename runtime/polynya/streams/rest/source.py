@@ -40,9 +40,9 @@ from polynya.store.object_store import ObjectStore
 from polynya.streams.rest.addresses import place_of, refuse_secret
 from polynya.streams.rest.api import STEP_PATIENCE_SECONDS, Api
 from polynya.streams.rest.incremental import begin_at, capped, highest, kind_of, later
-from polynya.streams.rest.pages import FIRST, Asked, PageContent, page_of, request_address
-from polynya.streams.rest.parents import ParentRecord, ParentRecords
-from polynya.streams.rest.position import ApiPosition
+from polynya.streams.rest.pages import Asked, page_of, request_address
+from polynya.streams.rest.parents import ParentBatch, ParentRecord, ParentRecords
+from polynya.streams.rest.position import FIRST, ApiPosition, PageContent
 from polynya.streams.source import (
     Again,
     AvailableStreams,
@@ -59,6 +59,8 @@ from polynya.streams.source import (
 
 #: A batch is landed after this time, although it has room for more pages.
 BATCH_SECONDS: Final = 30.0
+#: A batch tells of so many losses at most: its footer holds them.
+_MOST_LOST: Final = 1000
 #: What a server answers when it does not know the place of a page any more.
 _PLACE_UNKNOWN: Final = frozenset({400, 404, 410})
 
@@ -73,6 +75,7 @@ class _Batch:
     )
     size_bytes: int = 0
     lost: list[Lost] = field(default_factory=list)
+    lost_records: int = 0
 
     @property
     def records(self) -> int:
@@ -227,13 +230,14 @@ class ApiStream(Stream):
         if position is None:
             return Next(ApiPosition(self._name).to_json(), 0, moves=True, behind=0)
         before = self._position(position)
-        begin, lost = before, tuple[Lost, ...]()
+        begin, batch = before, _Batch(self._name)
         if before.place is None:
             found = self._begun(before, once=once)
             if found is None:
                 return self._over(before, position)
-            begin, lost = found
-        batch = _Batch(self._name, lost=list(lost))
+            begin, parents = found
+            if parents is not None:
+                batch.lost, batch.lost_records = [*parents.lost], parents.lost_records
         end = self._read(begin, batch, limits, once=once)
         if before.place is None:
             # A read that failed is tried again without waiting for its time.
@@ -261,8 +265,8 @@ class ApiStream(Stream):
             moves=True,
             behind=behind,
             lost=tuple(batch.lost),
-            # How many records they were nobody can say: at least one.
-            lost_records=len(batch.lost),
+            # How many records an entry stands for nobody can say: at least one.
+            lost_records=batch.lost_records,
             reads=taken,
         )
         self._ready = Ready(position, following)
@@ -282,8 +286,11 @@ class ApiStream(Stream):
 
     def _begun(
         self, position: ApiPosition, *, once: bool
-    ) -> tuple[ApiPosition, tuple[Lost, ...]] | None:
-        """The position at the begin of the next read, None when it is not due."""
+    ) -> tuple[ApiPosition, ParentBatch | None] | None:
+        """The position at the begin of the next read, and the batch of the parent that it is for.
+
+        None when it is not due.
+        """
         now = self._clock.now()
         if self._parents is not None:
             batch = self._parents.after(position.batch)
@@ -291,14 +298,14 @@ class ApiStream(Stream):
                 return None
             begun = self._new_read(position, now)
             place = FIRST if batch.records else None
-            return replace(begun, batch=batch.number, row=0, place=place), batch.lost
+            return replace(begun, batch=batch.number, row=0, place=place), batch
         last = max((one for one in (self._looked, position.began) if one), default=None)
         if self._once_over if once else last is not None and now < last + self._period:
             return None
         begun = self._new_read(position, now)
         settings = self._resource.incremental
         if settings is None:
-            return begun, ()
+            return begun, None
         every, last_full = settings.full_every, position.full_at
         is_full = (
             position.newest is None
@@ -306,7 +313,7 @@ class ApiStream(Stream):
             or (every is not None and now >= last_full + every)
         )
         since = begin_at(settings, None if is_full else position.newest)
-        return replace(begun, since=since, full_at=now if is_full else last_full), ()
+        return replace(begun, since=since, full_at=now if is_full else last_full), None
 
     def _new_read(self, position: ApiPosition, now: datetime) -> ApiPosition:
         return replace(
@@ -342,8 +349,11 @@ class ApiStream(Stream):
                 break
             batch.add(page.content, page.begin, page.parent, self._clock.now())
             batch.lost += page.lost
+            batch.lost_records += len(page.lost)
             position = page.end
             if batch.records >= limits.max_records or batch.size_bytes >= limits.max_bytes:
+                break
+            if len(batch.lost) >= _MOST_LOST:
                 break
             if self._clock.monotonic() >= begun + BATCH_SECONDS:
                 break
@@ -352,7 +362,9 @@ class ApiStream(Stream):
     def _ended(self, position: ApiPosition) -> ApiPosition:
         """The position after a read: its highest value counts, unless it was ended early."""
         if position.problem is not None or position.began is None:
-            return replace(position, met=None)
+            # A read of all records that was ended early was none.
+            full_at = None if position.full_at == position.began else position.full_at
+            return replace(position, met=None, full_at=full_at)
         newest = later(position.newest, capped(position.met, position.began))
         return replace(position, newest=newest, met=None)
 
@@ -375,33 +387,68 @@ class ApiStream(Stream):
         assert position.place is not None, "the read goes on"
         parent = self._parent(position)
         if self._parents is not None and parent is None:
-            lost = Lost(
-                f"{self._name} of batch {position.batch} of its parent", str(position.row), "",
-                "the batch was removed before it was read",
-            )  # fmt: skip
             end = replace(position, place=None)
-            return _Page(position, PageContent((), None), end, lost=(lost,))
+            return self._lost(position, end, "the batch was removed before it was read")
         path = self._resource.path if parent is None else parent.path
-        connection = self._api.connection
-        url = request_address(connection, self._resource, path, position.place, position.since)
-        longest = connection.retries.longest_wait.total_seconds()
-        answer = self._api.get(url, patience=longest if once else STEP_PATIENCE_SECONDS)
-        fields = None if parent is None else parent.fields
-        if not 200 <= answer.status < 300:
-            return replace(self._after_refusal(position, url, answer, parent), parent=fields)
+        url = request_address(
+            self._api.connection, self._resource, path, position.place, position.since
+        )
         try:
-            content = page_of(connection, self._resource, Asked(position.place, url, answer))
-        except UnreadableFileError as error:
-            raise API_ANSWER_UNUSABLE(where=place_of(url), reason=error) from None
-        if content.following is not None:
-            refuse_secret(" ".join(map(str, content.following.values())), self._api.secrets)
-        end = self._end_of(position, content)
-        return _Page(position, content, self._met(end, content, url), fields)
-
-    def _end_of(self, position: ApiPosition, content: PageContent) -> ApiPosition:
+            found = self._asked(url, position, once=once)
+        except PolynyaError as error:
+            if parent is None or error.code != API_ANSWER_UNUSABLE.code:
+                raise
+            return self._without(position, parent, error.message)
+        if isinstance(found, HttpAnswer):
+            return self._after_refusal(position, url, found, parent)
+        if found.following is not None:
+            refuse_secret(" ".join(map(str, found.following.values())), self._api.secrets)
         by_content = isinstance(self._resource.pagination, PageNumbers | Offsets)
-        end = position.after(content, by_content=by_content, most=self._resource.max_pages)
-        return self._next_parent(end) if end.place is None and end.problem is None else end
+        end = position.after(found, by_content=by_content, most=self._resource.max_pages)
+        if parent is None:
+            return _Page(position, found, self._met(end, found, url))
+        lost: tuple[Lost, ...] = ()
+        if end.problem is not None:
+            # The others below the parent are read nevertheless.
+            lost = (_gone(self._name, parent, end.problem),)
+            end = replace(end, problem=None)
+        if end.place is None:
+            end = self._next_parent(end)
+        return _Page(position, found, end, parent.fields, lost)
+
+    def _asked(self, url: str, position: ApiPosition, *, once: bool) -> PageContent | HttpAnswer:
+        """The page at an address, or the answer 3xx or 4xx.
+
+        Raises DependencyError; for an answer that cannot be read after the attempts that are set.
+        """
+        assert position.place is not None, "the read goes on"
+        retries = self._api.connection.retries
+        patience = retries.longest_wait.total_seconds() if once else STEP_PATIENCE_SECONDS
+        attempt = 1
+        while True:
+            answer = self._api.get(url, patience=patience)
+            if not 200 <= answer.status < 300:
+                return answer
+            try:
+                asked = Asked(position.place, url, answer)
+                return page_of(self._api.connection, self._resource, asked)
+            except UnreadableFileError as error:
+                # It may have been cut off, or be what a proxy shows while a server restarts.
+                if attempt >= retries.attempts:
+                    raise API_ANSWER_UNUSABLE(where=place_of(url), reason=error) from None
+            self._api.pause(attempt)
+            attempt += 1
+
+    def _without(self, position: ApiPosition, parent: ParentRecord, why: str) -> _Page:
+        """The page of a record of the parent whose resource cannot be read."""
+        end = self._next_parent(replace(position, pages=position.pages + 1, place=None))
+        nothing = PageContent((), None)
+        return _Page(position, nothing, end, lost=(_gone(self._name, parent, why),))
+
+    def _lost(self, position: ApiPosition, end: ApiPosition, why: str) -> _Page:
+        place = f"{self._name} of batch {position.batch} of its parent"
+        lost = Lost(place, str(position.row), "", why)
+        return _Page(position, PageContent((), None), end, lost=(lost,))
 
     def _next_parent(self, position: ApiPosition) -> ApiPosition:
         """The position at the next record of the parent, if the batch has one."""
@@ -440,21 +487,23 @@ class ApiStream(Stream):
     def _after_refusal(
         self, position: ApiPosition, url: str, answer: HttpAnswer, parent: ParentRecord | None
     ) -> _Page:
-        """What follows an answer of 3xx or 4xx, where the read can go on. Raises its error else."""
-        nothing = PageContent((), None)
+        """What follows an answer 3xx or 4xx, where the read can continue. Raises its error else."""
         is_first = position.pages == position.first
-        if answer.status == 404 and parent is not None and is_first:
-            lost = Lost(
-                f"{self._name} of {parent.fields}", "", "", "the API knows it no more (404)"
-            )
-            return _Page(position, nothing, self._end_of(position, nothing), lost=(lost,))
+        if parent is not None and is_first and answer.status in {404, 410}:
+            return self._without(position, parent, f"the API answers {answer.status}")
+        nothing = PageContent((), None)
         is_counted = isinstance(self._resource.pagination, PageNumbers | Offsets)
         if answer.status == 404 and not is_first and is_counted:
             # Many servers answer so behind their last page.
-            return _Page(position, nothing, self._end_of(position, nothing))
+            end = replace(position, pages=position.pages + 1, place=None)
+            return _Page(position, nothing, end if parent is None else self._next_parent(end))
         now, last = self._clock.now(), position.again_at
         is_time = last is None or now >= last + self._period
         if answer.status in _PLACE_UNKNOWN and not is_first and is_time:
             begun = replace(position.from_first_page(), again_at=now)
             return _Page(position, nothing, begun)
         raise self._api.refusal(url, answer)
+
+
+def _gone(name: str, parent: ParentRecord, why: str) -> Lost:
+    return Lost(f"{name} of {parent.fields}", "", "", why)
