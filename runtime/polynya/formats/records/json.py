@@ -40,7 +40,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
 def parse_value(raw: bytes) -> Any:
     """Any JSON value. Raises RecordError as `parse_object`."""
-    check_depth(raw)
+    _check_depth(raw)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -66,8 +66,7 @@ def parse_value(raw: bytes) -> Any:
     return value
 
 
-def check_depth(raw: bytes) -> None:
-    """Refuse a text that is nested too deeply. Raises RecordError too_deep."""
+def _check_depth(raw: bytes) -> None:
     # Counting is fast and rules out almost every record; only the rest is scanned.
     if raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
         return

@@ -66,9 +66,9 @@ API_ANSWER_UNUSABLE = ErrorEntry(
     state=_KEPT,
     fix="correct `record_path` or the paths of `pagination`, ask for smaller pages, or raise "
     "`max_response` of the connection",
-    page="An answer is not JSON, is nested too deeply, lacks the path that `record_path` or "
-    "`pagination` names, or is larger than `max_response` once decompressed. Nothing of such a "
-    "page lands. A login page in HTML often means that `url` is that of a website.",
+    page="An answer is not JSON, is cut off, lacks the path that `record_path` or `pagination` "
+    "names, or is larger than `max_response` once decompressed. Nothing of such a page lands. "
+    "A login page in HTML often means that `url` is that of a website.",
 )
 API_ADDRESS_REFUSED = ErrorEntry(
     DependencyError,

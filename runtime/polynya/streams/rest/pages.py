@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from polynya.formats.errors import RecordError, UnreadableFileError
-from polynya.formats.records.json import check_depth
+from polynya.formats.errors import UnreadableFileError
 from polynya.formats.records.json_documents import MISSING, records_of_page, value_of_page
 from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.http_source import (
@@ -73,18 +72,15 @@ def page_of(connection: HttpConnection, resource: Resource, asked: Asked) -> Pag
     """The content of an answer to a request.
 
     Raises:
-        UnreadableFileError: it is not JSON, is cut off, too deep, or lacks a path.
+        UnreadableFileError: it is not JSON, is cut off, or lacks a path.
         DependencyError: POLYNYA-STR-105, the address of the next page is refused.
     """
     answer = asked.answer
     if answer.status == 204:
         return PageContent((), None)
     try:
-        check_depth(answer.body)
         records = records_of_page(answer.body, keys_of(resource.record_path))
         following = _following(connection, resource, asked, len(records))
-    except RecordError as error:
-        raise UnreadableFileError(error.error) from None
     except UnreadableFileError as error:
         kind = (answer.header("Content-Type") or "").partition(";")[0].strip().lower()
         if "json" in kind or not kind:
