@@ -82,6 +82,7 @@ def test_a_changed_connection_is_a_changed_task_of_a_cluster(tmp_path: Path) -> 
         ("bearer, token", "basic, user: u, password: x, token", "token"),
         ("auth:", "headers: {X-Api-Key: plain}\nauth:", "a secret"),
         ("auth:", "headers: {Host: other}\nauth:", "sets the header"),
+        ("auth:", "rate_limit: {requests: 1, per: 1h}\nauth:", "one request a minute"),
         ("auth:", "targets: {other: {}}\nauth:", "other"),
         ("auth:", "targets: {prod: {url: 'http://x.example.com'}}\nauth:", "without TLS"),
         ("https://api", "file://api", "is not an address"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from polynya.formats.landed import Counts
+from polynya.model.errors import OperationError
 from polynya.streams.landed_status import stream_statuses
 from polynya.streams.landing import StreamLander
 from tests.streams.rest.landing import NOW, ApiZone
@@ -437,3 +438,11 @@ def test_a_parent_batch_that_was_removed_is_counted_and_the_next_is_read() -> No
 
         assert set(zone.values("lines")) == {"/orders/2/lines"}
         assert zone.footer("lines").totals.lost == 1
+
+
+def test_an_api_is_not_read_again_for_a_reload() -> None:
+    zone = ApiZone("http://127.0.0.1:1", {"orders": {"path": "/orders"}})
+    with pytest.raises(OperationError) as refused:
+        zone.source(zone.landing).again("orders", {}, {})
+    assert refused.value.code == "POLYNYA-STR-071"
+    assert "an API gives the records that it has now" in str(refused.value.why)

@@ -38,16 +38,16 @@ def api_findings(project: LoadedProject, name: str) -> list[ConnectionFinding]:
     except PolynyaError as error:
         return [_wrong("", error)]
     sources = [task.source.http for task in project.landings if task.source.http is not None]
-    resources = {
-        resource: settings
+    resources = [
+        one
         for source in sources
         if source.connection == name
-        for resource, settings in source.resources.items()
-        if settings.parent is None
-    }
+        for one in source.resources.items()
+        if one[1].parent is None
+    ]
     if not resources:
         return [_base(api)]
-    return [finding for one in resources.items() for finding in _first_page(api, *one)]
+    return [finding for one in resources for finding in _first_page(api, *one)]
 
 
 def _first_page(api: Api, name: str, resource: Resource) -> Iterator[ConnectionFinding]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import Field, SecretStr, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import Duration, Frozen, Name, Size
 from polynya.model.config.settings import Url
@@ -87,8 +88,22 @@ class RateLimit(Frozen):
 
     requests: int = Field(ge=1, le=100_000, description="Number of requests.")
     per: Duration = Field(
-        default=timedelta(seconds=1), description="In this time, evenly spread. Default: `1s`."
+        default=timedelta(seconds=1),
+        description="In this time, evenly spread; at least one request a minute. Default: `1s`.",
     )
+
+    @model_validator(mode="after")
+    def _is_no_schedule(self) -> Self:
+        if self.per / self.requests > _MINUTE:
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {
+                    "message": "a limit of less than one request a minute would stop the landing",
+                    "fix": "set `every` of the source to read less often",
+                },
+            )
+        return self
 
 
 class Retries(Frozen):
