@@ -401,3 +401,35 @@ def test_a_wrong_connection_stops_only_the_tasks_that_name_it(written):
 
     assert [task.name for task in project.works] == ["users"]
     assert all((error.where or "").startswith("connections/events.yml") for error in project.errors)
+
+
+def test_a_rest_api_is_bound_like_any_server_and_shows_references_only(written, tmp_path):
+    api = (
+        "type: http\nurl: http://127.0.0.1:1\nauth: {type: bearer, token: '${env:TOKEN}'}\n"
+        "headers: {X-Api-Key: 'Key ${env:TOKEN}'}\n"
+    )
+    task = (
+        "apiVersion: polynya/v1\nkind: streaming_landing\nname: api\n"
+        "source: {http: {connection: shop, resources: {orders: {path: /orders}}}}\n"
+    )
+    folder = written(connections__shop_yml=api, tasks__api_yml=task)
+    outside = tmp_path / "etc"
+    outside.mkdir()
+    login = "auth: {type: bearer, token: '${secret:shop#token}'}"
+    given = {"POLYNYA_BINDINGS": str(outside), "TOKEN": "hunter2"}
+
+    (outside / "prod.yml").write_text(f"connections: {{shop: {{{login}}}}}\n")
+    [alone] = errors_of(folder, "prod", **given)
+    (outside / "prod.yml").write_text(
+        f"connections: {{shop: {{url: 'https://api.example.com', {login}}}}}\n"
+    )
+    project = load_project(folder, "prod", environment=given)
+
+    assert "also bind `url`" in alone
+    [landing] = project.landings
+    assert landing.source.http.api.url == "https://api.example.com"
+    assert landing.source.http.api.auth.token.get_secret_value() == "${secret:shop#token}"
+    shown = {one.name: one.value for one in project.effective["shop"].settings}
+    assert shown["auth"] == {"type": "bearer", "token": "${secret:shop#token}"}
+    assert shown["headers"] == {"X-Api-Key": "Key ${env:TOKEN}"}
+    assert project.unused == ()

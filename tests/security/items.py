@@ -27,6 +27,7 @@ ITEMS: Final[Mapping[str, Item]] = {
         (
             "tests/security/test_landed_secrets.py",
             "tests/security/test_tries.py::test_a_run_sends_nothing_to_the_registry_of_a_footer",
+            "tests/streams/rest/test_servers.py",
             "tests/formats/contents/test_registry.py",
             "tests/model/test_transforms.py",
         ),
@@ -37,6 +38,7 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/security/test_landed_secrets.py",
             "tests/model/test_bindings.py",
             "tests/model/test_connections.py",
+            "tests/model/test_http_sources.py",
             "tests/model/test_landings.py",
             "tests/store/test_vault.py",
             "tests/cli/test_propose.py",

@@ -224,13 +224,14 @@ connection_app = command_group("connection", "Connections to databases and serve
 
 @connection_app.command
 def test(name: str, /, *, context: Context) -> int:
-    """Check whether a database can be captured: network, TLS, rights, settings of the server.
+    """Check whether a database can be captured, or an API read: network, TLS, rights, settings.
 
     Of a connection of another type it checks references and whether its servers answer.
 
     Each line is one check, with a fix if it fails. The checks cover what the tasks with this
-    connection need, such as publication and slot, and less if all of them only load. Nothing
-    changes in the database. Exit code 1 when a check fails, also when the database does not answer.
+    connection need, such as publication and slot, and less if all of them only load. Of an API it
+    asks for the first page of each resource. Nothing changes in the source. Exit code 1 when a
+    check fails, also when the source does not answer.
 
     For example: `polynya connection test shop_postgres`.
 
@@ -241,8 +242,8 @@ def test(name: str, /, *, context: Context) -> int:
     for error in project.errors:
         if (error.where or "").startswith(f"connections/{name}."):
             context.output.error(error)
-    if name not in project.connections:
-        names = sorted(project.connections)
+    names = sorted(project.connections)
+    if name not in names:
         raise WRONG_USAGE(
             f"no connection is called `{name[:60]}`",
             fix=suggest(name, names) if names else "add a file to `connections/`",
@@ -254,16 +255,17 @@ def test(name: str, /, *, context: Context) -> int:
         text = f"{name} can be reached" if is_right else f"{name} cannot be used from here"
         context.output.result("connection", {"connection": name, "ok": is_right}, text)
         return ExitCode.OK if is_right else ExitCode.FAILED
-    # Start-up time: drivers of databases.
-    from polynya.engine.commands.captures import capture_findings
+    # Start-up time: drivers of databases, and the HTTP client.
+    from polynya.engine.commands.connections import connection_findings
 
-    findings = capture_findings(project, name)
+    findings = connection_findings(project, name)
     for finding in findings:
         data = {"connection": name, "ok": finding.ok, "what": finding.what, "fix": finding.fix}
         fix = f"\n      fix: {finding.fix}" if finding.fix else ""
         mark = "FAIL" if not finding.ok else "note" if finding.fix else "ok  "
         context.output.result("connection.finding", data, f"{mark}  {finding.what}{fix}")
     wrong = sum(not finding.ok for finding in findings)
-    text = f"{name} can be captured" if not wrong else f"{wrong} of {len(findings)} are wrong"
+    verb = "read" if name in project.apis else "captured"
+    text = f"{name} can be {verb}" if not wrong else f"{wrong} of {len(findings)} are wrong"
     context.output.result("connection", {"connection": name, "ok": not wrong}, text)
     return ExitCode.FAILED if wrong else ExitCode.OK

@@ -148,10 +148,10 @@ def unreachable(server: str) -> str | None:
 
 
 def _findings(project: LoadedProject, name: str) -> Check:
-    # Start-up time: drivers of databases.
-    from polynya.engine.commands.captures import capture_findings
+    # Start-up time: drivers of databases, and the HTTP client.
+    from polynya.engine.commands.connections import connection_findings
 
-    findings = capture_findings(project, name)
+    findings = connection_findings(project, name)
     wrong = [finding for finding in findings if not finding.ok]
     if wrong:
         detail = f"{len(wrong)} of {len(findings)} are wrong; the first: {wrong[0].what}"

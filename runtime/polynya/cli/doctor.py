@@ -122,11 +122,12 @@ def _catalog(target: ResolvedTarget) -> Check:
 
 
 def capture_checks(project: LoadedProject) -> Iterator[Check]:
-    """Everything that captures need; nothing of a project without one."""
-    if not project.captures:
-        return
-    yield guarded("capture engine", lambda: _engine(project))
-    for name in sorted({task.connection for task in project.captures}):
+    """Everything that captures and landings of APIs need; nothing of a project without one."""
+    if project.captures:
+        yield guarded("capture engine", lambda: _engine(project))
+    https = (task.source.http for task in project.landings)
+    apis = {source.connection for source in https if source is not None}
+    for name in sorted({task.connection for task in project.captures} | apis):
         yield guarded(f"connection {name}", partial(check_connection, project, name))
 
 
@@ -166,9 +167,9 @@ def doctor(
 ) -> int:
     """Check everything that a run needs: Java, memory, jars, project, landing, warehouse, catalog.
 
-    For captures it also checks the engine, and each database like `polynya connection test`. For
-    other connections it checks that their servers can be reached. For a
-    target on AWS it checks identity, buckets, catalog and stream, and names missing grants. For a
+    For captures and REST APIs it also checks each connection like `polynya connection test`, and
+    for captures the engine. For other connections it checks that their servers can be reached. For
+    a target on AWS it checks identity, buckets, catalog and stream, and names missing grants. For a
     coordination place it checks whether nodes can coordinate there. It removes what it writes as a
     test, except one record in the stream.
 

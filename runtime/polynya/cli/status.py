@@ -385,6 +385,7 @@ def _behind(stream: StreamStatus) -> str | None:
         "record": stream.behind_records,
         "shard": stream.behind_shards,
         "file": stream.behind_files,
+        "page": stream.behind_pages,
     }
     known = [(unit, count) for unit, count in counts.items() if count is not None]
     if not known:

@@ -13,6 +13,12 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from pydantic import BaseModel
 
 from polynya.model.config.connection import Connection, ConnectionType
+from polynya.model.config.http_connection import (
+    REFERENCES,
+    SECRETS,
+    HttpConnection,
+    is_secret_header,
+)
 from polynya.model.config.server_connection import (
     KafkaConnection,
     KinesisConnection,
@@ -22,10 +28,12 @@ from polynya.model.config.server_connection import (
 from polynya.model.config.stream_landing import holds_secrets, is_secret
 from polynya.model.documents.problems import Problem
 from polynya.model.documents.yaml import NodePath
+from polynya.model.http_checks import api_problems
 from polynya.model.stream_checks import connection_problems, kafka_problems
 
-#: How a setting holds a secret: it is nothing else, or it has one among other words.
-Secrecy: TypeAlias = Literal["whole", "in words"]
+#: How a setting holds a secret: it is nothing else, has one at known places among other words, or
+#: has one somewhere.
+Secrecy: TypeAlias = Literal["whole", "in words", "in part"]
 #: A path of keys; `*` stands for any key.
 KeyPath: TypeAlias = tuple[str, ...]
 
@@ -90,6 +98,18 @@ def _property_secret(path: NodePath) -> Secrecy | None:
     return "in words" if holds_secrets(name) else "whole" if is_secret(name) else None
 
 
+_OF_LOGINS: Final = frozenset(name for names in SECRETS.values() for name in names)
+
+
+def _api_secret(path: NodePath) -> Secrecy | None:
+    if len(path) != 2:
+        return None
+    is_one = path[0] == "auth" and path[1] in _OF_LOGINS
+    return (
+        "in part" if is_one or (path[0] == "headers" and is_secret_header(str(path[1]))) else None
+    )
+
+
 _DATABASE: Final = ConnectionKind(
     Connection, ("host",), _LOGIN, _password, problems=connection_problems
 )
@@ -122,6 +142,13 @@ CONNECTION_KINDS: Final[Mapping[str, ConnectionKind]] = {
         slot="files",
         inside="store",
         servers=lambda connection: (connection.endpoint,),
+    ),
+    "http": ConnectionKind(
+        HttpConnection,
+        ("url",),
+        references=(("headers", "*"), *(("auth", name) for name in sorted(REFERENCES))),
+        secrecy=_api_secret,
+        problems=api_problems,
     ),
     "schema_registry": ConnectionKind(
         RegistryConnection,

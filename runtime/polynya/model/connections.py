@@ -15,12 +15,14 @@ from pydantic import ValidationError
 
 from polynya.model.bindings import ProjectReader, TargetBindings
 from polynya.model.config.connection import Connection, ProjectFile
+from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.server_connection import AnyConnection
 from polynya.model.connection_kinds import (
     ALL_REFERENCES,
     CONNECTION_KINDS,
     HEAD,
     ConnectionKind,
+    Secrecy,
     fits,
     override_of,
 )
@@ -59,7 +61,9 @@ from polynya.model.project_parts import (
     entry,
     is_certificate,
     is_written_out,
+    lacks_reference,
     with_files,
+    with_own_ca,
     words_hold_secret,
 )
 from polynya.model.stream_checks import target_problems
@@ -370,6 +374,8 @@ class _ConnectionFile:
     def _with_files(self, model: Any, decisions: Mapping[NodePath, Decision]) -> AnyConnection:
         """The connection with the places of its certificates."""
         connection: AnyConnection = model
+        if isinstance(connection, HttpConnection):
+            return with_own_ca(connection, self.directory)
         if not isinstance(connection, Connection):
             return connection
         ca, outside = connection.tls.ca, self.bindings.outside
@@ -423,12 +429,18 @@ def _written_below(kind: ConnectionKind, node: Node | None) -> Iterator[Problem]
         if secrecy is None:
             continue
         name = str(path[-1])
-        if words_hold_secret(value) if secrecy == "in words" else is_written_out(value):
+        if _HOLDS[secrecy](value):
             what = "a password" if name == "password" else "a secret"
             example = f'{name}: "${{env:NAME}}"' if path[:1] != ("password",) else _PASSWORD
             yield Problem(path, SECRET_IN_FILE(what=what, example=example))
 
 
+#: Whether a value is or holds a secret that is written out.
+_HOLDS: Final[Mapping[Secrecy, Callable[[Node], bool]]] = {
+    "whole": is_written_out,
+    "in words": words_hold_secret,
+    "in part": lacks_reference,
+}
 _PASSWORD: Final = "password: {env: DB_PASSWORD}"  # noqa: S105
 
 

@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias
 from polynya.model.types import BIGINT, STRING, DataType
 from polynya.model.types import TIMESTAMP as TIMESTAMP_TYPE
 
-StreamSource: TypeAlias = Literal["kafka", "kinesis", "files"]
+StreamSource: TypeAlias = Literal["kafka", "kinesis", "files", "http"]
 
 #: Header columns of each source with their types, in the order of a landed batch.
 STREAM_HEADERS: Final[Mapping[StreamSource, Mapping[str, DataType]]] = {
@@ -42,6 +42,14 @@ STREAM_HEADERS: Final[Mapping[StreamSource, Mapping[str, DataType]]] = {
         "hdr__file_size": BIGINT,
         "hdr__file_record": BIGINT,
     },
+    "http": {
+        "hdr__http_resource": STRING,
+        "hdr__http_parent": STRING,
+        "hdr__http_read": BIGINT,
+        "hdr__http_page": BIGINT,
+        "hdr__http_record": BIGINT,
+        "hdr__http_timestamp": TIMESTAMP_TYPE,
+    },
 }
 
 #: The header column of every message that has landed: when its landed batch was made. A batch that
@@ -57,12 +65,14 @@ PLACE_HEADERS: Final[Mapping[StreamSource, tuple[str, ...]]] = {
     "kafka": ("hdr__kafka_topic", "hdr__kafka_partition", "hdr__kafka_offset"),
     "kinesis": ("hdr__kinesis_stream", "hdr__kinesis_shard", "hdr__kinesis_offset"),
     "files": ("hdr__file_name", "hdr__file_record"),
+    "http": ("hdr__http_resource", "hdr__http_read", "hdr__http_page", "hdr__http_record"),
 }
 
 #: The header column that holds the time at which the source took a record.
 TIME_HEADERS: Final[Mapping[StreamSource, str]] = {
     "kafka": "hdr__kafka_timestamp",
     "kinesis": "hdr__kinesis_timestamp",
+    "http": "hdr__http_timestamp",
 }
 
 

@@ -15,12 +15,12 @@ from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture, connected
 from polynya.model.config.connection import Connection
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target, target_name
 from polynya.model.config.task import StorageTask, merged, resolved
 from polynya.model.config.task_kinds import TASK_KINDS, Task, Written
-from polynya.model.config.transform import StreamingTransform
 from polynya.model.connections import (
     TargetConnection,
     connection_names,
@@ -39,6 +39,7 @@ from polynya.model.documents.problems import Problem, located
 from polynya.model.documents.yaml import Node, position_of, read_document, read_text
 from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.http_checks import api_of
 from polynya.model.project_parts import (
     entries,
     entry,
@@ -96,6 +97,13 @@ class LoadedProject:
     def connections(self) -> dict[str, AnyConnection]:
         """The settings of the right connections, as the target has them."""
         return {name: one.connection for name, one in self.effective.items()}
+
+    @property
+    def apis(self) -> dict[str, HttpConnection]:
+        """The right connections to REST APIs, as the target has them."""
+        return {
+            name: one for name, one in self.connections.items() if isinstance(one, HttpConnection)
+        }
 
     @property
     def works(self) -> tuple[Task, ...]:
@@ -313,11 +321,13 @@ def _as_tasks(
             if not problems and isinstance(database, Connection):
                 tasks.append((connected(task, database), file))
             continue
+        if isinstance(task, StreamingLanding):
+            landing, problems = api_of(task, connections)
+            errors.extend(located(problems, file.document, file.shown_as))
+            tasks += [] if landing is None else [(landing, file)]
+            continue
         if isinstance(task, StorageTask):
             tasks.append((with_registry(task, landings.values()), file))
-            continue
-        if not isinstance(task, StreamingTransform):
-            tasks.append((task, file))
             continue
         problems = list(transform_problems(task, landings))
         if not problems:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from polynya.model.config.connection import Connection, ProjectFile
+from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.stream_landing import (
     DirectTask,
     StreamingLanding,
@@ -99,6 +100,11 @@ def is_written_out(node: Node | None) -> bool:
     if not isinstance(node, ScalarNode) or node.value is None:
         return False
     return not _REFERENCE.fullmatch(str(node.value))
+
+
+def lacks_reference(node: Node | None) -> bool:
+    """Whether a text that has to name its secret by a reference, perhaps among words, does not."""
+    return isinstance(node, ScalarNode) and _REFERENCE.search(str(node.value)) is None
 
 
 def words_hold_secret(node: Node | None) -> bool:
@@ -216,8 +222,19 @@ def with_files(connection: Connection, directory: Path) -> Connection:
     Those are in `connections/`, wherever the project is read from. All others are files of the
     machine, which decides where they may be when they are read.
     """
-    ca = connection.tls.ca
-    if ca is None or PurePosixPath(ca).parts[:-1] != (CONNECTION_FOLDER,) or not is_certificate(ca):
+    place = _own_certificates(connection.tls.ca, directory)
+    if place is None:
         return connection
-    place = ProjectFile((directory / ca).absolute())
     return connection.model_copy(update={"tls": connection.tls.model_copy(update={"ca": place})})
+
+
+def with_own_ca(connection: HttpConnection, directory: Path) -> HttpConnection:
+    """A connection to an API likewise."""
+    place = _own_certificates(connection.ca, directory)
+    return connection if place is None else connection.model_copy(update={"ca": place})
+
+
+def _own_certificates(ca: str | None, directory: Path) -> ProjectFile | None:
+    if ca is None or PurePosixPath(ca).parts[:-1] != (CONNECTION_FOLDER,) or not is_certificate(ca):
+        return None
+    return ProjectFile((directory / ca).absolute())

@@ -37,6 +37,7 @@ from polynya.model.error_catalogue.streams import (
     SETTING_NEEDS_LANDING,
     START_TIME_NEEDS_DATES,
 )
+from polynya.model.http_checks import landed_api_problems
 from polynya.model.names import shown
 
 #: Spark's prefix for properties of the client; project files have Kafka's names.
@@ -63,6 +64,8 @@ def landing_problems(task: StreamingLanding) -> Iterator[Problem]:
         yield from kafka_problems(task.source.kafka, ("source", "kafka"))
     if task.source.files is not None:
         yield from _files_problems(task, task.source.files)
+    if task.source.http is not None:
+        yield from landed_api_problems(task, task.source.http)
 
 
 def _direct_problems(task: StreamingLanding) -> Iterator[Problem]:

@@ -87,3 +87,5 @@ SPARK_MASTERS: Final = NodeList("POLYNYA_SPARK_MASTERS")
 SPARK_PYTHONS: Final = NodeList("POLYNYA_SPARK_PYTHONS")
 #: What `engine.jars` of a connection may name.
 CONNECTORS: Final = NodeFolder("POLYNYA_CONNECTORS", "/opt/polynya/connectors")
+#: Hosts of REST APIs on this machine, or at its link-local addresses, that a source may ask.
+LOCAL_APIS: Final = NodeList("POLYNYA_LOCAL_APIS")

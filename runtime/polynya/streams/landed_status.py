@@ -21,11 +21,13 @@ from polynya.streams.files import position as files
 from polynya.streams.kafka import position as kafka
 from polynya.streams.kinesis import plan as kinesis
 from polynya.streams.landing import LandedLog, landed_tables
+from polynya.streams.rest import position as rest
 from polynya.streams.source import BEHIND_UNITS, Position, PositionSummary
 
 #: What a position says, by the kind of its source.
 _DESCRIBED: Final[Mapping[StreamSource, Callable[[Position], PositionSummary]]] = {
     "files": files.described,
+    "http": rest.described,
     "kafka": kafka.described,
     "kinesis": kinesis.described,
 }
@@ -46,12 +48,13 @@ class StreamStatus:
         records, size_bytes: landed since the beginning.
         lost_records: that the source had no more, since the beginning, at most.
         lost: where, from, to and why, of the newest batch.
-        behind_records, behind_shards, behind_files: what the source had beyond the newest batch
-            when that was landed, at most: Kafka counts records, Kinesis shards that have more. None
-            where a source counts something else.
+        behind_records, behind_shards, behind_files, behind_pages: what the source had beyond the
+            newest batch when that was landed, at most: Kafka counts records, Kinesis shards that
+            have more; of a read of an API that goes on at least a page is left. None where a source
+            counts something else.
         behind_seconds: age of what was behind it: of Kafka's newest record that was landed, of what
-            a shard was read to last, of the oldest file that is left. 0 when nothing was behind it,
-            None where nobody knows.
+            a shard was read to last, of the oldest file that is left, of the begin of the read of
+            an API. 0 when nothing was behind it, None where nobody knows.
         records_per_second, bytes_per_second: over the newest `RATE_BATCHES` batches; of one that is
             direct over the newest batch.
         positions: next position to read, by partition or shard.
@@ -70,6 +73,7 @@ class StreamStatus:
     behind_records: int | None = None
     behind_shards: int | None = None
     behind_files: int | None = None
+    behind_pages: int | None = None
     behind_seconds: float | None = None
     records_per_second: float | None = None
     bytes_per_second: float | None = None
@@ -121,6 +125,7 @@ def status_of(newest: StreamFooter, before: StreamFooter | None, now: datetime) 
         behind_records=_behind(newest.source, said, "records"),
         behind_shards=_behind(newest.source, said, "shards"),
         behind_files=_behind(newest.source, said, "files"),
+        behind_pages=_behind(newest.source, said, "pages"),
         behind_seconds=behind_seconds(said, now),
         records_per_second=_rate(newest.totals.records - before.totals.records, seconds),
         bytes_per_second=_rate(newest.totals.bytes - before.totals.bytes, seconds),
@@ -147,6 +152,7 @@ def status_of_direct(newest: DirectPosition, now: datetime) -> StreamStatus:
         behind_records=_behind(newest.source, said, "records"),
         behind_shards=_behind(newest.source, said, "shards"),
         behind_files=_behind(newest.source, said, "files"),
+        behind_pages=_behind(newest.source, said, "pages"),
         behind_seconds=behind_seconds(said, now),
         records_per_second=_rate(newest.records, seconds),
         bytes_per_second=_rate(newest.bytes, seconds),

@@ -403,6 +403,12 @@ class ByHand:
                 "hdr__file_size": len(message.value),
                 "hdr__file_record": position,
             },
+            "http": {
+                "hdr__http_resource": self.table,
+                "hdr__http_read": 1,
+                "hdr__http_page": 0,
+                "hdr__http_record": position,
+            },
         }
         headers = dict(usual[self.source])
         time = TIME_HEADERS.get(self.source)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.aws import AwsAccess, S3Store
+from polynya.model.config.http_source import ConnectedHttpSource
 from polynya.model.config.stream_landing import KinesisSource, StreamingLanding
 from polynya.model.names import parse_location
 from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectStore
 from polynya.store.places import source_at
 from polynya.store.vault import vault
 from polynya.streams.files.source import Files
@@ -19,10 +21,26 @@ from polynya.streams.source import MessageSource
 
 
 def source_of(
-    spark: SparkSession, task: StreamingLanding, access: AwsAccess, clock: Clock
+    spark: SparkSession,
+    task: StreamingLanding,
+    access: AwsAccess,
+    clock: Clock,
+    landing: ObjectStore | None = None,
 ) -> MessageSource:
-    """What a landing reads. `access` is how the target reaches AWS."""
+    """What a landing reads. `access` is how the target reaches AWS.
+
+    `landing` is the landing zone, which only a REST API needs: its resources may depend on landed
+    ones.
+    """
     source = task.source
+    if isinstance(source.http, ConnectedHttpSource):
+        assert landing is not None, "an API is never read without landing"
+        # Start-up time: the HTTP client.
+        from polynya.streams.rest.api import open_api
+        from polynya.streams.rest.source import ApiSource
+
+        api = open_api(source.http.api, vault(), clock)
+        return ApiSource(api, clock, task, source.http, landing)
     if source.files is not None:
         # The loader has made it absolute.
         place = parse_location(source.files.url, Path.cwd(), f"task {task.name}")

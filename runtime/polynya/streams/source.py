@@ -68,6 +68,7 @@ InOrder: TypeAlias = Callable[[str, str], bool]
 #: What each kind of source counts of what it has beyond a position.
 BEHIND_UNITS: Final[Mapping[StreamSource, str]] = {
     "files": "files",
+    "http": "pages",
     "kafka": "records",
     "kinesis": "shards",
 }

@@ -35,13 +35,18 @@ _MOST_BYTES: Final = 16 * 1024 * 1024
 OpenSource: TypeAlias = Callable[[StreamingLanding], MessageSource]
 
 
-def source_opener(session: Session, access: AwsAccess, clock: Clock) -> OpenSource:
-    """Opens the sources of landings; `session` is started for a source that Spark reads."""
+def source_opener(
+    session: Session, access: AwsAccess, clock: Clock, landing: ObjectStore | None = None
+) -> OpenSource:
+    """Opens the sources of landings; `session` is started for a source that Spark reads.
+
+    `landing` is the landing zone, which a source that is never read directly may need.
+    """
 
     def opened(task: StreamingLanding) -> MessageSource:
         # Only Kafka is read by Spark.
         spark: Any = session() if task.source.kafka is not None else None
-        return source_of(spark, task, access, clock)
+        return source_of(spark, task, access, clock, landing)
 
     return opened
 
@@ -66,7 +71,8 @@ class LandingPreviewer:
         """Preview the landed tables of a landing; an error where one cannot be read."""
         small_task = with_small_batches(task, self.limit)
         try:
-            source = source_opener(self.session, self.access, self.clock)(small_task)
+            opened = source_opener(self.session, self.access, self.clock, self.landing)
+            source = opened(small_task)
             streams_found = source.find()
             if streams_found.refused is not None:
                 yield streams_found.refused

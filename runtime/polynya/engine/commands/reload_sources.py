@@ -151,7 +151,9 @@ class LandedLoad:
         if value is not None:
             raise _impossible(dataset, f"{value}, which the source does not know")
         self._context, self._working, self._mode = context, working, mode
-        self._source = source or source_of(context.spark, landing, context.access, context.clock)
+        self._source = source or source_of(
+            context.spark, landing, context.access, context.clock, context.landing
+        )
         self._task = reading(task, landing, folder.rpartition("/")[2])
         log = LandedLog(context.landing, landing.place, self._task.reads_table)
         newest = _newest(log, dataset)

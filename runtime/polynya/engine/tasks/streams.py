@@ -77,7 +77,9 @@ class LandingTask:
         source: MessageSource | None = None,
     ) -> None:
         self._context, self._task = context, task
-        self._source = source or source_of(context.spark, task, context.access, context.clock)
+        self._source = source or source_of(
+            context.spark, task, context.access, context.clock, context.landing
+        )
         self._seen = _StreamsFound()
         self._logs: dict[str, LandedLog] = {}
         self._units: dict[str, Unit] = {}
@@ -89,10 +91,18 @@ class LandingTask:
             return StepResult(refused=self._seen.refused)
         self._find()
         self._seen.looked_at = now
+        # In a run that ends, what depends on the records of a table begins when that has ended.
+        later = self._dependents(*self._seen.tables) if time_slice.at_once else ()
+        ready = [self._units[table] for table in sorted(self._seen.tables)]
         return StepResult(
-            ready_units=tuple(self._units[table] for table in sorted(self._seen.tables)),
+            ready_units=tuple(unit for unit in ready if unit not in later),
             refused=self._seen.refused,
         )
+
+    def _dependents(self, *tables: str) -> tuple[Unit, ...]:
+        """The units that read what depends on the records of some tables."""
+        names = {name for table in tables for name in self._task.dependents(table)}
+        return tuple(self._units[name] for name in sorted(names) if name in self._units)
 
     def _find(self) -> None:
         streams_found = self._source.find()
@@ -162,7 +172,10 @@ class LandingTask:
         return LandedTable(self._context, self._task, name, lander, log)
 
     def _step(self, table: str, landed: LandedTable, time_slice: TimeSlice) -> StepResult:
-        return landed.step(self._seen.tables.get(table, ()), time_slice)
+        result = landed.step(self._seen.tables.get(table, ()), time_slice)
+        if result.more if time_slice.at_once else not result.landed:
+            return result
+        return replace(result, ready_units=(*result.ready_units, *self._dependents(table)))
 
 
 class LandedTable:

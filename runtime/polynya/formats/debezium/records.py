@@ -190,7 +190,7 @@ class LandedRecords(Iterator[RawRecord]):
 
     def _record(self, message: bytes | None, headers: dict[str, Any]) -> dict[str, Any]:
         source = self._messages.source
-        if source == "files":
+        if source in {"files", "http"}:
             # A line or a document, which may have a key and headers beside its value.
             return parse_object(message or b"")
         return {

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from polynya.formats import limits
 from polynya.formats.errors import UnreadableFileError
@@ -47,6 +47,52 @@ def open_documents(file: BinaryIO, start: int, path: Sequence[str]) -> OpenedFil
     Iterating raises UnreadableFileError: damaged, cut off, without the path; TooLargeError.
     """
     return OpenedFile(map(parsed, islice(_raw_records(file, path), start, None)))
+
+
+#: Stands for a value that a document does not have.
+MISSING: Final = object()
+#: Most bytes of a value beside the records, such as a cursor.
+_VALUE_BYTES: Final = 64 * 1024
+
+
+def records_of_page(page: bytes, path: Sequence[str]) -> list[bytes]:
+    """The records of one document in memory, as their text; `path` has the keys to go down.
+
+    Raises UnreadableFileError: damaged, cut off, without the path, or followed by more text.
+    """
+    text = _JsonStream(io.BytesIO(page))
+    found = list(_records_below(text, path, 0))
+    if text.next():
+        raise UnreadableFileError("more text follows the document")
+    return found
+
+
+def value_of_page(page: bytes, path: Sequence[str]) -> Any:
+    """The value at a path of a document in memory, `MISSING` where there is none.
+
+    Raises UnreadableFileError: damaged, or an object, an array or a very long text is there.
+    """
+    text = _JsonStream(io.BytesIO(page))
+    for wanted in path:
+        if text.next() != b"{" or not _goes_to(text, wanted):
+            return MISSING
+    first = text.next()
+    raw = b"" if first in _CLOSING else text.value()
+    if not raw or len(raw) > _VALUE_BYTES:
+        raise UnreadableFileError(f"`{_spelled(path)}` is {_kind(first)}, not a short value")
+    try:
+        return json.loads(raw)
+    except ValueError as error:
+        raise UnreadableFileError(f"`{_spelled(path)}` is not JSON: {error}") from error
+
+
+def _goes_to(text: _JsonStream, wanted: str) -> bool:
+    """Whether the object that comes next has a key, whose value then comes next."""
+    for key in _members(text):
+        if key == wanted:
+            return True
+        text.skip()
+    return False
 
 
 def _raw_records(file: BinaryIO, path: Sequence[str]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""A streaming landing as written in `tasks/*.yml`: Kafka, Kinesis or files."""
+"""A streaming landing as written in `tasks/*.yml`: Kafka, Kinesis, files or a REST API."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     SecretStr,
+    SerializeAsAny,
     WithJsonSchema,
     model_validator,
 )
@@ -30,6 +31,7 @@ from polynya.model.config.fields import (
     Retention,
     Size,
 )
+from polynya.model.config.http_source import HttpSource
 from polynya.model.config.stream_content import JSON_CONTENT, ContentSetting
 from polynya.model.config.task import StorageTask
 from polynya.model.patterns import any_text, file_pattern
@@ -356,6 +358,10 @@ class Source(Frozen):
     files: FilesSource | None = Field(
         default=None, description="Files that another system delivers to a folder or a bucket."
     )
+    # A run has it together with its connection, which counts when tasks are compared.
+    http: SerializeAsAny[HttpSource] | None = Field(
+        default=None, description="Resources of a REST API."
+    )
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -477,15 +483,28 @@ class StreamingLanding(Frozen):
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The topics or streams that it takes; `%` in one stands for any text."""
+        """The topics, streams or resources that it takes; `%` in one stands for any text."""
         if self.source.kafka is not None:
             return self.source.kafka.topics
+        if self.source.http is not None:
+            return tuple(self.source.http.resources)
         return () if self.source.kinesis is None else self.source.kinesis.streams
 
     @property
     def place(self) -> str:
         """The folder of the task in the landing zone."""
         return self.folder or self.name
+
+    def dependents(self, table: str) -> tuple[str, ...]:
+        """The landed tables that are read for the records of another one."""
+        if self.source.http is None:
+            return ()
+        resources = self.source.http.resources.items()
+        return tuple(
+            landed_table(name)
+            for name, resource in resources
+            if resource.parent is not None and landed_table(resource.parent) == table
+        )
 
 
 def landed_table(stream: str) -> str:

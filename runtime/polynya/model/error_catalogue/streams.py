@@ -300,12 +300,12 @@ RELOAD_FROM_SOURCE_IMPOSSIBLE = ErrorEntry(
 RELOAD_FILES_MAY_DIFFER = ErrorEntry(
     OperationError,
     "POLYNYA-STR-071",
-    title="the source cannot return the landed files again",
+    title="the source cannot return what landed again",
     message="the files of {table} cannot be read again as they were landed",
     state=_NOTHING_CHANGED,
     fix="reload from the landed batches; `folder_retention` is how long they are kept",
     page="A position names only recent files, so a reload could read files that the table never "
-    "had, or other versions of them.",
+    "had, or other versions of them. A REST API gives the records that it has now.",
 )
 RELOAD_COUNT_DIFFERS = ErrorEntry(
     OperationError,

@@ -1,0 +1,1 @@
+"""REST APIs as a source of streams."""
