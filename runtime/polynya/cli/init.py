@@ -187,8 +187,7 @@ def init(
     schemas), `tls=true`, and `mechanism=PLAIN` for a login other than `SCRAM-SHA-512`. It needs
     Java.
 
-    For example: `polynya init shop --from orders.csv`, or
-    `polynya init shop --from postgresql://ann@db.example.com/shop`.
+    For example: `polynya init shop --from postgresql://ann@db.example.com/shop`.
 
     Args:
         folder: folder of the project; default `--project`, else here. Created if it is missing.
