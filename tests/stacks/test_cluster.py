@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.control.own_landing import OwnLanding, OwnLandingWriter
+from polynya.cluster.control.leader_document import LeaderDocumentWriter
+from polynya.cluster.control.own_landing import LANDING, OwnLanding
 from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.coordination.store import DocumentStore
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -192,7 +193,9 @@ def test_every_alarm_that_scales_looks_at_one_minute_values(cluster: Template) -
 def written_by_a_leader_of(cluster: str) -> str:
     """Path of the document in which a leader names the prefixes of its tasks."""
     store = MemoryObjectStore()
-    writer = OwnLandingWriter(DocumentStore(store, cluster, Random(1)), FakeClock())
+    writer = LeaderDocumentWriter(
+        DocumentStore(store, cluster, Random(1)), FakeClock(), OwnLanding, LANDING
+    )
     writer.know(OwnLanding(bucket="landing"))
     writer(MemberState("n1.aa", leading=True))
     (written,) = store.list()
