@@ -79,7 +79,7 @@ def parts() -> list[tuple[str, float, str]]:
         (
             "looks at what waits for an empty cluster",
             _LOOK,
-            f"${_PROBE:.2f} with brokers or databases, each entry of Secrets Manager $0.04",
+            f"${_PROBE:.2f} with brokers or databases, $0.04 for each secret",
         ),
         ("`athena`", 0, f"${prices.ATHENA_TB:.0f} a TB that is scanned"),
         ("`network_agent`", agent, "about $2.20 for each cluster: requests, a metric, an alarm"),

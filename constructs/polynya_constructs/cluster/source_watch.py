@@ -254,7 +254,9 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 
 
 def _is_code(file: PackagePath) -> bool:
-    """Whether a file of a distribution is needed to run it."""
+    """Whether a file of a distribution is needed to run it, or has to go with it."""
     path = str(file)
-    inside = not path.startswith("..") and ".dist-info/" not in path
-    return inside and not path.endswith((".pyc", ".pyi")) and not path.startswith(_LEFT_OUT)
+    if ".dist-info/" in path:
+        # Some ask for their own version.
+        return file.name == "METADATA" or "LICENSE" in path
+    return not path.startswith(("..", *_LEFT_OUT)) and file.suffix not in {".pyc", ".pyi"}
