@@ -48,14 +48,6 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "strategy": "low_cost",
         "landing": ["orders", "web/clicks", "web/orders"],
         "databases": ["shop_clustered"],
-        # Looked at while it has no node.
-        "streams": {
-            "folders": ["web"],
-            "kinesis": ["orders"],
-            "msk": [{"cluster_arn": ARN.format(service="kafka", resource=MSK), "topics": ["web"]}],
-            "secrets": ["kafka/web"],
-            "brokers": [{"cidr": "10.50.0.0/16", "port": 9098}],
-        },
         "schedules": [
             {"name": "morning", "cron": "0 7 * * 1-5", "time_zone": "Europe/Berlin", "minimum": 1},
             {"name": "evening", "cron": "0 19 * * *", "time_zone": "Europe/Berlin", "minimum": 0},
@@ -78,6 +70,20 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "arrival_hints": True,
         "project": "teams/sales",
         "target": "prod",
+    },
+    # Its sources are looked at while it has no node.
+    "asleep": {
+        "strategy": "low_cost",
+        "landing": ["web"],
+        "databases": [],
+        "project": "web",
+        "streams": {
+            "folders": ["web"],
+            "kinesis": ["orders"],
+            "msk": [{"cluster_arn": ARN.format(service="kafka", resource=MSK), "topics": ["web"]}],
+            "secrets": ["kafka/web"],
+            "brokers": [{"cidr": "10.50.0.0/16", "port": 9098}],
+        },
     },
 }
 # Every engine that a stage may name; the other stages name none.

@@ -205,12 +205,11 @@ def written_by_a_leader_of(cluster: str) -> str:
 def test_an_empty_group_is_woken_by_what_lands(
     low_cost: Template, templates: dict[str, Template], assembly: Assembly
 ) -> None:
-    (wake,) = [f for f in low_cost.all("Lambda::Function") if "wake" in f["Handler"]]
+    (wake,) = [f for f in low_cost.all("Lambda::Function") if f["Handler"] == "wake.handler.handle"]
     (landed,) = [
         rule for rule in low_cost.all("Events::Rule")
         if rule.get("EventPattern", {}).get("source") == ["aws.s3"]
     ]  # fmt: skip
-    assert wake["Handler"] == "wake.handler.handle"
     variables = wake["Environment"]["Variables"]
     name = variables["GROUP_NAME"]
     assert name == "polynya-clustered-cheap"
@@ -341,7 +340,7 @@ def test_rights_are_for_this_group_and_these_buckets(low_cost: Template) -> None
         "ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel",
         "ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel",
     }  # fmt: skip
-    assert len(own) == 4
+    assert len(own) == 5
     for statement in own:
         assert (
             json.dumps(statement["Resource"])
@@ -367,6 +366,7 @@ def test_people_are_told_when_figures_are_missing(cluster: Template) -> None:
         "AgentsFail", "LateData", "SilentNodes", "MissingNodes", "LongShortage", "FallbackFails",
         "FallbackIdle", "FiguresFail", "FiguresIdle", "Suspended", "Quarantine",
         *["StreamBehind"] * ("StreamBehind" in alarms),
+        *["SourcesUnseen"] * ("SourcesUnseen" in alarms),
     }  # fmt: skip
     for name in ("SilentNodes", "FallbackIdle", "FiguresIdle"):
         assert alarms[name]["TreatMissingData"] == "breaching"

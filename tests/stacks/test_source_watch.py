@@ -15,7 +15,7 @@ from tests.stacks.synthesis import Assembly
 
 pytestmark = pytest.mark.synth
 
-FED, PLAIN, STEADY = "clustered/Cluster-cheap", "dev/Cluster-main", "prod/Cluster-main"
+FED, PLAIN, STEADY = "clustered/Cluster-asleep", "dev/Cluster-main", "prod/Cluster-main"
 
 
 def functions(assembly: Assembly, stack: str) -> dict[str, dict[str, Any]]:

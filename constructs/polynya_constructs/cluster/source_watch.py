@@ -112,7 +112,7 @@ class SourceWatch(Construct):
         self.minutes = minutes
         does = f"looks at the sources of {cluster.name}"
         role = self._role(cluster, does)
-        let_read_document(role, configuration, sources_key(cluster.name), "Sources")
+        let_read_document(role, configuration, sources_key(cluster.name), "OwnSources")
         grant_secrets(role, secrets)
         if kinesis:
             _let_count(role)

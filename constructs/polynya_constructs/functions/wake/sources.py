@@ -50,13 +50,13 @@ Source: TypeAlias = Mapping[str, Any]
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Entry of the Lambda function."""
     now = datetime.now(UTC)
-    clients = _clients()
-    group = look(clients("autoscaling"), os.environ["GROUP_NAME"])
+    client = _clients()
+    group = look(client("autoscaling"), os.environ["GROUP_NAME"])
     if group["DesiredCapacity"] > 0:
         return {"action": "none: the group has nodes"}
     if group["MaxSize"] < 1:
         return {"action": "none: a schedule allows no node now"}
-    return {"action": act(group, _watched().read(clients), clients, now)}
+    return {"action": act(group, _watched().read(client), client, now)}
 
 
 class Clients:
@@ -88,29 +88,29 @@ def _secrets() -> Secrets:
     return Secrets()
 
 
-def act(group: Mapping[str, Any], watched: Source, clients: Clients, now: datetime) -> str:
+def act(group: Mapping[str, Any], watched: Source, client: Clients, now: datetime) -> str:
     """Look, and wake the group if something waits; returns what was done and why.
 
     Raises:
         botocore.exceptions.ClientError: AWS refused; nothing was changed.
     """
     name = group["AutoScalingGroupName"]
-    findings = list(found(watched, clients, now))
+    findings = list(found(watched, client, now))
     unseen = {finding.task: finding.why for finding in findings if finding.waits is None}
     if unseen:
         sys.stdout.write(json.dumps(record(name, unseen, now)) + "\n")
     decision = decide(findings, woken_before(group), now)
     if decision.woken is None:
         return decision.reason
-    done = wake(clients("autoscaling"), group)
+    done = wake(client("autoscaling"), group)
     tag = {"ResourceId": name, "ResourceType": "auto-scaling-group", "Key": WOKEN_TAG}
-    clients("autoscaling").create_or_update_tags(
+    client("autoscaling").create_or_update_tags(
         Tags=[{**tag, "Value": decision.woken.text(), "PropagateAtLaunch": False}]
     )
     return f"{done}: {decision.reason}"
 
 
-def found(watched: Source, clients: Clients, now: datetime) -> Iterable[Finding]:
+def found(watched: Source, client: Clients, now: datetime) -> Iterable[Finding]:
     """What waits; sources in the network are not asked when something else waits."""
     if "unreadable" in watched:
         why = f"what to look at is not known: {watched['unreadable']}"
@@ -120,9 +120,9 @@ def found(watched: Source, clients: Clients, now: datetime) -> Iterable[Finding]
     open_sources = [each for each in watched["sources"] if not each["unwatched"]]
     for each in open_sources:
         if each["kind"] == "kinesis":
-            findings.append(_guarded(each, lambda each=each: kinesis(each, clients, now)))
+            findings.append(_guarded(each, lambda each=each: kinesis(each, client, now)))
     if not any(finding.waits for finding in findings):
-        findings += probed([one for one in open_sources if one["kind"] in _PROBED], clients, now)
+        findings += probed([one for one in open_sources if one["kind"] in _PROBED], client, now)
     return findings
 
 
@@ -162,10 +162,10 @@ class WatchListReader:
         self._place = {"Bucket": bucket, "Key": key}
         self._known: Source | None = None
 
-    def read(self, clients: Clients) -> Source:
+    def read(self, client: Clients) -> Source:
         """`sources` and `due`, or `unreadable`: why nothing is known."""
         try:
-            self._known = parsed(clients("s3").get_object(**self._place)["Body"].read())
+            self._known = parsed(client("s3").get_object(**self._place)["Body"].read())
         except Exception as error:  # noqa: BLE001 - whatever it is, the cluster must not sleep on
             return self._known or {"unreadable": f"{type(error).__name__}: {error}"[:400]}
         return self._known
@@ -189,7 +189,7 @@ def parsed(document: bytes) -> Source:
     return {"sources": sources, "due": due}
 
 
-def kinesis(source: Source, clients: Clients, now: datetime) -> Finding:
+def kinesis(source: Source, client: Clients, now: datetime) -> Finding:
     """Whether records have come to the streams of a landing since they were read.
 
     Kinesis counts them (`IncomingRecords`), so nothing is read and no right to read is needed. The
@@ -198,7 +198,7 @@ def kinesis(source: Source, clients: Clients, now: datetime) -> Finding:
     """
     task, place = source["task"], source["place"]
     region, position, read_at = place.get("region"), source["position"], source["read_at"]
-    names = _streams(place["streams"], clients, region)
+    names = _streams(place["streams"], client, region)
     if position is None or read_at is None:
         why = "it is not known up to where it is read"
         return Finding(task, waits=bool(names), why=why, evidence="unknown")
@@ -207,18 +207,18 @@ def kinesis(source: Source, clients: Clients, now: datetime) -> Finding:
     new = [name for name in names if name not in position]
     if new and place.get("takes_new"):
         return Finding(task, waits=True, why=f"{new[0]} is a new stream", evidence=f"new {new}")
-    counts = {name: _incoming(clients, region, name, read_at, now) for name in position}
+    counts = {name: _incoming(client, region, name, read_at, now) for name in position}
     waiting = {name: count for name, count in counts.items() if count}
     total = sum(waiting.values())
     why = f"{total:,.0f} records have come to {', '.join(waiting)}" if waiting else "no record"
     return Finding(task, waits=bool(waiting), why=why, evidence=str(waiting))
 
 
-def _streams(patterns: Sequence[str], clients: Clients, region: str | None) -> list[str]:
+def _streams(patterns: Sequence[str], client: Clients, region: str | None) -> list[str]:
     """The streams that patterns take, of which only those with a wildcard are asked for."""
     if not any("%" in pattern for pattern in patterns):
         return list(patterns)
-    pages = clients("kinesis", region).get_paginator("list_streams").paginate()
+    pages = client("kinesis", region).get_paginator("list_streams").paginate()
     names = [name for page in pages for name in page["StreamNames"]]
     return [name for name in names if any(takes(pattern, name) for pattern in patterns)]
 
@@ -230,14 +230,14 @@ def takes(pattern: str, name: str) -> bool:
 
 
 def _incoming(
-    clients: Clients, region: str | None, name: str, since: datetime, now: datetime
+    client: Clients, region: str | None, name: str, since: datetime, now: datetime
 ) -> float:
     """The records since a moment, counted from the beginning of its minute."""
     start = since.replace(second=0, microsecond=0)
     minutes = max(1, int((now - start) / timedelta(minutes=1)) + 1)
     # At most 1,440 values an answer; single minutes are kept for 15 days, five for 63.
     step = 60 if minutes <= _MINUTES_A_DAY else 300 * -(-minutes // (5 * _MINUTES_A_DAY))
-    answer = clients("cloudwatch", region).get_metric_statistics(
+    answer = client("cloudwatch", region).get_metric_statistics(
         Namespace="AWS/Kinesis",
         MetricName="IncomingRecords",
         Dimensions=[{"Name": "StreamName", "Value": name}],
@@ -256,7 +256,7 @@ class Secrets:
         self._monotonic = monotonic
         self._known: dict[str, tuple[float, str]] = {}
 
-    def opened(self, place: Source, clients: Clients) -> dict[str, Any]:
+    def opened(self, place: Source, client: Clients) -> dict[str, Any]:
         """How a source is reached, with its secrets.
 
         Raises botocore.exceptions.ClientError, ValueError or LookupError.
@@ -267,27 +267,27 @@ class Secrets:
             escaped, name, field = match.groups()
             if escaped:
                 return match[0][1:]
-            text = self._entry(name, clients)
+            text = self._entry(name, client)
             return text if field is None else str(json.loads(text)[field])
 
         return {**place, **{name: _REFERENCE.sub(value, text) for name, text in texts.items()}}
 
-    def _entry(self, name: str, clients: Clients) -> str:
+    def _entry(self, name: str, client: Clients) -> str:
         now = self._monotonic()
         asked, text = self._known.get(name, (None, ""))
         if asked is None or now >= asked + _FRESH_SECONDS:
-            answer = clients("secretsmanager").get_secret_value(SecretId=name)
+            answer = client("secretsmanager").get_secret_value(SecretId=name)
             self._known[name] = asked, text = now, str(answer["SecretString"])
         return text
 
 
-def probed(sources: Sequence[Source], clients: Clients, now: datetime) -> list[Finding]:
+def probed(sources: Sequence[Source], client: Clients, now: datetime) -> list[Finding]:
     """What waits at sources in the network, as the other function found it."""
     findings: list[Finding] = []
     asked: list[dict[str, Any]] = []
     for source in sources:
         try:
-            place = _secrets().opened(source["place"], clients)
+            place = _secrets().opened(source["place"], client)
         except Exception as error:  # noqa: BLE001 - one source hides no other one
             # What a secret holds is in no message of these.
             why = f"a secret cannot be read: {type(error).__name__}"
@@ -296,16 +296,16 @@ def probed(sources: Sequence[Source], clients: Clients, now: datetime) -> list[F
         read_at: datetime | None = source["read_at"]
         age = None if read_at is None else (now - read_at).total_seconds()
         asked.append({**source, "place": place, "read_at": None, "age_seconds": age})
-    return [*findings, *_ask(asked, clients)] if asked else findings
+    return [*findings, *_ask(asked, client)] if asked else findings
 
 
-def _ask(asked: Sequence[Source], clients: Clients) -> list[Finding]:
+def _ask(asked: Sequence[Source], client: Clients) -> list[Finding]:
     probe = os.environ.get("PROBE_FUNCTION")
     if probe is None:
         why = "the stage names no brokers and no databases for this cluster"
         return [Finding(source["task"], waits=None, why=why) for source in asked]
     try:
-        answer = clients("lambda").invoke(
+        answer = client("lambda").invoke(
             FunctionName=probe, Payload=json.dumps({"sources": asked}).encode()
         )
         said = json.loads(answer["Payload"].read())
