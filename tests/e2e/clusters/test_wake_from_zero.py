@@ -131,6 +131,7 @@ def test_a_record_that_comes_while_there_is_no_node_starts_one_and_lands(
 def real_broker(stack: ExitStack, folder: Path) -> Any:
     try:
         clients = stack.enter_context(kafka_clients())
+        (folder / "kafka").mkdir()
         return broker_with(folder / "kafka", clients)
     except UnavailableError as error:
         absent(str(error))
