@@ -93,6 +93,8 @@ def test_a_tag_says_what_it_was_written_for(times: int) -> None:
     assert one.pause <= timedelta(days=1)
 
 
-@pytest.mark.parametrize("text", ["", "x", "x y z", "0123 1 yesterday", "0123 one 2026-11-28"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "x y z", "0123 1 yesterday", "0123 one 2026-11-28", "0123 1 2026-11-28"]
+)
 def test_a_damaged_tag_is_none(text: str) -> None:
     assert Woken.of(text) is None

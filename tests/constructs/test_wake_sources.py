@@ -222,6 +222,15 @@ def test_a_source_that_nothing_can_watch_is_counted(
     assert "files of the nodes" in json.loads(capsys.readouterr().out)["unseen"]["clicks"]
 
 
+def test_a_kind_of_source_of_a_later_version_is_counted(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.writes({**KAFKA, "kind": "pulsar"})
+
+    assert cluster.looks() == "none: nothing waits"
+    assert "does not know pulsar" in json.loads(capsys.readouterr().out)["unseen"]["clicks"]
+
+
 def test_a_secret_that_cannot_be_read_is_named_by_its_task(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

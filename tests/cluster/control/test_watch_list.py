@@ -187,6 +187,18 @@ def test_the_authorities_that_came_with_the_project_go_along(tmp_path: Path) -> 
     assert (source.unwatched, source.place["authorities"]) == (None, authority)
 
 
+def test_authorities_that_are_gone_leave_the_other_sources_watched(tmp_path: Path) -> None:
+    connection = f"{CONNECTION}tls: {{ca: connections/rds.pem}}\n"
+    tasks = tasks_of(tmp_path, CAPTURE, KINESIS, connection=connection)
+    (tmp_path / "connections/rds.pem").unlink()
+
+    found = watch_list(tasks, {}, {}, NOW).sources
+
+    assert {one.task: one.unwatched for one in found} == {
+        "shop_db": "its certificates cannot be read", "orders": None,
+    }  # fmt: skip
+
+
 def test_the_next_load_of_a_schedule_is_due_and_its_source_is_not_watched(tmp_path: Path) -> None:
     text = CAPTURE + 'update_method: reload\nschedule: "30 2 * * *"\n'
 

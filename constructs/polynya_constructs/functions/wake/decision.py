@@ -49,10 +49,11 @@ class Woken:
     def of(cls, text: str) -> Woken | None:
         """What a tag says; None where it is damaged."""
         try:
-            evidence, times, at = text.split(" ")
-            return cls(evidence, datetime.fromisoformat(at), max(1, min(int(times), 100)))
+            evidence, times, moment = text.split(" ")
+            at, number = datetime.fromisoformat(moment), int(times)
         except ValueError:
             return None
+        return None if at.tzinfo is None else cls(evidence, at, max(1, number))
 
 
 @dataclass(frozen=True, slots=True)

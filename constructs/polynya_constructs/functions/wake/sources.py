@@ -121,6 +121,9 @@ def found(watched: Source, client: Clients, now: datetime) -> Iterable[Finding]:
     for each in open_sources:
         if each["kind"] == "kinesis":
             findings.append(_guarded(each, lambda each=each: kinesis(each, client, now)))
+        elif each["kind"] not in _PROBED:
+            why = f"this function does not know {each['kind']}: deploy its newest version"
+            findings.append(Finding(each["task"], waits=None, why=why))
     if not any(finding.waits for finding in findings):
         findings += probed([one for one in open_sources if one["kind"] in _PROBED], client, now)
     return findings

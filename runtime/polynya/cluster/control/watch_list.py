@@ -238,10 +238,14 @@ def _database(connection: Connection) -> tuple[dict[str, Any], str | None]:
     why = _why_not(connection.user, password or "") if known else _NOT_IN_SECRETS_MANAGER
     if why is None:
         place["user"], place["password"] = connection.user, password or ""
-    if connection.tls.ca is not None and not isinstance(connection.tls.ca, ProjectFile):
+    if connection.tls.ca is None:
+        return place, why
+    if not isinstance(connection.tls.ca, ProjectFile):
         return place, _FILES_OF_NODES
-    if connection.tls.ca is not None:
+    try:
         place["authorities"] = Path(connection.tls.ca).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return place, "its certificates cannot be read"
     return place, why
 
 
