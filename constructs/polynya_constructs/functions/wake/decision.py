@@ -39,7 +39,7 @@ class Woken:
     @property
     def pause(self) -> timedelta:
         """How long the same evidence wakes it no more."""
-        return min(_FIRST_PAUSE * 2 ** min(self.times - 1, 5), _LONGEST_PAUSE)
+        return min(_FIRST_PAUSE * (1 << min(self.times - 1, 5)), _LONGEST_PAUSE)
 
     def text(self) -> str:
         """As the value of a tag."""

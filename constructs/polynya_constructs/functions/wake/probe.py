@@ -311,8 +311,8 @@ def mysql_finding(
             statement = f"SHOW BINLOG EVENTS IN '{quoted}' FROM {start} LIMIT {_EVENTS_AT_ONCE}"
             events = rows(statement)
             for event in events:
-                if why := _changes(event, place):
-                    return Finding(task, waits=True, why=why, evidence=f"{name} {event[1]}")
+                if changed := _changes(event, place):
+                    return Finding(task, waits=True, why=changed, evidence=f"{name} {event[1]}")
             if events:
                 start = int(events[-1][4])
                 _scanned[key] = name, start

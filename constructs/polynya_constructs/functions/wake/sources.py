@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import boto3
@@ -120,7 +120,7 @@ def found(watched: Source, client: Clients, now: datetime) -> Iterable[Finding]:
     open_sources = [each for each in watched["sources"] if not each["unwatched"]]
     for each in open_sources:
         if each["kind"] == "kinesis":
-            findings.append(_guarded(each, lambda each=each: kinesis(each, client, now)))
+            findings.append(_guarded(each, partial(kinesis, each, client, now)))
         elif each["kind"] not in _PROBED:
             why = f"this function does not know {each['kind']}: deploy its newest version"
             findings.append(Finding(each["task"], waits=None, why=why))

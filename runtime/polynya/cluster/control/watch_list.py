@@ -215,11 +215,13 @@ def _captured(
         kind, (place, why) = "mysql", _database(database)
         place |= {"include": list(task.tables.include), "exclude": list(task.tables.exclude)}
     position: dict[str, Any] | None = None
+    read_at: datetime | None = None
     if figures is not None and figures.landed is not None:
         position = {**figures.landed, "log_bytes": figures.log_bytes}
+        # While it fails, the place may be an old one.
+        read_at = None if figures.retries else now
     return WatchedSource(
-        task=task.name, kind=kind, unwatched=why, place=place, position=position,
-        read_at=now if position is not None and not figures.retries else None,
+        task=task.name, kind=kind, unwatched=why, place=place, position=position, read_at=read_at
     )  # fmt: skip
 
 
