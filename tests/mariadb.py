@@ -1,4 +1,7 @@
-"""MariaDB servers for tests: without one they are skipped, but fail where everything is checked."""
+"""MariaDB and MySQL servers for tests.
+
+Without a server they are skipped, but fail where everything is checked.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from examples.servers import mariadb
-from examples.servers.mariadb import Server
+from examples.servers.mariadb import Server, UnavailableError
+from examples.servers.mysql import MysqlServer
 from polynya.capture.source import Access
 from tests.absent import absent
 
 
-def new_server(folder: Path, settings: Mapping[str, str] | None = None) -> Server:
-    """A server that does not run yet."""
+def new_server(
+    folder: Path, settings: Mapping[str, str] | None = None, kind: str = Server.kind
+) -> Server:
+    """A server that does not run yet; `kind` is the type of its connections."""
     try:
-        return Server(folder, settings)
-    except mariadb.UnavailableError as error:
+        return (MysqlServer if kind == MysqlServer.kind else Server)(folder, settings)
+    except UnavailableError as error:
         absent(str(error))
 
 
 def access_to(server: Server, **more: object) -> Access:
     """How its superuser reaches it."""
     given: dict[str, Any] = {
-        "type": "mariadb", "host": "127.0.0.1", "port": server.port, "database": "",
-        "user": server.user, "password": server.password, "task": "shop_db", "tls": "disable",
+        "type": server.kind, "host": "127.0.0.1", "port": server.port, "database": "",
+        "user": server.user, "password": server.password, "task": "shop_db",
+        # MySQL takes a password by TLS only, as it is set up.
+        "tls": "require" if server.kind == MysqlServer.kind else "disable",
     }  # fmt: skip
     return Access(**{**given, **more})
 

@@ -74,6 +74,10 @@ class Programs:
 class Server:
     """The server as a process that can be killed and started again with the same data and port."""
 
+    #: Type of a connection to it.
+    kind: str = "mariadb"
+    #: What a capture needs, and little memory.
+    defaults: Mapping[str, str] = _SETTINGS
     user: Final = "root"
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -81,11 +85,11 @@ class Server:
 
         Raises UnavailableError.
         """
-        self._programs = programs()
+        self._programs = self._found()
         self._folder = folder.absolute()
         self.port = _free_port()
         self.password = secrets.token_hex(12)
-        self._settings = dict(_SETTINGS) | dict(settings or {})
+        self._settings = dict(self.defaults) | dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
         # The name of a socket has 107 characters at most, and folders of tests have long names.
         self._sockets = Path(tempfile.mkdtemp(prefix="polynya-my-"))
@@ -107,7 +111,9 @@ class Server:
         self._settings |= settings
         log = (self._folder / "server.log").open("ab")
         with log:
-            self._process = subprocess.Popen(self._command(), stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self._command(), stdout=log, stderr=log, env=self._environment()
+            )
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
             try:
@@ -150,6 +156,12 @@ class Server:
                 return tuple(cursor.fetchall())
         finally:
             session.close()
+
+    def _found(self) -> Programs:
+        return programs()
+
+    def _environment(self) -> dict[str, str]:
+        return dict(os.environ)
 
     def _command(self) -> list[str]:
         own = {
