@@ -64,3 +64,12 @@ def busy_neighbour(server: Server) -> Iterator[None]:
     finally:
         ended.set()
         writer.join()
+
+
+def numbers(last: int) -> str:
+    """A table of the numbers from 1 in SQL, whose column is `seq`."""
+    more = f"SELECT seq + 1 FROM numbered WHERE seq < {last}"
+    return (
+        f"(WITH RECURSIVE numbered AS (SELECT 1 AS seq UNION ALL {more}) SELECT seq FROM numbered)"
+        " AS numbers"
+    )

@@ -54,6 +54,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "innodb_log_file_size": "48M",
     "character_set_server": "utf8mb4",
     "skip_name_resolve": "1",
+    "max_recursive_iterations": "10000000",
     "performance_schema": "0",
 }
 

@@ -40,7 +40,6 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "log_bin": "binlog",
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
-    "binlog_row_metadata": "FULL",
     "gtid_mode": "ON",
     "enforce_gtid_consistency": "ON",
     "innodb_flush_log_at_trx_commit": "2",
@@ -48,6 +47,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "innodb_log_file_size": "48M",
     "character_set_server": "utf8mb4",
     "skip_name_resolve": "1",
+    "cte_max_recursion_depth": "10000000",
     "mysqlx": "OFF",
 }
 

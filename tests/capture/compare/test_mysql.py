@@ -85,7 +85,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             "CREATE TABLE singles (id INT PRIMARY KEY AUTO_INCREMENT, f FLOAT)",
             *(f"INSERT INTO singles (f) VALUES ({one})" for one in SINGLES),
             "CREATE TABLE `o``dd` (a VARCHAR(9), `b,c` INT, PRIMARY KEY (a, `b,c`))",
-            "INSERT INTO `o``dd` SELECT CONCAT('é', seq % 7), seq FROM seq_1_to_300",
+            "INSERT INTO `o``dd` SELECT CONCAT('é', seq % 7), seq FROM {numbers(300)}",
             "CREATE TABLE twice (n INT)", "INSERT INTO twice VALUES (1), (1), (NULL)",
             "CREATE TABLE heavy (id INT PRIMARY KEY, a LONGBLOB, t LONGTEXT)",
             "INSERT INTO heavy VALUES (1, REPEAT('x', 700000), REPEAT('é', 10)), (2, NULL, NULL),"

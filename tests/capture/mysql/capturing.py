@@ -17,7 +17,7 @@ from examples.servers.mariadb import Server
 from polynya.capture.mysql.database import MysqlDatabase
 from polynya.capture.wire import CaptureRequest, WorkerSettings
 from polynya.formats.debezium.order import native_position
-from tests.mariadb import access_to, busy_neighbour
+from tests.mariadb import access_to, busy_neighbour, numbers
 
 FOLDER = "shop_db"
 PAGE = Path(__file__).parents[3] / "docs" / "capture-mariadb.md"
@@ -147,8 +147,8 @@ def fill(server: Server) -> None:
     server.execute(
         "CREATE TABLE orders (id INT PRIMARY KEY, s VARCHAR(20), n BIGINT, b BLOB)",
         "CREATE TABLE notes (a INT, b INT, t TEXT, PRIMARY KEY (a, b))",
-        "INSERT INTO orders SELECT seq, CONCAT('s', seq), seq, NULL FROM seq_1_to_3000",
-        "INSERT INTO notes SELECT seq % 100, seq, 'n' FROM seq_1_to_3000",
+        f"INSERT INTO orders SELECT seq, CONCAT('s', seq), seq, NULL FROM {numbers(3000)}",
+        f"INSERT INTO notes SELECT seq % 100, seq, 'n' FROM {numbers(3000)}",
         database="shop",
     )
 

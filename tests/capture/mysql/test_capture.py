@@ -1,4 +1,4 @@
-"""A capture of MariaDB as a whole: load and stream, statements, kills of capture and server."""
+"""A capture of MariaDB or MySQL as a whole: load and stream, statements, kills of capture and server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.capture.mysql.capturing import (
 )
 from tests.capture.mysql.writing import writers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.also_mysql]
 
 
 def test_load_and_stream_at_once_give_the_tables_of_the_source(own: Server, tmp_path: Path) -> None:

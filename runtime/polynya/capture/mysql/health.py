@@ -6,22 +6,28 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from polynya.capture.mysql.session import MysqlSession
+from polynya.capture.mysql.session import MysqlSession, literal
 from polynya.capture.mysql.snapshot import LOAD_FILE, MARIADB, gtids_at, log_files
 from polynya.capture.source import Access, ConnectionFinding, Lag, Offset
-from polynya.model.errors import PolynyaError
+from polynya.model.errors import OperationError, PolynyaError
 
 _OLDEST: Final = {"mariadb": (10, 5), "mysql": (8, 0)}
 _DAY: Final = 86_400
 _RIGHTS: Final = {
-    # Each by the words of MariaDB and of MySQL.
-    "read the stream": ("REPLICATION SLAVE", "REPLICATION REPLICA"),
-    "see the binlog": ("BINLOG MONITOR", "REPLICATION CLIENT"),
+    # Each by all the words that a server of that kind has for it, first the one to be granted.
+    "mariadb": {
+        "read the stream": ("REPLICATION SLAVE", "REPLICATION REPLICA"),
+        "see the binlog": ("BINLOG MONITOR", "REPLICATION CLIENT"),
+    },
+    "mysql": {
+        "read the stream": ("REPLICATION SLAVE",),
+        "see the binlog": ("REPLICATION CLIENT",),
+    },
 }
 _SETTINGS: Final = (
     "version", "log_bin", "binlog_format", "binlog_row_image", "log_bin_compress",
     "expire_logs_days", "binlog_expire_logs_seconds", "log_slave_updates", "gtid_slave_pos",
-    "gtid_binlog_pos",
+    "gtid_binlog_pos", "gtid_mode", "binlog_row_value_options", "binlog_transaction_compression",
 )  # fmt: skip
 
 
@@ -65,10 +71,33 @@ def of_binlog(settings: Mapping[str, str]) -> Iterator[ConnectionFinding]:
     if "log_bin_compress" in settings:
         plain = "SET GLOBAL log_bin_compress = OFF, and in its settings: Debezium passes over rows"
         yield _is(settings, "log_bin_compress", "OFF", f"{plain} that are compressed")
+    yield from _of_binlog_of_mysql(settings)
 
 
-def _of_filters(session: MysqlSession) -> Iterator[ConnectionFinding]:
-    row = session.first("SHOW MASTER STATUS")
+def _of_binlog_of_mysql(settings: Mapping[str, str]) -> Iterator[ConnectionFinding]:
+    """Settings that MariaDB does not have, and some of them not each MySQL."""
+    if "gtid_mode" in settings:
+        yield _is(
+            settings, "gtid_mode", "ON", "gtid_mode = ON and enforce_gtid_consistency = ON: without"
+            " GTIDs MySQL does not tell which transactions a load has"
+        )  # fmt: skip
+    if "binlog_row_value_options" in settings:
+        yield _is(
+            settings, "binlog_row_value_options", "", "SET GLOBAL binlog_row_value_options = '', "
+            "and in its settings: Debezium passes over parts of JSON documents"
+        )  # fmt: skip
+    if "binlog_transaction_compression" in settings:
+        yield _is(
+            settings, "binlog_transaction_compression", "OFF", "SET GLOBAL "
+            "binlog_transaction_compression = OFF, and in its settings: the rows of a compressed "
+            "transaction have no places of their own in the binlog"
+        )  # fmt: skip
+
+
+def _of_filters(
+    session: MysqlSession, kind: str, settings: Mapping[str, str]
+) -> Iterator[ConnectionFinding]:
+    row = session.first(status_statement(kind, _number_of(settings)))
     if row is not None and (row[2] or row[3]):
         yield ConnectionFinding(
             ok=False, what=f"the binlog leaves databases out: only {row[2] or 'all'}, "
@@ -76,6 +105,21 @@ def _of_filters(session: MysqlSession) -> Iterator[ConnectionFinding]:
             fix="take binlog_do_db and binlog_ignore_db out of the server's settings, or capture "
             "no other database",
         )  # fmt: skip
+
+
+#: The version of MySQL that brought the new word; the old one ends with 8.4.
+_BINARY_LOG_STATUS: Final = (8, 2)
+
+
+def status_statement(kind: str, version: tuple[int, ...]) -> str:
+    """The statement by which a server tells the end of its binlog, and the filters of it."""
+    is_new = kind != MARIADB and version >= _BINARY_LOG_STATUS
+    return "SHOW BINARY LOG STATUS" if is_new else "SHOW MASTER STATUS"
+
+
+def _number_of(settings: Mapping[str, str]) -> tuple[int, ...]:
+    """The first two numbers of a version."""
+    return tuple(int(part) for part in re.findall(r"\d+", settings.get("version", ""))[:2])
 
 
 def _of_tls(session: MysqlSession, access: Access) -> Iterator[ConnectionFinding]:
@@ -89,7 +133,7 @@ def _of_tls(session: MysqlSession, access: Access) -> Iterator[ConnectionFinding
 
 def _of_version(kind: str, settings: Mapping[str, str]) -> Iterator[ConnectionFinding]:
     version = settings.get("version", "")
-    number = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    number = _number_of(settings)
     is_this = ("MariaDB" in version) == (kind == MARIADB)
     oldest = ".".join(map(str, _OLDEST[kind]))
     yield ConnectionFinding(
@@ -103,10 +147,10 @@ def _of_changes(
 ) -> Iterator[ConnectionFinding]:
     """What only a capture needs that follows the binlog."""
     yield from _of_settings(kind, settings)
-    rights = list(_of_rights(_granted(session)))
+    rights = list(_of_rights(kind, _granted(session)))
     yield from rights
-    if kind == MARIADB and all(right.ok for right in rights):
-        yield from _of_filters(session)
+    if all(right.ok for right in rights):
+        yield from _of_filters(session, kind, settings)
 
 
 def _of_settings(kind: str, settings: Mapping[str, str]) -> Iterator[ConnectionFinding]:
@@ -122,7 +166,7 @@ def _of_settings(kind: str, settings: Mapping[str, str]) -> Iterator[ConnectionF
 
 def _is(settings: Mapping[str, str], name: str, wanted: str, fix: str) -> ConnectionFinding:
     value = settings.get(name, "not there")
-    return ConnectionFinding(value == wanted, f"{name} is {value}", fix)
+    return ConnectionFinding(value == wanted, f"{name} is {value or 'empty'}", fix)
 
 
 def _of_retention(settings: Mapping[str, str]) -> ConnectionFinding:
@@ -140,9 +184,9 @@ def _granted(session: MysqlSession) -> str:
     return " ".join(str(row[0]).upper() for row in session.rows("SHOW GRANTS"))
 
 
-def _of_rights(granted: str) -> Iterator[ConnectionFinding]:
+def _of_rights(kind: str, granted: str) -> Iterator[ConnectionFinding]:
     whole = re.search(r"\bALL PRIVILEGES ON \*\.\*", granted) is not None
-    for purpose, words in _RIGHTS.items():
+    for purpose, words in _RIGHTS[kind].items():
         has = whole or any(word in granted for word in words)
         yield ConnectionFinding(
             has, f"the right {words[0]}, to {purpose}",
@@ -203,7 +247,57 @@ def lost_of(session: MysqlSession, connector: str, offset: Offset) -> str | None
                 f"{offset['gtids']}: it is the log of another server"
             )
         return _taken_over(session, str(offset["gtids"]))
-    return None
+    return None if connector == MARIADB else _lost_of_mysql(session, file, position, offset)
+
+
+_GTID: Final = re.compile(r"GTID_NEXT= '([^']+)'")
+_NO_EVENT_THERE: Final = "(error 1220)"
+
+
+def _lost_of_mysql(
+    session: MysqlSession, file: str, position: int, offset: Offset
+) -> str | None:
+    """What GTIDs and events say: whether the place is in the log of the server that was read."""
+    gtids = str(offset.get("gtids") or "")
+    if not gtids:
+        return "what has landed last has no GTIDs, so that its place cannot be found again"
+    has_all, purged = session.rows(
+        f"SELECT GTID_SUBSET({literal(gtids)}, @@GLOBAL.gtid_executed),"
+        f" GTID_SUBTRACT(@@GLOBAL.gtid_purged, {literal(gtids)})"
+    )[0]
+    if has_all != "1":
+        return f"the server does not have all of {gtids}: it was reset, or it is another one"
+    if purged:
+        lacking = "".join(str(purged).split())
+        return f"the server has deleted transactions that have not landed: {lacking}"
+    return _other_log(session, file, position, gtids)
+
+
+def _other_log(session: MysqlSession, file: str, position: int, gtids: str) -> str | None:
+    """Whether a file of MySQL's binlog is another one than that which was read to a position."""
+    other = f"{file} of the binlog is another one than the file that was read: it is another server"
+    begins = session.rows(f"SHOW BINLOG EVENTS IN {_text(file)} LIMIT 2", "reading the binlog")
+    before = "".join(str(begins[1][5] or "").split()) if len(begins) > 1 else ""
+    try:
+        event = session.first(
+            f"SHOW BINLOG EVENTS IN {_text(file)} FROM {position} LIMIT 1", "reading the binlog"
+        )
+    except OperationError as error:
+        if _NO_EVENT_THERE not in error.message:
+            raise
+        return other
+    found = None if event is None else _GTID.search(str(event[5]))
+    told = [] if found is None else [found[1]]
+    (follows,) = session.rows(
+        f"SELECT GTID_SUBSET({literal(before)}, {literal(gtids)})"
+        + "".join(f" AND NOT GTID_SUBSET({literal(one)}, {literal(gtids)})" for one in told)
+    )[0]
+    return None if follows == "1" else other
+
+
+def _text(file: str) -> str:
+    """The name of a file as MySQL's SHOW takes it, which has no other constants."""
+    return "'" + file.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _taken_over(session: MysqlSession, gtids: str) -> str | None:

@@ -135,12 +135,17 @@ _SOURCE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BinlogPosition:
-    """A moment of a server: a place in its binlog, and the clock then."""
+    """A moment of a server: a place in its binlog, and the clock then.
+
+    Attributes:
+        gtids: of MySQL, transactions that the server had committed at that place or before it.
+    """
 
     connector: str
     file: str
     position: int
     millis: int
+    gtids: str = ""
 
     def source(self) -> dict[str, Any]:
         """What rows that were read at that moment carry."""

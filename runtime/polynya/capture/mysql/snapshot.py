@@ -13,7 +13,9 @@ events, so an event right before it can empty what an earlier load left.
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -42,6 +44,7 @@ from polynya.model.error_catalogue.capture_databases import (
     KEYLESS_LOAD_NOT_SEPARABLE,
     LOAD_NOT_CONTINUABLE,
     MYSQL_NOT_CAPTURED,
+    MYSQL_UNREACHABLE,
 )
 from polynya.model.errors import OperationError
 
@@ -55,17 +58,71 @@ def open_view(session: MysqlSession, connector: str) -> BinlogPosition:
     shortly before, after which the stream repeats some changes that the view has already.
 
     Raises:
+        DependencyError: POLYNYA-GTW-040, a transaction of MySQL does not end.
         OperationError: POLYNYA-GTW-050, the server has no binlog.
     """
-    position = None if connector == MARIADB else binlog_end(session)
+    if connector != MARIADB:
+        return _open_view_of_mysql(session, connector)
     begin_view(session)
-    position = position or position_of_view(session)
+    position = position_of_view(session)
     if position is None:
         raise BINLOG_INCOMPLETE(
             reason="the server has no binlog", state="nothing was read",
             fix="start the server with log_bin, or load without changes: `update_method: reload`",
         )  # fmt: skip
     return BinlogPosition(connector, *position, clock(session))
+
+
+#: A transaction of MySQL that is in the binlog is visible after its fsync, or, with semisynchronous
+#: replication, after the answer of a replica, for which the server waits 10 seconds by default.
+_COMMIT_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.005
+_OWNED: Final = re.compile(r"(?:([0-9a-f-]{36})(?::[a-z_]\w*)?)?:(\d+)#", re.IGNORECASE)
+
+
+def _open_view_of_mysql(session: MysqlSession, connector: str) -> BinlogPosition:
+    """Begin a view that has all transactions of the binlog up to its place.
+
+    MySQL writes a transaction to the binlog before others see it. A server owns the GTID of a
+    transaction from before it writes it until it is visible. So the view opens when all
+    transactions that were in between at the end of the binlog are not any more.
+
+    `gtids` are read first: each of them is at the place or before it.
+    """
+    gtids = gtids_executed(session)
+    file, position = binlog_end(session)
+    invisible, deadline = _owned_gtids(session), time.monotonic() + _COMMIT_SECONDS
+    while invisible:
+        if time.monotonic() > deadline:
+            raise MYSQL_UNREACHABLE(
+                activity="opening a view",
+                reason=f"the transaction {':'.join(min(invisible))} does not end its commit",
+            )
+        time.sleep(_POLL_SECONDS)
+        invisible &= _owned_gtids(session)
+    begin_view(session)
+    return BinlogPosition(connector, file, position, clock(session), gtids)
+
+
+def gtids_executed(session: MysqlSession) -> str:
+    """The transactions that a MySQL server has committed, as a set on one line."""
+    (gtids,) = session.rows("SELECT @@GLOBAL.gtid_executed")[0]
+    return "".join(str(gtids or "").split())
+
+
+def _owned_gtids(session: MysqlSession) -> set[tuple[str, str]]:
+    """The transactions that MySQL is committing, as server and number."""
+    (owned,) = session.rows("SELECT @@GLOBAL.gtid_owned")[0]
+    return owned_gtids(str(owned or ""))
+
+
+def owned_gtids(text: str) -> set[tuple[str, str]]:
+    """What `gtid_owned` says: `SERVER:NUMBER#THREAD:NUMBER#THREAD, SERVER:…`."""
+    found, server = set[tuple[str, str]](), ""
+    for match in _OWNED.finditer(text):
+        server = match[1] or server
+        found.add((server, match[2]))
+    return found
 
 
 def begin_view(session: MysqlSession) -> None:
@@ -117,8 +174,13 @@ def offset_at(session: MysqlSession, access: Access, position: BinlogPosition) -
                 fix="change a row, then start again",
             )
         return offset | {"gtids": gtids}
-    (gtids,) = session.rows("SELECT IF(@@gtid_mode = 'ON', @@gtid_executed, '')")[0]
-    return offset | ({"gtids": "".join(gtids.split())} if gtids else {})
+    if not position.gtids:
+        raise MYSQL_NOT_CAPTURED(
+            "the server has no transaction with a GTID yet",
+            where=where_of(access),
+            fix="change a row, then start again",
+        )
+    return offset | {"gtids": position.gtids}
 
 
 def gtids_at(session: MysqlSession, file: str, position: int) -> str | None:
