@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from examples.servers.mariadb import Server
+from examples.servers.mysql import MysqlServer
 from polynya.capture.mysql.database import MysqlDatabase
 from polynya.capture.wire import CaptureRequest, WorkerSettings
 from polynya.formats.debezium.order import native_position
@@ -25,9 +26,10 @@ PAGE = Path(__file__).parents[3] / "docs" / "capture-mariadb.md"
 LIMITED = {"user": "polynya", "password": "a-secret"}
 
 
-def rights() -> list[str]:
-    """The statements of the page that make the user of a capture."""
-    sql = PAGE.read_text("utf-8").partition("```sql\n")[2].partition("```")[0]
+def rights(server: Server) -> list[str]:
+    """The statements of the page that make the user of a capture, those of MySQL behind."""
+    blocks = PAGE.read_text("utf-8").split("```sql\n")[1:]
+    sql = blocks[server.kind == MysqlServer.kind].partition("```")[0]
     return [one.strip() for one in sql.split(";") if one.strip()]
 
 

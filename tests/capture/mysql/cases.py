@@ -1,12 +1,12 @@
 """Cases for each row of the table of types in `docs/capture-mariadb.md`.
 
-What is expected is what the MariaDB connector of Debezium 3.5.0.Final wrote of the same value, with
-the settings of a capture.
+What is expected is what the connectors of Debezium 3.5.0.Final for MariaDB and for MySQL wrote of
+the same value, with the settings of a capture.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 MAX_DATE = 2_932_896
@@ -23,6 +23,8 @@ class Case:
     kind: str
     name: str | None = None
     parameters: tuple[tuple[str, str], ...] = ()
+    only: str = ""
+    """The kind of server that has it; empty: both."""
 
     @property
     def may_be_null(self) -> bool:
@@ -41,6 +43,11 @@ def time(ddl: str, sql: str, value: Any, name: str, kind: str = "int64") -> Case
 
 def data(ddl: str, sql: str, value: Any, name: str, kind: str, **given: str) -> Case:
     return Case(ddl, sql, value, kind, f"io.debezium.data.{name}", tuple(given.items()))
+
+
+def json_of_mysql(sql: str, value: str) -> Case:
+    """MySQL keeps a document and not its text; Debezium writes it in its own way."""
+    return replace(data("json", f"'{sql}'", value, "Json", "string"), only="mysql")
 
 
 ROWS: dict[str, list[Case]] = {
@@ -125,8 +132,13 @@ ROWS: dict[str, list[Case]] = {
     ],
     "TIME": [
         time("time", "'-12:34:56'", -45_296_000_000, "MicroTime"),
-        time("time(3)", "'-838:59:59.999'", -3_020_399_999_000, "MicroTime"),
-        time("time(6)", "'838:59:59.999999'", 3_020_399_999_999, "MicroTime"),
+        # A MySQL server has no fraction in the last second.
+        replace(time("time(3)", "'-838:59:59.999'", -3_020_399_999_000, "MicroTime"),
+                only="mariadb"),
+        replace(time("time(6)", "'838:59:59.999999'", 3_020_399_999_999, "MicroTime"),
+                only="mariadb"),
+        time("time(3)", "'-838:59:58.999'", -3_020_398_999_000, "MicroTime"),
+        time("time(6)", "'838:59:58.999999'", 3_020_398_999_999, "MicroTime"),
         time("time(6)", "'-00:00:00.000001'", -1, "MicroTime"),
     ],
     "CHAR, VARCHAR, TEXT": [
@@ -150,7 +162,17 @@ ROWS: dict[str, list[Case]] = {
         Case("longtext", "'long'", "long", "string"),
     ],
     "JSON": [
-        Case("json", """'{"k": [1, 2.50, null]}'""", '{"k": [1, 2.50, null]}', "string"),
+        Case("json", """'{"k": [1, 2.50, null]}'""", '{"k": [1, 2.50, null]}', "string",
+             only="mariadb"),
+        json_of_mysql('{"k": [1, 2.50, null]}', '{"k":[1,2.5,null]}'),
+        json_of_mysql(r'{"b": "q\\"\\n\\u001fé😀\\\\u00ab", "a": {"": []}}',
+                      r'{"a":{"":[]},"b":"q\"\n\u001Fé😀\\u00ab"}'),
+        json_of_mysql("[1e7, 1e-5, 1.0, -0.0, 1e22, 18446744073709551615, 12345678.1, 123456.75]",
+                      "[10000000,0.000010000000000000000818030539140313095458623138256371021270751953"
+                      "125,1.0,-0.0,10000000000000000000000,18446744073709551615,"
+                      "12345678.09999999962747097015380859375,123456.75]"),
+        json_of_mysql("null", "null"),
+        json_of_mysql('"text"', '"text"'),
     ],
     "BINARY, VARBINARY, BLOB": [
         Case("binary(4)", "'ab'", "YWIAAA==", "bytes"),
@@ -159,11 +181,13 @@ ROWS: dict[str, list[Case]] = {
         Case("longblob", "x'deadbeef'", "3q2+7w==", "bytes"),
     ],
     "UUID": [
-        Case("uuid", "'123e4567-e89b-12d3-a456-426655440000'", "Ej5FZ+ibEtOkVkJmVUQAAA==", "bytes"),
+        Case("uuid", "'123e4567-e89b-12d3-a456-426655440000'", "Ej5FZ+ibEtOkVkJmVUQAAA==", "bytes",
+             only="mariadb"),
     ],
     "INET4, INET6": [
-        Case("inet6", "'2001:db8::'", "IAENuAAAAAAAAAAAAAAAAA==", "bytes"),
-        Case("inet4", "'192.0.2.0'", "wAACAA==", "bytes"),
+        Case("inet6", "'2001:db8::'", "IAENuAAAAAAAAAAAAAAAAA==", "bytes",
+             only="mariadb"),
+        Case("inet4", "'192.0.2.0'", "wAACAA==", "bytes", only="mariadb"),
     ],
     "ENUM, SET": [
         data("enum('a','b''c','d,e')", "'b''c'", "b'c", "Enum", "string", allowed="a,b'c,d\\,e"),
@@ -176,8 +200,13 @@ ROWS: dict[str, list[Case]] = {
              {"x": 1.0, "y": 2.5, "wkb": WKB_POINT, "srid": None}, "geometry.Point", "struct"),
     ],
     "GEOMETRY and its subtypes": [
-        data("geometry", "ST_GeomFromText('POINT(1 2.5)', 4326)", {"wkb": WKB_POINT, "srid": 4326},
-             "geometry.Geometry", "struct"),
+        # MySQL reads the latitude first in this reference system.
+        replace(data("geometry", "ST_GeomFromText('POINT(1 2.5)', 4326)",
+                     {"wkb": WKB_POINT, "srid": 4326}, "geometry.Geometry", "struct"),
+                only="mariadb"),
+        replace(data("geometry", "ST_GeomFromText('POINT(2.5 1)', 4326)",
+                     {"wkb": WKB_POINT, "srid": 4326}, "geometry.Geometry", "struct"),
+                only="mysql"),
         data("linestring", "ST_GeomFromText('LINESTRING(0 0,1 1)')",
              {"wkb": "AQIAAAACAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAPA/AAAAAAAA8D8=", "srid": None},
              "geometry.Geometry", "struct"),
@@ -190,27 +219,36 @@ ROWS: dict[str, list[Case]] = {
         Case("varchar(9) as (concat('a', 'b')) stored", None, "ab", "string"),
     ],
     "INVISIBLE columns": [
-        Case("int invisible", "6", 6, "int32"),
-        Case("int not null default 5 invisible", "6", 6, "int32"),
+        # MySQL has them since 8.0.23.
+        Case("int invisible", "6", 6, "int32", only="mariadb"),
+        Case("int not null default 5 invisible", "6", 6, "int32", only="mariadb"),
     ],
 }  # fmt: skip
 CASES = [case for cases in ROWS.values() for case in cases]
 
 
-def create() -> str:
+def cases_of(kind: str) -> dict[int, Case]:
+    """The cases of a kind of server by their numbers."""
+    return {n: case for n, case in enumerate(CASES) if case.only in {"", kind}}
+
+
+def create(kind: str) -> str:
     """A table with a column of each case, `c0`, `c1` and so on."""
-    columns = ", ".join(f"c{number} {case.ddl}" for number, case in enumerate(CASES))
+    columns = ", ".join(f"c{number} {case.ddl}" for number, case in cases_of(kind).items())
     return f"CREATE TABLE kinds (id INT PRIMARY KEY, {columns})"
 
 
-def insert(key: int) -> str:
+def insert(kind: str, key: int) -> str:
     """A row with the value of each case."""
-    return _insert(key, {number: case.sql for number, case in enumerate(CASES)})
+    return _insert(key, {number: case.sql for number, case in cases_of(kind).items()})
 
 
-def insert_nulls(key: int) -> str:
+def insert_nulls(kind: str, key: int) -> str:
     """A row with a NULL wherever there may be one."""
-    values = {n: "NULL" if case.may_be_null else case.sql for n, case in enumerate(CASES)}
+    values = {
+        number: "NULL" if case.may_be_null else case.sql
+        for number, case in cases_of(kind).items()
+    }
     return _insert(key, values)
 
 

@@ -27,7 +27,7 @@ def database(server: Server, shop: str) -> Iterator[MysqlDatabase]:
 @pytest.fixture
 def limited(server: Server, shop: str) -> Iterator[MysqlDatabase]:
     """As a user with the rights of the page, and no other."""
-    server.execute(*rights())
+    server.execute(*rights(server))
     made = MysqlDatabase(access_to(server, **LIMITED))
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""A capture of MariaDB that is killed: each type is the same in load and stream, nothing is lost.
+"""A capture of MariaDB or MySQL that is killed: load and stream agree, and nothing is lost.
 
 Its user has the rights that the page gives, and no other; the server proves itself by a certificate
 of an authority of its own, to the load and to Debezium; a table has masks.
@@ -29,10 +29,11 @@ from tests.capture.mysql.capturing import (
     settings_of,
     source_rows,
 )
-from tests.capture.mysql.cases import CASES, ROWS, create, insert, insert_nulls
+from tests.capture.mysql.cases import CASES, ROWS, cases_of, create, insert, insert_nulls
 from tests.mariadb import new_server
 from tests.streams.kafka.certificates import Authority
 
+pytestmark = pytest.mark.also_mysql
 UTC = "SET sql_mode = '', time_zone = '+00:00'"
 #: The instants that are written are others when the session's clock is.
 ELSEWHERE = "SET sql_mode = '', time_zone = '-03:30'"
@@ -52,6 +53,7 @@ MASKS = {
 class Captured:
     """What has landed, and what the source has."""
 
+    kind: str
     tables: dict[str, dict[str, dict[str, Any]]]
     source: dict[str, dict[str, dict[str, Any]]]
     streamed: list[dict[str, Any]]
@@ -63,20 +65,23 @@ class Captured:
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
+def captured(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Captured]:
     """Killed within its load; then what was changed meanwhile comes too, and a new table."""
     folder = tmp_path_factory.mktemp("capture")
     authority = Authority.of(folder, "ours")
-    whole = str(authority.signs("server", host="DNS:localhost"))
-    server = new_server(folder / "server", {"ssl_cert": whole, "ssl_key": whole})
+    whole = str(authority.signs("server", host="DNS:localhost", is_rsa=True))
+    settings = {"ssl_cert": whole, "ssl_key": whole}
+    server = new_server(folder / "server", settings, kind=request.param)
     trust = {"host": "localhost", "tls": "verify", "ca": str(authority.certificate)}
     landing, access = folder / "landing", LIMITED | trust
     try:
         server.start()
-        server.execute("CREATE DATABASE shop", *rights())
+        server.execute("CREATE DATABASE shop", *rights(server))
         server.execute("ALTER USER polynya@'%' REQUIRE SSL")
         server.execute(
-            UTC, create(), insert(1), insert_nulls(2),
+            UTC, create(server.kind), insert(server.kind, 1), insert_nulls(server.kind, 2),
             "CREATE TABLE people (id INT PRIMARY KEY, ssn CHAR(11) NOT NULL, mail VARCHAR(50),"
             " phone VARCHAR(20), note TEXT)",
             f"INSERT INTO people VALUES (1, {PERSON}), (2, {PERSON})",
@@ -90,7 +95,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
         streamed = [one["value"] for one in lines(landing) if one["value"].get("op") != "r"]
         source = {name: source_rows(server, name) for name in names}
         landed = "".join(map(json.dumps, lines(landing)))
-        yield Captured(folded(landing), source, streamed, landed)
+        yield Captured(server.kind, folded(landing), source, streamed, landed)
     finally:
         server.close()
 
@@ -106,7 +111,8 @@ def killed_at_batch(
 
 def change(server: Server) -> None:
     server.execute(
-        UTC, insert(3), insert_nulls(4), ELSEWHERE, insert(5),
+        UTC, insert(server.kind, 3), insert_nulls(server.kind, 4),
+        ELSEWHERE, insert(server.kind, 5),
         "UPDATE orders SET n = -n WHERE id % 2 = 0", "DELETE FROM orders WHERE id < 50",
         "UPDATE orders SET id = id + 100000 WHERE id BETWEEN 100 AND 200",
         "DELETE FROM notes WHERE a = 7",
@@ -122,7 +128,7 @@ def change(server: Server) -> None:
 def test_a_type_is_the_same_in_load_and_stream(captured: Captured, row: str) -> None:
     kinds = captured.kinds()
 
-    for number, case in enumerate(CASES):
+    for number, case in cases_of(captured.kind).items():
         if case in ROWS[row]:
             name = f"c{number}"
             assert kinds[3][name] == kinds[1][name] == case.value, case

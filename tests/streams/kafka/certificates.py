@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.absent import absent
 
 _CURVE = ("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")
+_RSA = ("-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048")
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,15 @@ class Authority:
     def _key(self) -> Path:
         return self.folder / f"{self.name}.key"
 
-    def signs(self, name: str, *, host: str | None = None) -> Path:
+    def signs(self, name: str, *, host: str | None = None, is_rsa: bool = False) -> Path:
         """A file with a key and its certificate, as `ssl.keystore.location` takes it.
 
-        `host` is whom it is for, as `IP:127.0.0.1` or `DNS:broker`.
+        `host` is whom it is for, as `IP:127.0.0.1` or `DNS:broker`; old servers need RSA.
         """
         key, request, signed, whole = (
             self.folder / f"{name}.{end}" for end in ("key", "csr", "crt", "whole.pem")
         )
-        _openssl("genpkey", *_CURVE, "-out", str(key))
+        _openssl("genpkey", *(_RSA if is_rsa else _CURVE), "-out", str(key))
         _openssl("req", "-new", "-key", str(key), "-subj", f"/CN={name}",
                  "-out", str(request))  # fmt: skip
         extensions = self.folder / f"{name}.ext"

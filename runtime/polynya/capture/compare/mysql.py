@@ -78,7 +78,7 @@ def _decimal(facts: ColumnDefinition, column: str) -> Text:
 
 
 def _float(facts: ColumnDefinition, column: str) -> Text:
-    number = f"CAST({column} AS DOUBLE)"
+    number = f"({column} * 1e0)"
     return (
         _double_text(number) if "," in facts.plain else _short(TextForm.FLOAT, _single_bits(number))
     )

@@ -11,12 +11,14 @@ loses the same, so that a row is equal whether it was loaded or streamed.
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import struct
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
@@ -27,6 +29,14 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the wall clock, as the ty
 _EPOCH_DAY: Final = _EPOCH.toordinal()
 _MICRO: Final = timedelta(microseconds=1)
 _NO_REFERENCE: Final = 0
+#: Java writes doubles between these without an exponent.
+_LEAST_PLAIN: Final = 1e-3
+_LEAST_LARGE: Final = 1e7
+#: What Debezium escapes in texts of JSON, and how.
+_ESCAPES: Final = str.maketrans(
+    {chr(code): f"\\u00{code:02X}" for code in range(32)}
+    | dict(zip('"\\\b\t\n\f\r', ("\\" + letter for letter in '"\\btnfr'), strict=True))
+)
 #: Byte order of a point, its type, then its coordinates.
 _POINT: Final = {1: struct.Struct("<dd"), 0: struct.Struct(">dd")}
 
@@ -70,6 +80,54 @@ def _packed(number: float) -> bytes | None:
 def text(value: bytes) -> bytes:
     """Text."""
     return encode_basestring(value.decode("utf-8", "replace")).encode()
+
+
+def document(value: bytes) -> bytes:
+    """A JSON document of MySQL, as Debezium writes it: without blanks, large numbers in full.
+
+    The server keeps no text of a document, but its parts; names are in its own order. In its text
+    a number with a point may be a DOUBLE or a DECIMAL, and a text may be a time or bytes. Debezium
+    writes these in other ways than numbers and texts, which `docs/data-types.md` lists.
+    """
+    return text(_document(json.loads(value, parse_float=_number)).encode())
+
+
+class _JsonNumber(float):
+    """A number that has been written with a point or an exponent."""
+
+    __slots__ = ("written",)
+    written: str
+
+
+def _number(written: str) -> _JsonNumber:
+    number = _JsonNumber(written)
+    number.written = written
+    return number
+
+
+def _document(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_quoted(k)}:{_document(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_document, value)) + "]"
+    if isinstance(value, str):
+        return _quoted(value)
+    return _double_of(value) if isinstance(value, _JsonNumber) else json.dumps(value)
+
+
+def _quoted(value: str) -> str:
+    return f'"{value.translate(_ESCAPES)}"'
+
+
+def _double_of(number: _JsonNumber) -> str:
+    """A double as Java has it, where it needs no exponent for it, else all of its digits."""
+    shortest = repr(float(number))
+    is_decimal = "e" not in number.written and Decimal(shortest) != Decimal(number.written)
+    if is_decimal or number.written.endswith("0") and not number.written.endswith(".0"):
+        return number.written
+    if number == 0 or _LEAST_PLAIN <= abs(number) < _LEAST_LARGE:
+        return format(Decimal(shortest), "f")
+    return format(Decimal(float(number)), "f")
 
 
 def label(value: bytes) -> bytes:
@@ -265,7 +323,8 @@ def _decimal_schema(precision: int, scale: int) -> dict[str, Any]:
 def _float(facts: ColumnDefinition) -> Coding:
     # FLOAT(7,3) is a double to Debezium, FLOAT is not.
     kind, encode = ("double", double) if "," in facts.plain else ("float", single)
-    return Coding({"type": kind}, encode, "CAST({} AS DOUBLE)")
+    # Not CAST AS DOUBLE, which MySQL has since 8.0.17; a sum would lose the sign of zero.
+    return Coding({"type": kind}, encode, "({} * 1e0)")
 
 
 def _double(_: ColumnDefinition) -> Coding:
@@ -318,7 +377,8 @@ def _long_text(_: ColumnDefinition) -> Coding:
 
 
 def _json(_: ColumnDefinition) -> Coding:
-    return Coding(_named("string", f"{_DEBEZIUM}data.Json"), text)
+    # Of MySQL: MariaDB has JSON as text.
+    return Coding(_named("string", f"{_DEBEZIUM}data.Json"), document)
 
 
 def _bytes(_: ColumnDefinition) -> Coding:

@@ -209,7 +209,8 @@ def geometry(schema: Sql) -> Encoding:
 def array(element: Encoding, *, null_elements: bool) -> Encoding:
     """A list. Debezium has no value for one with NULL where the schema allows none.
 
-    Of more than one dimension it keeps the outer length only: each element is NULL.
+    For one of several dimensions there is a text in its place, which `polynya.capture.lists`
+    refuses.
     """
 
     def encode(value: Sql) -> Sql:
@@ -220,9 +221,8 @@ def array(element: Encoding, *, null_elements: bool) -> Encoding:
             f"FROM (SELECT unnest({value}) AS e, "
             f"generate_series(1, cardinality({value})) AS o) u)"
         )
-        many = f"'[' || repeat('null,', array_length({value}, 1) - 1) || 'null]'"
+        many = f"'\"' || array_dims({value}) || '\"'"
         if not null_elements:
-            many = "NULL"
             items = f"CASE WHEN array_position({value}, NULL) IS NULL THEN {items} END"
         return (
             f"CASE WHEN array_ndims({value}) > 1 THEN {many} "

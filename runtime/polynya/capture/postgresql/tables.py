@@ -53,7 +53,7 @@ ORDER BY 2, 3
 _COLUMNS: Final = """\
 SELECT a.attrelid, a.attnum, a.attname, a.attnotnull, a.attgenerated, a.atttypid, a.atttypmod,
        format_type(a.atttypid, a.atttypmod),
-       a.atthasdef OR a.atthasmissing OR a.attidentity <> ''
+       a.atthasdef OR a.atthasmissing OR a.attidentity <> '', a.attndims
 FROM pg_attribute a WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid IN ({oids})
 ORDER BY a.attrelid, a.attnum
 """
@@ -226,11 +226,11 @@ def _table(
     oid, schema, relation, kind, persistence, identity, rows, size = row
     captured: list[PgColumn] = []
     left_out: list[tuple[str, str]] = []
-    for _, _, name, is_required, generated, type_oid, typmod, type_name, _ in columns:
+    for _, _, name, is_required, generated, type_oid, typmod, type_name, _, ndims in columns:
         if generated:
             left_out.append((name, "a generated column is not in the stream"))
             continue
-        how = written(types, int(type_oid), int(typmod))
+        how = written(types, int(type_oid), int(typmod), dimensions=int(ndims))
         if isinstance(how, UnsupportedType):
             left_out.append((name, how.why))
         else:

@@ -216,14 +216,18 @@ class UnsupportedType:
     why: str
 
 
-def written(types: Mapping[int, PgType], oid: int, typmod: int) -> ValueEncoding | UnsupportedType:
-    """How a column of a type leaves the database."""
+def written(
+    types: Mapping[int, PgType], oid: int, typmod: int, *, dimensions: int = 1
+) -> ValueEncoding | UnsupportedType:
+    """How a column of a type leaves the database; arrays are declared with so many dimensions."""
     type_ = types.get(oid)
     while type_ is not None and type_.kind == "d":
         typmod = type_.base_typmod if type_.base_typmod >= 0 else typmod
         oid, type_ = type_.base, types.get(type_.base)
     if type_ is None:
         return OPAQUE
+    if type_.element and dimensions > 1:
+        return UnsupportedType("the stream has lists of one dimension only")
     if type_.element:
         return _array(types, type_, typmod)
     if _is_untried(type_):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from polynya.capture.lists import guarded
 from polynya.capture.lobs import EventRewriter, Limit, limited
 from polynya.capture.masks import mask_of, masked
 from polynya.capture.source import SourceTable
@@ -21,6 +22,7 @@ class TableMasks:
         keys: columns of the primary key by table.
         limit: of all tables; None: values are captured as they are.
         unsent: the text that says that a column was not sent; empty where all are.
+        guards_lists: the events may have lists that are not those of the database.
         cut: table and column of values that were too long.
     """
 
@@ -28,8 +30,9 @@ class TableMasks:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     limit: Limit | None = None
     unsent: str = ""
+    guards_lists: bool = False
     cut: set[tuple[str, str]] = field(default_factory=set)
-    _made: dict[tuple[str, int], tuple[Mapping[str, Any], EventRewriter]] = field(
+    _made: dict[tuple[str, int], tuple[Mapping[str, Any], EventRewriter | None]] = field(
         default_factory=dict
     )
 
@@ -41,14 +44,16 @@ class TableMasks:
         limit: Limit | None,
         *,
         unsent: str = "",
+        guards_lists: bool = False,
     ) -> TableMasks:
         """Masks and limits of the tables that there are now."""
-        return cls(masks, {name: table.key for name, table in tables.items()}, limit, unsent)
+        keys = {name: table.key for name, table in tables.items()}
+        return cls(masks, keys, limit, unsent, guards_lists)
 
     @property
     def is_empty(self) -> bool:
         """Whether all events land as they are."""
-        return not self.given and self.limit is None
+        return not self.given and self.limit is None and not self.guards_lists
 
     @property
     def notes(self) -> list[str]:
@@ -65,7 +70,7 @@ class TableMasks:
             OperationError: POLYNYA-GTW-080 or -081, the masks do not fit the table.
         """
         given = self.given.get(table)
-        if not given and self.limit is None:
+        if not given and self.limit is None and not self.guards_lists:
             return None
         kept = self._made.get((table, id(shape)))
         if kept is None:
@@ -75,7 +80,7 @@ class TableMasks:
 
     def _shown(
         self, table: str, shape: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> EventRewriter:
+    ) -> EventRewriter | None:
         made: EventRewriter | None = None
         if given:
             masks = {column: mask_of(setting) for column, setting in given.items()}
@@ -83,5 +88,4 @@ class TableMasks:
             made = masked(table, shape, masks, key=self.keys.get(table, ()), unsent=unsent)
         if self.limit is not None:
             made = limited(table, shape, self.limit, made, self.cut)
-        assert made is not None
-        return made
+        return guarded(table, shape, made) if self.guards_lists else made

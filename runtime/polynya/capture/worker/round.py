@@ -56,6 +56,10 @@ class ReadAgainError(PolynyaError):
         super().__init__(STREAM_UNREADABLE.code, "the engine restarts to reread a statement")
 
 
+#: The one connector whose events have lists.
+_WITH_LISTS: Final = "postgresql"
+
+
 class Round:
     """From one look at the tables to the next."""
 
@@ -115,8 +119,9 @@ class Round:
             of.end()
             return
         self._masks = masks = TableMasks.of(
-            of.settings.masks, start.tables, of.settings.limit, unsent=of.unsent
-        )
+            of.settings.masks, start.tables, of.settings.limit, unsent=of.unsent,
+            guards_lists=of.database.connector == _WITH_LISTS,
+        )  # fmt: skip
         if of.settings.mode != "reload":
             self._follow(start, masks)
         self._load(start, masks)

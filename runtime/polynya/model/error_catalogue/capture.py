@@ -219,6 +219,23 @@ VALUE_NOT_CAPTURED: Final = ErrorEntry(
     "puts it into the log.",
 )
 
+LIST_NOT_CAPTURED: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-GTW-058",
+    title="a list of PostgreSQL cannot be captured",
+    message="a list in {table}.{column} cannot be captured: it {shape}",
+    state="everything before it has landed; nothing lands in its place",
+    fix="change the value, drop the column with `mask: {{TABLE: {{COLUMN: drop}}}}`, or exclude the "
+    "table; then run `polynya landing resume`",
+    page="A column of arrays takes values of several dimensions, whatever its declaration says. "
+    "Debezium writes `{{1,2},{3,4}}` as a list of two NULL, exactly as it writes `{NULL,NULL}`. So "
+    "a load refuses lists of several dimensions, and the stream refuses each list whose elements "
+    "are all NULL. The capture rereads the stream as often as `errors.table.retry` says. Then the "
+    "table is suspended, or the capture ends, as `errors.table.then` says; the other tables "
+    "continue. A column that is declared with several dimensions, such as `integer[][]`, is left "
+    "out from the start instead. To keep the values, store them as `jsonb`.",
+)
+
 # Settings of tasks and connections.
 
 CONNECTION_MISSING: Final = ErrorEntry(

@@ -1,0 +1,99 @@
+"""Lists of PostgreSQL that have no exact value in an event: an error of their table, never NULL.
+
+A column of arrays takes values of any number of dimensions, whatever its declaration says. Debezium
+writes one of several dimensions as a list of its outer length whose elements are all NULL, just as
+it writes `{NULL,NULL}`. So a change with such a list is refused. A load knows better: it writes a
+text in place of a list that has several dimensions.
+
+Columns that are declared with several dimensions are left out from the start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from polynya.capture.lobs import EventRewriter
+from polynya.capture.masks import Schema
+from polynya.model.error_catalogue.capture import LIST_NOT_CAPTURED
+
+_ROWS: Final = ("before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedLists:
+    """The columns of lists of a table under one schema of its events, after its masks.
+
+    Attributes:
+        schema: of the envelope.
+        before: masks and limits of the table.
+    """
+
+    table: str
+    schema: Schema
+    before: EventRewriter | None
+    _columns: Collection[str]
+    _marks: tuple[bytes, ...] = field(repr=False)
+
+    @property
+    def hides_key(self) -> bool:
+        """As the masks say."""
+        return self.before is not None and self.before.hides_key
+
+    def lines(self, lines: bytes) -> bytes:
+        """Event lines of the table. Raises OperationError, POLYNYA-GTW-058, and as masks do."""
+        if self.before is not None:
+            lines = self.before.lines(lines)
+        if any(mark in lines for mark in self._marks):
+            for line in lines.split(b"\n"):
+                self._checked(line)
+        return lines
+
+    def line(self, line: bytes) -> bytes:
+        """One event line, without its end. Raises as `lines`."""
+        if self.before is not None:
+            line = self.before.line(line)
+        return self._checked(line)
+
+    def _checked(self, line: bytes) -> bytes:
+        # A text in a value has its quotes escaped: what is found is the name of a field.
+        if not any(mark in line for mark in self._marks):
+            return line
+        value = json.loads(line)["value"]
+        is_load = value.get("op") == "r"
+        for row in (value.get(name) or {} for name in _ROWS):
+            for column in self._columns:
+                self._check(column, row.get(column), is_load=is_load)
+        return line
+
+    def _check(self, column: str, value: Any, *, is_load: bool) -> None:
+        if isinstance(value, str):
+            shape = f"has several dimensions, {value[:60]}"
+        elif not is_load and isinstance(value, list) and value and not any(
+            one is not None for one in value
+        ):  # fmt: skip
+            shape = f"has several dimensions, or is NULL in each of its {len(value)} elements"
+        else:
+            return
+        raise LIST_NOT_CAPTURED(
+            where=f"{self.table}.{column}", table=self.table, column=column, shape=shape
+        )
+
+
+def guarded(table: str, schema: Schema, before: EventRewriter | None) -> EventRewriter | None:
+    """`before` with a guard of the lists; as it is where the schema has none."""
+    given = schema if before is None else before.schema
+    columns = {
+        item["field"]
+        for row in given.get("fields", ())
+        if row.get("field") in _ROWS
+        for item in row.get("fields", ())
+        if item.get("type") == "array"
+    }
+    if not columns:
+        return before
+    names = [json.dumps(name, ensure_ascii=False) for name in sorted(columns)]
+    marks = tuple(f"{name}:{begin}".encode() for name in names for begin in ('"', "[null"))
+    return GuardedLists(table, given, before, columns, marks)
