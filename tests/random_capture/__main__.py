@@ -30,12 +30,13 @@ from tests.cluster_demo.agents import Failed
 from tests.oracle.packs.driver import ROOT, command, environment
 from tests.random_capture.judge import Judge
 from tests.random_capture.mariadb import MARIADB
+from tests.random_capture.mysql import MYSQL
 from tests.random_capture.postgresql import POSTGRESQL
 from tests.random_capture.source import Source
 from tests.random_capture.workload import Table, Workload
 from tests.streams_demo.program import Program
 
-SOURCES = {"postgresql": POSTGRESQL, "mariadb": MARIADB}
+SOURCES = {"postgresql": POSTGRESQL, "mariadb": MARIADB, "mysql": MYSQL}
 _PASSWORD = "POLYNYA_MILL_PASSWORD"
 _FILES = {
     "polynya.yml": """\
@@ -54,7 +55,7 @@ port: PORT
 database: DATABASE
 user: USER
 password: {env: POLYNYA_MILL_PASSWORD}
-tls: {mode: disable}   # loopback
+tls: {mode: TLS_MODE}   # loopback
 """,
     "tasks/source_db.yml": """\
 apiVersion: polynya/v1
@@ -194,7 +195,7 @@ def _write(folder: Path, source: Source, server: Any) -> None:
     for name, text in _FILES.items():
         for word, value in {
             "KIND": source.kind, "PORT": server.port, "DATABASE": source.database,
-            "USER": server.user, "INCLUDE": source.include,
+            "USER": server.user, "INCLUDE": source.include, "TLS_MODE": source.tls,
         }.items():  # fmt: skip
             text = text.replace(word, str(value))
         (folder / name).parent.mkdir(exist_ok=True)

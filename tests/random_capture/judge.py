@@ -117,7 +117,7 @@ class Judge:
         following = next(loaded, None)
         surely, loads = False, 0
         rows = self._session.run(
-            f"SELECT op, row, at FROM audit.log WHERE name = '{table.name}' ORDER BY seq"
+            f"SELECT op, image, at FROM audit.log WHERE name = '{table.name}' ORDER BY seq"
         )
         for op, text, at in rows:
             moment = at.replace(tzinfo=None)

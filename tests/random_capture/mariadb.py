@@ -26,7 +26,7 @@ SETUP = (
     # Texts of values are hexadecimal, so that no encoding changes them on the way.
     (
         "CREATE TABLE audit.log (seq BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(64) NOT NULL,"
-        " op VARCHAR(1) NOT NULL, row LONGTEXT,"
+        " op VARCHAR(1) NOT NULL, image LONGTEXT,"
         " at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6))"
     ),
 )
@@ -38,12 +38,13 @@ _SESSION = (
 )
 
 
-def _text(value: str) -> str:
+def text_of(value: str) -> str:
+    """A text as SQL."""
     return f"CONVERT(X'{value.encode().hex()}' USING utf8mb4)"
 
 
 def _texts(most: int = 12) -> Any:
-    return lambda chance: _text(types.words(chance, most))
+    return lambda chance: text_of(types.words(chance, most))
 
 
 def _ascii(most: int) -> Any:
@@ -82,7 +83,7 @@ def _times(chance: random.Random) -> str:
 
 def _long(ddl: str, value: Any = str) -> Type:
     def draw(chance: random.Random) -> str:
-        return f"REPEAT({_text(types.words(chance, 4))}, {chance.choice((0, 1, 500, 5000))})"
+        return f"REPEAT({text_of(types.words(chance, 4))}, {chance.choice((0, 1, 500, 5000))})"
 
     return _plain(ddl, draw, value)
 
@@ -114,11 +115,11 @@ TYPES: tuple[Type, ...] = (
     _plain("timestamp(6) null", _stamps(6), types.instant),
     _plain("time(6)", _times, types.micros, shown=types.micros),
     _plain("char(8) character set latin1", _ascii(8), lambda t: t.rstrip(" ")),
-    _plain("varchar(20)", lambda c: _text(types.cut(types.words(c), 20)),
+    _plain("varchar(20)", lambda c: text_of(types.cut(types.words(c), 20)),
            wider="varchar(200) collate utf8mb4_unicode_ci"),
     _plain("varchar(200) collate utf8mb4_unicode_ci", _texts()),
     # Debezium drops a byte order mark at the beginning of a text in UTF-16.
-    _plain("varchar(200) character set utf16", lambda c: _text(types.words(c).lstrip("\ufeff"))),
+    _plain("varchar(200) character set utf16", lambda c: text_of(types.words(c).lstrip("\ufeff"))),
     _plain("varchar(40) character set latin1", _ascii(40)),
     _plain("text", _texts()),
     _long("longtext"),
@@ -140,7 +141,7 @@ KEYS: tuple[tuple[Column, ...], ...] = (
                          shown=int)),),
     # What a server of an older default has: an everyday key of another collation.
     (Column("code", _plain("varchar(80) character set utf8mb4 collate utf8mb4_unicode_ci",
-                           lambda c: _text(f"{c.choice('kKé')}{c.randint(1, 60)}"))),),
+                           lambda c: text_of(f"{c.choice('kKé')}{c.randint(1, 60)}"))),),
     (
         Column("tenant", _plain("varchar(20) character set latin1 collate latin1_german1_ci",
                                 lambda c: f"'{c.choice(('a', 'b', 'ab'))}'")),
@@ -185,22 +186,27 @@ def _server() -> Iterator[Server]:
         yield server
 
 
-def _audited(name: str, keys: Sequence[Column], columns: Sequence[Column]) -> list[str]:
-    """Triggers that write each change of a row of the table into the log."""
-    differs = AUDIT.differs(keys)
-    begin = f"INSERT INTO audit.log (name, op, row) VALUES ('{name}'"
+def triggers(
+    audit: Audit, name: str, keys: Sequence[Column], columns: Sequence[Column]
+) -> dict[str, str]:
+    """What writes each change of a row of the table into the log, by the kind of change."""
+    differs = audit.differs(keys)
+    begin = f"INSERT INTO audit.log (name, op, image) VALUES ('{name}'"
     put, drop = (
-        f"{begin}, 'U', {AUDIT.row('NEW', keys, columns)})",
-        f"{begin}, 'D', {AUDIT.row('OLD', keys)})",
+        f"{begin}, 'U', {audit.row('NEW', keys, columns)})",
+        f"{begin}, 'D', {audit.row('OLD', keys)})",
     )
-    bodies = {
+    return {
         "INSERT": put,
         "UPDATE": f"BEGIN IF {differs} THEN {drop}; END IF; {put}; END",
         "DELETE": drop,
     }
+
+
+def _audited(name: str, keys: Sequence[Column], columns: Sequence[Column]) -> list[str]:
     return [
         f"CREATE OR REPLACE TRIGGER {name}_{event} AFTER {event} ON {name} FOR EACH ROW {body}"
-        for event, body in bodies.items()
+        for event, body in triggers(AUDIT, name, keys, columns).items()
     ]
 
 

@@ -25,7 +25,7 @@ SETUP = (
     "CREATE SCHEMA audit",
     (
         "CREATE TABLE audit.log (seq bigserial PRIMARY KEY, name text NOT NULL, op text NOT NULL,"
-        " at timestamptz NOT NULL DEFAULT clock_timestamp(), row json)"
+        " at timestamptz NOT NULL DEFAULT clock_timestamp(), image json)"
     ),
 )
 
@@ -253,7 +253,7 @@ def _server() -> Iterator[PostgresServer]:
 def _audited(name: str, keys: Sequence[Column], columns: Sequence[Column]) -> list[str]:
     """A trigger that writes each change of a row of the table into the log."""
     differs = AUDIT.differs(keys)
-    insert = "INSERT INTO audit.log (name, op, row) VALUES (TG_TABLE_NAME"
+    insert = "INSERT INTO audit.log (name, op, image) VALUES (TG_TABLE_NAME"
     return [
         f"""CREATE OR REPLACE FUNCTION audit.{name}() RETURNS trigger LANGUAGE plpgsql
         SET timezone = 'UTC' SET extra_float_digits = 1 SET datestyle = 'ISO' AS $body$ BEGIN

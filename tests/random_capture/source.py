@@ -30,13 +30,14 @@ class Source:
         schema: what stands before the dot in their names.
         types: of columns.
         keys: of tables: each the columns of one key.
-        setup: what makes the database ready, and `audit.log (seq, name, op, row)`.
+        setup: what makes the database ready, and `audit.log (seq, name, op, image)`.
         server: starts one.
         connect: a session, with `run(statement)` and `close()`.
         audited: statements by which each change of a row of a table is written to `audit.log`, in
             the transaction that makes it: name, key, other columns.
         alter: gives a column another type.
         numbers: a table `g` with the numbers from 1 to `{n}`.
+        tls: mode of the connection.
         errors: what a session meets that has lost its server, a lock or a race.
     """
 
@@ -54,6 +55,7 @@ class Source:
     alter: str
     numbers: str
     errors: tuple[type[BaseException], ...]
+    tls: str = "disable"
 
     @property
     def revision(self) -> Type:

@@ -1,9 +1,10 @@
 """Lists of PostgreSQL that have no exact value in an event: an error of their table, never NULL.
 
-A column of arrays takes values of any number of dimensions, whatever its declaration says. Debezium
-writes one of several dimensions as a list of its outer length whose elements are all NULL, just as
-it writes `{NULL,NULL}`. So a change with such a list is refused. A load knows better: it writes a
-text in place of a list that has several dimensions.
+A column of arrays takes values of any number of dimensions, whatever its declaration says. Of one
+with several, Debezium writes a list of its outer length. Its elements are all NULL, just as it
+writes `{NULL,NULL}`, or the names of Java's objects where they are texts inside Debezium. So a
+change with such a list is refused. A load knows better: it writes a text in place of a list that
+has several dimensions.
 
 Columns that are declared with several dimensions are left out from the start.
 """
@@ -11,6 +12,7 @@ Columns that are declared with several dimensions are left out from the start.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,6 +22,19 @@ from polynya.capture.masks import Schema
 from polynya.model.error_catalogue.capture import LIST_NOT_CAPTURED
 
 _ROWS: Final = ("before", "after")
+#: How Java calls an array of an array.
+_OBJECT: Final = re.compile(r"\[+L[\w.$]+;@[0-9a-f]{1,8}", re.ASCII)
+#: Lists of these have names of objects in place of inner lists, so that NULL is an element.
+_NAMED: Final = frozenset({
+    "text", "character varying", "character", '"char"', "uuid", "json", "jsonb", "inet", "cidr",
+    "macaddr", "int4range", "tsrange", "daterange", "ltree",
+})  # fmt: skip
+_LENGTH: Final = re.compile(r"\([^)]*\)")
+
+
+def has_certain_nulls(type_name: str) -> bool:
+    """Whether a list of NULL alone has one dimension, by the type as PostgreSQL writes it."""
+    return _LENGTH.sub("", type_name).removesuffix("[]") in _NAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +44,13 @@ class GuardedLists:
     Attributes:
         schema: of the envelope.
         before: masks and limits of the table.
+        certain: the columns whose lists of NULL have one dimension.
     """
 
     table: str
     schema: Schema
     before: EventRewriter | None
+    certain: Collection[str]
     _columns: Collection[str]
     _marks: tuple[bytes, ...] = field(repr=False)
 
@@ -71,10 +88,12 @@ class GuardedLists:
     def _check(self, column: str, value: Any, *, is_load: bool) -> None:
         if isinstance(value, str):
             shape = f"has several dimensions, {value[:60]}"
-        elif not is_load and isinstance(value, list) and value and not any(
-            one is not None for one in value
-        ):  # fmt: skip
+        elif is_load or not isinstance(value, list) or not value:
+            return
+        elif all(one is None for one in value) and column not in self.certain:
             shape = f"has several dimensions, or is NULL in each of its {len(value)} elements"
+        elif all(isinstance(one, str) and _OBJECT.fullmatch(one) for one in value):
+            shape = "has several dimensions"
         else:
             return
         raise LIST_NOT_CAPTURED(
@@ -82,8 +101,13 @@ class GuardedLists:
         )
 
 
-def guarded(table: str, schema: Schema, before: EventRewriter | None) -> EventRewriter | None:
-    """`before` with a guard of the lists; as it is where the schema has none."""
+def guarded(
+    table: str, schema: Schema, before: EventRewriter | None, certain: Collection[str] = ()
+) -> EventRewriter | None:
+    """`before` with a guard of the lists; as it is where the schema has none.
+
+    `certain`: columns whose types have `has_certain_nulls`.
+    """
     given = schema if before is None else before.schema
     columns = {
         item["field"]
@@ -95,5 +119,5 @@ def guarded(table: str, schema: Schema, before: EventRewriter | None) -> EventRe
     if not columns:
         return before
     names = [json.dumps(name, ensure_ascii=False) for name in sorted(columns)]
-    marks = tuple(f"{name}:{begin}".encode() for name in names for begin in ('"', "[null"))
-    return GuardedLists(table, given, before, columns, marks)
+    marks = tuple(f"{name}:{begin}".encode() for name in names for begin in ('"', "[null", '["['))
+    return GuardedLists(table, given, before, certain, columns, marks)

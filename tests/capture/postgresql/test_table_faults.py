@@ -58,3 +58,52 @@ def test_a_value_that_debezium_cannot_convert_leaves_out_its_table_alone(
     found = sorted(row["id"] for row in capture.tables()["public.readings"].values())
     assert found == [row[0] for row in shop.run("SELECT id FROM readings ORDER BY 1")]
     assert [row["v"] for row in capture.tables()["public.orders"].values()] == ["goes on"]
+
+
+def test_lists_of_several_dimensions_leave_out_their_table_in_load_and_stream(
+    shop: Shop, tmp_path: Path
+) -> None:
+    shop.run(
+        "CREATE TABLE boards (id int PRIMARY KEY, cells int[][], v int)",
+        "INSERT INTO boards VALUES (1, '{{1,2},{3,4}}', 1)",
+        "CREATE TABLE loaded (id int PRIMARY KEY, v int[])",
+        "INSERT INTO loaded VALUES (1, '[0:1]={5,6}'), (2, '{{1,2},{3,4}}')",
+        "CREATE TABLE streamed (id int PRIMARY KEY, v int[])",
+        "INSERT INTO streamed VALUES (1, '{NULL}')",
+        "CREATE TABLE texts (id int PRIMARY KEY, v text[])",
+        "CREATE TABLE dropped (id int PRIMARY KEY, v int[])",
+        "INSERT INTO dropped VALUES (1, '{{1,2},{3,4}}')",
+        "CREATE TABLE orders (id int PRIMARY KEY, v text)",
+    )
+    (tmp_path / "landing").mkdir()
+    masks = {"public.dropped": {"v": "drop"}}
+    more = {"table_retries": 0, "masks": masks}
+    capture = CaptureProcess(tmp_path / "landing", shop.access(), more)
+    capture.start()
+    capture.wait_for("streaming")
+    capture.wait_for("loaded", times=5)
+
+    shop.run(
+        "INSERT INTO texts VALUES (1, '{NULL}'), (2, '{{a,b},{c,d}}')",
+        "INSERT INTO boards VALUES (2, '{{1},{2}}', 2)",
+        "INSERT INTO dropped VALUES (2, '{{{1}}}')",
+        "INSERT INTO streamed VALUES (2, '{{1,2},{3,4}}')",
+        "INSERT INTO orders VALUES (1, 'goes on')",
+    )
+    capture.wait_for_line("orders", id=1)
+    capture.end()
+
+    failed = {
+        one["table"]: one["error"] for one in capture.events() if one["type"] == "table_failed"
+    }
+    assert failed.keys() == {"public.loaded", "public.streamed", "public.texts"}
+    assert {one["code"] for one in failed.values()} == {"POLYNYA-GTW-058"}
+    assert "public.loaded.v" in failed["public.loaded"]["message"]
+    assert "[1:2][1:2]" in failed["public.loaded"]["message"]
+    assert "public.streamed.v" in failed["public.streamed"]["message"]
+    tables = capture.tables()
+    # The column is declared with two dimensions, so it is left out.
+    assert {row["id"]: row["v"] for row in tables["public.boards"].values()} == {1: 1, 2: 2}
+    assert all("cells" not in row for row in tables["public.boards"].values())
+    assert sorted(row["id"] for row in tables["public.dropped"].values()) == [1, 2]
+    assert "public.loaded" not in tables
