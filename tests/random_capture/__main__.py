@@ -241,9 +241,9 @@ def _loaded(program: Program) -> dict[str, list[datetime]]:
 
 
 def _quarantined(folder: Path) -> list[str]:
-    """What is in the quarantine, and what `verify` finds."""
+    """What is in the quarantine, and what `verify` and `compare` find."""
     wrong = []
-    for verb in (("quarantine", "list"), ("verify",)):
+    for verb in (("quarantine", "list"), ("verify",), ("compare", "source_db", "--wait", "60")):
         done = subprocess.run(
             command(*verb, "--json", "--project", str(folder)),
             env=environment(), cwd=ROOT, text=True, capture_output=True, check=False,

@@ -69,12 +69,16 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column, and the Kafka Connect schema of its values in the envelope (JSON of Connect)."""
+    """A column, and the Kafka Connect schema of its values in the envelope (JSON of Connect).
+
+    `inexact` has the words of `polynya.capture.inexact` for values that have no exact form.
+    """
 
     name: str
     type_name: str
     nullable: bool
     connect: Mapping[str, Any]
+    inexact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ landing_app = command_group("landing", "Captures of databases: preview, run, sto
 def preview(task: str, /, *, context: Context) -> int:
     """Show the tables that a task would capture: key, size, columns, masks. Lands nothing.
 
+    Below a column stands what becomes of values that it does not keep exactly.
+
     For example: `polynya landing preview shop_db`.
 
     Args:
@@ -37,6 +39,7 @@ def preview(task: str, /, *, context: Context) -> int:
     project = context.load(tolerant=True)
     chosen = one_capture(project, task)
     # Start-up time: drivers of databases.
+    from polynya.capture.inexact import EXPLAINED
     from polynya.engine.commands.captures import captured_tables
 
     tables = captured_tables(chosen)
@@ -44,7 +47,8 @@ def preview(task: str, /, *, context: Context) -> int:
         masks = chosen.mask.get(table.name, {})
         columns = [
             {"name": column.name, "type": column.type_name, "nullable": column.nullable,
-             "masked": column.name in masks}
+             "masked": column.name in masks,
+             "inexact": [EXPLAINED[word] for word in column.inexact]}
             for column in table.columns
         ]  # fmt: skip
         data = {

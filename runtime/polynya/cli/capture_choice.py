@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from polynya.capture.inexact import EXPLAINED
 from polynya.cli.format import size_in_words
 from polynya.model.config.capture import MaskSetting
 from polynya.model.config.connected import ConnectedCapture
@@ -31,6 +32,8 @@ def preview_lines(table: SourceTable, masks: Mapping[str, MaskSetting]) -> Itera
         masked = "" if mask is None else f"  ({_mask_in_words(mask)})"
         null = "" if column.nullable else " not null"
         yield f"  {column.name:<24}{column.type_name}{null}{masked}"
+        if mask != "drop":
+            yield from (f"{'':<26}{EXPLAINED[word]}" for word in column.inexact)
 
 
 def _mask_in_words(mask: MaskSetting) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -475,6 +476,14 @@ def capture_lines(capture: CaptureStatus, now: datetime) -> Iterator[str]:
             facts += f", {counted(table.cached_changes, 'change')} cached"
         why = f": {table.why}" if table.why else ""
         yield f"  {table.state:<{max(width, 10)}} {table.table}, {facts}{why}"
+    yield from _inexact_lines(capture)
+
+
+def _inexact_lines(capture: CaptureStatus) -> Iterator[str]:
+    """What the tables do not keep exactly, each once with the number of tables."""
+    counts = Counter(what for table in capture.tables for what in table.inexact)
+    for what, tables in counts.items():
+        yield f"  not exact  {what} (in {counted(tables, 'table')})"
 
 
 def _lag_in_words(lag: Lag) -> str:

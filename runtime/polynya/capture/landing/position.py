@@ -107,6 +107,7 @@ class TableProgress:
         since: in a binlog, the place that all views of its load are behind; None: nobody knows.
         is_replaced: since then its rows were exchanged for others, of which the stream has nothing.
         was_loaded: an earlier load of it, by a capture that follows no changes, was complete.
+        inexact: words of `polynya.capture.inexact` for values that its columns do not keep exactly.
     """
 
     state: TableState = "queued"
@@ -123,6 +124,7 @@ class TableProgress:
     since: LogPosition | None = None
     is_replaced: bool = False
     was_loaded: bool = False
+    inexact: tuple[str, ...] = ()
 
     def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
         """After a chunk has landed, in a batch of this number."""
@@ -143,9 +145,11 @@ class TableProgress:
         return replace(self, state="loaded", rows=rows, chunks=1, why=None, seen=seen, ended=batch)
 
     def of_table(self, table: SourceTable) -> TableProgress:
-        """With what is known of the table, where nothing was."""
+        """With what is known of the table; what was known of its rows stays."""
         made = table.columns_made if self.columns_made is None else self.columns_made
-        return replace(self, identity=self.identity or table.identity, columns_made=made)
+        inexact = tuple(sorted({word for column in table.columns for word in column.inexact}))
+        identity = self.identity or table.identity
+        return replace(self, identity=identity, columns_made=made, inexact=inexact)
 
     def suspended(self, why: PolynyaError) -> TableProgress:
         """Given up, until an operator resumes it."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from polynya.capture.inexact import of_mysql
 from polynya.capture.mysql.session import MysqlSession, literal
 from polynya.capture.mysql.types import Coding, ColumnDefinition, coding_of
 from polynya.capture.source import ROW_NUMBER, Access, SourceColumn, SourceTable
@@ -67,9 +68,12 @@ class MysqlTable:
     def source_table(self) -> SourceTable:
         """The same as all kinds of databases say it."""
         columns = tuple(
-            SourceColumn(facts.name, facts.plain, facts.nullable, field_schema(facts, coding))
+            SourceColumn(
+                facts.name, facts.plain, facts.nullable, field_schema(facts, coding),
+                of_mysql(facts.type, facts.charset),
+            )
             for facts, coding in self.captured
-        )
+        )  # fmt: skip
         # The server numbers no columns: one that fills is new when there are more of them.
         filling = sum(column.fills for column in self.columns)
         return SourceTable(

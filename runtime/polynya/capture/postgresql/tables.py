@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from polynya.capture.inexact import of_postgresql
 from polynya.capture.postgresql.session import PostgresSession, qualified
 from polynya.capture.postgresql.types import PgType, UnsupportedType, ValueEncoding, written
 from polynya.capture.source import Access, SourceColumn, SourceTable
@@ -145,7 +146,10 @@ class PgTable:
     def as_source(self, *, is_followed: bool) -> SourceTable:
         """The table as a capture sees it; `is_followed`: it is in the capture's publication."""
         columns = tuple(
-            SourceColumn(column.name, column.type_name, column.nullable, field_schema(column))
+            SourceColumn(
+                column.name, column.type_name, column.nullable, field_schema(column),
+                of_postgresql(column.type_name, column.written.schema),
+            )  # fmt: skip
             for column in self.columns
         )
         return SourceTable(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
+from polynya.capture.inexact import EXPLAINED
 from polynya.capture.landing.log import CaptureLog
 from polynya.capture.landing.position import CapturePosition, TableProgress, unloaded
 from polynya.capture.source import (
@@ -82,6 +83,7 @@ class TableStatus:
         rows: number of rows that its load has landed.
         cached_changes: changes that landed before its load had ended.
         why: it is left out.
+        inexact: what becomes of values that its columns do not keep exactly, as sentences.
     """
 
     table: str
@@ -89,6 +91,7 @@ class TableStatus:
     rows: int
     cached_changes: int = 0
     why: str | None = None
+    inexact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,7 @@ def capture_status(
             progress.rows,
             progress.changes,
             progress.why,
+            tuple(EXPLAINED.get(word, word) for word in progress.inexact),
         )
         for name, progress in sorted(position.tables.items())
     )
