@@ -55,9 +55,9 @@ def test_a_column_of_mariadb_or_mysql(
 
 def test_the_progress_of_a_table_remembers_the_words_of_its_columns() -> None:
     columns = (
-        SourceColumn("a", "date", True, {}, ("zero_dates",)),  # noqa: FBT003
-        SourceColumn("b", "datetime", True, {}, ("zero_dates",)),  # noqa: FBT003
-        SourceColumn("c", "year", True, {}, ("zero_years",)),  # noqa: FBT003
+        SourceColumn("a", "date", True, {}, ("zero_dates",)),
+        SourceColumn("b", "datetime", True, {}, ("zero_dates",)),
+        SourceColumn("c", "year", True, {}, ("zero_years",)),
     )
     progress = TableProgress().of_table(SourceTable("shop.t", columns, ("a",)))
     stored = CapturePosition(ResumePoint({}), {"shop.t": progress}).as_dict()

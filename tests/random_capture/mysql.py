@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from tests.random_capture.types import Type
 
 
 def _document(text: str) -> Any:
-    """A document by its values: Debezium writes it in other words than the server."""
-    return json.loads(text, parse_float=lambda number: types.same_float(float(number)))
+    """A document by its values: Debezium writes doubles with other digits than the server."""
+    return json.loads(text, parse_float=lambda it: Decimal(float(it)), parse_int=Decimal)
 
 
 def _of_mysql(one: Type) -> Type:
@@ -37,7 +38,9 @@ def _json(text: str) -> Any:
     return _document(bytes.fromhex(text).decode())
 
 
-TYPES = tuple(_of_mysql(one) for one in mariadb.TYPES if one.ddl != "uuid")
+#: Debezium cannot read YEAR beside eight other numbers from this version of MySQL.
+_ABSENT = frozenset({"uuid", "year"})
+TYPES = tuple(_of_mysql(one) for one in mariadb.TYPES if one.ddl not in _ABSENT)
 _AUDIT = Audit(TYPES, "JSON_OBJECT", "JSON_ARRAY")
 
 

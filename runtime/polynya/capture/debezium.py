@@ -46,7 +46,10 @@ from polynya.model.error_catalogue.capture import (
     STREAM_UNREADABLE,
     VALUE_NOT_CAPTURED,
 )
-from polynya.model.error_catalogue.capture_databases import BINLOG_INCOMPLETE
+from polynya.model.error_catalogue.capture_databases import (
+    BINLOG_INCOMPLETE,
+    MYSQL_PASSWORD_NEEDS_TLS,
+)
 from polynya.model.errors import PolynyaError
 
 
@@ -621,6 +624,11 @@ _STATEMENT: Final = re.compile(
 #: columns than the table had by all statements that it has read.
 _MARKS: Final = (
     ("Error while deserializing binlog data", "a value that Debezium cannot read"),
+    (
+        "eventType=TABLE_MAP",
+        "the columns of a table that Debezium cannot read, such as YEAR beside eight numbers of a"
+        " MySQL server before 8.0.29",
+    ),
     ("ColumnType.byCode", "a column of a type that Debezium does not know, such as COMPRESSED"),
     ("internal schema size", "rows that do not fit the table as the stream has defined it"),
     ("schema isn't known to this connector", "rows of a table that the stream has not defined"),
@@ -634,6 +642,7 @@ _VALUE: Final = re.compile(
     r"Failed to properly convert (?:data|default) value for '(?P<table>[^']+)\.(?P<column>[^'.]+)' "
     r"of type (?P<type>[^;\n]+)"
 )
+_KEY_ASKED: Final = "Public Key Retrieval is not allowed"
 _SETTING: Final = "server is not configured to use a"
 _QUOTED: Final = re.compile(r"'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)")
 _EXCERPT_CHARACTERS: Final = 300
@@ -657,6 +666,8 @@ def failure_of(message: str) -> PolynyaError:
             why = " ".join(message[message.index(mark) :].split())[:_EXCERPT_CHARACTERS]
             error, named = STREAM_UNREADABLE(obstacle=f"{what}: {why}"), _OF_TABLE.search(message)
             return error if named is None else TableError.of(named["name"] or named["short"], error)
+    if _KEY_ASKED in message:
+        return MYSQL_PASSWORD_NEEDS_TLS(reason=_KEY_ASKED)
     if _SETTING in message:
         return BINLOG_INCOMPLETE(reason=message[:_EXCERPT_CHARACTERS])
     return STREAM_ENDED(reason=message)

@@ -1,4 +1,4 @@
-"""Hashes that a real MariaDB computes are those of the same rows as a capture brings them."""
+"""Hashes that a real MariaDB or MySQL computes are those of the same rows as a capture brings them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from polynya.capture.mysql.database import MysqlDatabase
 from polynya.formats.debezium.types import fields_of
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.types import DataType
-from tests.capture.mysql.cases import CASES, create, insert, insert_nulls
-from tests.mariadb import access_to, new_server
+from tests.capture.mysql.cases import ROWS, cases_of, create, insert, insert_nulls
+from tests.mariadb import access_to, new_server, numbers
 
 UTC = "SET sql_mode = '', time_zone = '+00:00'"
 SINGLES = [
@@ -39,7 +39,7 @@ SINGLES = [
     "16777217",
     "1.17549435e-38",
 ]
-SHAPES = ("point", "geometry", "linestring", "geometrycollection")
+SHAPES = {"point", "geometry", "linestring", "geometrycollection"}
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,22 @@ def array(values: list[object], kind: DataType) -> pa.Array:
     return pa.array(values, arrow_type(kind))
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = new_server(tmp_path_factory.mktemp("mariadb"), {"max_allowed_packet": "1M"})
+@pytest.fixture(scope="module", params=["mariadb", pytest.param("mysql", marks=pytest.mark.slow)])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    settings = {"max_allowed_packet": "1M"}
+    made = new_server(tmp_path_factory.mktemp(request.param), settings, kind=request.param)
     try:
         made.start()
         made.execute("CREATE DATABASE shop")
-        made.execute(UTC, create(), insert(1), insert_nulls(2), database="shop")
+        kinds = (create(made.kind), insert(made.kind, 1), insert_nulls(made.kind, 2))
+        made.execute(UTC, *kinds, database="shop")
         made.execute(
             "CREATE TABLE singles (id INT PRIMARY KEY AUTO_INCREMENT, f FLOAT)",
             *(f"INSERT INTO singles (f) VALUES ({one})" for one in SINGLES),
             "CREATE TABLE `o``dd` (a VARCHAR(9), `b,c` INT, PRIMARY KEY (a, `b,c`))",
-            "INSERT INTO `o``dd` SELECT CONCAT('é', seq % 7), seq FROM {numbers(300)}",
+            f"INSERT INTO `o``dd` SELECT CONCAT('é', seq % 7), seq FROM {numbers(300)}",
             "CREATE TABLE twice (n INT)", "INSERT INTO twice VALUES (1), (1), (NULL)",
             "CREATE TABLE heavy (id INT PRIMARY KEY, a LONGBLOB, t LONGTEXT)",
             "INSERT INTO heavy VALUES (1, REPEAT('x', 700000), REPEAT('é', 10)), (2, NULL, NULL),"
@@ -111,28 +115,34 @@ def kinds(server: Server) -> Loaded:
     return loaded(server, "shop.kinds")
 
 
-@pytest.mark.parametrize(
-    "number", [n for n, case in enumerate(CASES) if case.ddl not in SHAPES]
-)  # fmt: skip
+@pytest.mark.parametrize("row", [row for row in ROWS if not SHAPES & {c.ddl for c in ROWS[row]}])
 def test_values_of_a_type_have_one_text_on_both_sides(
-    moment: MysqlMoment, kinds: Loaded, number: int
+    server: Server, moment: MysqlMoment, kinds: Loaded, row: str
 ) -> None:
     layout = layout_of(moment.columns("shop.kinds"), kinds.types, key=("id",))
     compared = dict(layout.columns)
-    one = DigestLayout((("id", TextForm.WHOLE), (f"c{number}", compared[f"c{number}"])), ("id",))
+    for number, case in cases_of(server.kind).items():
+        if case not in ROWS[row]:
+            continue
+        column = f"c{number}"
+        one = DigestLayout((("id", TextForm.WHOLE), (column, compared[column])), ("id",))
 
-    source = moment.rows("shop.kinds", one, 2, range(4), None)
+        source = moment.rows("shop.kinds", one, 2, range(4), None)
 
-    assert len(source) == 2
-    assert differing_rows(source, digest_rows([kinds.batch], one, 2, range(4))) == {}
+        assert len(source) == 2
+        assert differing_rows(source, digest_rows([kinds.batch], one, 2, range(4))) == {}, case
 
 
-def test_shapes_are_left_out_with_the_reason(moment: MysqlMoment, kinds: Loaded) -> None:
+def test_shapes_are_left_out_with_the_reason(
+    server: Server, moment: MysqlMoment, kinds: Loaded
+) -> None:
     layout = layout_of(moment.columns("shop.kinds"), kinds.types, key=("id",))
 
     left_out = {one.column: one.why for one in layout.left_out}
 
-    assert left_out.keys() == {f"c{n}" for n, case in enumerate(CASES) if case.ddl in SHAPES}
+    assert left_out.keys() == {
+        f"c{number}" for number, case in cases_of(server.kind).items() if case.ddl in SHAPES
+    }
     assert "values of type point are not compared" in left_out.values()
 
 

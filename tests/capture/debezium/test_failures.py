@@ -18,6 +18,8 @@ STATEMENT = (
 UNREADABLE = {
     "value": f"{BEFORE}Error while deserializing binlog data of date: Invalid date 'FEBRUARY 31'",
     "type": 'Cannot invoke "ColumnType.ordinal()" because "ColumnType.byCode(int)" is null',
+    "YEAR": "Failed to deserialize data of EventHeaderV4{timestamp=1795890121000, "
+    "eventType=TABLE_MAP, serverId=1}; Failed to read remaining 1 of 3 bytes from position 4",
     "fit": "Error processing row in t, internal schema size 4, but row size 5 , restart connector",
 }
 
@@ -83,3 +85,10 @@ def test_anything_else_may_pass_by_itself() -> None:
     assert isinstance(error, DependencyError)
     assert error.code == "POLYNYA-GTW-006"
     assert "Connection refused" in error.message
+
+
+def test_a_password_that_needs_tls_is_told() -> None:
+    error = failure_of("Unable to connect: Public Key Retrieval is not allowed")
+
+    assert error.code == "POLYNYA-GTW-059"
+    assert "mode: verify" in str(error)

@@ -246,8 +246,7 @@ def insert(kind: str, key: int) -> str:
 def insert_nulls(kind: str, key: int) -> str:
     """A row with a NULL wherever there may be one."""
     values = {
-        number: "NULL" if case.may_be_null else case.sql
-        for number, case in cases_of(kind).items()
+        number: "NULL" if case.may_be_null else case.sql for number, case in cases_of(kind).items()
     }
     return _insert(key, values)
 

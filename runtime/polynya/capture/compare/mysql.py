@@ -5,7 +5,7 @@ capture lands them. Where an event has another value than the database, as for d
 calendar, the value of the event counts.
 
 The server cannot concatenate texts beyond its `max_allowed_packet`. A table with longer rows is
-read row by row and hashed here.
+read row by row and hashed here, and so is one with JSON documents of MySQL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from polynya.capture.mysql.catalog import MysqlTable, read_tables
 from polynya.capture.mysql.rows import given
 from polynya.capture.mysql.session import MysqlSession, quoted
 from polynya.capture.mysql.snapshot import MARIADB, begin_view, binlog_end, open_view
-from polynya.capture.mysql.types import ColumnDefinition
+from polynya.capture.mysql.types import ColumnDefinition, document_text
 from polynya.capture.source import Access
 from polynya.model.error_catalogue.capture_databases import MYSQL_RIGHT_MISSING
 
@@ -42,6 +42,7 @@ class Text:
         checked: of what is NULL exactly then, also where `sql` is too long for the server.
         value: of the value itself, where it may be long; None: `sql` says it.
         is_hex: `sql` is the value as lower-case hex.
+        rewritten: of `value`, the text as the capture lands it, which the server cannot make.
     """
 
     kind: TextForm
@@ -49,6 +50,7 @@ class Text:
     checked: str
     value: str | None = None
     is_hex: bool = False
+    rewritten: Callable[[bytes], bytes] | None = None
 
 
 def text_of(facts: ColumnDefinition) -> Text | None:
@@ -156,6 +158,12 @@ def _text(_: ColumnDefinition, column: str) -> Text:
     return Text(TextForm.TEXT, text, column, text)
 
 
+def _json(_: ColumnDefinition, column: str) -> Text:
+    # Of MySQL: MariaDB has JSON as text.
+    text = f"CONVERT({column} USING utf8mb4)"
+    return Text(TextForm.TEXT, text, column, text, rewritten=document_text)
+
+
 def _label(_: ColumnDefinition, column: str) -> Text:
     text = f"CONVERT({column} USING utf8mb4)"
     return _short(TextForm.TEXT, f"REPLACE({text}, ',', CONCAT({_BACKSLASH}, ','))")
@@ -185,8 +193,9 @@ _KINDS: Final[Mapping[str, Callable[[ColumnDefinition, str], Text]]] = {
     "timestamp": _micros(_beginning),
     "time": _time,
     **dict.fromkeys(
-        ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json", "set"), _text
+        ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "set"), _text
     ),
+    "json": _json,
     "enum": _label,
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _bytes),
     "uuid": _uuid,
@@ -235,7 +244,11 @@ def range_of(key: str, bits: int) -> int:
 
 
 def _written(text: Text, value: bytes | None) -> bytes | None:
-    return value.hex().encode() if text.is_hex and value is not None else value
+    if value is None:
+        return None
+    if text.rewritten is not None:
+        return text.rewritten(value)
+    return value.hex().encode() if text.is_hex else value
 
 
 def _one_text(values: Sequence[bytes | None]) -> bytes:
@@ -301,7 +314,7 @@ class MysqlMoment:
         self, table: str, layout: DigestLayout, bits: int, where: str | None
     ) -> dict[int, Range]:
         """Number of rows and sum of hashes of each range that has rows."""
-        if table not in self._long:
+        if not self._is_read(table, layout):
             total = "SUM(CAST(CONV(SUBSTR(row_hash, 1, 15), 16, 10) AS UNSIGNED))"
             answers = self._session.rows(
                 f"SELECT {_number(bits)} AS n, COUNT(*), {total}, SUM(row_hash IS NULL)"
@@ -390,8 +403,8 @@ class MysqlMoment:
     def _states(
         self, table: str, layout: DigestLayout, where: str | None, wanted: str
     ) -> dict[str, RowState] | None:
-        """Rows as the server hashes them; None: some are too long for it."""
-        if table in self._long:
+        """Rows as the server hashes them; None: it cannot."""
+        if self._is_read(table, layout):
             return None
         answers = self._session.rows(
             "SELECT key_hash, MIN(key_text), MIN(row_hash), COUNT(*), SUM(row_hash IS NULL)"
@@ -404,6 +417,11 @@ class MysqlMoment:
             str(key): RowState(str(text), str(digest), int(copies or 0))
             for key, text, digest, copies, _ in answers
         }
+
+    def _is_read(self, table: str, layout: DigestLayout) -> bool:
+        """Whether the table is read row by row: values are too long, or written in another way."""
+        texts = self._texts(table, layout).values()
+        return table in self._long or any(text.rewritten is not None for text in texts)
 
     def _is_long(self, table: str, missing: Iterator[int]) -> bool:
         """Whether hashes are missing; the table is read row by row from then on."""

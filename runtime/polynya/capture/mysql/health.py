@@ -247,16 +247,16 @@ def lost_of(session: MysqlSession, connector: str, offset: Offset) -> str | None
                 f"{offset['gtids']}: it is the log of another server"
             )
         return _taken_over(session, str(offset["gtids"]))
-    return None if connector == MARIADB else _lost_of_mysql(session, file, position, offset)
+    if connector == MARIADB:
+        return None
+    return _lost_of_mysql(session, offset, size=files[file])
 
 
 _GTID: Final = re.compile(r"GTID_NEXT= '([^']+)'")
 _NO_EVENT_THERE: Final = "(error 1220)"
 
 
-def _lost_of_mysql(
-    session: MysqlSession, file: str, position: int, offset: Offset
-) -> str | None:
+def _lost_of_mysql(session: MysqlSession, offset: Offset, *, size: int) -> str | None:
     """What GTIDs and events say: whether the place is in the log of the server that was read."""
     gtids = str(offset.get("gtids") or "")
     if not gtids:
@@ -270,11 +270,12 @@ def _lost_of_mysql(
     if purged:
         lacking = "".join(str(purged).split())
         return f"the server has deleted transactions that have not landed: {lacking}"
-    return _other_log(session, file, position, gtids)
+    return _other_log(session, offset, gtids, size=size)
 
 
-def _other_log(session: MysqlSession, file: str, position: int, gtids: str) -> str | None:
+def _other_log(session: MysqlSession, offset: Offset, gtids: str, *, size: int) -> str | None:
     """Whether a file of MySQL's binlog is another one than that which was read to a position."""
+    file, position = str(offset["file"]), int(offset["pos"])
     other = f"{file} of the binlog is another one than the file that was read: it is another server"
     begins = session.rows(f"SHOW BINLOG EVENTS IN {_text(file)} LIMIT 2", "reading the binlog")
     before = "".join(str(begins[1][5] or "").split()) if len(begins) > 1 else ""
@@ -285,6 +286,8 @@ def _other_log(session: MysqlSession, file: str, position: int, gtids: str) -> s
     except OperationError as error:
         if _NO_EVENT_THERE not in error.message:
             raise
+        return other
+    if event is None and position < size:
         return other
     found = None if event is None else _GTID.search(str(event[5]))
     told = [] if found is None else [found[1]]

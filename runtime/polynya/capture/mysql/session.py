@@ -14,6 +14,7 @@ from pymysql.cursors import SSCursor
 from polynya.capture.source import Access
 from polynya.model.error_catalogue.capture_databases import (
     MYSQL_LOGIN_REFUSED,
+    MYSQL_PASSWORD_NEEDS_TLS,
     MYSQL_RIGHT_MISSING,
     MYSQL_ROW_TOO_LARGE,
     MYSQL_STATEMENT_REFUSED,
@@ -47,10 +48,18 @@ def explained(access: Access, activity: str) -> Iterator[None]:
 
     Raises:
         DependencyError: POLYNYA-GTW-040 for what may pass by itself, -045 for a changed table.
-        OperationError: POLYNYA-GTW-041 log-in, -042 TLS, -043 a right, -046 too large, -044 else.
+        OperationError: POLYNYA-GTW-041 log-in, -042 TLS, -043 a right, -046 too large, -044 else;
+            -059, the password needs TLS.
     """
     try:
         yield
+    except RuntimeError as error:
+        # What the driver says of a password that it would have to encrypt itself.
+        if "cryptography" not in str(error):
+            raise
+        raise MYSQL_PASSWORD_NEEDS_TLS(
+            where=where_of(access), reason="the connection has `tls: {mode: disable}`"
+        ) from None
     except pymysql.err.Error as error:
         raise failure(error, access, activity) from error
     except OSError as error:

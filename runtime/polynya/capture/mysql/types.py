@@ -89,7 +89,12 @@ def document(value: bytes) -> bytes:
     a number with a point may be a DOUBLE or a DECIMAL, and a text may be a time or bytes. Debezium
     writes these in other ways than numbers and texts, which `docs/data-types.md` lists.
     """
-    return text(_document(json.loads(value, parse_float=_number)).encode())
+    return text(document_text(value))
+
+
+def document_text(value: bytes) -> bytes:
+    """The text of a document in an event, from that of the server."""
+    return _document(json.loads(value, parse_float=_number)).encode()
 
 
 class _JsonNumber(float):

@@ -147,7 +147,10 @@ class PgTable:
         """The table as a capture sees it; `is_followed`: it is in the capture's publication."""
         columns = tuple(
             SourceColumn(
-                column.name, column.type_name, column.nullable, field_schema(column),
+                column.name,
+                column.type_name,
+                column.nullable,
+                field_schema(column),
                 of_postgresql(column.type_name, column.written.schema),
             )  # fmt: skip
             for column in self.columns

@@ -285,10 +285,24 @@ BINLOG_INCOMPLETE: Final = ErrorEntry(
     state="landed data stays; changes under this setting may be missing or incomplete",
     fix="restore the setting, also in the configuration file, then reload all tables with `polynya "
     "landing reload`",
-    page="`binlog_format` has to be ROW and `binlog_row_image` FULL, for all sessions. With other "
-    "settings changes are missing from the binlog, or lack some of their values, and nothing "
+    page="`binlog_format` has to be ROW and `binlog_row_image` FULL, for all sessions. MySQL needs "
+    "`gtid_mode = ON`, too, no `binlog_row_value_options`, and `binlog_transaction_compression` "
+    "off. With other settings changes are missing from the binlog, or lack some of their values, and nothing "
     "tells which. The capture stops as soon as it notices. `polynya connection test` says what "
     "each setting has to be.",
+)
+
+MYSQL_PASSWORD_NEEDS_TLS: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-GTW-059",
+    title="MySQL takes the password by TLS only",
+    message="the user logs in with caching_sha2_password, which needs TLS: {reason}",
+    state="no password was sent, and nothing was read",
+    fix="use `tls: {{mode: verify}}`, or `require` on this machine: MySQL 8 has TLS by default",
+    page="MySQL 8 has `caching_sha2_password` as its default. Without TLS a client would have to "
+    "encrypt the password with a key that the server sends and nobody verifies, so neither the "
+    "load nor Debezium does that. MySQL 8 makes certificates of its own when it starts first, so "
+    "`tls: {mode: require}` works at once, and `verify` with the server's authority as `ca`.",
 )
 
 KEYLESS_LOAD_NOT_SEPARABLE: Final = ErrorEntry(
