@@ -28,11 +28,12 @@ def named(name: str, **more: Any) -> dict[str, Any]:
         ("date", named("time.Date"), ("infinite_dates",)),
         ("interval", named("time.Interval"), ("infinite_intervals",)),
         ("bit(9)", named("data.Bits"), ("bit_length",)),
-        ("integer[]", {"type": "array", "items": {"type": "int32", "optional": True}}, ()),
+        ("integer[]", {"type": "array", "items": {"type": "int32", "optional": True}},
+         ("array_bounds",)),
         ("mood[]", {"type": "array", "items": {"type": "string", "optional": False}},
-         ("array_nulls",)),
+         ("array_bounds", "array_nulls")),
         ("time[]", {"type": "array", "items": named("time.MicroTime", optional=True)},
-         ("array_times",)),
+         ("array_bounds", "array_times")),
     ],
 )  # fmt: skip
 def test_a_column_of_postgresql(

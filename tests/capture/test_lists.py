@@ -1,4 +1,4 @@
-"""Lists of PostgreSQL that are not those of the database are refused; all others land as they are."""
+"""Lists of PostgreSQL that are not those of the database are refused; all others land."""
 
 from __future__ import annotations
 

@@ -626,8 +626,7 @@ _MARKS: Final = (
     ("Error while deserializing binlog data", "a value that Debezium cannot read"),
     (
         "eventType=TABLE_MAP",
-        "the columns of a table that Debezium cannot read, such as YEAR beside eight numbers of a"
-        " MySQL server before 8.0.29",
+        "columns that Debezium cannot read, such as YEAR of MySQL before 8.0.29",
     ),
     ("ColumnType.byCode", "a column of a type that Debezium does not know, such as COMPRESSED"),
     ("internal schema size", "rows that do not fit the table as the stream has defined it"),

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 #: What becomes of which values, by the word that the position of a capture has for it.
 EXPLAINED: Final[Mapping[str, str]] = {
+    "array_bounds": "lower bounds of lists other than 1 are lost",
     "array_nulls": "a list with a NULL element, or of several dimensions, becomes NULL",
     "array_times": "times in lists have milliseconds",
     "bit_length": "the number of bits is lost",
@@ -44,6 +45,7 @@ def of_postgresql(type_name: str, schema: Mapping[str, Any]) -> tuple[str, ...]:
 def _of_postgresql(type_name: str, schema: Mapping[str, Any]) -> Iterator[str]:
     if schema.get("type") == "array":
         items = schema["items"]
+        yield "array_bounds"
         if not items.get("optional"):
             yield "array_nulls"
         if items.get("name") == f"{_TIME}MicroTime":

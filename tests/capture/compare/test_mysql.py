@@ -1,4 +1,4 @@
-"""Hashes that a real MariaDB or MySQL computes are those of the same rows as a capture brings them."""
+"""Hashes that a real MariaDB or MySQL computes are those of the rows that a capture brings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A capture is killed at each of its boundaries, beside a real MariaDB that is written to.
+"""A capture is killed at each of its boundaries, beside a real server that is written to.
 
 What its log then makes of the tables must be what the database has, each change once.
 """
@@ -15,6 +15,7 @@ from examples.servers.mariadb import Server
 from tests.capture.mysql.capturing import Process, fill, finish, lines, same, settings_of
 from tests.capture.mysql.writing import writers
 from tests.capture.worker.deadly import BOUNDARIES
+from tests.mariadb import numbers
 
 MODULE = "tests.capture.worker.deadly"
 TABLES = ("shop.orders", "shop.notes")
@@ -33,7 +34,7 @@ def large_transaction(server: Server) -> None:
     with session.cursor() as cursor:
         cursor.execute("DELETE FROM notes WHERE a < 20")
         cursor.execute(
-            "REPLACE INTO notes SELECT seq % 50, 10000 + seq, 'large' FROM seq_1_to_3000"
+            f"REPLACE INTO notes SELECT seq % 50, 10000 + seq, 'large' FROM {numbers(3000)}"
         )
         cursor.execute("UPDATE IGNORE notes SET b = b + 100000 WHERE b > 12000")
     session.commit()
@@ -61,6 +62,7 @@ def assert_same(server: Server, landing: Path) -> None:
     assert len(changed) == len(set(changed))
 
 
+@pytest.mark.also_mysql
 def test_a_kill_inside_of_a_large_transaction_loses_and_doubles_nothing(
     own: Server, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""A capture of MariaDB or MySQL as a whole: load and stream, statements, kills of capture and server."""
+"""A capture of MariaDB or MySQL as a whole: load and stream, statements, kills of both."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from examples.servers.mariadb import Server
 from tests.capture.mysql.capturing import finish, lines, same
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.also_mysql]
 #: Afterwards there are as many columns that fill as there were.
 CHANGES = {
     "another for one that was dropped": [

@@ -12,7 +12,7 @@ from examples.servers.mariadb import Server
 from polynya.capture.landing.position import position_of_offset
 from tests.capture.mysql.capturing import Process, header, lines, settings_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.also_mysql]
 
 #: Debezium hears from a quiet server every 48 seconds.
 _PATIENCE = 30

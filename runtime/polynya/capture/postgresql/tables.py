@@ -152,7 +152,7 @@ class PgTable:
                 column.nullable,
                 field_schema(column),
                 of_postgresql(column.type_name, column.written.schema),
-            )  # fmt: skip
+            )
             for column in self.columns
         )
         return SourceTable(

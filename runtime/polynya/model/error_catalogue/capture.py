@@ -225,16 +225,17 @@ LIST_NOT_CAPTURED: Final = ErrorEntry(
     title="a list of PostgreSQL cannot be captured",
     message="a list in {table}.{column} cannot be captured: it {shape}",
     state="everything before it has landed; nothing lands in its place",
-    fix="change the value, drop the column with `mask: {{TABLE: {{COLUMN: drop}}}}`, or exclude the "
-    "table; then run `polynya landing resume`",
+    fix="change the value, drop the column with `mask: {{TABLE: {{COLUMN: drop}}}}`, or exclude "
+    "the table; then run `polynya landing resume`",
     page="A column of arrays takes values of several dimensions, whatever its declaration says. "
     "Of `{{1,2},{3,4}}` Debezium writes a list of two NULL, exactly as of `{NULL,NULL}`, or of two "
     "names of Java's objects where the elements are text. So a load refuses lists of several "
     "dimensions. The stream refuses such names, and a list whose elements are all NULL; lists of "
-    "text, UUID, JSON, addresses and ranges may have NULL alone. The capture rereads the stream as often as `errors.table.retry` says. Then the "
-    "table is suspended, or the capture ends, as `errors.table.then` says; the other tables "
-    "continue. A column that is declared with several dimensions, such as `integer[][]`, is left "
-    "out from the start instead. To keep the values, store them as `jsonb`.",
+    "text, UUID, JSON, addresses and ranges may have NULL alone. The capture rereads the stream as "
+    "often as `errors.table.retry` says. Then the table is suspended, or the capture ends, as "
+    "`errors.table.then` says; the other tables continue. A column that is declared with several "
+    "dimensions, such as `integer[][]`, is left out from the start instead. To keep the values, "
+    "store them as `jsonb`.",
 )
 
 # Settings of tasks and connections.

@@ -287,9 +287,9 @@ BINLOG_INCOMPLETE: Final = ErrorEntry(
     "landing reload`",
     page="`binlog_format` has to be ROW and `binlog_row_image` FULL, for all sessions. MySQL needs "
     "`gtid_mode = ON`, too, no `binlog_row_value_options`, and `binlog_transaction_compression` "
-    "off. With other settings changes are missing from the binlog, or lack some of their values, and nothing "
-    "tells which. The capture stops as soon as it notices. `polynya connection test` says what "
-    "each setting has to be.",
+    "off. With other settings changes are missing from the binlog, or lack some of their values, "
+    "and nothing tells which. The capture stops as soon as it notices. `polynya connection test` "
+    "says what each setting has to be.",
 )
 
 MYSQL_PASSWORD_NEEDS_TLS: Final = ErrorEntry(
