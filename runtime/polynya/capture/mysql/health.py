@@ -13,7 +13,7 @@ from polynya.model.errors import OperationError, PolynyaError
 
 _OLDEST: Final = {"mariadb": (10, 5), "mysql": (8, 0)}
 _DAY: Final = 86_400
-_RIGHTS: Final = {
+_RIGHTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     # Each by all the words that a server of that kind has for it, first the one to be granted.
     "mariadb": {
         "read the stream": ("REPLICATION SLAVE", "REPLICATION REPLICA"),

@@ -130,7 +130,7 @@ def _double_of(number: _JsonNumber) -> str:
     is_decimal = "e" not in number.written and Decimal(shortest) != Decimal(number.written)
     if is_decimal or (number.written.endswith("0") and not number.written.endswith(".0")):
         return number.written
-    if number == 0 or _LEAST_PLAIN <= abs(number) < _LEAST_LARGE:
+    if not number or _LEAST_PLAIN <= abs(number) < _LEAST_LARGE:
         return format(Decimal(shortest), "f")
     return format(Decimal(float(number)), "f")
 
