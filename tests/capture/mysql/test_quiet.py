@@ -74,9 +74,10 @@ def test_a_capture_that_follows_a_quiet_server_says_how_far_it_is(
     (file, at, *_), *_ = own.execute("SHOW MASTER STATUS")
 
     def is_said() -> bool:
-        said = header(landing)["position"].get("read_to")
+        position = header(landing)["position"]
+        said = [position["stream"]["offset"], position.get("read_to")]
         end = position_of_offset("mariadb", {"file": file, "pos": at})
-        return said is not None and position_of_offset("mariadb", said) >= end
+        return any(one and position_of_offset("mariadb", one) >= end for one in said)
 
     until(is_said)
     number = header(landing)["number"]

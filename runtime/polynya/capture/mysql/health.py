@@ -274,7 +274,10 @@ def _lost_of_mysql(session: MysqlSession, offset: Offset, *, size: int) -> str |
 
 
 def _other_log(session: MysqlSession, offset: Offset, gtids: str, *, size: int) -> str | None:
-    """Whether a file of MySQL's binlog is another one than that which was read to a position."""
+    """Whether a file of MySQL's binlog is another one than that which was read to a position.
+
+    What the file begins after has to have been read, and what follows the position has not.
+    """
     file, position = str(offset["file"]), int(offset["pos"])
     other = f"{file} of the binlog is another one than the file that was read: it is another server"
     begins = session.rows(f"SHOW BINLOG EVENTS IN {_text(file)} LIMIT 2", "reading the binlog")
