@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.capture.lists import guarded, has_certain_nulls
+from polynya.capture.lists import guarded
 from polynya.capture.masks import DropMask, masked
 from polynya.formats.debezium.envelope import Unsent
 from polynya.model.errors import OperationError
@@ -44,11 +44,9 @@ def test_a_list_that_is_certain_lands_as_it_is(operation: str, value: Any) -> No
 @pytest.mark.parametrize(
     ("operation", "value", "why"),
     [("r", "[1:2][1:2]", "several dimensions, [1:2][1:2]"),
-     ("c", [None, None], "several dimensions, or is NULL in each of its 2 elements"),
-     ("u", [None], "several dimensions, or is NULL in each of its 1 elements"),
-     ("u", ["[Ljava.lang.String;@602523d", "[[Ljava.util.UUID;@0"], "it has several dimensions")],
+     ("u", ["[Ljava.lang.String;@602523d", "[[Ljava.util.UUID;@0"], "several dimensions, [1:2]…")],
 )  # fmt: skip
-def test_a_list_that_may_be_another_one_is_an_error(operation: str, value: Any, why: str) -> None:
+def test_a_list_of_several_dimensions_is_an_error(operation: str, value: Any, why: str) -> None:
     guard = guarded("public.t", SCHEMA, None)
     assert guard is not None
 
@@ -57,28 +55,6 @@ def test_a_list_that_may_be_another_one_is_an_error(operation: str, value: Any, 
 
     assert caught.value.code == "POLYNYA-GTW-058"
     assert why in caught.value.message
-
-
-def test_a_load_knows_that_all_elements_are_null() -> None:
-    guard = guarded("public.t", SCHEMA, None)
-    assert guard is not None
-
-    event = line("r", [None, None])
-
-    assert guard.line(event) == event
-
-
-@pytest.mark.parametrize(
-    ("kind", "is_certain"),
-    [("text[]", True), ("character varying(10)[]", True), ('"char"[]', True), ("uuid[]", True),
-     ("citext[]", False), ("integer[]", False), ("timestamp(3) with time zone[]", False)],
-)  # fmt: skip
-def test_texts_of_several_dimensions_are_no_nulls(kind: str, *, is_certain: bool) -> None:
-    assert has_certain_nulls(kind) is is_certain
-
-    guard = guarded("public.t", SCHEMA, None, ['a"b'])
-    assert guard is not None
-    assert guard.line(line("c", [None])) == line("c", [None])
 
 
 def test_a_column_that_is_dropped_is_not_looked_at() -> None:

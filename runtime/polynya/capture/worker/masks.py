@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from polynya.capture.lists import guarded, has_certain_nulls
+from polynya.capture.lists import guarded
 from polynya.capture.lobs import EventRewriter, Limit, limited
 from polynya.capture.masks import mask_of, masked
 from polynya.capture.source import SourceTable
@@ -23,7 +23,6 @@ class TableMasks:
         limit: of all tables; None: values are captured as they are.
         unsent: the text that says that a column was not sent; empty where all are.
         guards_lists: the events may have lists that are not those of the database.
-        certain: by table, the columns whose lists of NULL are those of the database.
         cut: table and column of values that were too long.
     """
 
@@ -32,7 +31,6 @@ class TableMasks:
     limit: Limit | None = None
     unsent: str = ""
     guards_lists: bool = False
-    certain: Mapping[str, frozenset[str]] = field(default_factory=dict)
     cut: set[tuple[str, str]] = field(default_factory=set)
     _made: dict[tuple[str, int], tuple[Mapping[str, Any], EventRewriter | None]] = field(
         default_factory=dict
@@ -50,11 +48,7 @@ class TableMasks:
     ) -> TableMasks:
         """Masks and limits of the tables that there are now."""
         keys = {name: table.key for name, table in tables.items()}
-        certain = {
-            name: frozenset(one.name for one in table.columns if has_certain_nulls(one.type_name))
-            for name, table in tables.items()
-        }
-        return cls(masks, keys, limit, unsent, guards_lists, certain if guards_lists else {})
+        return cls(masks, keys, limit, unsent, guards_lists)
 
     @property
     def is_empty(self) -> bool:
@@ -94,6 +88,4 @@ class TableMasks:
             made = masked(table, shape, masks, key=self.keys.get(table, ()), unsent=unsent)
         if self.limit is not None:
             made = limited(table, shape, self.limit, made, self.cut)
-        if not self.guards_lists:
-            return made
-        return guarded(table, shape, made, self.certain.get(table, frozenset()))
+        return guarded(table, shape, made) if self.guards_lists else made

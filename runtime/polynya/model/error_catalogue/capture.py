@@ -223,15 +223,15 @@ LIST_NOT_CAPTURED: Final = ErrorEntry(
     OperationError,
     "POLYNYA-GTW-058",
     title="a list of PostgreSQL cannot be captured",
-    message="a list in {table}.{column} cannot be captured: it {shape}",
+    message="a list in {table}.{column} has several dimensions, {shape}, and cannot be captured",
     state="everything before it has landed; nothing lands in its place",
     fix="change the value, drop the column with `mask: {{TABLE: {{COLUMN: drop}}}}`, or exclude "
     "the table; then run `polynya landing resume`",
     page="A column of arrays takes values of several dimensions, whatever its declaration says. "
-    "Of `{{1,2},{3,4}}` Debezium writes a list of two NULL, exactly as of `{NULL,NULL}`, or of two "
-    "names of Java's objects where the elements are text. So a load refuses lists of several "
-    "dimensions. The stream refuses such names, and a list whose elements are all NULL; lists of "
-    "text, UUID, JSON, addresses and ranges may have NULL alone. The capture rereads the stream as "
+    "Debezium has no such lists. A load refuses them, and so does the stream where the elements "
+    "are text, UUID, JSON, addresses or ranges, of which Debezium writes names of Java's objects. "
+    "Of other elements Debezium writes NULL for each inner list, exactly as for `{NULL,NULL}`: "
+    "`polynya landing preview` names these columns. The capture rereads the stream as "
     "often as `errors.table.retry` says. Then the table is suspended, or the capture ends, as "
     "`errors.table.then` says; the other tables continue. A column that is declared with several "
     "dimensions, such as `integer[][]`, is left out from the start instead. To keep the values, "
