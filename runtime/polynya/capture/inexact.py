@@ -14,7 +14,7 @@ from typing import Any, Final
 #: What becomes of which values, by the word that the position of a capture has for it.
 EXPLAINED: Final[Mapping[str, str]] = {
     "array_bounds": "lower bounds of lists other than 1 are lost",
-    "array_dimensions": "a change makes a list of several dimensions one of NULL; a load refuses it",
+    "array_dimensions": "a change makes lists of several dimensions lists of NULL; a load refuses",
     "array_nulls": "a list with a NULL element, or of several dimensions, becomes NULL",
     "array_times": "times in lists have milliseconds",
     "bit_length": "the number of bits is lost",
