@@ -251,6 +251,7 @@ def _quarantined(folder: Path) -> list[str]:
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         found = [one for one in lines if one.get("type") == "quarantined"]
         wrong += [f"quarantine: {str(one)[:400]}" for one in found[:5]]
+        wrong += [f"{verb[0]}: {str(one)[:400]}" for one in lines if one.get("differences")]
         if done.returncode != 0:
             wrong.append(f"{verb[0]}: exit {done.returncode}: {done.stdout[-800:]}{done.stderr}")
     return wrong
