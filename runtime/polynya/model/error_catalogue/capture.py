@@ -229,7 +229,7 @@ LIST_NOT_CAPTURED: Final = ErrorEntry(
     "the table; then run `polynya landing resume`",
     page="A column of arrays takes values of several dimensions, whatever its declaration says. "
     "Debezium has no such lists. A load refuses them, and so does the stream where the elements "
-    "are text, UUID, JSON, addresses or ranges, of which Debezium writes names of Java's objects. "
+    "are text, UUID, JSON, addresses or ranges: Debezium writes names of Java's objects there. "
     "Of other elements Debezium writes NULL for each inner list, exactly as for `{NULL,NULL}`: "
     "`polynya landing preview` names these columns. The capture rereads the stream as "
     "often as `errors.table.retry` says. Then the table is suspended, or the capture ends, as "
