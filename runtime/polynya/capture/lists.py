@@ -68,23 +68,22 @@ class GuardedLists:
         value = json.loads(line)["value"]
         for row in (value.get(name) or {} for name in _ROWS):
             for column in self._columns:
-                if _has_dimensions(content := row.get(column)):
+                shape = _dimensions(row.get(column))
+                if shape is not None:
                     raise LIST_NOT_CAPTURED(
-                        where=f"{self.table}.{column}", table=self.table, column=column,
-                        shape=content[:60] if isinstance(content, str) else f"[1:{len(content)}]…",
-                    )  # fmt: skip
+                        where=f"{self.table}.{column}", table=self.table, column=column, shape=shape
+                    )
         return line
 
 
-def _has_dimensions(value: Any) -> bool:
-    """Whether there is the text of a load, or a list of Java's objects, in place of a list."""
+def _dimensions(value: Any) -> str | None:
+    """The dimensions of what stands in place of a list of several; None: it is a list of one."""
     if isinstance(value, str):
-        return True
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, str) and _OBJECT.fullmatch(one) for one in value)
+        return value[:60]
+    is_of_lists = isinstance(value, list) and all(
+        isinstance(one, str) and _OBJECT.fullmatch(one) for one in value
     )
+    return f"[1:{len(value)}]…" if is_of_lists and value else None
 
 
 def guarded(table: str, schema: Schema, before: EventRewriter | None) -> EventRewriter | None:
