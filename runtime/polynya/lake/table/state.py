@@ -251,6 +251,8 @@ class Reloading:
     far a stream was read at its source; `until` is where that ends, None for one that never landed.
     `scheduled` says that the load lands among the batches of a capture, and how far it was read:
     these batches are in the position of the table, and not in `files`.
+    `due` says up to which moment this load makes up for the dataset's schedule, ISO 8601; None when
+    none has begun it.
     """
 
     mode: ReloadMode
@@ -265,6 +267,7 @@ class Reloading:
     stream: DirectPosition | None = None
     until: LandedUntil | None = None
     scheduled: ScheduledLoad | None = None
+    due: str | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -293,6 +296,20 @@ class Reloading:
 
 
 @dataclass(frozen=True, slots=True)
+class ReloadRecord:
+    """The last reload that ended of those that a dataset's schedule has begun.
+
+    Every moment of the schedule up to `due` is done; `ended` is when. Both are ISO 8601 in UTC.
+    `rows` were loaded, `quarantined` records not.
+    """
+
+    due: str
+    ended: str
+    rows: int = 0
+    quarantined: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CopyState:
     """Source position and accounting of a dataset.
 
@@ -300,6 +317,7 @@ class CopyState:
     are those that the rows were written with (`model.recorded`), empty in tables of older versions.
     `expired` has the `column` by which rows have left, and the time `before` which, ISO 8601.
     `soft_deletes`: deletes were soft at a time, so that Current may hold deleted records.
+    `reloaded` is the last reload that a schedule has begun; None: there was none.
     """
 
     ownership: TableOwnership = field(default_factory=TableOwnership)
@@ -313,6 +331,7 @@ class CopyState:
     settings: dict[str, Any] = field(default_factory=dict)
     soft_deletes: bool = False
     expired: dict[str, str] = field(default_factory=dict)
+    reloaded: ReloadRecord | None = None
 
     @property
     def holds_deletes(self) -> bool:
@@ -374,6 +393,7 @@ class CopyState:
             ("suspended", Suspension),
             ("stream", DirectPosition),
             ("landed", Reached),
+            ("reloaded", ReloadRecord),
         ):
             if values.get(name) is not None:
                 values[name] = _part(kind, values[name])
