@@ -230,7 +230,11 @@ class WorkerSettings:
         masks: by table and column, as `polynya.capture.masks.mask_of` takes them.
         lob_bytes: the longest value; None: any.
         lob_then: what becomes of a longer one, see `polynya.capture.lobs`.
-        reload_mode: what becomes of rows that a load of mode `reload` finds to differ.
+        reload_mode: what becomes of rows that a load which is compared finds to differ.
+        reload_schedule: when tables that are followed, or read by a growing column, are loaded
+            again; None: never. As in `tasks/*.yml`.
+        reload_tables: patterns of those tables.
+        growing: how new rows are found, by table, `*` for the others; empty: not at all.
         requests: those that wait for the process, as those that follow on its input.
     """
 
@@ -253,9 +257,24 @@ class WorkerSettings:
     lob_bytes: int | None = None
     lob_then: LimitAction = "truncate"
     reload_mode: ReloadMode = DELETING
+    reload_schedule: str | None = None
+    reload_tables: tuple[str, ...] = ("*",)
+    growing: Mapping[str, GrowingSettings] = field(default_factory=dict)
     aws: AwsAccess = field(default_factory=AwsAccess)
     maven_repository: str | None = None
     requests: tuple[CaptureRequest, ...] = ()
+
+    @cached_property
+    def reloads(self) -> Schedules | None:
+        """The schedule of loads that are compared."""
+        return None if self.reload_schedule is None else parse_schedule(self.reload_schedule)
+
+    def is_reload_due(self, table: str, progress: TableProgress, now: datetime) -> bool:
+        """Whether all rows of a table are to be loaded again."""
+        if self.reloads is None or not takes(self.reload_tables, (), table):
+            return False
+        due = progress.reload_due(self.reloads)
+        return due is not None and due <= now
 
     @property
     def limit(self) -> Limit | None:

@@ -36,7 +36,7 @@ from polynya.lake.spark.api import Column, DataFrame, functions
 from polynya.lake.table.books import booked, discounted, rows_by_partition
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import agreed_keys, enter, has_rows
-from polynya.lake.table.state import CopyState, ReloadRecord, Reloading, ScheduledLoad
+from polynya.lake.table.state import CopyState, Reloading, ReloadRecord, ScheduledLoad
 from polynya.lake.table.suspension import BadRecordError, held_at, refuse_bad_records
 from polynya.model import headers as h
 from polynya.model.config.dataset import (
