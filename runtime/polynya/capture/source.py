@@ -78,11 +78,14 @@ class GrowingColumn:
         kind: of its values.
         overlap: how far before the last value the next extraction begins: of a number the
             difference, of times microseconds.
+        mark: the greatest value of former extractions, as the database writes it; None: all rows
+            are read.
     """
 
     name: str
     kind: Literal["number", "time"]
     overlap: int
+    mark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +245,11 @@ class GrowingSnapshot(SourceSnapshot, Protocol):
         self,
         table: SourceTable,
         column: GrowingColumn,
-        mark: str | None,
         after: Key | None,
         rows: int,
         where: str | None,
     ) -> Chunk:
-        """The next rows in the order of a column, from `overlap` before a mark on.
+        """The next rows in the order of a column, from `overlap` before its mark on.
 
         Rows that have no value there, or infinity or NaN, are not among them. `last` of a chunk is
         the number of rows so far and the value of the last one.
@@ -255,7 +257,6 @@ class GrowingSnapshot(SourceSnapshot, Protocol):
         Args:
             table: as `SourceDatabase.tables` has it.
             column: the one that grows.
-            mark: the greatest value of former extractions; None: all rows.
             after: `last` of the chunk before it. Of another view, rows with its value come again.
             rows: about so many.
             where: a condition in the database's SQL, of the user.

@@ -216,6 +216,21 @@ VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
+class GrowingSettings:
+    """How the new rows of a table are found, as settings say it; None: as for the others.
+
+    Attributes:
+        column: the one that grows.
+        overlap: how far back each extraction begins, of a column of numbers.
+        overlap_seconds: likewise, of a column of times.
+    """
+
+    column: str | None = None
+    overlap: int | None = None
+    overlap_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """All that a capture process is told. It has secrets, so it is never shown as a whole.
 
@@ -263,18 +278,6 @@ class WorkerSettings:
     aws: AwsAccess = field(default_factory=AwsAccess)
     maven_repository: str | None = None
     requests: tuple[CaptureRequest, ...] = ()
-
-    @cached_property
-    def reloads(self) -> Schedules | None:
-        """The schedule of loads that are compared."""
-        return None if self.reload_schedule is None else parse_schedule(self.reload_schedule)
-
-    def is_reload_due(self, table: str, progress: TableProgress, now: datetime) -> bool:
-        """Whether all rows of a table are to be loaded again."""
-        if self.reloads is None or not takes(self.reload_tables, (), table):
-            return False
-        due = progress.reload_due(self.reloads)
-        return due is not None and due <= now
 
     @property
     def limit(self) -> Limit | None:

@@ -188,6 +188,28 @@ class CaptureExpired(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureWindow(Event):
+    """A time in which the task may not read has begun or ended; see `active` and `maintenance`.
+
+    `until` is when it may read again, ISO 8601 in UTC; None while `open`, and when no window opens any more.
+    """
+
+    type: ClassVar[str] = "capture.window"
+    verb: ClassVar[str] = "window"
+    template: ClassVar[str] = "{what}"
+    open: bool
+    until: str | None = None
+
+    @property
+    def what(self) -> str:
+        """What begins."""
+        if self.open:
+            return "the task may read again"
+        until = "no later window opens" if self.until is None else f"until {self.until}"
+        return f"the task may not read, {until}; the database keeps its log meanwhile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureHeld(Event):
     """An operator has stopped or resumed the capture: `polynya landing stop` and `resume`."""
 
