@@ -73,13 +73,4 @@ def due_of_dataset(dataset: ResolvedDataset, state: CopyState | None) -> datetim
     Returns:
         None: no reload is scheduled, or its first load comes first.
     """
-    reload = dataset.landing.reload
-    if reload is None:
-        return None
-    if state is not None and state.reloaded is not None:
-        return reload.schedule.next_after(datetime.fromisoformat(state.reloaded.due))
-    first = None if state is None else state.position.load_started_at
-    if first is not None:
-        return reload.schedule.next_after(first)
-    # Files that only a reload reads are the first load.
-    return None if dataset.landing.initial_load is not None else AT_ONCE
+    return (state or CopyState()).reload_due(dataset)

@@ -191,7 +191,8 @@ class CaptureExpired(Event):
 class CaptureWindow(Event):
     """A time in which the task may not read has begun or ended; see `active` and `maintenance`.
 
-    `until` is when it may read again, ISO 8601 in UTC; None while `open`, and when no window opens any more.
+    `until` is when it may read again, ISO 8601 in UTC; None while `open`, and when no window opens
+    any more.
     """
 
     type: ClassVar[str] = "capture.window"

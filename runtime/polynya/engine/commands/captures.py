@@ -20,6 +20,7 @@ from polynya.capture.source import (
     open_database,
 )
 from polynya.capture.wire import RequestFolder
+from polynya.engine.due import due_of_capture
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.tasks.capture_process import CaptureSecrets, access_of, access_to
 from polynya.lake.read import inspect
@@ -101,7 +102,10 @@ class CaptureStatus:
         held: an operator has stopped the capture.
         lag: how far the database is ahead of it; None where it was not queried.
         lag_error: why the lag is unknown.
-        next_load: when a capture that follows no changes loads everything again.
+        next_load: when the next scheduled load begins, in the past when that is now.
+        closed_until: when it may read again, where a window is closed now.
+        never_open: no window of it opens any more.
+        follows: it captures changes from the log of the database.
     """
 
     task: str
@@ -112,6 +116,9 @@ class CaptureStatus:
     lag: Lag | None = None
     lag_error: PolynyaError | None = None
     next_load: datetime | None = None
+    closed_until: datetime | None = None
+    never_open: bool = False
+    follows: bool = True
 
     @property
     def state(self) -> str:
@@ -123,9 +130,17 @@ class CaptureStatus:
 
 
 def capture_status(
-    project: LoadedProject, store: ObjectStore, task: ConnectedCapture, *, ask_database: bool
+    project: LoadedProject,
+    store: ObjectStore,
+    task: ConnectedCapture,
+    now: datetime,
+    *,
+    ask_database: bool,
 ) -> CaptureStatus:
-    """The status of a capture. Raises OperationError when its newest batch is unreadable."""
+    """The status of a capture as of `now`.
+
+    Raises OperationError when its newest batch is unreadable.
+    """
     held, log = RequestFolder(store, task.place).is_held(), CaptureLog(store, task.place)
     newest = log.newest()
     if newest is None:
@@ -142,12 +157,11 @@ def capture_status(
         )
         for name, progress in sorted(position.tables.items())
     )
-    due = None
-    if task.schedule is not None and not unloaded(position):
-        due = task.schedule.next_after(newest.written_at)
+    due = None if unloaded(position) else due_of_capture(task, newest, now)
+    opens = task.reading_times.waits_until(now)
     lag: Lag | None = None
     error: PolynyaError | None = None
-    if ask_database and task.update_method == "cdc":
+    if ask_database and task.follows:
         try:
             with database_of(task) as database:
                 lag = database.lag(position.stream.offset)
@@ -155,7 +169,9 @@ def capture_status(
             error = failure
     return CaptureStatus(
         task.name, newest.number, newest.written_at, held, tables,
-        lag=lag, lag_error=error, next_load=due,
+        lag=lag, lag_error=error, next_load=due, follows=task.follows,
+        closed_until=opens if opens is not None and opens > now else None,
+        never_open=opens is None,
     )  # fmt: skip
 
 
@@ -172,7 +188,7 @@ def capture_findings(project: LoadedProject, name: str) -> list[ConnectionFindin
     changes, and less where all only load. Without a task, changes are followed.
     """
     tasks = [capture for capture in project.captures if capture.connection == name]
-    chosen = [task for task in tasks if task.update_method == "cdc"] or tasks[:1]
+    chosen = [task for task in tasks if task.follows] or tasks[:1]
     opening = [database_of(task) for task in chosen]
     findings: list[ConnectionFinding] = []
     for opened in opening or [database_at(project.connections[name], name)]:
@@ -210,7 +226,7 @@ def captured_table_state(
             return "caching changes" if progress.changes else "loading"
     if copied is not None and progress.ended is not None and copied < progress.ended:
         return "applying cached changes"
-    return "running" if capture.update_method == "cdc" else "loaded"
+    return "running" if capture.follows else "loaded"
 
 
 def copied_batches(project: LoadedProject, capture: CaptureLanding, log: CaptureLog) -> int | None:

@@ -93,7 +93,7 @@ def compare_capture(
         raise NOTHING_TO_COMPARE(where=capture.name, reason=reason)
     wait = CopyWaiter(
         project, log, tasks, lambda: python_catalog(project.target), clock, patience=patience,
-        follows=capture.update_method == "cdc",
+        follows=capture.follows,
     ).wait  # fmt: skip
     include, exclude = capture.tables.include, capture.tables.exclude
     with closing(compared.moment()) as moment:

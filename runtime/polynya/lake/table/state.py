@@ -26,7 +26,8 @@ from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.iceberg.writing import write_rows
-from polynya.model.config.dataset import ReloadMode
+from polynya.model.config.dataset import ReloadMode, ResolvedDataset
+from polynya.model.config.schedule import AT_ONCE
 from polynya.model.error_catalogue.lake import TWO_STATES
 from polynya.model.headers import (
     APPLY_CHANGE_IDENTIFIER,
@@ -332,6 +333,22 @@ class CopyState:
     soft_deletes: bool = False
     expired: dict[str, str] = field(default_factory=dict)
     reloaded: ReloadRecord | None = None
+
+    def reload_due(self, dataset: ResolvedDataset) -> datetime | None:
+        """When the schedule of its dataset asks for a reload, in UTC; in the past: now.
+
+        None: none is scheduled, or the first load comes first.
+        """
+        reload = dataset.landing.reload
+        if reload is None:
+            return None
+        if self.reloaded is not None:
+            return reload.schedule.next_after(datetime.fromisoformat(self.reloaded.due))
+        first = self.position.load_started_at
+        if first is not None:
+            return reload.schedule.next_after(first)
+        # Files that only a reload reads are the first load.
+        return None if dataset.landing.initial_load is not None else AT_ONCE
 
     @property
     def holds_deletes(self) -> bool:
