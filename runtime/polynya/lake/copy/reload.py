@@ -469,11 +469,20 @@ def _differences(shape: Shape, table: str, reloading: Reloading, changed: str) -
     newer = f"coalesce(c.__seq > {literal(reloading.sequence)}, false)"
     sides = {name: f"IF(l.__live, l.{quote(name)}, NULL)" for name in shape.values}
     sides |= {name: f"coalesce(l.{quote(name)}, c.{quote(name)})" for name in shape.keys}
+    loaded, current, join = _loaded(shape, table), _current(shape, table), "FULL OUTER"
+    if reloading.mode == KEEPING:
+        # Rows that the load lacks stay, so only the others have to be brought together.
+        wanted = f"SELECT {shape.key_list()} FROM ({loaded})"
+        current = (
+            f"SELECT c.* FROM ({current}) c LEFT SEMI JOIN ({wanted}) k "
+            f"ON {shape.key_match('k', 'c')}"
+        )
+        join = "LEFT OUTER"
     joined = (
         f"SELECT {', '.join(f'{sides[name]} AS {quote(name)}' for name in shape.data)}, "
         f"IF(l.__live, l.__ts, NULL) AS __ts, {operation} AS __op "
-        f"FROM ({_loaded(shape, table)}) l "
-        f"FULL OUTER JOIN ({_current(shape, table)}) c ON {shape.key_match('l', 'c')} "
+        f"FROM ({loaded}) l "
+        f"{join} JOIN ({current}) c ON {shape.key_match('l', 'c')} "
         f"WHERE NOT {newer}"
     )
     selected = _event(shape, "__op", "f", reloading)
