@@ -517,9 +517,9 @@ class PostgresReloadSnapshot(PostgresSnapshot):
         relation = self._tables[table.name]
         name = growing.finite_value(relation, column)
         with self._session() as session:
-            # What stands behind a view may need any plan.
-            session.run("SET LOCAL enable_seqscan TO on")
-            return session.run_alone(f"SELECT max({name})::text FROM {relation.sql} {ROW}")[0][0]
+            found = session.run_alone(f"SELECT max({name})::text FROM {relation.sql} {ROW}")
+        greatest: str | None = found[0][0]
+        return greatest
 
     def read_grown(
         self,
