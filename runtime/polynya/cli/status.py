@@ -497,6 +497,8 @@ def capture_lines(capture: CaptureStatus, now: datetime) -> Iterator[str]:
         facts = f"{counted(table.rows, 'row')} loaded"
         if table.state in _BEFORE_RUNNING and table.cached_changes:
             facts += f", {counted(table.cached_changes, 'change')} cached"
+        if table.loaded_at is not None:
+            facts += f", all rows {moment_in_words(table.loaded_at, now)}"
         why = f": {table.why}" if table.why else ""
         yield f"  {table.state:<{max(width, 10)}} {table.table}, {facts}{why}"
 

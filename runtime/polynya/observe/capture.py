@@ -119,6 +119,20 @@ class CaptureLag(Event):
         return line("behind", self.subject, "; ".join([lag_in_words(self), *self.notes]))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureNote(Event):
+    """What an operator should know of an extraction, such as a table without an index for it.
+
+    The subject is `task/table`. Reported once.
+    """
+
+    type: ClassVar[str] = "capture.note"
+    verb: ClassVar[str] = "note"
+    template: ClassVar[str] = "{note}"
+    default_level: ClassVar[Level] = Level.CAUTION
+    note: str
+
+
 def lag_in_words(lag: CaptureLag) -> str:
     """`12.0 MiB, 3 s`."""
     parts = [

@@ -138,7 +138,7 @@ def start_extraction(
     asked = {name for request in requests if request.reload for name in request.tables}
     growing: dict[str, GrowingColumn] = {}
     refused: dict[str, OperationError] = {}
-    notes: list[str] = []
+    notes: dict[str, str] = {}
     for name, table in tables.items():
         progress = known.get(name)
         fresh = replace(
@@ -169,11 +169,11 @@ def start_extraction(
             growing[name] = column
             reason = _lacks_index(snapshot, table, column)
             if reason is not None:
-                notes.append(f"{name}: {reason}")
+                notes[name] = reason
         position = position.with_table(name, fresh)
     lander.begin(position)
     ends = ends_of_compared(database.connector, position, snapshot)
-    return RoundStart(tables, snapshot, ends, refused=refused, growing=growing, notes=tuple(notes))
+    return RoundStart(tables, snapshot, ends, refused=refused, growing=growing, notes=notes)
 
 
 def _lacks_index(

@@ -348,10 +348,7 @@ class Round:
             }
         self._of.report("tables", tables=shown)
         if start.notes:
-            self._of.report(
-                "lag", bytes=None, seconds=None, notes=list(start.notes),
-                log_bytes=None, log_limit_bytes=None,
-            )  # fmt: skip
+            self._of.report("notes", tables=dict(start.notes))
         for name, error in start.refused.items():
             is_out = of_tables[name].state == "suspended"
             self._of.report(

@@ -155,7 +155,7 @@ class RoundStart:
         emptied: by table, the event that ends its load: what was there before it goes.
         refused: tables without key that are not loaded again, and why.
         growing: tables of which only new rows are read, and how they are found.
-        notes: sentences for an operator.
+        notes: sentences for an operator, by table.
     """
 
     tables: Mapping[str, SourceTable]
@@ -163,7 +163,7 @@ class RoundStart:
     emptied: Mapping[str, bytes] = field(default_factory=dict)
     refused: Mapping[str, OperationError] = field(default_factory=dict)
     growing: Mapping[str, GrowingColumn] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def start_capture(

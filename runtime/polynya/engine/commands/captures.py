@@ -83,6 +83,7 @@ class TableStatus:
         rows: number of rows that its load has landed.
         cached_changes: changes that landed before its load had ended.
         why: it is left out.
+        loaded_at: when its last load of all rows began, where such loads are scheduled.
     """
 
     table: str
@@ -90,6 +91,7 @@ class TableStatus:
     rows: int
     cached_changes: int = 0
     why: str | None = None
+    loaded_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ def capture_status(
             progress.rows,
             progress.changes,
             progress.why,
+            progress.loaded_at,
         )
         for name, progress in sorted(position.tables.items())
     )

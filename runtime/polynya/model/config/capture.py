@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from polynya.model.config.dataset import DELETING, ReloadMode
 from polynya.model.config.fields import (
@@ -260,8 +260,16 @@ def _windows(value: object) -> object:
     return (value,) if isinstance(value, dict | Window) else value
 
 
+class _OneOrMore:
+    """The JSON Schema of a list whose only item may stand alone."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: Any) -> dict[str, Any]:
+        many: dict[str, Any] = handler(core)
+        return {"anyOf": [many["items"], many]}
+
+
 #: One window or several.
-Windows: TypeAlias = Annotated[tuple[Window, ...], BeforeValidator(_windows)]
+Windows: TypeAlias = Annotated[tuple[Window, ...], BeforeValidator(_windows), _OneOrMore()]
 
 
 class TableReload(Frozen):
