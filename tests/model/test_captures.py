@@ -72,6 +72,16 @@ def test_what_a_capture_does_by_default():
             {
                 "update_method": "incremental",
                 "schedule": "@daily",
+                "incremental": {"column": "at"},
+                "mask": {"public.a": {"at": "drop"}},
+            },
+            ("mask", "public.a", "at"),
+            "061",
+        ),
+        (
+            {
+                "update_method": "incremental",
+                "schedule": "@daily",
                 "incremental": {"tables": {"public.tmp_1": {"column": "at"}}},
             },
             ("incremental", "tables", "public.tmp_1"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from polynya.capture.landing.position import CapturePosition, unloaded
-from polynya.formats.debezium.captured import CaptureHeader
 from polynya.lake.table.state import CopyState
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.dataset import ResolvedDataset
@@ -17,20 +16,25 @@ from polynya.model.config.schedule import AT_ONCE
 
 
 def due_of_capture(
-    task: CaptureLanding, newest: CaptureHeader | None, now: datetime
+    task: CaptureLanding,
+    position: CapturePosition | None,
+    written_at: datetime | None,
+    *,
+    now: datetime,
 ) -> datetime | None:
     """When a capture has a scheduled load to do, inside its windows, in UTC.
 
     Args:
         task: the capture.
-        newest: header of its newest landed batch (`CaptureLog.newest`); None: nothing has landed.
+        position: of its newest landed batch (`CaptureLog.newest`); None: nothing has landed.
+        written_at: when that batch was written.
         now: the time, with its zone.
 
     Returns:
         The moment, in the past when it is due now. None: no load is scheduled, or no window opens
         any more. A capture that follows changes has work at any time besides.
     """
-    due = _due_of_loads(task, newest)
+    due = _due_of_loads(task, position, written_at)
     if due is None:
         return None
     opens = task.reading_times.waits_until(max(due, now))
@@ -39,12 +43,13 @@ def due_of_capture(
     return due if opens <= now else opens
 
 
-def _due_of_loads(task: CaptureLanding, newest: CaptureHeader | None) -> datetime | None:
-    position = None if newest is None else CapturePosition.of(newest.position)
+def _due_of_loads(
+    task: CaptureLanding, position: CapturePosition | None, written_at: datetime | None
+) -> datetime | None:
     if task.loads is not None:
-        if newest is None or position is None or unloaded(position):
+        if position is None or written_at is None or unloaded(position):
             return AT_ONCE
-        return task.loads.next_after(newest.written_at)
+        return task.loads.next_after(written_at)
     if task.reload is None or position is None:
         return None
     return due_of_tables(task, position)

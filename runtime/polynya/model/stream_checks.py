@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from polynya.model.checks import unsecured_login
-from polynya.model.config.capture import CaptureLanding, Mask, has_wildcard
+from polynya.model.config.capture import CaptureLanding, Incremental, Mask, has_wildcard
 from polynya.model.config.client_properties import connector_problems, property_problem
 from polynya.model.config.connection import GENERIC, Connection, is_this_machine
 from polynya.model.config.http_connection import HttpConnection
@@ -266,6 +266,21 @@ def _incremental_problems(task: CaptureLanding) -> Iterator[Problem]:
                 fix="add `incremental: {column: updated_at}`",
             ),
         )
+        return
+    yield from _masked_column_problems(task, settings)
+
+
+def _masked_column_problems(task: CaptureLanding, settings: Incremental) -> Iterator[Problem]:
+    """A column that grows stands in the position of landed batches, as it is."""
+    for table, columns in task.mask.items():
+        own = settings.tables.get(table)
+        column = own.column if own is not None and own.column else settings.column
+        if column in columns:
+            message = (
+                f"{shown(str(column))} finds the new rows of {shown(table)}, so its values land"
+            )
+            fix = "remove the mask, or find new rows by another column"
+            yield Problem(("mask", table, column), CAPTURE_SETTINGS_CONFLICT(message, fix=fix))
 
 
 def _table_reload_problems(task: CaptureLanding) -> Iterator[Problem]:

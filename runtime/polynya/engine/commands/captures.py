@@ -14,15 +14,17 @@ from polynya.capture.landing.position import CapturePosition, TableProgress, unl
 from polynya.capture.source import (
     Access,
     ConnectionFinding,
+    GrowingColumn,
     Lag,
     SourceDatabase,
     SourceTable,
     open_database,
 )
 from polynya.capture.wire import RequestFolder
+from polynya.capture.worker.extraction import growing_column
 from polynya.engine.due import due_of_capture
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.tasks.capture_process import CaptureSecrets, access_of, access_to
+from polynya.engine.tasks.capture_process import CaptureSecrets, access_of, access_to, growing_of
 from polynya.lake.read import inspect
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.lake.warehouse.readers import reading
@@ -31,7 +33,7 @@ from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.connection import Connection
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import PolynyaError
+from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.store.object_store import ObjectStore
 from polynya.store.vault import vault
@@ -160,7 +162,7 @@ def capture_status(
         )
         for name, progress in sorted(position.tables.items())
     )
-    due = None if unloaded(position) else due_of_capture(task, newest, now)
+    due = None if unloaded(position) else due_of_capture(task, position, newest.written_at, now=now)
     opens = task.reading_times.waits_until(now)
     lag: Lag | None = None
     error: PolynyaError | None = None
@@ -182,6 +184,19 @@ def captured_tables(task: ConnectedCapture) -> tuple[SourceTable, ...]:
     """The tables that the task would capture now. Raises PolynyaError."""
     with database_of(task) as database:
         return database.tables(task.tables.include, task.tables.exclude)
+
+
+def extraction_of(
+    task: ConnectedCapture, table: SourceTable
+) -> GrowingColumn | OperationError | None:
+    """How the new rows of a table are found, or why they cannot be; None: not by a column."""
+    settings = growing_of(task)
+    if not settings:
+        return None
+    try:
+        return growing_column(task.name, table, settings)
+    except OperationError as error:
+        return error
 
 
 def capture_findings(project: LoadedProject, name: str) -> list[ConnectionFinding]:
