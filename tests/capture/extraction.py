@@ -111,6 +111,7 @@ class Reader:
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
     writes: int = 0
+    _places: dict[str, dict[str, tuple[str, int]]] = field(default_factory=dict)
     _load: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     _gathered: dict[str, dict[str, Row]] = field(default_factory=dict)
 
@@ -132,10 +133,14 @@ class Reader:
         rows, chunk = self.rows.setdefault(table, {}), header.get("loads", {}).get(table)
         key = json.dumps(event["key"], sort_keys=True)
         if chunk is None:
+            places = self._places.setdefault(table, {})
+            place = (source.get("file", ""), source.get("lsn") or source.get("pos"))
             if value["op"] == "t":
-                rows.clear()
+                # It stands before the rows of its load, and lands behind them.
+                for former in [one for one in rows if places[one] < place]:
+                    del rows[former]
             else:
-                rows[key] = value["after"]
+                rows[key], places[key] = value["after"], place
                 self.writes += 1
             return
         self._begin(table, chunk["load"], chunk["mode"], chunk["chunk"])

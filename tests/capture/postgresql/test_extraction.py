@@ -59,6 +59,19 @@ def test_random_changes_arrive_and_a_compare_makes_tables_equal_over_kills(
         assert agrees(Reader.of(extracted.store), "public.items", source_rows(shop))
 
 
+def test_rows_that_are_gone_when_a_killed_first_load_begins_again_leave(shop: Shop) -> None:
+    shop.run(ITEMS, "INSERT INTO items SELECT i, '2026-01-01', 'a' FROM generate_series(1, 20) i")
+    extracted = extraction(shop)
+    extracted.run(kill_at=4)
+    landed = len(Reader.of(extracted.store).rows["public.items"])
+    shop.run("DELETE FROM items WHERE id = 3")
+
+    extracted.run()
+
+    assert landed == 14
+    assert agrees(Reader.of(extracted.store), "public.items", source_rows(shop))
+
+
 def test_rows_that_are_read_again_and_nothing_new_write_nothing(shop: Shop) -> None:
     shop.run(ITEMS, "INSERT INTO items SELECT i, '2026-01-01', 'a' FROM generate_series(1, 20) i")
     extracted = extraction(shop)

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from polynya.capture.landing.log import CaptureLander, CaptureLog
-from polynya.capture.landing.position import TableProgress
+from polynya.capture.landing.position import TableProgress, truncation, unloaded
 from polynya.capture.source import GrowingColumn, GrowingSnapshot, SourceDatabase, SourceTable
 from polynya.capture.wire import CaptureRequest, GrowingSettings, WorkerSettings, asks_for_all
 from polynya.capture.worker.starting import (
@@ -173,6 +173,10 @@ def start_extraction(
         position = position.with_table(name, fresh)
     lander.begin(position)
     ends = ends_of_compared(database.connector, position, snapshot)
+    for name in set(known) & set(unloaded(position)):
+        if not position.tables[name].was_loaded:
+            # Rows of a first load that was killed may be gone at the source.
+            ends[name] = truncation(database.connector, name, snapshot.source)
     return RoundStart(tables, snapshot, ends, refused=refused, growing=growing, notes=notes)
 
 
