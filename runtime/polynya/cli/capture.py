@@ -53,7 +53,7 @@ def preview(task: str, /, *, context: Context) -> int:
              "masked": column.name in masks}
             for column in table.columns
         ]  # fmt: skip
-        data = {
+        data: dict[str, object] = {
             "task": task,
             "table": table.name,
             "key": list(table.key),
