@@ -306,7 +306,11 @@ class IncrementalTable(Frozen):
         default=None,
         description="Column that grows with each insert and update. Default: that of the task.",
     )
-    overlap: Overlap | None = Field(default=None, description="Default: that of the task.")
+    overlap: Overlap | None = Field(
+        default=None,
+        description="How far before the last value each extraction begins. Default: that of the "
+        "task.",
+    )
     keys: tuple[Column, ...] = Field(
         default=(),
         description="Columns that identify a row, for a view or a table without a key. Default: "
@@ -319,8 +323,8 @@ class Incremental(Frozen):
 
     column: Column | None = Field(
         default=None,
-        description="Column of numbers or times that grows with each insert and update, of all "
-        "tables that `tables` names none for.",
+        description="Column of numbers or times that grows with each insert and update. `tables` "
+        "names another one for single tables.",
     )
     overlap: Overlap | None = Field(
         default=None,
