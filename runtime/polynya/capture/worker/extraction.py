@@ -72,6 +72,9 @@ def growing_column(
 
 def _kind(type_name: str) -> Literal["number", "time"] | None:
     lowered = type_name.lower()
+    if "[" in lowered:
+        # A list, whatever its elements are.
+        return None
     if _NUMBER.match(lowered):
         return "number"
     return "time" if _TIME.match(lowered) else None
