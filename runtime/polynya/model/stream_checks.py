@@ -10,8 +10,8 @@ from polynya.model.checks import unsecured_login
 from polynya.model.config.capture import CaptureLanding, Incremental, Mask, has_wildcard
 from polynya.model.config.client_properties import connector_problems, property_problem
 from polynya.model.config.connection import GENERIC, Connection, is_this_machine
-from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.fields import KEEPING
+from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.stream_landing import (
     OWN_PROPERTIES,
     FilesSource,
