@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from polynya.model.checks import unsecured_login
-from polynya.model.config.capture import CaptureLanding, Incremental, Mask, has_wildcard
+from polynya.model.config.capture import CaptureLanding, IncrementalExtraction, Mask, has_wildcard
 from polynya.model.config.client_properties import connector_problems, property_problem
 from polynya.model.config.connection import GENERIC, Connection, is_this_machine
 from polynya.model.config.fields import KEEPING
@@ -270,7 +270,9 @@ def _incremental_problems(task: CaptureLanding) -> Iterator[Problem]:
     yield from _masked_column_problems(task, settings)
 
 
-def _masked_column_problems(task: CaptureLanding, settings: Incremental) -> Iterator[Problem]:
+def _masked_column_problems(
+    task: CaptureLanding, settings: IncrementalExtraction
+) -> Iterator[Problem]:
     """A column that grows stands in the position of landed batches, as it is."""
     for table, columns in task.mask.items():
         own = settings.tables.get(table)

@@ -318,7 +318,7 @@ class IncrementalTable(Frozen):
     )
 
 
-class Incremental(Frozen):
+class IncrementalExtraction(Frozen):
     """How new and changed rows are found by a column that grows."""
 
     column: Column | None = Field(
@@ -395,7 +395,7 @@ class CaptureLanding(Frozen):
         description="For `update_method: reload`: what a load does to the tables, as `--mode` of "
         "`polynya reload`. Default: `compare_and_apply_with_deleted_rows`.",
     )
-    incremental: Incremental | None = Field(
+    incremental: IncrementalExtraction | None = Field(
         default=None,
         description="For `update_method: incremental`: the columns by which new rows are found.",
     )
