@@ -42,6 +42,18 @@ _NODE_CONFIGURATION = _requests(lists=60, reads=60)
 _TASK = _requests(lists=20)
 
 
+def _calls(seconds: float, *, gib: float = 0.25, every_minutes: int = 1) -> float:
+    """Dollars a month for a function that runs so long, so often."""
+    run = prices.LAMBDA_REQUEST + seconds * gib * prices.LAMBDA_ARM_GB_SECOND
+    return run * 60 * prices.HOURS_A_MONTH / every_minutes
+
+
+#: Assumed: how long a look takes, and how long the one in the network does with its connections.
+_LOOK_SECONDS, _PROBE_SECONDS = 0.5, 2.0
+_LOOK = _calls(_LOOK_SECONDS)
+_PROBE = _calls(_LOOK_SECONDS + _PROBE_SECONDS) + _calls(_PROBE_SECONDS) - _LOOK
+
+
 def parts() -> list[tuple[str, float, str]]:
     """Each part with its dollars a month, and what comes on top."""
     month = prices.HOURS_A_MONTH
@@ -64,6 +76,11 @@ def parts() -> list[tuple[str, float, str]]:
         ),
         ("events that wake a cluster", 0, "about $1.40 a million objects that land"),
         ("a stream that wakes a cluster", _stream_that_wakes(), ""),
+        (
+            "looks at what waits for an empty cluster",
+            _LOOK,
+            f"${_PROBE:.2f} with brokers or databases, $0.04 for each secret",
+        ),
         ("`athena`", 0, f"${prices.ATHENA_TB:.0f} a TB that is scanned"),
         ("`network_agent`", agent, "about $2.20 for each cluster: requests, a metric, an alarm"),
         *[_cluster(strategy) for strategy in STRATEGIES.values()],
@@ -135,7 +152,9 @@ def _idle_cluster(cluster: ClusterSettings, *, streams: int) -> list[tuple[str, 
         root_volume_gib=cluster.root_volume_gib,
     )
     topic = prices.KEY_MONTH if cluster.notify else 0.0
-    watched = watching(strategy, nodes=capacity.minimum > 0, streams=streams) + topic
+    watched = topic + watching(
+        strategy, nodes=capacity.minimum > 0, streams=streams, looks=cluster.looks_at_sources
+    )
     why = "the nodes that always run" if capacity.minimum else "no node while nothing lands"
     lines = [
         (f"cluster `{cluster.name}`, nodes: {capacity.minimum}", nodes, why),

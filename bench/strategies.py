@@ -25,6 +25,7 @@ _OF_STEP = {
     Signal.OLDEST_UNMERGED_AGE: 1,
 }
 _OF_TRACKING = 5  # its alarm over backlog and nodes, that of a spare node over a third metric, too
+_OF_LOOKS = 3  # runs, errors, sources that are not seen
 _ALARMS_OF_STREAM = 3  # its own, unhandled arrivals, idleness
 # Those of a cluster in docs/agent.md: custom metrics, billed for the hours in which they come. Each
 # node and each task has some of its own, which are not counted here.
@@ -51,16 +52,19 @@ def run(strategy: Strategy, scheduled: Callable[[int], int] | None = None) -> Se
     )
 
 
-def watching(strategy: Strategy, *, nodes: bool = True, streams: int = 0) -> float:
+def watching(
+    strategy: Strategy, *, nodes: bool = True, streams: int = 0, looks: bool = True
+) -> float:
     """Dollars a month of the metrics, alarms and dashboard of a cluster, with nodes or empty.
 
     `streams` are those whose records wake it: each is a metric of three alarms, one of which there
-    is only for them, and looks at the size of the group, too.
+    is only for them, and looks at the size of the group, too. `looks` are those at its sources.
     """
     metrics = _BY_FALLBACK + (_BY_NODES if nodes else 0)
     metrics += _BY_WAKE if nodes and strategy.starts_from_zero else 0
     looked_at = _FOR_PEOPLE + sum(_OF_STEP[step.signal] for step in strategy.steps)
     looked_at += _OF_TRACKING if strategy.tracking else 0
+    looked_at += _OF_LOOKS if looks and strategy.starts_from_zero else 0
     if streams and strategy.starts_from_zero:
         looked_at += 1 + _ALARMS_OF_STREAM * streams
     return metrics * prices.METRIC_MONTH + looked_at * prices.ALARM_MONTH + prices.DASHBOARD_MONTH

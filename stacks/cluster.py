@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -18,11 +19,17 @@ from polynya_constructs.cluster.cluster import Cluster
 from polynya_constructs.cluster.figures import FiguresWithoutNodes
 from polynya_constructs.cluster.observability import ClusterObservability
 from polynya_constructs.cluster.scaling import ONE_MINUTE, Scaling
+from polynya_constructs.cluster.source_watch import SourceWatch
 from polynya_constructs.cluster.spot_fallback import SpotFallback
 from polynya_constructs.cluster.strategies import STRATEGIES
 from polynya_constructs.cluster.wake import Wake
 from polynya_constructs.launches import LaunchedNodes
-from polynya_constructs.nodes.access import grant_configuration, grant_hearing, grant_tables
+from polynya_constructs.nodes.access import (
+    Lakehouse,
+    grant_configuration,
+    grant_hearing,
+    grant_tables,
+)
 from polynya_constructs.nodes.machine_image import PinnedImage
 from polynya_constructs.nodes.streams import (
     Brokers,
@@ -206,9 +213,37 @@ class ClusterStack(cdk.Stack):
             source_age_minutes=settings.source_age_minutes,
             captures=settings.captures is not None,
             streams=settings.streams is not None,
+            sources=self._watches_sources(vpc, lakehouse, settings, removal_policy),
             topic=topic,
         )
         cdk.CfnOutput(self, "GroupName", value=name)
+
+    def _watches_sources(
+        self,
+        vpc: ec2.IVpc,
+        lakehouse: Lakehouse,
+        settings: ClusterSettings,
+        removal_policy: cdk.RemovalPolicy,
+    ) -> SourceWatch | None:
+        """Look at what waits for an empty group outside of its buckets."""
+        if not settings.looks_at_sources:
+            return None
+        sources = settings.sources
+        msk = [MskTopics(**one.model_dump()) for one in _all(s.msk for s in sources)]
+        secrets = [StreamSecret(**one.model_dump()) for one in _all(s.secrets for s in sources)]
+        return SourceWatch(
+            self,
+            "Sources",
+            cluster=self.cluster,
+            vpc=vpc,
+            configuration=lakehouse.configuration,
+            in_network=any(one.brokers for one in sources),
+            msk=msk,
+            secrets=secrets,
+            kinesis=any(one.kinesis for one in sources),
+            minutes=settings.source_look_minutes,
+            removal_policy=removal_policy,
+        )
 
     def _reads_sources(self, sources: Sequence[StreamSourceSettings], landing: s3.IBucket) -> None:
         """Let the nodes read streams and databases, land them, and connect to their hosts."""

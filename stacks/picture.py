@@ -57,7 +57,8 @@ def _drawn(template: Template) -> Iterator[tuple[str, str]]:
         elif kind == "AWS::S3::Bucket":
             label += f" {_words(key.removesuffix(key[-8:]).removesuffix('Bucket'))}"
         elif kind == "AWS::Lambda::Function":
-            label += f" {properties['Handler'].partition('.')[0]}"
+            called = properties["Handler"].removesuffix(".handle").removesuffix(".handler")
+            label += f" {called.replace('.', ' ')}"
         elif kind == "AWS::Glue::Database":
             label += f" {properties['DatabaseInput']['Name']}"
         yield key, label

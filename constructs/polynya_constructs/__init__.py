@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from polynya_constructs.cluster.scaling import Scaling as Scaling
     from polynya_constructs.cluster.schedule import Predictive as Predictive
     from polynya_constructs.cluster.schedule import ScheduledBounds as ScheduledBounds
+    from polynya_constructs.cluster.source_watch import SourceWatch as SourceWatch
     from polynya_constructs.cluster.spot_fallback import SpotFallback as SpotFallback
     from polynya_constructs.cluster.strategies import STRATEGIES as STRATEGIES
     from polynya_constructs.cluster.strategies import Strategy as Strategy
@@ -84,6 +85,7 @@ __all__ = [
     "RuntimePackage",
     "Scaling",
     "ScheduledBounds",
+    "SourceWatch",
     "SpotAllocation",
     "SpotFallback",
     "Strategy",
@@ -116,6 +118,7 @@ _HOMES: Final = {
         "Predictive",
         "ScheduledBounds",
     ),
+    "polynya_constructs.cluster.source_watch": ("SourceWatch",),
     "polynya_constructs.cluster.spot_fallback": ("SpotFallback",),
     "polynya_constructs.cluster.strategies": (
         "STRATEGIES",

@@ -128,6 +128,12 @@ class ClusterSettings(Frozen):
     captures: CaptureSourceSettings | None = Field(
         default=None, description="Databases that its nodes capture; default: they capture none."
     )
+    source_look_minutes: Annotated[int, Field(ge=0, le=60, strict=True)] = Field(
+        default=1,
+        description="While the group has no node, a function looks this often, in minutes, at what "
+        "waits at the sources of its tasks and at due schedules, and starts the first node. Only "
+        "for a strategy that ends the last node. `0`: never.",
+    )
     arrival_hints: bool = Field(
         default=False,
         description="Let S3 tell its nodes of objects that land: an idle task finds a file within "
@@ -152,6 +158,11 @@ class ClusterSettings(Frozen):
         """What its nodes read and land by themselves: streams, and databases as if they were."""
         captured = None if self.captures is None else self.captures.as_streams
         return tuple(one for one in (self.streams, captured) if one is not None)
+
+    @property
+    def looks_at_sources(self) -> bool:
+        """Whether what waits at a source starts its first node."""
+        return STRATEGIES[self.strategy].starts_from_zero and self.source_look_minutes > 0
 
     @property
     def capacity(self) -> Capacity:

@@ -67,12 +67,13 @@ def idle_nodes(cluster: ClusterSettings) -> str | None:
 
 def unread_streams(cluster: ClusterSettings) -> str | None:
     """What to say of a cluster that may have no node, and then reads no stream or database."""
-    if not cluster.sources or cluster.capacity.minimum > 0:
+    if not cluster.sources or cluster.capacity.minimum > 0 or cluster.looks_at_sources:
         return None
     source = "stream" if cluster.streams else "database"
     return (
         f"cluster {cluster.name} may have no node, and what waits in a {source} wakes none: its "
-        f"{source}s are read only while other work keeps a node. fix: set `minimum: 1`"
+        f"{source}s are read only while other work keeps a node. fix: set `source_look_minutes: 1` "
+        "or `minimum: 1`"
     )
 
 

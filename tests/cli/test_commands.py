@@ -57,6 +57,7 @@ def test_validate_as_json_is_stable(shop, capsys):
         "tasks": ["bank", "users"],
         "datasets": 1,
         "tests": 0,
+        "warnings": [],
     }
 
 

@@ -12,6 +12,7 @@ from polynya.cluster.configuration import Acceptance, ActiveConfiguration
 from polynya.engine.context import EngineContext
 from polynya.engine.runner import units
 from polynya.lake.spark.api import SparkSession
+from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.errors import ConfigErrors
 from polynya.testing.fakes import MemoryObjectStore
 from tests.cluster.fakes import BROKEN, GOOD, PROJECT, snapshot, task
@@ -54,6 +55,33 @@ def test_a_landing_of_a_stream_is_a_task_like_any_other(node: Node) -> None:
     assert sorted(found.tasks) == ["a", "b", "clicks"]
     assert broken.tasks["clicks"] == found.tasks["clicks"]
     assert list(broken.errors) == ["tasks/clicks.yml"]
+
+
+def test_bindings_are_in_force_for_the_tasks_that_they_bind(node: Node) -> None:
+    by_name = CLICKS.replace("bootstrap_servers: broker:9092", "connection: events")
+    by_name = by_name.replace("    properties: {security.protocol: SSL}\n", "")
+    files = GOOD | {
+        "connections/events.yml": "type: kafka\nbootstrap_servers: broker:9092\n",
+        "tasks/clicks.yml": by_name,
+    }
+    bound = "connections: {events: {bootstrap_servers: 'moved:9092'}}\n"
+
+    before = node.reads(files)
+    after = node.reads(files | {"bindings/local.yml": bound})
+    broken = node.reads(files | {"bindings/local.yml": "connections: ["})
+
+    def brokers(found: ActiveConfiguration) -> str:
+        landing = found.tasks["clicks"].task
+        assert isinstance(landing, StreamingLanding)
+        assert landing.source.kafka is not None
+        return landing.source.kafka.bootstrap_servers
+
+    assert (brokers(before), brokers(after), brokers(broken)) == (
+        "broker:9092", "moved:9092", "moved:9092"
+    )  # fmt: skip
+    assert before.tasks["clicks"].version != after.tasks["clicks"].version
+    assert before.tasks["a"].version == after.tasks["a"].version
+    assert list(broken.errors) == ["bindings/local.yml"]
 
 
 def test_an_agent_makes_one_unit_of_a_landing_which_finds_the_others(node: Node) -> None:

@@ -10,7 +10,8 @@ from queue import SimpleQueue
 from random import Random
 from typing import Any
 
-from polynya.cluster.control.own_landing import LANDING, OwnLanding, OwnLandingWriter
+from polynya.cluster.control.leader_document import LeaderDocumentWriter
+from polynya.cluster.control.own_landing import LANDING, OwnLanding
 from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
 from polynya.cluster.coordination.member_state import MemberAction, MemberState, NodeFacts
 from polynya.cluster.coordination.store import DocumentStore
@@ -102,7 +103,7 @@ class Running:
             self.requests,
             self.leave,
             self.inbox,
-            own_landing=OwnLandingWriter(self.documents, FakeClock()),
+            own_landing=LeaderDocumentWriter(self.documents, FakeClock(), OwnLanding, LANDING),
         )
         self.thread.start()
         self.first = self.member.turns.get(timeout=10)

@@ -9,6 +9,7 @@ import pytest
 
 from polynya.cluster.control.own_landing import OwnLanding
 from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
+from polynya.cluster.control.watch_list import WatchList
 from polynya.cluster.coordination.documents import Freeze
 from polynya.cluster.coordination.member_state import (
     MemberAction,
@@ -47,6 +48,7 @@ class FakePeers:
         self.leaves: list[str] = []
         self.settled: list[FinishedRequest] = []
         self.landing: OwnLanding | None = None
+        self.sources: WatchList | None = None
 
     def see(self, facts: NodeFacts) -> None:
         self.seen = facts
@@ -56,6 +58,9 @@ class FakePeers:
 
     def know_landing(self, landing: OwnLanding | None) -> None:
         self.landing = landing
+
+    def know_sources(self, sources: WatchList) -> None:
+        self.sources = sources
 
     def prefer_to_leave(self, reason: str) -> None:
         self.leaves.append(reason)

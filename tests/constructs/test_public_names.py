@@ -39,6 +39,7 @@ def test_the_public_names_are_these():
         "RuntimePackage",
         "Scaling",
         "ScheduledBounds",
+        "SourceWatch",
         "SpotAllocation",
         "SpotFallback",
         "Strategy",

@@ -37,9 +37,11 @@ def wrong(blocks: list[Block], folder: Path) -> list[str]:
         name = block.file or "tasks/t.json"
         try:
             text = block.text if block.file else json.dumps(whole(block.text))
-            _write(project, "polynya.yml", PROJECT)
+            if not (project / "polynya.yml").exists():
+                _write(project, "polynya.yml", PROJECT)
             _write(project, name, text)
-            _, errors = load_tests(load_project(project, environment=_VARIABLES))
+            target = Path(name).stem if name.startswith("bindings/") else None
+            _, errors = load_tests(load_project(project, target, environment=_VARIABLES))
             found += [f"line {block.line}: {error}" for error in errors]
         except PolynyaError as error:
             found.append(f"line {block.line}: {error}")

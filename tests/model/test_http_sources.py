@@ -138,6 +138,6 @@ def test_what_a_landing_says_is_checked(tmp_path: Path, old: str, new: str, word
 def test_a_capture_and_a_landing_do_not_take_each_others_connections(tmp_path: Path) -> None:
     capture: dict[str, Any] = {"x": "kind: landing\napiVersion: polynya/v1\nname: x\n"}
     text = capture["x"] + "connection: api\ntables: {include: [public.a]}\n"
-    assert "is a REST API" in errors_of(tmp_path, task=text)
+    assert "is of type http, and a capture needs a database" in errors_of(tmp_path, task=text)
     database = "type: postgresql\nhost: localhost\ndatabase: d\nuser: u\n"
     assert "and not an API" in errors_of(tmp_path, connection=database)

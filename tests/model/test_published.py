@@ -39,7 +39,7 @@ def test_schemas_keep_to_draft_07_and_describe_every_key(file):
 
     jsonschema.Draft7Validator.check_schema(schema)
     assert "prefixItems" not in json.dumps(schema)
-    for definition in (schema, *schema["$defs"].values()):
+    for definition in (schema, *schema.get("$defs", {}).values()):
         for key, field in definition.get("properties", {}).items():
             assert field.get("description"), key
 

@@ -36,6 +36,7 @@ ITEMS: Final[Mapping[str, Item]] = {
         "a reference is resolved that stands in no file of the project",
         (
             "tests/security/test_landed_secrets.py",
+            "tests/model/test_bindings.py",
             "tests/model/test_connections.py",
             "tests/model/test_http_sources.py",
             "tests/model/test_landings.py",
@@ -134,6 +135,11 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/model/test_wildcards.py",
             "tests/formats/contents/test_hostile_messages.py",
         ),
+    ),
+    "S12": Item(
+        "an archive of a project writes outside its folder, overwrites a file or fills the memory, "
+        "or one that is passed on holds a secret",
+        ("tests/store/test_project_archive.py",),
     ),
 }
 

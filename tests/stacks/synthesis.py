@@ -71,6 +71,20 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "project": "teams/sales",
         "target": "prod",
     },
+    # Its sources are looked at while it has no node.
+    "asleep": {
+        "strategy": "low_cost",
+        "landing": ["web"],
+        "databases": [],
+        "project": "web",
+        "streams": {
+            "folders": ["web"],
+            "kinesis": ["orders"],
+            "msk": [{"cluster_arn": ARN.format(service="kafka", resource=MSK), "topics": ["web"]}],
+            "secrets": ["kafka/web"],
+            "brokers": [{"cidr": "10.50.0.0/16", "port": 9098}],
+        },
+    },
 }
 # Every engine that a stage may name; the other stages name none.
 ENGINES = {

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.control.own_landing import OwnLanding, OwnLandingWriter
+from polynya.cluster.control.leader_document import LeaderDocumentWriter
+from polynya.cluster.control.own_landing import LANDING, OwnLanding
 from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.coordination.store import DocumentStore
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -192,7 +193,9 @@ def test_every_alarm_that_scales_looks_at_one_minute_values(cluster: Template) -
 def written_by_a_leader_of(cluster: str) -> str:
     """Path of the document in which a leader names the prefixes of its tasks."""
     store = MemoryObjectStore()
-    writer = OwnLandingWriter(DocumentStore(store, cluster, Random(1)), FakeClock())
+    writer = LeaderDocumentWriter(
+        DocumentStore(store, cluster, Random(1)), FakeClock(), OwnLanding, LANDING
+    )
     writer.know(OwnLanding(bucket="landing"))
     writer(MemberState("n1.aa", leading=True))
     (written,) = store.list()
@@ -202,12 +205,11 @@ def written_by_a_leader_of(cluster: str) -> str:
 def test_an_empty_group_is_woken_by_what_lands(
     low_cost: Template, templates: dict[str, Template], assembly: Assembly
 ) -> None:
-    (wake,) = [f for f in low_cost.all("Lambda::Function") if "wake" in f["Handler"]]
+    (wake,) = [f for f in low_cost.all("Lambda::Function") if f["Handler"] == "wake.handler.handle"]
     (landed,) = [
         rule for rule in low_cost.all("Events::Rule")
         if rule.get("EventPattern", {}).get("source") == ["aws.s3"]
     ]  # fmt: skip
-    assert wake["Handler"] == "wake.handler.handle"
     variables = wake["Environment"]["Variables"]
     name = variables["GROUP_NAME"]
     assert name == "polynya-clustered-cheap"
@@ -338,7 +340,7 @@ def test_rights_are_for_this_group_and_these_buckets(low_cost: Template) -> None
         "ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel",
         "ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel",
     }  # fmt: skip
-    assert len(own) == 4
+    assert len(own) == 5
     for statement in own:
         assert (
             json.dumps(statement["Resource"])
@@ -364,6 +366,7 @@ def test_people_are_told_when_figures_are_missing(cluster: Template) -> None:
         "AgentsFail", "LateData", "SilentNodes", "MissingNodes", "LongShortage", "FallbackFails",
         "FallbackIdle", "FiguresFail", "FiguresIdle", "Suspended", "Quarantine",
         *["StreamBehind"] * ("StreamBehind" in alarms),
+        *["SourcesUnseen"] * ("SourcesUnseen" in alarms),
     }  # fmt: skip
     for name in ("SilentNodes", "FallbackIdle", "FiguresIdle"):
         assert alarms[name]["TreatMissingData"] == "breaching"

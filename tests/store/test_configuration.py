@@ -26,7 +26,13 @@ def test_the_identity_tells_two_sets_of_files_apart(one: dict, other: dict) -> N
 
 
 def test_a_folder_is_its_configuration_and_not_its_data(tmp_path: Path) -> None:
-    parts = ("polynya.yml", "tasks/users.yml", "tests/users.yml", "connections/rds.pem")
+    parts = (
+        "polynya.yml",
+        "tasks/users.yml",
+        "tests/users.yml",
+        "connections/rds.pem",
+        "bindings/prod.yml",
+    )
     for name in (*parts, "landing/1.json", "tasks/.x", "tasks/x.pem", "connections/x.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name, encoding="utf-8")

@@ -14,14 +14,17 @@ from constructs import Construct
 
 from polynya_constructs.cluster.cluster import Cluster
 
-_CODE: Final = Path(__file__).resolve().parents[1] / "functions"
+FUNCTIONS: Final = Path(__file__).resolve().parents[1] / "functions"
+"""The code of all functions."""
+
+_TIMEOUT: Final = cdk.Duration.seconds(30)
 
 
-def group_role(scope: Construct, does: str) -> iam.Role:
+def group_role(scope: Construct, does: str, id_: str = "Role") -> iam.Role:
     """The role of a function, without rights. `does` says what the function is for."""
     return iam.Role(
         scope,
-        "Role",
+        id_,
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         description=f"Polynya: {does}",
     )
@@ -39,6 +42,7 @@ def group_function(
     environment: Mapping[str, str] | None = None,
     retry_attempts: int | None = None,
     max_event_age: cdk.Duration | None = None,
+    timeout: cdk.Duration = _TIMEOUT,
 ) -> lambda_.Function:
     """A function with its log, whose code is a package of `functions/` as it stands.
 
@@ -53,6 +57,7 @@ def group_function(
         environment: more variables.
         retry_attempts: of an event that it failed on; default: two, as Lambda has it.
         max_event_age: how long an event that Lambda could not take is tried again.
+        timeout: default: 30 seconds.
     """
     log_group = logs.LogGroup(scope, "Log", retention=log_retention, removal_policy=removal_policy)
     log_group.grant_write(role)
@@ -64,11 +69,11 @@ def group_function(
         architecture=lambda_.Architecture.ARM_64,
         handler=entry,
         # The folder above the package, so that it is one: its modules import each other.
-        code=lambda_.Code.from_asset(str(_CODE), exclude=["**/__pycache__", "**/*.pyc"]),
+        code=lambda_.Code.from_asset(str(FUNCTIONS), exclude=["**/__pycache__", "**/*.pyc"]),
         role=role,
         log_group=log_group,
         memory_size=256,
-        timeout=cdk.Duration.seconds(30),
+        timeout=timeout,
         retry_attempts=retry_attempts,
         max_event_age=max_event_age,
         environment={"GROUP_NAME": cluster.name, **(environment or {})},

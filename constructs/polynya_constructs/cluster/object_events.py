@@ -115,8 +115,13 @@ def own_landing_key(cluster: str) -> str:
 
 def let_read_own_landing(role: iam.Role, configuration: s3.IBucket, cluster: str) -> None:
     """Let a function read that document in the configuration bucket."""
-    document = configuration.arn_for_objects(own_landing_key(cluster))
-    allow(role, "ReadOwnLanding", actions=["s3:GetObject"], resources=[document])
+    let_read_document(role, configuration, own_landing_key(cluster), "OwnLanding")
+
+
+def let_read_document(role: iam.Role, configuration: s3.IBucket, key: str, what: str) -> None:
+    """Let a function read one object of the configuration bucket; `what` names the rights."""
+    document = configuration.arn_for_objects(key)
+    allow(role, f"Read{what}", actions=["s3:GetObject"], resources=[document])
     if configuration.encryption_key:
         of = [configuration.encryption_key.key_arn]
-        allow(role, "DecryptOwnLanding", actions=["kms:Decrypt"], resources=of)
+        allow(role, f"Decrypt{what}", actions=["kms:Decrypt"], resources=of)

@@ -18,10 +18,14 @@ from polynya_constructs.cluster.scaling import (
     minute_math,
     runtime_metric,
 )
+from polynya_constructs.cluster.source_watch import SourceWatch
 from polynya_constructs.cluster.spot_fallback import SpotFallback
 
 _LOG_PERCENT = 80
 """Of the log that a server keeps at most: time is left to repair the capture, or to raise it."""
+
+_UNSEEN_MINUTES = 15
+"""A source that restarts is back by then."""
 
 _BREACHING = cloudwatch.TreatMissingData.BREACHING
 _NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
@@ -34,8 +38,8 @@ class ClusterObservability(Construct):
     are wanted; Spot has been short for long; the fallback, or the function of figures without
     nodes, fails or does not run; agents fail; datasets are suspended; records are rejected. A
     cluster that captures databases has three more: a capture is behind, it fails, its server is
-    about to give it up; one that reads streams has one more: a stream is behind. Each says in its
-    description what to look at.
+    about to give it up; one that reads streams has one more: a stream is behind; and one that looks
+    at its sources from zero: a source is not seen. Each says in its description what to look at.
 
     Example:
         >>> ClusterObservability(
@@ -61,6 +65,7 @@ class ClusterObservability(Construct):
         source_age_minutes: int = 15,
         captures: bool = False,
         streams: bool = False,
+        sources: SourceWatch | None = None,
         topic: sns.ITopic | None = None,
     ) -> None:
         """Create them.
@@ -77,6 +82,7 @@ class ClusterObservability(Construct):
                 before it lands; default 15.
             captures: whether its nodes capture databases.
             streams: whether its nodes read streams.
+            sources: what looks at its sources while it has no node; default: nothing does.
             topic: where alarms are sent; default: nowhere.
 
         Raises:
@@ -112,6 +118,8 @@ class ClusterObservability(Construct):
                 means="records wait in a stream: is a landing suspended, has the stream more "
                 "records than one node can land? `polynya cluster tasks` says what is behind",
             )
+        if sources is not None:
+            self._alarm_of_sources(sources)
         if cluster.agents_fail is not None:
             self._send(cluster.agents_fail)
         self._dashboard(scaling, fallback)
@@ -187,6 +195,27 @@ class ClusterObservability(Construct):
             minutes=15,
             missing=_BREACHING,
             means="the function of figures without nodes did not run: is its rule disabled?",
+        )
+
+    def _alarm_of_sources(self, watch: SourceWatch) -> None:
+        """A minute is good in which a look saw everything; with several between two, one of them.
+
+        A group with nodes is looked at as well, so it has good minutes.
+        """
+        self._alarm(
+            "SourcesUnseen",
+            minute_math(
+                "IF(FILL(runs, 0) > 0 AND FILL(errors, 0) == 0 AND FILL(unseen, 0) == 0, 0, 1)",
+                runs=watch.function.metric_invocations(period=ONE_MINUTE),
+                errors=watch.function.metric_errors(period=ONE_MINUTE),
+                unseen=self._worst("SourcesUnseen"),
+            ),
+            above=0,
+            minutes=max(_UNSEEN_MINUTES, 3 * watch.minutes),
+            missing=_BREACHING,
+            means="the cluster has no node, and something that may wait for it is not seen: read "
+            "the log of the function `wake.sources`. It says which source does not answer and why, "
+            "or why it cannot be watched; then set `minimum: 1`",
         )
 
     def _alarms_of_tasks(self) -> None:

@@ -160,6 +160,25 @@ def grant_msk(role: iam.Role, clusters: Sequence[MskTopics]) -> None:
         )
 
 
+def grant_msk_ends(role: iam.Role, clusters: Sequence[MskTopics]) -> None:
+    """Let `role` connect to MSK clusters and ask where topics of them end, and read no record."""
+    if not clusters:
+        return
+    allow(
+        role,
+        "ConnectToMsk",
+        actions=["kafka-cluster:Connect"],
+        resources=list(dict.fromkeys(one.cluster_arn for one in clusters)),
+    )
+    allow(
+        role,
+        "DescribeTopics",
+        actions=["kafka-cluster:DescribeTopic"],
+        resources=[_below(one, "topic", name) for one in clusters for name in one.topics],
+        wildcard=_MADE_LATER,
+    )
+
+
 def grant_source_buckets(role: iam.Role, buckets: Sequence[SourceBucket]) -> None:
     """Let `role` list and read what lies below the prefixes, and delete it where asked."""
     stack = cdk.Stack.of(role)

@@ -11,6 +11,7 @@ its standard output, and nothing else.
 | `loaded` | `table`, `rows`, `bytes`, `seconds` |
 | `landed` | `number`, `events`, `object_bytes` |
 | `lag` | `bytes`, `seconds`, `log_bytes`, `log_limit_bytes`, null if unknown; `notes`: sentences |
+| | `landed`: the place in the log up to which all has landed |
 | `notes` | `tables`: a sentence for an operator, by table |
 | `table_failed` | `table`, `error` (mapping); `suspended`: given up; `refused`: request refused |
 | `streaming` | none: the stream is connected |

@@ -16,6 +16,8 @@ from polynya.cli.capture_choice import (
     some_captures,
     store_of,
 )
+from polynya.cli.checks import guarded, say_check
+from polynya.cli.connections import check_connection
 from polynya.cli.context import CommandContext, Context, command_group, metrics_sink
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
@@ -234,12 +236,14 @@ def _asking(task: ConnectedCapture, store: ObjectStore) -> RequestFolder:
     return RequestFolder(store, task.place)
 
 
-connection_app = command_group("connection", "Connections to databases and APIs: test them.")
+connection_app = command_group("connection", "Connections to databases and servers: test them.")
 
 
 @connection_app.command
 def test(name: str, /, *, context: Context) -> int:
     """Check whether a database can be captured, or an API read: network, TLS, rights, settings.
+
+    Of a connection of another type it checks references and whether its servers answer.
 
     Each line is one check, with a fix if it fails. The checks cover what the tasks with this
     connection need, such as publication and slot, and less if all of them only load. Of an API it
@@ -255,12 +259,19 @@ def test(name: str, /, *, context: Context) -> int:
     for error in project.errors:
         if (error.where or "").startswith(f"connections/{name}."):
             context.output.error(error)
-    names = sorted((*project.connections, *project.apis))
+    names = sorted(project.connections)
     if name not in names:
         raise WRONG_USAGE(
             f"no connection is called `{name[:60]}`",
             fix=suggest(name, names) if names else "add a file to `connections/`",
         )
+    if project.effective[name].kind.servers is not None:
+        check = guarded(f"connection {name}", lambda: check_connection(project, name))
+        say_check(context, check)
+        is_right = check.status == "ok"
+        text = f"{name} can be reached" if is_right else f"{name} cannot be used from here"
+        context.output.result("connection", {"connection": name, "ok": is_right}, text)
+        return ExitCode.OK if is_right else ExitCode.FAILED
     # Start-up time: drivers of databases, and the HTTP client.
     from polynya.engine.commands.connections import connection_findings
 

@@ -27,8 +27,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,6 +43,7 @@ from polynya.cli.options import GlobalOptions, flags, split_options, wrong_usage
 from polynya.cli.output import Output, make_output, unprintable
 from polynya.cli.visible import visible
 from polynya.engine.errors import as_polynya
+from polynya.model.bindings import BINDINGS_VARIABLE
 from polynya.model.errors import PolynyaError
 from polynya.observe import trace
 
@@ -67,6 +68,9 @@ def _command(name: str, target: str, line: str, *former: str) -> Command:
 COMMANDS: Final = (
     _command("init", "init:init", "Create a project that runs as it is."),
     _command("validate", "plan:validate", "Check all files of a project, offline."),
+    _command("diff", "diff:diff", "Show how two targets differ."),
+    _command("export", "archive:export", "Write a project as one archive, without secrets."),
+    _command("import", "archive:import_", "Unpack an archive of a project."),
     _command("preview", "preview:preview", "Show what the next files would become."),
     _command("plan", "plan:plan", "Show what a changed configuration would do."),
     _command("migrate", "plan:migrate", "Execute a plan: tables and views.", "apply"),
@@ -75,7 +79,7 @@ COMMANDS: Final = (
     _command("cluster", "cluster:app", "Nodes that share work: show, move, stop, scale."),
     _command("network-agent", "network_agent:network_agent", "Scale groups of nodes."),
     _command("task", "task:app", "Stop, start and resume a task in a cluster."),
-    _command("connection", "capture:connection_app", "Test a connection to a database."),
+    _command("connection", "capture:connection_app", "Test a connection to a database or server."),
     _command("landing", "capture:landing_app", "Captures of databases: run, stop, resume."),
     _command("reload", "reload:reload", "Compare with a new full load, write differences."),
     _command("query", "query:query", "Answer SQL over the live views."),
@@ -127,6 +131,7 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
         options, rest = split_options(given)
         output = make_output(options)
         logs.enter_context(logging_as(options))
+        logs.enter_context(_bound_by(options))
         trace.begin(os.environ.get(trace.VARIABLE))
         return _call(CommandContext(options, output), rest)
     except KeyboardInterrupt:
@@ -145,6 +150,23 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
     finally:
         trace.end()
         logs.close()
+
+
+@contextmanager
+def _bound_by(options: GlobalOptions) -> Iterator[None]:
+    """Let everything that loads a project, also in a child process, find the named bindings."""
+    before = os.environ.get(BINDINGS_VARIABLE)
+    if options.bindings is None:
+        yield
+        return
+    os.environ[BINDINGS_VARIABLE] = str(options.bindings.absolute())
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[BINDINGS_VARIABLE]
+        else:
+            os.environ[BINDINGS_VARIABLE] = before
 
 
 def _call(context: CommandContext, tokens: list[str]) -> int:

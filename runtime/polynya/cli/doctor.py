@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from polynya.cli.checks import Check, Status, guarded
+from polynya.cli.checks import Check, guarded, say_check
+from polynya.cli.connections import check_connection, connection_checks
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.tables import tell_adopted
@@ -127,7 +128,7 @@ def capture_checks(project: LoadedProject) -> Iterator[Check]:
     https = (task.source.http for task in project.landings)
     apis = {source.connection for source in https if source is not None}
     for name in sorted({task.connection for task in project.captures} | apis):
-        yield guarded(f"connection {name}", partial(_connection, project, name))
+        yield guarded(f"connection {name}", partial(check_connection, project, name))
 
 
 def _engine(project: LoadedProject) -> Check:
@@ -136,21 +137,6 @@ def _engine(project: LoadedProject) -> Check:
 
     jars = jar_paths(groups=(DEBEZIUM,), repository=project.target.maven_repository)
     return Check("capture engine", "ok", f"Debezium, {counted(len(jars), 'jar')} verified")
-
-
-def _connection(project: LoadedProject, name: str) -> Check:
-    # Start-up time: drivers of databases, and the HTTP client.
-    from polynya.engine.commands.connections import connection_findings
-
-    findings = connection_findings(project, name)
-    wrong = [finding for finding in findings if not finding.ok]
-    if wrong:
-        detail = f"{len(wrong)} of {len(findings)} are wrong; the first: {wrong[0].what}"
-        fix = f"`polynya connection test {name}`"
-        return Check(f"connection {name}", "fail", detail, fix, ExitCode.FAILED)
-    return Check(
-        f"connection {name}", "ok", f"{findings[0].what}; {len(findings)} of {len(findings)} right"
-    )
 
 
 def coordination_check(place: str, cluster: str, access: AwsAccess) -> Check:
@@ -170,9 +156,6 @@ def coordination_check(place: str, cluster: str, access: AwsAccess) -> Check:
     return Check("coordination", "ok", detail)
 
 
-_STYLES: Final[dict[Status, str]] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-
-
 def doctor(
     *,
     stream: str | None = None,
@@ -185,9 +168,10 @@ def doctor(
     """Check everything that a run needs: Java, memory, jars, project, landing, warehouse, catalog.
 
     For captures and REST APIs it also checks each connection like `polynya connection test`, and
-    for captures the engine. For a target on AWS it checks identity, buckets, catalog and stream,
-    and names missing grants. For a coordination place it checks whether nodes can coordinate there.
-    It removes what it writes as a test, except one record in the stream.
+    for captures the engine. For other connections it checks that their servers can be reached. For
+    a target on AWS it checks identity, buckets, catalog and stream, and names missing grants. For a
+    coordination place it checks whether nodes can coordinate there. It removes what it writes as a
+    test, except one record in the stream.
 
     For example: `polynya doctor --json`.
 
@@ -208,7 +192,7 @@ def doctor(
     place = coordination or os.environ.get("POLYNYA_COORDINATION")
     named = cluster or os.environ.get("POLYNYA_CLUSTER")
     for check in _checks(context, stream, place, named, aws=aws):
-        _say(context, check)
+        say_check(context, check)
         if check.status == "fail":
             failed += 1
             worst = worst or check.exit_code
@@ -241,6 +225,7 @@ def _checks(
     yield _project(project)
     yield from machine_checks(project)
     yield from capture_checks(project)
+    yield from connection_checks(project, servers_only=True)
     if project.target.on_aws or stream is not None:
         # Start-up time: the AWS SDK.
         from polynya.cli.doctor_aws import aws_checks
@@ -289,15 +274,3 @@ def _project(project: LoadedProject) -> Check:
     if not project.works:
         return Check("project", "warn", detail, "add files to `tasks/`")
     return Check("project", "ok", detail)
-
-
-def _say(context: CommandContext, check: Check) -> None:
-    from rich.text import Text
-
-    line = Text.assemble(
-        (f"{check.status:5}", _STYLES[check.status]), f"{check.name:18} {check.detail}"
-    )
-    if check.fix and check.status != "ok":
-        line.append(f"\n{'':5}fix: {check.fix}")
-    data = {"name": check.name, "status": check.status, "detail": check.detail, "fix": check.fix}
-    context.output.result("check", data, line)

@@ -70,9 +70,9 @@ _NETWORKS: Final = _need("vpcs", VPCS, 1, "the network of the stage")
 _ENDPOINTS: Final = _need(
     "vpc endpoints", INTERFACE_ENDPOINTS, 8, "interface endpoints of a stage that uses everything"
 )
-#: One of the cluster, and two that take events.
+#: Three of the cluster, and two that take events.
 _FUNCTIONS: Final = _need(
-    "lambda concurrency", CONCURRENT_FUNCTIONS, 3, "functions at once of one cluster and of events"
+    "lambda concurrency", CONCURRENT_FUNCTIONS, 5, "functions at once of one cluster and of events"
 )
 
 

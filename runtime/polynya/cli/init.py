@@ -120,6 +120,7 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
             f"{SCHEMA_FOLDER}/task.v1.json": ["tasks/*.yml", "tasks/*.yaml"],
             f"{SCHEMA_FOLDER}/tests.v1.json": ["tests/*.yml", "tests/*.yaml"],
             f"{SCHEMA_FOLDER}/connection.v1.json": ["connections/*.yml", "connections/*.yaml"],
+            f"{SCHEMA_FOLDER}/bindings.v1.json": ["bindings/*.yml", "bindings/*.yaml"],
         },
         "json.schemas": [
             {"fileMatch": ["polynya.json"], "url": f"./{SCHEMA_FOLDER}/project.v1.json"},
@@ -129,6 +130,7 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
                 "fileMatch": ["connections/*.json"],
                 "url": f"./{SCHEMA_FOLDER}/connection.v1.json",
             },
+            {"fileMatch": ["bindings/*.json"], "url": f"./{SCHEMA_FOLDER}/bindings.v1.json"},
         ],
     }
     shown = {
@@ -185,8 +187,7 @@ def init(
     schemas), `tls=true`, and `mechanism=PLAIN` for a login other than `SCRAM-SHA-512`. It needs
     Java.
 
-    For example: `polynya init shop --from orders.csv`, or
-    `polynya init shop --from postgresql://ann@db.example.com/shop`.
+    For example: `polynya init shop --from postgresql://ann@db.example.com/shop`.
 
     Args:
         folder: folder of the project; default `--project`, else here. Created if it is missing.

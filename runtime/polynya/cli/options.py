@@ -35,6 +35,13 @@ class GlobalOptions:
     target: Annotated[
         str | None, _flag("--target", "-t", about="Target of the project. Default: `local`.")
     ] = None
+    bindings: Annotated[
+        Path | None,
+        _flag(
+            "--bindings",
+            about="Folder of bindings, or those of the target; `POLYNYA_BINDINGS` too.",
+        ),
+    ] = None
     json: Annotated[
         bool, _flag("--json", about="Machine-readable output: one JSON object per line.")
     ] = False
@@ -54,7 +61,7 @@ class GlobalOptions:
 
 
 #: How the help names the values of flags; the other flags are switches.
-_VALUES: Final = {"project": "DIR", "target": "NAME", "log_file": "FILE"}
+_VALUES: Final = {"project": "DIR", "target": "NAME", "log_file": "FILE", "bindings": "PATH"}
 
 
 @dataclass(frozen=True, slots=True)

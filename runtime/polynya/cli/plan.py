@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.tree import Tree
 
+from polynya.cli.checks import say_check
+from polynya.cli.connections import connection_checks, missing_references, tell_connections
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.model.config.settings import DatasetSettings
@@ -21,15 +23,30 @@ if TYPE_CHECKING:
     from polynya.engine.commands.plan_project import ProjectPlan
 
 
-def validate(*, context: Context) -> int:
+def validate(*, origins: bool = False, reach: bool = False, context: Context) -> int:
     """Check all files of a project: shape, names, contradictions, expressions. Needs no Java.
 
+    The connections are checked as the target has them, with its bindings. Overrides and variables
+    without effect, and references that this machine cannot resolve, are warnings.
+
     For example: `polynya validate --project shop --json`.
+
+    Args:
+        origins: also show each setting of each connection, and where it comes from.
+        reach: also check whether databases and servers can be reached, as `polynya doctor` does.
     """
     project = context.load(tolerant=True)
     errors, tests = project_errors(project)
     for error in errors:
         context.output.error(error)
+    tell_connections(context, project, origins=origins)
+    warnings = [*project.unused, *missing_references(project)]
+    for warning in warnings:
+        context.output.warning(warning)
+    failed = 0
+    for check in connection_checks(project, servers_only=False) if reach else ():
+        say_check(context, check)
+        failed = failed or (check.exit_code if check.status == "fail" else 0)
     if not project.works and not errors:
         context.output.warning("the project has no tasks; add files to `tasks/`")
     declared = sum(1 for _ in project.datasets())
@@ -43,10 +60,11 @@ def validate(*, context: Context) -> int:
             "tasks": [task.name for task in project.works],
             "datasets": declared,
             "tests": tests,
+            "warnings": warnings,
         },
         _summary(project, errors, declared),
     )
-    return ExitCode.USAGE if errors else ExitCode.OK
+    return ExitCode.USAGE if errors else failed
 
 
 def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:

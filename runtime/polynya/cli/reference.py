@@ -10,22 +10,22 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
 from polynya.cli.commands import COMMANDS, build_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import flags
+from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
-from polynya.model.config.connection import Connection
-from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.target import Project
 from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
 from polynya.model.config.transform import StreamingTransform
+from polynya.model.connection_kinds import CONNECTION_MODELS
 from polynya.model.json_schema import schema_of
 from polynya.transform.functions.core import ALLOWED_FUNCTIONS, Function
 from polynya.transform.functions.table import FUNCTIONS
@@ -121,9 +121,10 @@ def task_page() -> str:
     lines += [
         "For people who write projects: all keys of all files.\n",
         "A project is a folder with `polynya.yml`, task files in `tasks/`, tests in `tests/` and",
-        "connections to databases in `connections/` (`.yml`, `.yaml` or `.json`, YAML 1.2).",
-        "Unknown keys are errors. Text values may hold `${env:NAME}` or `${env:NAME:-default}`;",
-        "inside `{ }` or `[ ]` they need quotes.\n",
+        "connections to databases and servers in `connections/` (`.yml`, `.yaml` or `.json`, YAML",
+        "1.2). What one target binds is in `bindings/`: [connections](../connections.md). Unknown",
+        "keys are errors. Text values may hold `${env:NAME}` or `${var:NAME}`, with a default as",
+        "`${env:NAME:-default}`; inside `{ }` or `[ ]` they need quotes.\n",
     ]
     in_tasks = {"DatasetSettings", "MappedColumn", "TimeColumn"}
     lines += ["## `polynya.yml`\n", *_sections(Project, "project.v1.json", in_tasks)]
@@ -137,9 +138,12 @@ def task_page() -> str:
     shown = set(schema_of(StorageTask, "task.v1.json").get("$defs", {}))
     lines += _sections(StreamingTransform, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]
-    lines += ["## `connections/*.yml`\n", *_sections(Connection, "connection.v1.json", set())]
-    lines += ["## `connections/*.yml`, `type: http`\n"]
-    lines += _sections(HttpConnection, "connection.v1.json", set())
+    for model in CONNECTION_MODELS:
+        types = get_args(model.model_fields["type"].annotation)
+        title = f"`type: {types[0]}`" if len(types) == 1 else "databases"
+        lines += [f"## `connections/*.yml`, {title}\n"]
+        lines += _sections(model, "connection.v1.json", set())
+    lines += ["## `bindings/*.yml`\n", *_sections(Bindings, "bindings.v1.json", set())]
     lines += [
         "## Conditions\n",
         "`apply_as_deletes`, `apply_as_truncates` and `where` are Spark SQL conditions over the",
@@ -200,7 +204,8 @@ def _kind(field: dict[str, Any]) -> str:
         # Keys with a pattern of their own, such as names, make pydantic write patternProperties.
         patterns = field.get("patternProperties", {})
         values = next(iter(patterns.values()), field.get("additionalProperties", {}))
-        return f"mapping to {_kind(values)}" if values else "mapping"
+        # True: values of any kind.
+        return f"mapping to {_kind(values)}" if isinstance(values, dict) and values else "mapping"
     kind = str(field["type"])
     return {"string": "text", "boolean": "true or false"}.get(kind, kind)
 

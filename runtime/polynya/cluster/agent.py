@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from polynya.cluster.configuration import Acceptance, ActiveConfiguration, Watch
 from polynya.cluster.control.own_landing import own_landing
+from polynya.cluster.control.watch_list import WatchList, watch_list
 from polynya.cluster.gossip.messages import NodeReport, UnitReport
 from polynya.cluster.gossip.stream import Gossip
 from polynya.cluster.jobs import AgentJob, JobSupervisor
@@ -35,6 +36,7 @@ from polynya.cluster.messages import (
 )
 from polynya.cluster.report import AgentFacts, Node, node_report
 from polynya.cluster.unit import JobKey
+from polynya.engine.backlog import CaptureFigures, ReadPosition
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
@@ -456,8 +458,23 @@ class Agent:
             sharing=self._membership.report() if self._membership is not None else None,
             busy_seconds=self._workers.busy_seconds() if self._workers is not None else 0.0,
         )
+        if self._membership is not None and facts.in_force is not None:
+            self._membership.watch(self._watched(facts.in_force, jobs, now))
         for wrong in self._outlets.put(node_report(facts)):
             self._tell(ReportFailed(subject=self._node.id, message=wrong))
+
+    def _watched(
+        self, in_force: ActiveConfiguration, jobs: Sequence[AgentJob], now: float
+    ) -> WatchList:
+        """What may wait for the cluster, for tasks that nothing keeps from working."""
+        positions: dict[str, list[ReadPosition]] = {}
+        captures: dict[str, CaptureFigures] = {}
+        for job in jobs:
+            positions.setdefault(job.key.task, []).extend(job.backlog.positions(now))
+            captures |= job.backlog.captures(now)
+        kept = {job.key.task for job in jobs if job.state in {"stopped", "suspended"}}
+        tasks = [one.task for name, one in in_force.tasks.items() if name not in kept]
+        return watch_list(tasks, positions, captures, self._clock.now())
 
     def _tell(self, event: Event) -> None:
         self._news = True

@@ -14,8 +14,9 @@ from typing import Final, Protocol, TypeVar
 from typing_extensions import override
 
 from polynya import __version__
+from polynya.cluster.control.leader_document import LeaderDocumentWriter
 from polynya.cluster.control.leader_report import LeaderReportWriter
-from polynya.cluster.control.own_landing import OwnLanding, OwnLandingWriter
+from polynya.cluster.control.own_landing import LANDING, OwnLanding
 from polynya.cluster.control.requests import (
     FinishedRequest,
     Leaving,
@@ -24,6 +25,7 @@ from polynya.cluster.control.requests import (
     WorkRequests,
     coordination_store,
 )
+from polynya.cluster.control.watch_list import SOURCES, WRITE_SECONDS, WatchList
 from polynya.cluster.coordination.member import Member
 from polynya.cluster.coordination.member_state import (
     MemberState,
@@ -127,6 +129,7 @@ class MemberThread:
         inbox: takes what comes of each turn.
         watcher: gets the reports of this node and of the others after each turn.
         own_landing: writes which objects are for the tasks of this cluster.
+        watch_list: writes what may wait for it elsewhere.
     """
 
     def __init__(
@@ -138,9 +141,10 @@ class MemberThread:
         inbox: Inbox,
         *,
         watcher: Watcher | None = None,
-        own_landing: OwnLandingWriter | None = None,
+        own_landing: LeaderDocumentWriter[OwnLanding] | None = None,
+        watch_list: LeaderDocumentWriter[WatchList] | None = None,
     ) -> None:
-        self._watcher, self._own_landing = watcher, own_landing
+        self._watcher, self._own_landing, self._watch_list = watcher, own_landing, watch_list
         self._report: NodeReport | None = None
         self._member, self._opened, self._inbox = member, opened, inbox
         self._requests, self._leave = requests, leave
@@ -169,6 +173,11 @@ class MemberThread:
         """While this node leads, these objects are for the tasks of the cluster."""
         if self._own_landing is not None:
             self._own_landing.know(landing)
+
+    def know_sources(self, sources: WatchList) -> None:
+        """While this node leads, this may wait for the cluster outside of its buckets."""
+        if self._watch_list is not None:
+            self._watch_list.know(sources)
 
     def prefer_to_leave(self, reason: str) -> None:
         """Give the units of this node to others, if there are any."""
@@ -207,6 +216,8 @@ class MemberThread:
             self._watcher(member_state, self._report, picture)
         if self._own_landing is not None:
             self._own_landing(member_state)
+        if self._watch_list is not None:
+            self._watch_list(member_state)
         return member_state
 
     def _hint(self, member_state: MemberState) -> None:
@@ -302,7 +313,10 @@ def join(
         Leaving(Requests(document_store, AWS_AUTHOR, clock.now), settings.node),
         inbox,
         watcher=LeaderReportWriter(document_store, clock, stream=settings.stream is not None),
-        own_landing=OwnLandingWriter(document_store, clock),
+        own_landing=LeaderDocumentWriter(document_store, clock, OwnLanding, LANDING),
+        watch_list=LeaderDocumentWriter(
+            document_store, clock, WatchList, SOURCES, every_seconds=WRITE_SECONDS
+        ),
     )
     thread.start()
     return ClusterMembership(settings.node, thread, tell, clock.monotonic)

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from polynya.cluster.control.own_landing import OwnLanding
 from polynya.cluster.control.requests import FinishedRequest, PendingRequest, PendingRequests
+from polynya.cluster.control.watch_list import WatchList
 from polynya.cluster.coordination.documents import Freeze
 from polynya.cluster.coordination.member_state import (
     MemberAction,
@@ -84,6 +85,10 @@ class Peers(Protocol):
         """While this node leads, these objects are for the tasks of the cluster."""
         ...
 
+    def know_sources(self, sources: WatchList) -> None:
+        """While this node leads, this may wait for the cluster outside of its buckets."""
+        ...
+
     def prefer_to_leave(self, reason: str) -> None:
         """Give the units of this node to others, if there are any."""
         ...
@@ -118,6 +123,10 @@ class ClusterMembership:
     def configured(self, landing: OwnLanding | None) -> None:
         """These objects are for the tasks of the cluster, by the configuration in force."""
         self._peers.know_landing(landing)
+
+    def watch(self, sources: WatchList) -> None:
+        """This may wait for the cluster outside of its buckets, as far as this node has read."""
+        self._peers.know_sources(sources)
 
     def leave(self, advice: LeaveAdvised) -> None:
         """AWS recommends to leave this instance: give the work to others, if there are any."""

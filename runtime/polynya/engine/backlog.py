@@ -15,7 +15,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from polynya.engine.ledger import ledger_dataset
 from polynya.formats.batch import FilePart
@@ -104,6 +104,9 @@ class CaptureFigures:
         log_bytes: of the log that the server keeps for this capture; None: it keeps none for it.
         log_limit_bytes: with more of it the server gives the capture up; None: it has no limit.
         tables: number of tables by state, such as `running` and `error`.
+        landed: place in the database's log up to which all has landed, as the process reports it;
+            None: unknown.
+        held: an operator has stopped it.
     """
 
     events: int = 0
@@ -115,6 +118,16 @@ class CaptureFigures:
     log_bytes: int | None = None
     log_limit_bytes: int | None = None
     tables: Mapping[str, int] = field(default_factory=dict)
+    landed: Mapping[str, Any] | None = None
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPosition:
+    """The position after which a stream had nothing left, and how many seconds ago that was."""
+
+    position: Mapping[str, Any]
+    seconds: float
 
 
 class Backlog:
@@ -125,6 +138,7 @@ class Backlog:
         self._subjects: dict[str, _DatasetBacklog] = {}
         self._streams: dict[str, _StreamBacklog] = {}
         self._captures: dict[str, _CaptureBacklog] = {}
+        self._positions: dict[str, tuple[Mapping[str, Any], float]] = {}
         self._away: bool | None = None
 
     def elsewhere(self, *, wanted: bool) -> None:
@@ -178,6 +192,16 @@ class Backlog:
                 name: replace(stream.taken, behind_seconds=stream.behind_seconds(now))
                 for name, stream in self._streams.items()
             }
+
+    def read_to(self, subject: str, position: Mapping[str, Any], now: float) -> None:
+        """Record that a stream had nothing beyond a position, at a moment at or after `now`."""
+        with self._lock:
+            self._positions[subject] = position, now
+
+    def positions(self, now: float) -> list[ReadPosition]:
+        """The position of each stream after which nothing was left."""
+        with self._lock:
+            return [ReadPosition(position, now - at) for position, at in self._positions.values()]
 
     def captured(self, subject: str, figures: CaptureFigures, now: float) -> None:
         """Record how a capture is."""

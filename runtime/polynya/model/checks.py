@@ -15,7 +15,7 @@ from polynya.model.config.layout import TIMES, PartitionTerm, SortTerm, age_refu
 from polynya.model.config.mapping import MappedColumn, TimeColumn
 from polynya.model.config.settings import Dataset, DatasetSettings, Delivery, Extracts, FileReload
 from polynya.model.config.sources import included
-from polynya.model.config.stream_landing import KafkaSource
+from polynya.model.config.stream_landing import KafkaServer
 from polynya.model.config.target import Catalog, Project
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.problems import Problem
@@ -570,8 +570,11 @@ def _unverified_host(catalog: Catalog) -> str | None:
     return None if safe else address.host
 
 
-def unsecured_login(source: KafkaSource) -> Iterator[Problem]:
-    """Yield a login to brokers on other machines that is sent without TLS."""
+def unsecured_login(source: KafkaServer, place: NodePath) -> Iterator[Problem]:
+    """Yield a login to brokers on other machines that is sent without TLS.
+
+    `place` is where the settings stand.
+    """
     protocol = source.properties.get("security.protocol")
     if protocol is None or protocol.get_secret_value().upper() != "SASL_PLAINTEXT":
         return
@@ -579,7 +582,7 @@ def unsecured_login(source: KafkaSource) -> Iterator[Problem]:
     remote = [host for host in hosts if host and not is_this_machine(host)]
     if remote and not source.allow_unencrypted:
         yield Problem(
-            ("source", "kafka", "properties", "security.protocol"),
+            (*place, "properties", "security.protocol"),
             UNPROTECTED_LOGIN(
                 f"{shown(remote[0])} is on another machine, and the login would go over the "
                 "network without TLS",

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from polynya.model.config.connection import Connection, is_this_machine
+from polynya.model.config.connection import is_this_machine
 from polynya.model.config.http_connection import (
-    SECRETS,
     ApiKeyAuth,
     ClientCredentialsAuth,
     HttpConnection,
     is_secret_header,
 )
 from polynya.model.config.http_source import ConnectedHttpSource, HttpSource, connected_source
+from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import StreamingLanding, landed_table
 from polynya.model.documents.problems import Problem, suggest
-from polynya.model.documents.yaml import MapNode, Node, NodePath, ScalarNode
+from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.capture import CONNECTION_MISSING
-from polynya.model.error_catalogue.configuration import SECRET_IN_FILE, UNPROTECTED_LOGIN
+from polynya.model.error_catalogue.configuration import UNPROTECTED_LOGIN
 from polynya.model.error_catalogue.http_sources import HTTP_SETTINGS_CONFLICT
 from polynya.model.names import shown
 
@@ -128,30 +128,8 @@ def _address_problems(connection: HttpConnection, path: NodePath) -> Iterator[Pr
             yield Problem((*path, key), UNPROTECTED_LOGIN(message, fix=fix))
 
 
-def written_api_secrets(connection: Node) -> Iterator[Problem]:
-    """Yield secrets that are written out in the file of a connection to an API."""
-    yield from _written(connection, ())
-    for name, target in _entries(_entry(connection, "targets")):
-        yield from _written(target, ("targets", name))
-
-
-def _written(node: Node, path: tuple[str, ...]) -> Iterator[Problem]:
-    auth = _entry(node, "auth")
-    kind = _entry(auth, "type")
-    for key in SECRETS.get(str(kind.value) if isinstance(kind, ScalarNode) else "", ()):
-        yield from _unreferenced((*path, "auth", key), _entry(auth, key))
-    for name, value in _entries(_entry(node, "headers")):
-        if is_secret_header(name):
-            yield from _unreferenced((*path, "headers", name), value)
-
-
-def _unreferenced(path: NodePath, node: Node | None) -> Iterator[Problem]:
-    if isinstance(node, ScalarNode) and not _REFERENCE.search(str(node.value)):
-        yield Problem(path, SECRET_IN_FILE(what="a secret", example='"${env:API_TOKEN}"'))
-
-
 def api_of(
-    task: StreamingLanding, connections: Mapping[str, Connection | HttpConnection | None]
+    task: StreamingLanding, connections: Mapping[str, AnyConnection | None]
 ) -> tuple[StreamingLanding | None, list[Problem]]:
     """A landing with its connection, or why it has none.
 
@@ -189,13 +167,3 @@ def with_api(task: StreamingLanding, api: HttpConnection) -> StreamingLanding:
 
 def _conflict(path: NodePath, message: str, fix: str) -> Problem:
     return Problem(path, HTTP_SETTINGS_CONFLICT(message, fix=fix))
-
-
-def _entry(node: Node | None, key: str) -> Node | None:
-    return dict(_entries(node)).get(key)
-
-
-def _entries(node: Node | None) -> Iterator[tuple[str, Node]]:
-    if isinstance(node, MapNode):
-        for key, (_, value) in node.entries.items():
-            yield key, value

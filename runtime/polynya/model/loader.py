@@ -1,13 +1,14 @@
-"""Reading a project folder: `polynya.yml`, `tasks/*.yml`, `connections/*.yml`; errors at once."""
+"""Reading a project folder: `polynya.yml`, tasks, connections, bindings; all errors at once."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from polynya.model.bindings import ProjectReader, TargetBindings, read_bindings
 from polynya.model.checks import cluster_problems, task_problems, unsecured_catalogs
 from polynya.model.clashes import without_clashes
 from polynya.model.config.capture import CaptureLanding
@@ -15,32 +16,40 @@ from polynya.model.config.connected import ConnectedCapture, connected
 from polynya.model.config.connection import Connection
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.http_connection import HttpConnection
+from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
-from polynya.model.config.target import Project, ResolvedTarget, choose_target
+from polynya.model.config.target import Project, ResolvedTarget, choose_target, target_name
 from polynya.model.config.task import StorageTask, merged, resolved
 from polynya.model.config.task_kinds import TASK_KINDS, Task, Written
+from polynya.model.connections import (
+    TargetConnection,
+    connection_names,
+    of_other_targets,
+    read_connections,
+    unused_settings,
+    with_servers,
+)
 from polynya.model.documents.files import (
     DocumentFile,
     document_files,
     parse_file,
     parse_kinds,
-    read_file,
 )
 from polynya.model.documents.problems import Problem, located
-from polynya.model.documents.yaml import Node, position_of
+from polynya.model.documents.yaml import Node, position_of, read_document, read_text
 from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.http_checks import api_of, with_api
+from polynya.model.http_checks import api_of
 from polynya.model.project_parts import (
+    entries,
+    entry,
     is_read_at_use,
-    read_connections,
-    with_files,
-    with_own_ca,
     with_places,
     written_keys,
     written_passwords,
     written_properties,
     written_secrets,
+    written_store_keys,
 )
 from polynya.model.project_transforms import (
     as_storage,
@@ -63,8 +72,9 @@ class LoadedProject:
     land databases; a landing with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
-    file, relative to `directory`. `connections` are the right ones to databases, `apis` those to
-    REST APIs, as the target has them.
+    file, relative to `directory`. `effective` are the right connections, as the target has them.
+    `variables` are those of the bindings that files name, with `file:line:col` of each place;
+    `unused` are overrides and variables without effect, each as `file:line:col: why`.
     """
 
     directory: Path
@@ -72,12 +82,28 @@ class LoadedProject:
     target: ResolvedTarget
     tasks: tuple[StorageTask, ...]
     files: Mapping[str, str]
+    project_file: str
+    project_document: Node = field(repr=False)
     errors: tuple[ConfigError, ...] = ()
     documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
     landings: tuple[StreamingLanding, ...] = ()
     captures: tuple[ConnectedCapture, ...] = ()
-    connections: Mapping[str, Connection] = field(default_factory=dict, repr=False)
-    apis: Mapping[str, HttpConnection] = field(default_factory=dict, repr=False)
+    effective: Mapping[str, TargetConnection] = field(default_factory=dict, repr=False)
+    bindings: TargetBindings = field(default_factory=TargetBindings, repr=False)
+    variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    unused: tuple[str, ...] = ()
+
+    @property
+    def connections(self) -> dict[str, AnyConnection]:
+        """The settings of the right connections, as the target has them."""
+        return {name: one.connection for name, one in self.effective.items()}
+
+    @property
+    def apis(self) -> dict[str, HttpConnection]:
+        """The right connections to REST APIs, as the target has them."""
+        return {
+            name: one for name, one in self.connections.items() if isinstance(one, HttpConnection)
+        }
 
     @property
     def works(self) -> tuple[Task, ...]:
@@ -138,66 +164,103 @@ def load_project(
     Raises:
         ConfigErrors: with every error of every file.
     """
-    variables = os.environ if environment is None else environment
+    environ = os.environ if environment is None else environment
     errors: list[ConfigError] = []
     project_file = _project_file(directory)
-    read = read_file(directory / project_file, project_file, variables, errors)
-    project = parse_file(read, Project, "project", errors) if read else None
+    names = target_names(directory)
+    try:
+        chosen_name = target_name(names, target, project_file) if names else None
+    except ConfigError as error:
+        raise ConfigErrors([error]) from None
+    bindings: TargetBindings | None = TargetBindings()
+    if chosen_name is not None:
+        bindings = read_bindings(directory, chosen_name, names, environ, errors)
+    if bindings is None:
+        # Without them any connection might lead elsewhere.
+        raise ConfigErrors(errors)
+    reader = ProjectReader(environ, bindings, errors)
+
+    read = reader.read(
+        directory / project_file, project_file, needless=of_other_targets(chosen_name)
+    )
+    project = parse_file(_of_target(read), Project, "project", errors) if read else None
     if read is not None:
         written = located(written_secrets(read.document), read.document, project_file)
         errors.extend(written)
         project = None if written else project
         errors.extend(_unsecured(project, read))
 
-    connections = read_connections(directory, project, variables, errors)
+    known_targets = names if project is not None else None
+    connections = read_connections(directory, chosen_name, known_targets, reader)
     written_tasks: list[tuple[Written, DocumentFile]] = []
+    named: set[str] = set()
     paths = document_files(directory / TASK_FOLDER)
     for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
-        file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors, is_read_at_use)
+        file = reader.read(path, f"{TASK_FOLDER}/{path.name}", is_read_at_use)
+        named |= set(connection_names(file)) if file else set()
+        file = with_servers(file, connections, errors) if file else None
         task = _task(file, project, base or directory, errors) if file else None
         if file and task:
             written_tasks.append((task, file))
-    loaded = without_clashes(_as_tasks(written_tasks, project, connections, errors), errors)
+    named |= {task.connection for task, _ in written_tasks if isinstance(task, CaptureLanding)}
+    databases = {name: None if one is None else one.connection for name, one in connections.items()}
+    loaded = without_clashes(_as_tasks(written_tasks, project, databases, errors), errors)
 
     if project is None or read is None or not read.sound:
         raise ConfigErrors(errors)
     try:
-        chosen = choose_target(project, target, base or directory, project_file)
+        chosen = choose_target(project, chosen_name, base or directory, project_file)
     except ConfigError as error:
         raise ConfigErrors([*errors, error]) from None
     if errors and not tolerant:
         raise ConfigErrors(errors)
-    reached = {
-        name: with_files(one.in_target(chosen.name), directory)
-        for name, one in connections.items()
-        if isinstance(one, Connection)
-    }
-    apis = {
-        name: with_own_ca(one.in_target(chosen.name), directory)
-        for name, one in connections.items()
-        if isinstance(one, HttpConnection)
-    }
+    reached = {name: one for name, one in connections.items() if one is not None}
     return LoadedProject(
         directory=directory,
         project=project,
         target=chosen,
         tasks=tuple(task for task, _ in loaded if isinstance(task, StorageTask)),
         landings=tuple(
-            task if task.source.http is None else with_api(task, apis[task.source.http.connection])
-            for task, _ in loaded
-            if isinstance(task, StreamingLanding) and not task.direct
+            task for task, _ in loaded if isinstance(task, StreamingLanding) and not task.direct
         ),
-        captures=tuple(
-            task.model_copy(update={"database": reached[task.connection]})
-            for task, _ in loaded
-            if isinstance(task, ConnectedCapture)
-        ),
-        connections=reached,
-        apis=apis,
+        captures=tuple(task for task, _ in loaded if isinstance(task, ConnectedCapture)),
+        project_file=project_file,
+        project_document=read.document,
+        effective=reached,
+        bindings=bindings,
+        variables={name: tuple(places) for name, places in reader.uses.items()},
+        unused=tuple(unused_settings(reached, bindings, named, reader.uses)),
         files={task.name: file.shown_as for task, file in loaded},
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
     )
+
+
+def target_names(directory: Path) -> list[str]:
+    """The targets that the project file of a folder names.
+
+    Empty if it cannot be read, which loading the project reports.
+
+    Raises:
+        ConfigErrors: the folder does not have exactly one project file.
+    """
+    shown_as = _project_file(directory)
+    try:
+        document, _ = read_document(read_text(directory / shown_as, shown_as), shown_as)
+    except ConfigError:
+        return []
+    return [name for name, _ in entries(entry(document, "targets"))]
+
+
+def _of_target(file: DocumentFile) -> DocumentFile:
+    """A project file without the targets that are not chosen and name what is not bound."""
+    unread = {one.path[1] for one in file.unresolved}
+    value = file.value
+    targets = value.get("targets") if isinstance(value, dict) else None
+    if not unread or not isinstance(value, dict) or not isinstance(targets, dict):
+        return file
+    kept = {name: target for name, target in targets.items() if name not in unread}
+    return replace(file, value={**value, "targets": kept})
 
 
 def _unsecured(project: Project | None, file: DocumentFile) -> list[ConfigError]:
@@ -232,6 +295,7 @@ def _task(
     elif task is None:
         return None
     problems += [*written_passwords(file.document), *written_properties(file.document)]
+    problems += written_store_keys(file.document)
     if project is not None:
         problems += cluster_problems(task.cluster, project.cluster)
     errors.extend(located(problems, file.document, file.shown_as))
@@ -241,7 +305,7 @@ def _task(
 def _as_tasks(
     written: Iterable[tuple[Written, DocumentFile]],
     project: Project | None,
-    connections: Mapping[str, Connection | HttpConnection | None],
+    connections: Mapping[str, AnyConnection | None],
     errors: list[ConfigError],
 ) -> list[tuple[Task, DocumentFile]]:
     """The tasks: transforms as storage tasks over their landings, captures with connections."""

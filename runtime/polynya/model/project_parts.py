@@ -8,23 +8,19 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from polynya.model.config.connection import Connection, ProjectFile
-from polynya.model.config.http_connection import REFERENCES, HttpConnection
+from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.stream_landing import (
     DirectTask,
     StreamingLanding,
     holds_secrets,
     is_secret,
 )
-from polynya.model.config.target import Project
 from polynya.model.config.task import StorageTask
 from polynya.model.config.task_kinds import Task
-from polynya.model.documents.files import DocumentFile, document_files, parse_open, read_file
-from polynya.model.documents.problems import Problem, located
-from polynya.model.documents.yaml import MapNode, Node, NodePath, ScalarNode
+from polynya.model.documents.problems import Problem
+from polynya.model.documents.yaml import MapNode, Node, NodePath, ScalarNode, node_at
 from polynya.model.error_catalogue.configuration import (
-    DUPLICATE_NAME,
     SECRET_IN_FILE,
-    UNUSABLE_NAME,
 )
 from polynya.model.error_catalogue.streams import (
     DIRECT_STREAM_HAS_NO_FILES,
@@ -32,15 +28,11 @@ from polynya.model.error_catalogue.streams import (
     DIRECT_STREAM_UNREAD,
 )
 from polynya.model.errors import ConfigError
-from polynya.model.http_checks import api_problems, written_api_secrets
-from polynya.model.names import is_name, parse_location, shown
-from polynya.model.stream_checks import connection_problems, target_problems
+from polynya.model.names import parse_location, shown
 
 #: A reference without a default, which would be a secret in the file.
 _VARIABLE: Final = re.compile(r"\$\{env:[A-Za-z_][A-Za-z0-9_]*\}")
 _REFERENCE: Final = re.compile(rf"{_VARIABLE.pattern}|\$\{{(?:file|secret):[^}}]+\}}")
-#: Settings of a connection that may be references.
-_LOGIN: Final = ("user", "password")
 #: What is left of `password="${env:NAME}"` without the reference is not a secret; anything else is.
 _IN_WORDS: Final = re.compile(
     r"(?:password|secret|token)\s*=\s*(?:\"[^\"]+\"|'[^']+'|[^\s\"';]+)", re.IGNORECASE
@@ -49,8 +41,8 @@ _IN_WORDS: Final = re.compile(
 
 def written_secrets(project: Node) -> Iterator[Problem]:
     """Yield passwords of targets that are written out in a project file."""
-    for name, target in _entries(_entry(project, "targets")):
-        password = _entry(_entry(target, "catalog"), "password")
+    for name, target in entries(entry(project, "targets")):
+        password = entry(entry(target, "catalog"), "password")
         if isinstance(password, ScalarNode) and not _VARIABLE.fullmatch(str(password.value)):
             yield Problem(
                 ("targets", name, "catalog", "password"),
@@ -64,7 +56,7 @@ def written_secrets(project: Node) -> Iterator[Problem]:
 def written_passwords(task: Node) -> Iterator[Problem]:
     """Yield passwords of schema registries that are written out in a task file."""
     for path, registry in _registries(task, ()):
-        password = _entry(registry, "password")
+        password = entry(registry, "password")
         if isinstance(password, ScalarNode) and not _REFERENCE.fullmatch(str(password.value)):
             example = 'password: "${env:REGISTRY_PASSWORD}"'
             error = SECRET_IN_FILE(what="a password", example=example)
@@ -72,53 +64,57 @@ def written_passwords(task: Node) -> Iterator[Problem]:
 
 
 def is_read_at_use(path: NodePath) -> bool:
-    """Tell whether a value of a task or connection may be a reference that is read at its use."""
+    """Tell whether a value of a task may be a reference that is read at its use."""
     if path[:3] == ("source", "kafka", "properties"):
         return len(path) == 4
-    if path[:1] in {("user",), ("password",)}:
-        return len(path) == 1
-    if path[:1] == ("targets",):
-        return (len(path) == 3 and path[2] in _LOGIN) or _is_of_api(path[2:])
-    if _is_of_api(path):
-        return True
+    if path[:3] == ("source", "files", "store"):
+        return path[3:] in {("access_key_id",), ("secret_access_key",)}
     if path[:1] == ("mask",):
         return len(path) == 5 and path[3:] == ("hash", "key")
     return path[-2:] in {("schema_registry", "user"), ("schema_registry", "password")}
 
 
-def _is_of_api(path: NodePath) -> bool:
-    if path[:1] == ("headers",):
-        return len(path) == 2
-    return len(path) == 2 and path[0] == "auth" and path[1] in REFERENCES
-
-
-def written_logins(connection: Node) -> Iterator[Problem]:
-    """Yield passwords that are written out in the file of a connection."""
-    example = "password: {env: DB_PASSWORD}"
-    yield from _written_out(("password",), _entry(connection, "password"), "a password", example)
-    for name, target in _entries(_entry(connection, "targets")):
-        path = ("targets", name, "password")
-        yield from _written_out(path, _entry(target, "password"), "a password", example)
+def written_store_keys(task: Node) -> Iterator[Problem]:
+    """Yield the key of a store that is written out in a task file."""
+    path = ("source", "files", "store", "secret_access_key")
+    example = 'secret_access_key: "${env:STORE_SECRET}"'
+    yield from _written_out(path, node_at(task, path), "a key", example)
 
 
 def written_keys(task: Node) -> Iterator[Problem]:
     """Yield keys of hashes that are written out in a task file."""
-    for table, columns in _entries(_entry(task, "mask")):
-        for column, mask in _entries(columns):
-            key = _entry(_entry(mask, "hash"), "key")
+    for table, columns in entries(entry(task, "mask")):
+        for column, mask in entries(columns):
+            key = entry(entry(mask, "hash"), "key")
             path = ("mask", table, column, "hash", "key")
             yield from _written_out(path, key, "a key", "key: {env: HASH_KEY}")
 
 
 def _written_out(path: NodePath, node: Node | None, what: str, example: str) -> Iterator[Problem]:
-    if not isinstance(node, ScalarNode) or node.value is None:
-        return
-    if not _REFERENCE.fullmatch(str(node.value)):
+    if is_written_out(node):
         yield Problem(path, SECRET_IN_FILE(what=what, example=example))
 
 
+def is_written_out(node: Node | None) -> bool:
+    """Whether a value that has to be a reference is anything else."""
+    if not isinstance(node, ScalarNode) or node.value is None:
+        return False
+    return not _REFERENCE.fullmatch(str(node.value))
+
+
+def lacks_reference(node: Node | None) -> bool:
+    """Whether a text that has to name its secret by a reference, perhaps among words, does not."""
+    return isinstance(node, ScalarNode) and _REFERENCE.search(str(node.value)) is None
+
+
+def words_hold_secret(node: Node | None) -> bool:
+    """Whether a text with a login in it, such as that of JAAS, holds a secret in words."""
+    text = str(node.value) if isinstance(node, ScalarNode) else ""
+    return _IN_WORDS.search(_REFERENCE.sub('""', text)) is not None
+
+
 def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
-    for key, value in _entries(node):
+    for key, value in entries(node):
         if key == "schema_registry":
             yield (*path, key), value
         else:
@@ -127,20 +123,21 @@ def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tupl
 
 def written_properties(task: Node) -> Iterator[Problem]:
     """Yield secrets of a Kafka client that are written out in a task file."""
-    properties = _entry(_entry(_entry(task, "source"), "kafka"), "properties")
-    for name, value in _entries(properties):
-        text = str(value.value) if isinstance(value, ScalarNode) else ""
-        whole = is_secret(name) and not _REFERENCE.fullmatch(text)
-        if whole or (holds_secrets(name) and _IN_WORDS.search(_REFERENCE.sub('""', text))):
+    properties = entry(entry(entry(task, "source"), "kafka"), "properties")
+    for name, value in entries(properties):
+        whole = is_secret(name) and is_written_out(value)
+        if whole or (holds_secrets(name) and words_hold_secret(value)):
             error = SECRET_IN_FILE(what="a secret", example='"${env:KAFKA_PASSWORD}"')
             yield Problem(("source", "kafka", "properties", name), error)
 
 
-def _entry(node: Node | None, key: str) -> Node | None:
-    return dict(_entries(node)).get(key)
+def entry(node: Node | None, key: str) -> Node | None:
+    """The value of a key; None without the key or the mapping."""
+    return dict(entries(node)).get(key)
 
 
-def _entries(node: Node | None) -> Iterator[tuple[str, Node]]:
+def entries(node: Node | None) -> Iterator[tuple[str, Node]]:
+    """Yield the entries of a mapping; none of anything else."""
     if isinstance(node, MapNode):
         for key, (_, value) in node.entries.items():
             yield key, value
@@ -241,59 +238,3 @@ def _own_certificates(ca: str | None, directory: Path) -> ProjectFile | None:
     if ca is None or PurePosixPath(ca).parts[:-1] != (CONNECTION_FOLDER,) or not is_certificate(ca):
         return None
     return ProjectFile((directory / ca).absolute())
-
-
-def read_connections(
-    directory: Path,
-    project: Project | None,
-    variables: Mapping[str, str],
-    errors: list[ConfigError],
-) -> dict[str, Connection | HttpConnection | None]:
-    """The connections by name; None for one that has something wrong, which goes to `errors`."""
-    connections: dict[str, Connection | HttpConnection | None] = {}
-    for path in document_files(directory / CONNECTION_FOLDER):
-        shown_as = f"{CONNECTION_FOLDER}/{path.name}"
-        name = PurePosixPath(path.name).stem
-        if not is_name(name) or name in connections:
-            errors.append(_misnamed(shown_as, name, known=name in connections))
-            continue
-        file = read_file(path, shown_as, variables, errors, is_read_at_use)
-        connections[name] = _connection(file, project, errors) if file is not None else None
-    return connections
-
-
-def _connection(
-    file: DocumentFile, project: Project | None, errors: list[ConfigError]
-) -> Connection | HttpConnection | None:
-    kind = _entry(file.document, "type")
-    if isinstance(kind, ScalarNode) and kind.value == "http":
-        return _api(file, project, errors)
-    connection = parse_open(file, Connection, errors)
-    problems: list[Problem] = list(written_logins(file.document))
-    if connection is not None:
-        problems += connection_problems(connection)
-        if project is not None:
-            problems += target_problems(connection, project.targets)
-    errors.extend(located(problems, file.document, file.shown_as))
-    return connection if file.sound and not problems else None
-
-
-def _api(
-    file: DocumentFile, project: Project | None, errors: list[ConfigError]
-) -> HttpConnection | None:
-    connection = parse_open(file, HttpConnection, errors)
-    problems: list[Problem] = list(written_api_secrets(file.document))
-    if connection is not None:
-        problems += api_problems(connection)
-        if project is not None:
-            problems += target_problems(connection, project.targets)
-    errors.extend(located(problems, file.document, file.shown_as))
-    return connection if file.sound and not problems else None
-
-
-def _misnamed(shown_as: str, name: str, *, known: bool) -> ConfigError:
-    if known:
-        message = f"connection {shown(name)} is already defined"
-        return DUPLICATE_NAME(message, where=shown_as, fix="remove one of the files")
-    fix = "name the file with A-Z a-z 0-9 _, not starting with a digit"
-    return UNUSABLE_NAME(where=shown_as, what="connection name", name=shown(name), fix=fix)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -11,16 +11,17 @@ from polynya.model.config.capture import CaptureLanding, IncrementalExtraction, 
 from polynya.model.config.client_properties import connector_problems, property_problem
 from polynya.model.config.connection import GENERIC, Connection, is_this_machine
 from polynya.model.config.fields import KEEPING
-from polynya.model.config.http_connection import HttpConnection
+from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import (
     OWN_PROPERTIES,
     FilesSource,
-    KafkaSource,
+    KafkaServer,
     Source,
     StreamingLanding,
 )
 from polynya.model.documents.problems import Problem, suggest
 from polynya.model.documents.yaml import NodePath
+from polynya.model.error_catalogue.bindings import CONNECTION_CONFLICT
 from polynya.model.error_catalogue.capture import (
     CAPTURE_SETTINGS_CONFLICT,
     CONNECTION_MISSING,
@@ -61,7 +62,7 @@ def landing_problems(task: StreamingLanding) -> Iterator[Problem]:
     if task.direct:
         yield from _direct_problems(task)
     if task.source.kafka is not None:
-        yield from _kafka_problems(task.source.kafka)
+        yield from kafka_problems(task.source.kafka, ("source", "kafka"))
     if task.source.files is not None:
         yield from _files_problems(task, task.source.files)
     if task.source.http is not None:
@@ -93,10 +94,11 @@ def _files_problems(task: StreamingLanding, source: FilesSource) -> Iterator[Pro
         yield Problem(("content", "type"), CONTENT_NOT_IN_FILES())
 
 
-def _kafka_problems(source: KafkaSource) -> Iterator[Problem]:
-    yield from unsecured_login(source)
+def kafka_problems(source: KafkaServer, place: NodePath) -> Iterator[Problem]:
+    """Yield why brokers cannot be reached so. `place` is where the settings stand."""
+    yield from unsecured_login(source, place)
     for name, value in source.properties.items():
-        path = ("source", "kafka", "properties", name)
+        path = (*place, "properties", name)
         if name in OWN_PROPERTIES:
             message = f"a task cannot set the property {shown(name)}: {OWN_PROPERTIES[name]}"
             yield Problem(path, KAFKA_PROPERTY_REFUSED(message, fix="remove it"))
@@ -117,8 +119,11 @@ def _kafka_problems(source: KafkaSource) -> Iterator[Problem]:
             yield Problem(path, KAFKA_PROPERTY_REFUSED(message, fix=fix))
     if not any(part.strip() for part in source.bootstrap_servers.split(",")):
         yield Problem(
-            ("source", "kafka", "bootstrap_servers"),
-            LANDING_INCOMPLETE("no broker is named", fix="write `HOST:PORT`"),
+            (*place, "bootstrap_servers"),
+            LANDING_INCOMPLETE(
+                "no broker is named",
+                fix="write `bootstrap_servers: HOST:PORT`, or `connection: NAME`",
+            ),
         )
 
 
@@ -181,11 +186,9 @@ def _plain_problems(connection: Connection, path: NodePath) -> Iterator[Problem]
         )
 
 
-def target_problems(
-    connection: Connection | HttpConnection, targets: Mapping[str, object]
-) -> Iterator[Problem]:
-    """Yield overrides for targets that the project does not have."""
-    for name in connection.targets:
+def target_problems(named: Iterable[str], targets: Collection[str]) -> Iterator[Problem]:
+    """Yield overrides for targets that the project does not have; `named` are all overrides."""
+    for name in named:
         if name not in targets:
             fix = suggest(name, list(targets))
             yield Problem(("targets", name), NO_SUCH_TARGET(fix=fix, target=shown(name)))
@@ -322,7 +325,7 @@ def _named_tables(task: CaptureLanding) -> Iterator[tuple[NodePath, str]]:
 
 
 def connected_problems(
-    task: CaptureLanding, connections: Mapping[str, Connection | HttpConnection | None]
+    task: CaptureLanding, connections: Mapping[str, AnyConnection | None]
 ) -> Iterator[Problem]:
     """Yield why a capture cannot use its connection; None stands for a wrong connection."""
     if task.connection not in connections:
@@ -333,12 +336,13 @@ def connected_problems(
         yield Problem(("connection",), error)
         return
     connection = connections[task.connection]
-    if connection is None or connection.type == "postgresql":
+    if connection is not None and not isinstance(connection, Connection):
+        message = (
+            f"{shown(task.connection)} is of type {connection.type}, and a capture needs a database"
+        )
+        yield Problem(("connection",), CONNECTION_CONFLICT(message, fix="name another connection"))
         return
-    if isinstance(connection, HttpConnection):
-        message = f"{shown(task.connection)} is a REST API, and a capture reads a database"
-        fix = "name a connection to a database, or write a `streaming_landing`"
-        yield Problem(("connection",), CAPTURE_SETTINGS_CONFLICT(message, fix=fix))
+    if connection is None or connection.type == "postgresql":
         return
     for name in _OF_POSTGRESQL:
         if name in task.model_fields_set:

@@ -73,7 +73,8 @@ def load_tests(
     errors: list[ConfigError] = []
     loaded: list[LoadedTest] = []
     for path in document_files(project.directory / TEST_FOLDER):
-        file = read_file(path, f"{TEST_FOLDER}/{path.name}", variables, errors)
+        bound = project.bindings.variables
+        file = read_file(path, f"{TEST_FOLDER}/{path.name}", variables, errors, bound=bound)
         tests = parse_file(file, TaskTests, "tests", errors) if file else None
         if file is None or tests is None:
             continue

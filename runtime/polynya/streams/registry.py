@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from polynya.lake.spark.api import SparkSession
-from polynya.model.config.aws import AwsAccess
+from polynya.model.config.aws import AwsAccess, S3Store
 from polynya.model.config.http_source import ConnectedHttpSource
 from polynya.model.config.stream_landing import KinesisSource, StreamingLanding
 from polynya.model.names import parse_location
@@ -44,11 +44,30 @@ def source_of(
     if source.files is not None:
         # The loader has made it absolute.
         place = parse_location(source.files.url, Path.cwd(), f"task {task.name}")
-        return Files(source_at(place, access), clock, task, source.files)
+        store = source_at(place, store_access(source.files.store, access))
+        return Files(store, clock, task, source.files)
     if source.kinesis is not None:
         return _kinesis(task, source.kinesis, access, clock)
     assert source.kafka is not None, "a landing has exactly one source"
     return Kafka(spark, task, source.kafka)
+
+
+def store_access(store: S3Store | None, access: AwsAccess) -> AwsAccess:
+    """How the bucket of a source is reached; `access` is how the target reaches its own.
+
+    Raises:
+        DependencyError: its key cannot be read (POLYNYA-STR-090).
+    """
+    if store is None:
+        return access
+    own = AwsAccess(region=store.region or access.region, endpoint=store.endpoint)
+    if store.access_key_id is None or store.secret_access_key is None:
+        return own
+    return replace(
+        own,
+        access_key_id=vault().open(store.access_key_id).text,
+        secret_access_key=vault().open(store.secret_access_key.get_secret_value()).text,
+    )
 
 
 def _kinesis(

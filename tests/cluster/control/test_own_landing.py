@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from polynya.cluster.control.leader_document import LeaderDocumentWriter
 from polynya.cluster.control.own_landing import (
     LANDING,
     OwnLanding,
-    OwnLandingWriter,
     own_landing,
     starts_within,
 )
@@ -134,9 +134,9 @@ class Leader:
         self.writer = self.starts()
         self.writes = 0
 
-    def starts(self) -> OwnLandingWriter:
+    def starts(self) -> LeaderDocumentWriter[OwnLanding]:
         documents = DocumentStore(self.store, "shop", Random(1))
-        self.writer = OwnLandingWriter(documents, self.clock)
+        self.writer = LeaderDocumentWriter(documents, self.clock, OwnLanding, LANDING)
         return self.writer
 
     def knows(self, *found: str) -> None:

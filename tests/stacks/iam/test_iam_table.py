@@ -29,6 +29,8 @@ ROLES = {
     "network agent": ("clustered/Gateway", "AgentNodeRole"),
     "fallback": ("clustered/Cluster-cheap", "SpotFallbackRole"),
     "wake": ("clustered/Cluster-cheap", "WakeRole"),
+    "looks": ("clustered/Cluster-asleep", "SourcesRole"),
+    "looks in the network": ("clustered/Cluster-asleep", "SourcesProbeRole"),
     "arrival hints": ("clustered/Cluster-steady", "ArrivalHintsRole"),
     "figures": ("clustered/Cluster-cheap", "FiguresRole"),
     "redshift": ("clustered/Consumption", "RedshiftRole"),

@@ -18,10 +18,13 @@ CONSTRUCTS = ROOT / "constructs" / "polynya_constructs"
 # Part of the role's name; whoever is called like another has the same rights as that one.
 WHO = {
     "cluster-cheap-clusternoderole": "node",
+    "cluster-asleep-clusternoderole": "node",
     "cluster-steady-clusternoderole": "node",
     "agentnoderole": "network agent",
     "spotfallbackrole": "fallback",
     "wakerole": "wake",
+    "sourcesrole": "looks",
+    "sourcesproberole": "looks in the network",
     "arrivalhintsrole": "arrival hints",
     "figuresrole": "figures",
     "redshiftrole": "redshift",
@@ -40,6 +43,8 @@ CODE = {
     "network agent": [ROOT / "runtime" / "polynya"],
     "fallback": [FUNCTIONS / "spot_fallback"],
     "wake": [FUNCTIONS / "wake" / "handler.py", FUNCTIONS / "wake" / "own_landing.py"],
+    "looks": [FUNCTIONS / "wake" / "sources.py", FUNCTIONS / "wake" / "handler.py"],
+    "looks in the network": [FUNCTIONS / "wake" / "probe.py"],
     "arrival hints": [FUNCTIONS / "wake" / "hints.py", FUNCTIONS / "wake" / "own_landing.py"],
     "figures": [FUNCTIONS / "figures"],
 }

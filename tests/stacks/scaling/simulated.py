@@ -12,16 +12,20 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
+from unittest.mock import patch
 
 from polynya.cluster.report import MetricsOutlet
 from polynya.observe.metrics import Minute as MetricGroup
 from polynya.observe.metrics import emf_records
 from polynya_constructs.functions.figures import handler as figures
 from polynya_constructs.functions.wake import handler as wake
+from polynya_constructs.functions.wake import sources as looks
+from polynya_constructs.functions.wake.decision import Finding
 from polynya_constructs.functions.wake.own_landing import OwnLanding
+from polynya_constructs.functions.wake.probe import kafka_finding
 from tests.aws import REGION
 from tests.stacks.house_rules import Template, resources
 from tests.stacks.scaling.cloudwatch import BEGIN, Metrics
@@ -106,6 +110,10 @@ class Group:
         self._client.set_desired_capacity(**asked)
         self._known = None
 
+    def create_or_update_tags(self, **asked: Any) -> None:
+        self._client.create_or_update_tags(**asked)
+        self._known = None
+
     def _described(self) -> dict[str, Any]:
         """The group as it is; it is asked again when it was changed, for nobody else changes it."""
         if self._known is None:
@@ -113,6 +121,58 @@ class Group:
             answer = self._client.describe_auto_scaling_groups(AutoScalingGroupNames=names)
             self._known = answer["AutoScalingGroups"][0]
         return copy.deepcopy(self._known)
+
+
+class _Topic:
+    """A topic with one partition and a schedule; also the client that asks in the network."""
+
+    def __init__(
+        self, records: Callable[[int], int], due: int | None, silent: Callable[[int], bool]
+    ) -> None:
+        self._records, self._due, self._silent = records, due, silent
+        self._minute, self._end, self._read_to = 0, 0, 0
+
+    def grow(self, minute: int) -> None:
+        """Take the records of a minute."""
+        self._minute = minute
+        self._end += self._records(minute)
+
+    def take(self, minute: int) -> tuple[float, dict[str, Any]]:
+        """Seconds of work for a node, and what to look at from now on."""
+        work = 10.0 * (self._end - self._read_to)
+        if self._due is not None and self._due <= minute:
+            work, self._due = work + 10.0, None
+        return work, self.read(self._end)
+
+    def read(self, end: int) -> dict[str, Any]:
+        """What to look at where the topic is read up to `end`."""
+        self._read_to = end
+        due = {} if self._due is None else {"load": BEGIN + timedelta(minutes=self._due)}
+        source = {
+            "task": "clicks", "kind": "kafka", "unwatched": None, "read_at": None,
+            "place": {}, "position": {"clicks": {"0": end}},
+        }  # fmt: skip
+        return {"sources": [source], "due": due}
+
+    def invoke(self, FunctionName: str, Payload: bytes) -> dict[str, Any]:
+        """As the function in the network answers."""
+        assert FunctionName == "probe"
+        (source,) = json.loads(Payload)["sources"]
+        ends = {"clicks": {"0": self._end}}
+        found = kafka_finding(source["task"], ends, source["position"], takes_new=True)
+        if self._silent(self._minute):
+            found = Finding(source["task"], waits=None, why="no answer")
+        answer = json.dumps({"findings": [asdict(found)]}).encode()
+        return {"Payload": io.BytesIO(answer)}
+
+
+def _minutes_between_looks(template: Template) -> int:
+    """As the rule of the function has it; 0: there is none."""
+    for rule in resources(template, "AWS::Events::Rule").values():
+        described = rule.get("Description", "")
+        if "looks at the sources" in described and rule["State"] == "ENABLED":
+            return int(rule["ScheduleExpression"].split("(")[1].split()[0])
+    return 0
 
 
 @dataclass(slots=True)
@@ -153,6 +213,11 @@ class SimulatedCluster:
     function that wakes the group does. `lands` are the objects of a minute in the landing bucket by
     their folder, those of other clusters too; by default one of its own where there is work, in the
     folder `own`, its `folder`. `own` is what the function knows of them.
+
+    `records` are those that come to a topic in each minute, which a node lands in its next minute,
+    each as ten seconds of work. `due` is the minute of a schedule, which a node that serves then or
+    later takes. `silent` tells in which minutes the brokers do not answer. Before the first node
+    has served, nothing is known of what to look at, unless `reads_from` is a position.
     """
 
     def __init__(
@@ -169,7 +234,14 @@ class SimulatedCluster:
         folder: str = "own",
         own: OwnLanding = ALL,
         removes_while_booting: bool = False,
+        records: Callable[[int], int] = lambda _: 0,
+        due: int | None = None,
+        silent: Callable[[int], bool] = lambda _: False,
+        reads_from: int | None = 0,
     ) -> None:
+        self._topic = _Topic(records, due, silent)
+        self._watched = None if reads_from is None else self._topic.read(reads_from)
+        self._looks_every = _minutes_between_looks(template)
         self._away, self._fails, self._folder, self._own = away, fails, folder, own
         self._lands = lands or (lambda minute: {folder: 1} if curve(minute) else {})
         self.group = Group(client, template, boot)
@@ -179,6 +251,7 @@ class SimulatedCluster:
             _resolved(template), self.metrics, removes_while_booting=removes_while_booting
         )
         self._queues = list(resources(template, "AWS::SQS::Queue"))
+        self._template = template
         self._events: deque[tuple[int, list[dict[str, Any]]]] = deque()
         self._units = [_Work() for _ in range(12)]
         self._outlets: dict[str, MetricsOutlet] = {}
@@ -192,8 +265,13 @@ class SimulatedCluster:
         now = BEGIN + timedelta(minutes=minute)
         self.group.now(minute)
         self._land(self._curve(minute), minute)
+        self._topic.grow(minute)
+        if self.group.serving:
+            self._read(minute)
         if self._queues:
             self._wake(minute, now)
+        if self._looks_every and minute % self._looks_every == 0:
+            self._look(minute, now)
         serving = self.group.serving
         for number, node in enumerate(serving):
             self._publish(node, self._units[number :: len(serving)], minute, now)
@@ -209,11 +287,11 @@ class SimulatedCluster:
         age = max(unit.age(minute) for unit in self._units)
         return Minute(len(serving), len(self.group.launched), backlog, age)
 
-    def _land(self, work: float, minute: int) -> None:
+    def _land(self, work: float, minute: int, lands: Mapping[str, int] | None = None) -> None:
         if work:
             for unit in self._units:
                 unit.waiting.append((minute, work / len(self._units)))
-        for folder, number in self._lands(minute).items():
+        for folder, number in (self._lands(minute) if lands is None else lands).items():
             size = int(work * BYTES_PER_SECOND / number) if folder == self._folder else 1000
             events = [_event(f"{folder}/{minute}-{one}.json", size) for one in range(number)]
             self._events.append((minute, events))
@@ -236,6 +314,31 @@ class SimulatedCluster:
                 self.metrics.take(json.loads(line))
             self.group.now(minute)
 
+    def _read(self, minute: int) -> None:
+        """A node lands what waits in the topic, and takes the schedule that is due."""
+        work, self._watched = self._topic.take(minute)
+        if work:
+            self._land(work, minute, {self._folder: 1})
+
+    def _look(self, minute: int, now: datetime) -> None:
+        """The function looks at the sources, as a clock starts it."""
+        counts = {"FunctionName": next(iter(self._functions("wake.sources.handle")))}
+        self.metrics.put("AWS/Lambda", "Invocations", counts, minute, 1)
+        self.metrics.put("AWS/Lambda", "Errors", counts, minute, 0)
+        group = wake.look(self.group, self.group.name)
+        if group["DesiredCapacity"] > 0 or group["MaxSize"] < 1:
+            return
+        watched = self._watched or {"unreadable": "there is no object"}
+        clients = {"autoscaling": self.group, "lambda": self._topic}
+        with (
+            patch.dict("os.environ", PROBE_FUNCTION="probe"),
+            redirect_stdout(io.StringIO()) as log,
+        ):
+            looks.act(group, watched, lambda name: clients[name], now)  # type: ignore[arg-type]
+        for line in log.getvalue().splitlines():
+            self.metrics.take(json.loads(line))
+        self.group.now(minute)
+
     def _publish(self, node: str, units: list[_Work], minute: int, now: datetime) -> None:
         """A node works for a minute, and publishes what waits for it then."""
         share, threads = 60.0, 4
@@ -254,6 +357,11 @@ class SimulatedCluster:
         engine = {"threads": threads, "busy_seconds": self._busy[node]}
         said = outlet.put(_report(self.group.name, node, waiting, engine, now))
         assert said is None
+
+    def _functions(self, handler: str) -> list[str]:
+        """Names in the template of the functions with a handler."""
+        found = resources(self._template, "AWS::Lambda::Function").items()
+        return [name for name, function in found if function["Handler"] == handler]
 
     def _take(self, figures: MetricGroup) -> None:
         for line in emf_records(figures):

@@ -5,6 +5,7 @@ The group is one of a stand-in for AWS; time, figures and work are simulated (`s
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from polynya_constructs.functions.wake.own_landing import OwnLanding, parsed
 from tests.aws import aws_clients
 from tests.cluster.fakes import wanted
 from tests.stacks.deploying.metric_math import expressions
-from tests.stacks.house_rules import Template
+from tests.stacks.house_rules import Template, resources
 from tests.stacks.scaling.metric_values import invented_zeros, value_of
 from tests.stacks.scaling.simulated import BOOT_MINUTES, LANDING, Minute, SimulatedCluster
 from tests.stacks.synthesis import ROOT, Assembly
@@ -363,3 +364,79 @@ def test_a_sum_that_counts_one_node_only_would_be_seen(
 )
 def test_metric_math_is_read_as_cloudwatch_does(expression: str, value: float | None) -> None:
     assert value_of(expression, {"a": 3.0, "b": 0.0, "none": None}) == value
+
+
+def test_a_record_that_waits_in_a_topic_starts_a_node_within_a_minute(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    simulated = cluster(LOW_COST, nothing, records=lambda minute: {30: 5, 200: 1}.get(minute, 0))
+
+    size = sizes(simulated.run(280))
+
+    assert set(size[:30]) == {0}
+    assert size[30] == 1
+    # The node lands it, copies it, and goes; the next record starts the next one.
+    assert (set(size[30:45]), size[199], size[200], size[-1]) == ({1}, 0, 1, 0)
+    assert simulated.group.ended_while_booting == 0
+
+
+def test_where_nothing_waits_no_node_starts(cluster: Callable[..., SimulatedCluster]) -> None:
+    assert set(sizes(cluster(LOW_COST, nothing).run(180))) == {0}
+
+
+def test_records_that_trickle_keep_the_last_node(cluster: Callable[..., SimulatedCluster]) -> None:
+    """What a node lands counts as landed: else it would go, and be started again."""
+    simulated = cluster(LOW_COST, nothing, records=lambda minute: int(30 <= minute < 150))
+
+    assert set(sizes(simulated.run(150))[30:]) == {1}
+
+
+def test_a_schedule_that_is_due_starts_a_node_once(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    size = sizes(cluster(LOW_COST, nothing, due=60).run(240))
+
+    assert (set(size[:60]), size[60], set(size[120:])) == ({0}, 1, {0})
+
+
+def test_brokers_that_do_not_answer_start_no_node_and_what_waits_is_found_later(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    simulated = cluster(
+        LOW_COST,
+        nothing,
+        records=lambda minute: int(minute == 10),
+        silent=lambda minute: minute < 60,
+    )
+
+    size = sizes(simulated.run(80))
+
+    assert (set(size[:60]), size[60]) == ({0}, 1)
+
+
+def test_a_cluster_that_has_never_been_there_is_started_and_not_over_and_over(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    size = sizes(cluster(LOW_COST, nothing, reads_from=None).run(240))
+
+    assert size[0] == 1
+    assert set(size[60:]) == {0}
+
+
+def test_without_looks_a_record_starts_no_node(
+    cluster: Callable[..., SimulatedCluster], assembly: Assembly
+) -> None:
+    """The planted fault: the clock of the function is off."""
+    template = copy.deepcopy(assembly.templates[LOW_COST])
+    for rule in resources(template, "AWS::Events::Rule").values():
+        if "looks at the sources" in rule["Description"]:
+            rule["State"] = "DISABLED"
+
+    simulated = cluster(LOW_COST, nothing, template, records=lambda minute: int(minute == 10))
+
+    assert set(sizes(simulated.run(60))) == {0}
+
+
+def nothing(_minute: int) -> float:
+    """No work lands but that of the sources."""
+    return 0.0

@@ -372,6 +372,32 @@ def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_a_project_takes_its_brokers_from_bindings_outside(zone: Zone, broker: Broker) -> None:
+    broker.create("bound")
+    broker.send("bound", numbered(3), partition=0)
+    landing = KILLED.replace('bootstrap_servers: "{address}"', "connection: events")
+    project = write_project(zone.folder / "project", bound=landing.format(topic='"${var:TOPIC}"'))
+    connections, bindings = project / "connections", zone.folder / "etc"
+    connections.mkdir()
+    bindings.mkdir()
+    # Nothing listens there: only the bindings know the brokers.
+    (connections / "events.yml").write_text("type: kafka\nbootstrap_servers: 127.0.0.1:9\n")
+    (bindings / "local.yml").write_text(
+        f"connections: {{events: {{bootstrap_servers: '{broker.address}'}}}}\n"
+        "variables: {TOPIC: bound}\n"
+    )
+
+    line = [*command(), "run", "--once", "-p", str(project), "--bindings", str(bindings)]
+    done = subprocess.run(line, env=environment(), capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    log = LandedLog(LocalObjectStore(project / "landing"), "in", "bound")
+    files = [project / "landing" / log.path(number) for number in log.numbers()]
+    rows = pa.concat_tables(parquet.read_table(file) for file in files)
+    assert sorted(rows["value"].to_pylist()) == numbered(3)
+
+
 def test_messages_become_a_table_with_history_and_quarantine(zone: Zone, broker: Broker) -> None:
     broker.create("users")
     kafka = KILLED.format(address=broker.address, topic="users")

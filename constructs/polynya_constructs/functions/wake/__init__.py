@@ -1,1 +1,1 @@
-"""Acts on objects that land: wakes a group, tells nodes. Standard library and boto3 only."""
+"""Acts on what lands or waits: wakes a group, tells nodes. All but `probe` need boto3 at most."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cache
@@ -367,6 +367,28 @@ class CapturePosition:
         if "history" not in stored or any(_ALWAYS_STORED - table.keys() for table in tables):
             raise ValueError("a position without its history, or a table without its state")
         return _adapter().validate_python(stored)
+
+
+#: What tells a place in the log of PostgreSQL, or in a binlog.
+_PLACE: Final = ("lsn_commit", "lsn", "file", "pos")
+
+
+def log_place(
+    position: CapturePosition, log_position: Callable[[Offset], LogPosition]
+) -> dict[str, Any]:
+    """The place in the database's log up to which all has landed, as JSON.
+
+    `lsn_commit` and `lsn`, or `file` and `pos`, are those of the offset; `passed` is the
+    transaction of which more has landed, and up to which place. Empty of other databases.
+    """
+    offsets = [offset for offset in (position.stream.offset, position.read_to) if offset]
+    if not offsets:
+        return {}
+    newest = max(offsets, key=log_position)
+    place: dict[str, Any] = {name: newest[name] for name in _PLACE if name in newest}
+    if place and position.stream.passed is not None:
+        place["passed"] = [position.stream.passed.transaction, position.stream.passed.lsn]
+    return place
 
 
 @cache

@@ -39,6 +39,7 @@ from polynya.capture.source import (
     SourceTable,
     certificates_of,
 )
+from polynya.model.config.capture import slot_name_of
 from polynya.model.error_catalogue.capture_databases import POSTGRESQL_TABLE_MISSING
 from polynya.model.errors import PolynyaError
 
@@ -165,7 +166,6 @@ def _escaped(name: str) -> str:
 PREFIX: Final = "capture"
 #: What rows of loads name as the version of their connector.
 _VERSION: Final = "polynya"
-_LONGEST_NAME: Final = 63
 _NOW: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 _Answer = TypeVar("_Answer")
 
@@ -177,7 +177,7 @@ class PostgresDatabase:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        name = _default_name(access.task)
+        name = slot_name_of(access.task)
         self._slot, self._publication = access.slot or name, access.publication or name
         self._tables: Mapping[str, PgTable] = {}
         self._session: PostgresSession | None = None
@@ -356,8 +356,3 @@ def _offset(lsn: int, source: Mapping[str, Any]) -> Offset:
         "lsn": lsn, "lsn_proc": lsn, "lsn_commit": lsn, "messageType": None, "txId": None,
         "ts_usec": int(source["ts_us"]),
     }  # fmt: skip
-
-
-def _default_name(task: str) -> str:
-    """A name for slot and publication: a slot's has only small letters, digits and `_`."""
-    return ("polynya_" + re.sub(r"[^a-z0-9_]", "_", task.lower()))[:_LONGEST_NAME]

@@ -13,6 +13,7 @@ from polynya.capture.debezium import MisreadStatements
 from polynya.capture.landing.log import CaptureLander
 from polynya.capture.landing.position import (
     LogPosition,
+    log_place,
     position_of_offset,
     position_of_rows,
     unloaded,
@@ -333,6 +334,7 @@ class Round:
             notes=notes,
             log_bytes=lag.log_bytes,
             log_limit_bytes=lag.log_limit_bytes,
+            landed=log_place(self._lander.position, self._log_position),
         )
 
     def _report_tables(self, start: RoundStart) -> None:

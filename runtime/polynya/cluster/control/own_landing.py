@@ -9,13 +9,10 @@ and the leader of the woken cluster then writes the new prefixes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from polynya.cluster.coordination.documents import Document, Name, Text
-from polynya.cluster.coordination.member_state import MemberState
-from polynya.cluster.coordination.store import STORE_ERRORS, DocumentStore
 from polynya.engine.listing import outermost
 from polynya.formats.files import start_of
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
@@ -23,13 +20,9 @@ from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_kinds import Task
 from polynya.model.formats import rules_of
 from polynya.model.names import Location, S3Location, parse_location
-from polynya.store.clock import Clock
 
 #: Path of the document.
 LANDING: Final = "landing"
-
-#: Least time between two tries to write.
-_WRITE_SECONDS: Final = 10.0
 
 
 class OwnLanding(Document):
@@ -103,40 +96,3 @@ def _source(task: StreamingLanding, landing: S3Location) -> Iterator[str]:
 
 def _folder(path: str) -> str:
     return path[: path.rfind("/") + 1]
-
-
-class OwnLandingWriter:
-    """Writes the document while this node leads."""
-
-    def __init__(self, document_store: DocumentStore, clock: Clock) -> None:
-        self._document_store, self._clock = document_store, clock
-        self._known: OwnLanding | None = None
-        self._written: OwnLanding | None = None
-        self._tried_at = float("-inf")
-
-    def know(self, landing: OwnLanding | None) -> None:
-        """Write this from now on. Usable from any thread."""
-        self._known = landing
-
-    def __call__(self, member_state: MemberState) -> None:
-        """Write what changed; if the store does not answer, a later turn tries again."""
-        if not member_state.leading:
-            # Another leader may write something else.
-            self._written = None
-            return
-        known, now = self._known, self._clock.monotonic()
-        if known is None or known == self._written or now - self._tried_at < _WRITE_SECONDS:
-            return
-        self._tried_at = now
-        # Until then everything that lands may wake the cluster, or what did before.
-        with suppress(*STORE_ERRORS):
-            if self._write(known):
-                self._written = known
-
-    def _write(self, known: OwnLanding) -> bool:
-        found = self._document_store.read(OwnLanding, LANDING)
-        if found is not None:
-            there = found.document
-            if (there.bucket, there.prefixes) == (known.bucket, known.prefixes):
-                return True
-        return self._document_store.overwrite(LANDING, known, found)

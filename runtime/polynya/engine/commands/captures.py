@@ -209,7 +209,9 @@ def capture_findings(project: LoadedProject, name: str) -> list[ConnectionFindin
     chosen = [task for task in tasks if task.follows] or tasks[:1]
     opening = [database_of(task) for task in chosen]
     findings: list[ConnectionFinding] = []
-    for opened in opening or [database_at(project.connections[name], name)]:
+    connection = project.connections[name]
+    assert isinstance(connection, Connection), "other connections have no findings"
+    for opened in opening or [database_at(connection, name)]:
         with opened as database:
             findings += database.findings()
     return list(dict.fromkeys(findings))

@@ -173,6 +173,7 @@ class CaptureReporter:
             lag_seconds=float(_number(message.get("seconds")) or 0.0),
             log_bytes=_optional(message.get("log_bytes")),
             log_limit_bytes=_optional(message.get("log_limit_bytes")),
+            landed=_mapping(message.get("landed")) or self.figures.landed,
         )
         self._tell(
             CaptureLag(

@@ -160,6 +160,7 @@ class CaptureSupervisor:
             lag_seconds=lag,
             silent_seconds=None if self._landed_at is None else now - self._landed_at,
             retries=self._failures,
+            held=self._is_held,
         )
 
     def close(self) -> None:

@@ -89,6 +89,7 @@ class DirectUnit:
         wanted = self._reader.decide(self._streams.taken, position, once=time_slice.at_once)
         self._backlog.decided(wanted.next.records, wanted.next.behind, began)
         if wanted.is_nothing:
+            self._backlog.read_to(wanted.next.end, began)
             return self._wait(began, time_slice)
         if wanted.next.records >= LONG_STEP_RECORDS and not time_slice.long:
             return TOO_LONG

@@ -207,6 +207,7 @@ class LandedTable:
         wanted = self._lander.decide(streams, once=time_slice.at_once)
         self._backlog.decided(wanted.records, wanted.behind, began)
         if wanted.is_nothing:
+            self._backlog.read_to(wanted.end, began)
             return self._wait(began, time_slice)
         if wanted.records >= LONG_STEP_RECORDS and not time_slice.long:
             return TOO_LONG
@@ -290,12 +291,18 @@ class StreamBacklog:
         """`records` are read next, and `behind` come after them; `now` in seconds."""
         self._beyond(records, behind, now, None)
 
+    def read_to(self, position: Position, now: float) -> None:
+        """The source had nothing beyond a position when it was asked, at or after `now`."""
+        self._backlog.read_to(self._name, position, now)
+
     def done(self, read: StreamBatch, began: float, now: float) -> None:
         """A batch was read, in the time from `began` to `now`, both monotonic."""
         self._batch_records = read.records
         self._backlog.landed(self._name, read.records, read.size_bytes, now - began)
         position = described(self._kind, read.end)
         self._beyond(0, read.behind, now, behind_seconds(position, self._clock.now()))
+        if not read.behind:
+            self.read_to(read.end, began)
 
     def _beyond(self, records: int, behind: int, now: float, seconds: float | None) -> None:
         more = behind if self._counts else (behind > 0) * self._batch_records

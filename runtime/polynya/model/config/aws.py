@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import Frozen
@@ -22,11 +22,16 @@ _KMS_KEY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class AwsAccess:
-    """What every client of a target is made with; None is what the AWS SDK finds by itself."""
+    """What every client of a target is made with; None is what the AWS SDK finds by itself.
+
+    `access_key_id` and `secret_access_key` are those of a store that is not of AWS.
+    """
 
     region: str | None = None
     endpoint: str | None = None
     kms_key: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
 
 
 def _refused(message: str) -> PydanticCustomError:
@@ -71,6 +76,19 @@ KmsKey: TypeAlias = Annotated[str, AfterValidator(_kms_key)]
 Endpoint: TypeAlias = Annotated[str, AfterValidator(_endpoint)]
 
 
+def _refuse_elsewhere(endpoint: str | None, *, allowed: bool) -> None:
+    """Raise for an endpoint on another machine that nobody allowed, or without TLS."""
+    if endpoint is None or is_loopback(endpoint):
+        return
+    if not allowed:
+        raise _refused(
+            f"endpoint {shown(endpoint)} is on another machine; "
+            "if that is meant, set `allow_remote_endpoint: true`"
+        )
+    if not endpoint.startswith("https:"):
+        raise _refused(f"endpoint {shown(endpoint)} is on another machine: use https")
+
+
 class Aws(Frozen):
     """How a target reaches AWS. Credentials come from where the AWS SDK looks for them."""
 
@@ -94,18 +112,48 @@ class Aws(Frozen):
     )
 
     @model_validator(mode="after")
-    def _stays_here(self) -> Aws:
-        if self.endpoint is None or is_loopback(self.endpoint):
-            return self
-        if not self.allow_remote_endpoint:
-            raise _refused(
-                f"endpoint {shown(self.endpoint)} is on another machine; "
-                "if that is meant, set `allow_remote_endpoint: true`"
-            )
-        if not self.endpoint.startswith("https:"):
-            raise _refused(f"endpoint {shown(self.endpoint)} is on another machine: use https")
+    def _stays_here(self) -> Self:
+        _refuse_elsewhere(self.endpoint, allowed=self.allow_remote_endpoint)
         return self
 
     def access(self) -> AwsAccess:
         """The settings that clients are made with."""
         return AwsAccess(self.region, self.endpoint, self.kms_key)
+
+
+class S3Store(Frozen):
+    """An S3-compatible store that is not that of the target."""
+
+    endpoint: Endpoint = Field(
+        description="Address of the store. The path of a request names the bucket."
+    )
+    region: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description="Region that requests are signed for. Default: `aws.region` of the target.",
+    )
+    allow_remote_endpoint: bool = Field(
+        default=False,
+        description="Allow an `endpoint` on another machine, which has to be `https`. "
+        "Default: false.",
+    )
+    access_key_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=255,
+        description="Key that requests are signed with; may be a reference. Default: what the AWS "
+        "SDK finds.",
+    )
+    secret_access_key: SecretStr | None = Field(
+        default=None,
+        description="Its secret, always as `${env:NAME}`, `${file:PATH}` or "
+        "`${secret:NAME#FIELD}`, never in the file.",
+    )
+
+    @model_validator(mode="after")
+    def _is_meant(self) -> Self:
+        _refuse_elsewhere(self.endpoint, allowed=self.allow_remote_endpoint)
+        if (self.access_key_id is None) != (self.secret_access_key is None):
+            raise _refused("`access_key_id` and `secret_access_key` go together: write both")
+        return self

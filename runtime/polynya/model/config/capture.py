@@ -180,6 +180,12 @@ UpdateMethod: TypeAlias = Literal["cdc", "reload", "incremental"]
 Priority: TypeAlias = Literal["highest", "high", "normal", "low", "lowest"]
 #: As PostgreSQL allows it for a slot.
 SlotName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")]
+_LONGEST_SLOT_NAME: Final = 63
+
+
+def slot_name_of(task: str) -> str:
+    """The name of slot and publication of a task that names none."""
+    return ("polynya_" + re.sub(r"[^a-z0-9_]", "_", task.lower()))[:_LONGEST_SLOT_NAME]
 
 
 class TableChoice(Frozen):

@@ -100,8 +100,8 @@ def _url(text: str) -> str:
 Url: TypeAlias = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_url)]
 
 
-class SchemaRegistry(Frozen):
-    """A schema registry with the interface of Confluent's."""
+class RegistryServer(Frozen):
+    """How a schema registry with the interface of Confluent's is reached."""
 
     url: Url = Field(description="Address of the registry, such as `https://registry:8081`.")
     allow_unencrypted: bool = Field(
@@ -131,6 +131,29 @@ class SchemaRegistry(Frozen):
             fix = "write `https://…`, or `allow_unencrypted: true` beside `url`"
             raise PydanticCustomError(
                 "polynya_unsecured", "{message}", {"message": message, "fix": fix}
+            )
+        return self
+
+
+class SchemaRegistry(RegistryServer):
+    """A schema registry with the interface of Confluent's."""
+
+    connection: Name | None = Field(
+        default=None,
+        description="Name of a file in `connections/` of type `schema_registry`, which says all "
+        "other settings.",
+    )
+    url: Url = Field(
+        default="",
+        description="Address of the registry, such as `https://registry:8081`. Default: that of "
+        "`connection`.",
+    )
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> Self:
+        if not self.url:
+            raise _refuse(
+                "a registry needs an address", "write `url: ADDRESS`, or `connection: NAME`"
             )
         return self
 

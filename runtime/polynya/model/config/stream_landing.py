@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from polynya.model.config.aws import S3Store
 from polynya.model.config.evolution import WrittenPolicy
 from polynya.model.config.fields import (
     ClusterName,
@@ -81,16 +82,11 @@ PropertyValue: TypeAlias = Annotated[
 ]
 
 
-class KafkaSource(Frozen):
-    """Topics of an Apache Kafka cluster, or of one that speaks its protocol."""
+class KafkaServer(Frozen):
+    """How an Apache Kafka cluster is reached, or one that speaks its protocol."""
 
     bootstrap_servers: str = Field(
         min_length=1, description="Bootstrap brokers: `HOST:PORT`, separated by commas."
-    )
-    topics: tuple[Pattern, ...] = Field(
-        min_length=1,
-        description="Topics to land. `%` stands for any text, so `orders-%` also matches later "
-        "topics. Case matters.",
     )
     allow_unencrypted: bool = Field(
         default=False,
@@ -127,6 +123,26 @@ class KafkaSource(Frozen):
         return tuple(secret for secret in values if secret)
 
 
+class KafkaSource(KafkaServer):
+    """Topics of an Apache Kafka cluster, or of one that speaks its protocol."""
+
+    connection: Name | None = Field(
+        default=None,
+        description="Name of a file in `connections/` of type `kafka`, which says how the brokers "
+        "are reached. Beside it, `properties` may add what the connection does not set.",
+    )
+    bootstrap_servers: str = Field(
+        default="",
+        description="Bootstrap brokers: `HOST:PORT`, separated by commas. Default: those of "
+        "`connection`.",
+    )
+    topics: tuple[Pattern, ...] = Field(
+        min_length=1,
+        description="Topics to land. `%` stands for any text, so `orders-%` also matches later "
+        "topics. Case matters.",
+    )
+
+
 def is_secret(name: str) -> bool:
     """Tell whether a property of the client holds nothing but a secret."""
     return name != _JAAS and _SECRET.search(name) is not None
@@ -147,14 +163,9 @@ def is_named(topics: tuple[str, ...], topic: str) -> bool:
     return topic in topics
 
 
-class KinesisSource(Frozen):
-    """Streams of one AWS account and region."""
+class KinesisServer(Frozen):
+    """How Amazon Kinesis Data Streams is reached."""
 
-    streams: tuple[Pattern, ...] = Field(
-        min_length=1,
-        description="Names of the streams to land. `%` stands for any text, so `orders-%` also "
-        "matches later streams. Case matters.",
-    )
     region: str | None = Field(
         default=None,
         min_length=1,
@@ -164,6 +175,21 @@ class KinesisSource(Frozen):
         default=None,
         min_length=1,
         description="Another address of Kinesis, such as an interface endpoint of a VPC.",
+    )
+
+
+class KinesisSource(KinesisServer):
+    """Streams of one AWS account and region."""
+
+    connection: Name | None = Field(
+        default=None,
+        description="Name of a file in `connections/` of type `kinesis`, which says `region` and "
+        "`endpoint`.",
+    )
+    streams: tuple[Pattern, ...] = Field(
+        min_length=1,
+        description="Names of the streams to land. `%` stands for any text, so `orders-%` also "
+        "matches later streams. Case matters.",
     )
 
 
@@ -200,6 +226,15 @@ FilePatternText: TypeAlias = Annotated[
 class FilesSource(Frozen):
     """Files below a folder or a place in a bucket, found by the dates in their paths."""
 
+    connection: Name | None = Field(
+        default=None,
+        description="Name of a file in `connections/` of type `s3`, which says how the store of "
+        "`url` is reached. Default: `store`.",
+    )
+    store: S3Store | None = Field(
+        default=None,
+        description="How the store of `url` is reached. Default: as the target reaches AWS.",
+    )
     url: str = Field(
         min_length=1,
         max_length=2000,
@@ -226,6 +261,15 @@ class FilesSource(Frozen):
         default=False,
         description="Delete a file once all its records have landed. Default: false.",
     )
+
+    @model_validator(mode="after")
+    def _has_a_bucket(self) -> Self:
+        if self.store is not None and not self.url.startswith("s3:"):
+            raise _refuse_files(
+                "a store is for buckets, and `url` is a folder",
+                "write `url: s3://BUCKET/PREFIX`, or remove the store",
+            )
+        return self
 
     @model_validator(mode="after")
     def _is_not_the_same_twice(self) -> Self:

@@ -7,7 +7,7 @@ it on the node, and a property with an endpoint or a path would send data there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -252,7 +252,12 @@ def choose_target(
     project: Project, name: str | None, directory: Path, project_file: str
 ) -> ResolvedTarget:
     """Return the named target, else `local`, else the only one; raises ConfigError."""
-    targets = project.targets
+    chosen = target_name(project.targets, name, project_file)
+    return _resolve(chosen, project.targets[chosen], directory.resolve(), project_file)
+
+
+def target_name(targets: Collection[str], name: str | None, project_file: str) -> str:
+    """Return the name of the target that is meant, as `choose_target` does."""
     if name is None and DEFAULT_TARGET not in targets and len(targets) > 1:
         raise NO_SUCH_TARGET(
             "the project has several targets, and none is called `local`",
@@ -264,7 +269,7 @@ def choose_target(
         raise NO_SUCH_TARGET(
             where=project_file, fix=suggest(chosen, list(targets)), target=shown(chosen)
         )
-    return _resolve(chosen, targets[chosen], directory.resolve(), project_file)
+    return chosen
 
 
 def _resolve(name: str, target: Target, directory: Path, project_file: str) -> ResolvedTarget:

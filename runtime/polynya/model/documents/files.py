@@ -10,8 +10,9 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from polynya.model.documents.problems import Problem, located, shape_problems, suggest
-from polynya.model.documents.references import plain_value
+from polynya.model.documents.references import MissingReference, plain_value
 from polynya.model.documents.yaml import MapNode, Node, NodePath, Plain, read_document, read_text
+from polynya.model.error_catalogue.bindings import VARIABLE_NOT_BOUND
 from polynya.model.error_catalogue.configuration import (
     MISSING_KEY,
     MISSING_VARIABLE,
@@ -28,12 +29,16 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class DocumentFile:
-    """A file that could be read; `sound` is false when only its shape can still be checked."""
+    """A file that could be read; `sound` is false when only its shape can still be checked.
+
+    `unresolved` are the references that have no value, where none is needed.
+    """
 
     shown_as: str
     document: Node
     value: Plain
     sound: bool
+    unresolved: tuple[MissingReference, ...] = ()
 
 
 def is_document(name: str) -> bool:
@@ -54,11 +59,22 @@ def read_file(
     variables: Mapping[str, str],
     errors: list[ConfigError],
     late: Callable[[NodePath], bool] = lambda _: False,
+    *,
+    bound: Mapping[str, str] | None = None,
+    needless: Callable[[NodePath], bool] = lambda _: False,
 ) -> DocumentFile | None:
     """Read one file; what is wrong with it goes to `errors`.
 
-    None when the rest of the file cannot be checked. `late` tells where references stay as they
-    are until they are used.
+    None when the rest of the file cannot be checked.
+
+    Args:
+        path: the file.
+        shown_as: its name in errors.
+        variables: those for `${env:NAME}`.
+        errors: takes what is wrong.
+        late: where references stay as they are until they are used.
+        bound: variables for `${var:NAME}`, None where none may stand.
+        needless: what the caller does not use, so that its references need no value.
     """
     try:
         document, yaml_errors = read_document(read_text(path, shown_as), shown_as)
@@ -66,11 +82,20 @@ def read_file(
         errors.append(error)
         return None
     errors.extend(yaml_errors)
-    value, problems = plain_value(document, variables, late)
-    unresolved = (Problem(path, MISSING_VARIABLE(message)) for path, message in problems)
-    errors.extend(located(unresolved, document, shown_as))
-    # A missing value would only cause errors that disappear with the first.
-    return None if problems else DocumentFile(shown_as, document, value, sound=not yaml_errors)
+    value, found = plain_value(document, variables, late, bound=bound)
+    problems = [one for one in found if not needless(one.path)]
+    errors.extend(located(map(unresolved_problem, problems), document, shown_as))
+    if problems:
+        # A missing value would only cause errors that disappear with the first.
+        return None
+    return DocumentFile(shown_as, document, value, not yaml_errors, tuple(found))
+
+
+def unresolved_problem(missing: MissingReference) -> Problem:
+    """A reference without a value as a problem of its document."""
+    if missing.unbound is None:
+        return Problem(missing.path, MISSING_VARIABLE(missing.message))
+    return Problem(missing.path, VARIABLE_NOT_BOUND(missing.message, variable=missing.unbound))
 
 
 def parse_file(

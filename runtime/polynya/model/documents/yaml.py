@@ -94,6 +94,19 @@ def position_of(root: Node, path: Sequence[str | int]) -> TextPosition:
     return position
 
 
+def node_at(root: Node, path: Sequence[str | int]) -> Node | None:
+    """Return the node at a path; None if the document has none."""
+    node: Node | None = root
+    for part in path:
+        if isinstance(node, MapNode) and part in node.entries:
+            node = node.entries[str(part)][1]
+        elif isinstance(node, ListNode) and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+        else:
+            return None
+    return node
+
+
 def dotted(path: Sequence[str | int]) -> str:
     """Return a path in dotted form: `datasets[0].keys`."""
     text = ""

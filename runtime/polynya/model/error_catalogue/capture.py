@@ -227,7 +227,7 @@ CONNECTION_MISSING: Final = ErrorEntry(
     title="the connection does not exist",
     message="there is no connection {connection}",
     fix="add the file to `connections/`, or correct the name",
-    page="A task of kind `landing` names a connection, and that is a file: `connection: "
+    page="A task or the bindings of a target name a connection, and that is a file: `connection: "
     "shop_postgres` is `connections/shop_postgres.yml`. The name is that of the file, without its "
     "ending.",
 )

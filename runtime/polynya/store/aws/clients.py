@@ -149,7 +149,11 @@ def _sdk_client(service: str, access: AwsAccess) -> Any:
         s3={"addressing_style": "path"} if access.endpoint else None,
         max_pool_connections=32,
     )
-    session = boto3.session.Session(region_name=access.region)
+    session = boto3.session.Session(
+        region_name=access.region,
+        aws_access_key_id=access.access_key_id,
+        aws_secret_access_key=access.secret_access_key,
+    )
     if may_have_role() and session.get_credentials() is None:
         raise NoCredentialsError
     return session.client(service, endpoint_url=access.endpoint, config=settings)

@@ -1,0 +1,103 @@
+"""Connections to servers other than databases as written in `connections/*.yml`."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Protocol
+
+from pydantic import Field, SecretStr
+
+from polynya.model.config.aws import Endpoint, S3Store
+from polynya.model.config.fields import Frozen, Name
+from polynya.model.config.settings import RegistryServer, Url
+from polynya.model.config.stream_landing import (
+    KafkaServer,
+    KinesisServer,
+    PropertyValue,
+)
+
+_TARGETS: Final = "Overrides for a target of the project, by its name."
+_SEE: Final = "See the connection."
+
+
+class _Headed(Frozen):
+    """The first keys of every connection."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        default="polynya/v1", description="Version of this file's format. Default: `polynya/v1`."
+    )
+    kind: Literal["connection"] = Field(
+        default="connection", description="Kind of the file. Default: `connection`."
+    )
+
+
+class KafkaOverride(Frozen):
+    """What is different in one target."""
+
+    bootstrap_servers: str | None = Field(default=None, min_length=1, description=_SEE)
+    allow_unencrypted: bool | None = Field(default=None, description=_SEE)
+    properties: dict[str, PropertyValue] | None = Field(
+        default=None, description="Properties that are added, or replace those of the same name."
+    )
+
+
+class KafkaConnection(_Headed, KafkaServer):
+    """How an Apache Kafka cluster is reached. The name of the file is that of the connection."""
+
+    type: Literal["kafka"] = Field(description="`kafka`.")
+    targets: dict[Name, KafkaOverride] = Field(default_factory=dict, description=_TARGETS)
+
+
+class KinesisOverride(Frozen):
+    """What is different in one target."""
+
+    region: str | None = Field(default=None, min_length=1, description=_SEE)
+    endpoint: str | None = Field(default=None, min_length=1, description=_SEE)
+
+
+class KinesisConnection(_Headed, KinesisServer):
+    """How Kinesis is reached. The name of the file is the name of the connection."""
+
+    type: Literal["kinesis"] = Field(description="`kinesis`.")
+    targets: dict[Name, KinesisOverride] = Field(default_factory=dict, description=_TARGETS)
+
+
+class S3Override(Frozen):
+    """What is different in one target."""
+
+    endpoint: Endpoint | None = Field(default=None, description=_SEE)
+    region: str | None = Field(default=None, min_length=1, max_length=64, description=_SEE)
+    allow_remote_endpoint: bool | None = Field(default=None, description=_SEE)
+    access_key_id: str | None = Field(default=None, min_length=1, max_length=255, description=_SEE)
+    secret_access_key: SecretStr | None = Field(default=None, description=_SEE)
+
+
+class S3Connection(_Headed, S3Store):
+    """How an S3-compatible store is reached. The name of the file is that of the connection."""
+
+    type: Literal["s3"] = Field(description="`s3`.")
+    targets: dict[Name, S3Override] = Field(default_factory=dict, description=_TARGETS)
+
+
+class RegistryOverride(Frozen):
+    """What is different in one target."""
+
+    url: Url | None = Field(default=None, description=_SEE)
+    allow_unencrypted: bool | None = Field(default=None, description=_SEE)
+    user: str | None = Field(default=None, min_length=1, description=_SEE)
+    password: SecretStr | None = Field(default=None, description=_SEE)
+
+
+class RegistryConnection(_Headed, RegistryServer):
+    """How a schema registry is reached. The name of the file is the name of the connection."""
+
+    type: Literal["schema_registry"] = Field(description="`schema_registry`.")
+    targets: dict[Name, RegistryOverride] = Field(default_factory=dict, description=_TARGETS)
+
+
+class AnyConnection(Protocol):
+    """What every kind of connection has."""
+
+    @property
+    def type(self) -> str:
+        """Type as it is written in the file."""
+        ...
