@@ -51,6 +51,52 @@ def test_what_a_capture_does_by_default():
             ("slot",),
             "061",
         ),
+        ({"update_method": "incremental", "schedule": "@daily"}, ("update_method",), "061"),
+        (
+            {"update_method": "incremental", "incremental": {"column": "at"}},
+            ("update_method",),
+            "061",
+        ),
+        (
+            {
+                "update_method": "incremental",
+                "schedule": "@daily",
+                "incremental": {"column": "at"},
+                "publication": "p",
+            },
+            ("publication",),
+            "061",
+        ),
+        ({"incremental": {"column": "at"}}, ("incremental",), "061"),
+        (
+            {
+                "update_method": "incremental",
+                "schedule": "@daily",
+                "incremental": {"column": "at"},
+                "mask": {"public.a": {"at": "drop"}},
+            },
+            ("mask", "public.a", "at"),
+            "061",
+        ),
+        (
+            {
+                "update_method": "incremental",
+                "schedule": "@daily",
+                "incremental": {"tables": {"public.tmp_1": {"column": "at"}}},
+            },
+            ("incremental", "tables", "public.tmp_1"),
+            "062",
+        ),
+        (
+            {"update_method": "reload", "schedule": "@daily", "reload": {"schedule": "@daily"}},
+            ("reload",),
+            "061",
+        ),
+        (
+            {"reload": {"schedule": "@daily"}, "load": {"filter": {"public.a": "b > 1"}}},
+            ("reload", "mode"),
+            "061",
+        ),
         ({"load": {"order": {"public.*": "high"}}}, ("load", "order", "public.*"), "062"),
         ({"load": {"filter": {"shop.a": "b > 1"}}}, ("load", "filter", "shop.a"), "062"),
         ({"mask": {"public.tmp_1": {"a": "drop"}}}, ("mask", "public.tmp_1"), "062"),
@@ -197,6 +243,7 @@ def test_a_capture_whose_connection_is_broken_waits_for_it(load):
         ({"mask": {"public.a": {"b": "drop"}}}, ("mask",)),
         ({"load": {"parallel": 2}}, ("load",)),
         ({"update_method": "reload", "schedule": "@daily"}, ("update_method",)),
+        ({"reload": {"schedule": "@daily"}}, ("reload",)),
         ({"rows": {"public.a": "b > 1"}}, ("rows",)),
     ],
 )
@@ -265,3 +312,23 @@ def test_a_database_elsewhere_is_verified_or_said_not_to_be():
     allowed = {"tls": Tls(mode="require", allow_unverified=True)}
     for right in (allowed, {"host": "127.0.0.1"}, {"host": "localhost"}, {"tls": Tls()}):
         assert not list(connection_problems(unverified.model_copy(update=right)))
+
+
+@pytest.mark.parametrize(
+    ("window", "says"),
+    [
+        ({"rrule": "FREQ=DAILY;BYHOUR=25", "duration": "8h"}, "is not a rule"),
+        ({"rrule": "FREQ=DAILY", "duration": "8h", "time_zone": "Mars/Base"}, "no time zone"),
+        ({"rrule": "FREQ=DAILY", "duration": "0s"}, "longer than 0 seconds"),
+    ],
+)
+def test_a_window_that_is_none_says_what_is_wrong(window, says):
+    with pytest.raises(ValueError, match=says):
+        capture(active=window)
+
+
+def test_a_window_may_stand_alone_or_in_a_list():
+    window = {"rrule": "FREQ=DAILY", "duration": "8h"}
+
+    assert capture(active=window).active == capture(active=[window]).active
+    assert len(capture(maintenance=[window, window]).reading_times.maintenance) == 2

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from polynya.model.error_catalogue.capture import DATABASE_TYPE_NOT_CAPTURED
 from polynya.model.errors import PolynyaError
@@ -48,6 +48,7 @@ class Access:
         jars: files and folders with the connector and the driver of the database, where they are
             the user's.
         properties: further settings of the connector, likewise.
+        keys: columns that identify the rows of views and of tables without key, by name.
     """
 
     type: str
@@ -65,6 +66,26 @@ class Access:
     follows: bool = True
     jars: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingColumn:
+    """A column that grows with each insert and update, by which new rows are found.
+
+    Attributes:
+        name: of the column.
+        kind: of its values.
+        overlap: how far before the last value the next extraction begins: of a number the
+            difference, of times microseconds.
+        mark: the greatest value of former extractions, as the database writes it; None: all rows
+            are read.
+    """
+
+    name: str
+    kind: Literal["number", "time"]
+    overlap: int
+    mark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +234,41 @@ class SourceSnapshot(Protocol):
 
     def close(self) -> None:
         """End its sessions."""
+        ...
+
+
+@runtime_checkable
+class GrowingSnapshot(SourceSnapshot, Protocol):
+    """A view whose rows can be found by a column that grows; each table by one thread at a time."""
+
+    def newest(self, table: SourceTable, column: str) -> str | None:
+        """The greatest value of a column as text; None: it has none. Infinity and NaN are none."""
+        ...
+
+    def read_grown(
+        self,
+        table: SourceTable,
+        column: GrowingColumn,
+        after: Key | None,
+        rows: int,
+        where: str | None,
+    ) -> Chunk:
+        """The next rows in the order of a column, from `overlap` before its mark on.
+
+        Rows that have no value there, or infinity or NaN, are not among them. `last` of a chunk is
+        the number of rows so far and the value of the last one.
+
+        Args:
+            table: as `SourceDatabase.tables` has it.
+            column: the one that grows.
+            after: `last` of the chunk before it. Of another view, rows with its value come again.
+            rows: about so many.
+            where: a condition in the database's SQL, of the user.
+        """
+        ...
+
+    def lacks_index(self, table: SourceTable, column: str) -> str | None:
+        """Why the database reads the whole table for each extraction; None: it has an index."""
         ...
 
 

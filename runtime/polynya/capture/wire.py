@@ -12,6 +12,7 @@ its standard output, and nothing else.
 | `landed` | `number`, `events`, `object_bytes` |
 | `lag` | `bytes`, `seconds`, `log_bytes`, `log_limit_bytes`, null if unknown; `notes`: sentences |
 | | `landed`: the place in the log up to which all has landed |
+| `notes` | `tables`: a sentence for an operator, by table |
 | `table_failed` | `table`, `error` (mapping); `suspended`: given up; `refused`: request refused |
 | `streaming` | none: the stream is connected |
 | `failed` | `error`; the last event of a process that ends by it |
@@ -217,6 +218,21 @@ VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
+class GrowingSettings:
+    """How the new rows of a table are found, as settings say it; None: as for the others.
+
+    Attributes:
+        column: the one that grows.
+        overlap: how far back each extraction begins, of a column of numbers.
+        overlap_seconds: likewise, of a column of times.
+    """
+
+    column: str | None = None
+    overlap: int | None = None
+    overlap_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """All that a capture process is told. It has secrets, so it is never shown as a whole.
 
@@ -231,7 +247,11 @@ class WorkerSettings:
         masks: by table and column, as `polynya.capture.masks.mask_of` takes them.
         lob_bytes: the longest value; None: any.
         lob_then: what becomes of a longer one, see `polynya.capture.lobs`.
-        reload_mode: what becomes of rows that a load of mode `reload` finds to differ.
+        reload_mode: what becomes of rows that a load which is compared finds to differ.
+        reload_schedule: when tables that are followed, or read by a growing column, are loaded
+            again; None: never. As in `tasks/*.yml`.
+        reload_tables: patterns of those tables.
+        growing: how new rows are found, by table, `*` for the others; empty: not at all.
         requests: those that wait for the process, as those that follow on its input.
     """
 
@@ -254,6 +274,9 @@ class WorkerSettings:
     lob_bytes: int | None = None
     lob_then: LimitAction = "truncate"
     reload_mode: ReloadMode = DELETING
+    reload_schedule: str | None = None
+    reload_tables: tuple[str, ...] = ("*",)
+    growing: Mapping[str, GrowingSettings] = field(default_factory=dict)
     aws: AwsAccess = field(default_factory=AwsAccess)
     maven_repository: str | None = None
     requests: tuple[CaptureRequest, ...] = ()

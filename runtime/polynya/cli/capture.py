@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
 from polynya.capture.wire import CaptureRequest, RequestFolder
-from polynya.cli.capture_choice import one_capture, preview_lines, some_captures, store_of
+from polynya.cli.capture_choice import (
+    extraction_line,
+    one_capture,
+    preview_lines,
+    some_captures,
+    store_of,
+)
 from polynya.cli.checks import guarded, say_check
 from polynya.cli.connections import check_connection
 from polynya.cli.context import CommandContext, Context, command_group, metrics_sink
@@ -19,6 +26,7 @@ from polynya.cli.stopping import EndedEarly, Stopping
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
+from polynya.model.errors import OperationError
 from polynya.store.clock import SystemClock
 from polynya.store.object_store import ObjectStore
 
@@ -40,7 +48,7 @@ def preview(task: str, /, *, context: Context) -> int:
     chosen = one_capture(project, task)
     # Start-up time: drivers of databases.
     from polynya.capture.inexact import EXPLAINED
-    from polynya.engine.commands.captures import captured_tables
+    from polynya.engine.commands.captures import captured_tables, extraction_of
 
     tables = captured_tables(chosen)
     for table in tables:
@@ -51,7 +59,7 @@ def preview(task: str, /, *, context: Context) -> int:
              "inexact": [EXPLAINED[word] for word in column.inexact]}
             for column in table.columns
         ]  # fmt: skip
-        data = {
+        data: dict[str, object] = {
             "task": task,
             "table": table.name,
             "key": list(table.key),
@@ -59,7 +67,16 @@ def preview(task: str, /, *, context: Context) -> int:
             "rows_estimate": table.rows_estimate,
             "bytes_estimate": table.bytes_estimate,
         }
-        context.output.result("landing.table", data, "\n".join(preview_lines(table, masks)))
+        lines = list(preview_lines(table, masks))
+        extraction = extraction_of(chosen, table)
+        if extraction is not None:
+            data["extraction"] = (
+                extraction.as_dict()
+                if isinstance(extraction, OperationError)
+                else asdict(extraction)
+            )
+            lines.insert(1, extraction_line(extraction))
+        context.output.result("landing.table", data, "\n".join(lines))
     summary = {"task": task, "tables": len(tables)}
     text = f"{len(tables)} tables" if tables else "no table: look at `tables` and at the rights"
     context.output.result("landing.preview", summary, text)

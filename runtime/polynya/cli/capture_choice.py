@@ -7,18 +7,18 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from polynya.capture.inexact import EXPLAINED
-from polynya.cli.format import size_in_words
+from polynya.cli.format import age_in_words, size_in_words
 from polynya.model.config.capture import MaskSetting
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
-from polynya.model.errors import ConfigError
+from polynya.model.errors import ConfigError, OperationError
 from polynya.model.loader import LoadedProject
 from polynya.store.object_store import ObjectStore
 from polynya.store.places import store_at
 
 if TYPE_CHECKING:
-    from polynya.capture.source import SourceTable
+    from polynya.capture.source import GrowingColumn, SourceTable
 
 
 def preview_lines(table: SourceTable, masks: Mapping[str, MaskSetting]) -> Iterator[str]:
@@ -34,6 +34,14 @@ def preview_lines(table: SourceTable, masks: Mapping[str, MaskSetting]) -> Itera
         yield f"  {column.name:<24}{column.type_name}{null}{masked}"
         if mask != "drop":
             yield from (f"{'':<26}{EXPLAINED[word]}" for word in column.inexact)
+
+
+def extraction_line(found: GrowingColumn | OperationError) -> str:
+    """How new rows of a table are found, or why they cannot be."""
+    if isinstance(found, OperationError):
+        return f"  left out: {found.message}"
+    far = age_in_words(found.overlap / 1e6) if found.kind == "time" else f"{found.overlap:,}"
+    return f"  new rows by column {found.name}, with an overlap of {far}"
 
 
 def _mask_in_words(mask: MaskSetting) -> str:

@@ -191,6 +191,7 @@ def dataset_block(
         "lost": _lost(dataset),
         "last copy": moment_in_words(dataset.copied_at, now),
         "last apply": applied,
+        "reload": _reload_in_words(dataset, now),
     }
     if cluster is not None:
         lines["cluster"] = cluster
@@ -210,6 +211,22 @@ def dataset_block(
     lines["conflicts"] = "; ".join(conflicts) or None
     shown = [f"  {name:<11}{text}" for name, text in lines.items() if text is not None]
     return "\n".join([dataset.dataset, *shown])
+
+
+def _reload_in_words(dataset: DatasetStatus, now: datetime) -> str | None:
+    """The last scheduled reload of a dataset, and the next one."""
+    parts = []
+    if dataset.reload_ended is not None:
+        rows = counted(dataset.reload_rows, "row")
+        bad = f", {dataset.reload_quarantined:,} quarantined" if dataset.reload_quarantined else ""
+        parts.append(f"{moment_in_words(dataset.reload_ended, now)}, {rows}{bad}")
+    if dataset.reload_next is not None:
+        parts.append(f"next {_due_in_words(datetime.fromisoformat(dataset.reload_next), now)}")
+    return "; ".join(parts) or None
+
+
+def _due_in_words(due: datetime, now: datetime) -> str:
+    return "now" if due <= now else f"{due:%Y-%m-%d %H:%M} UTC"
 
 
 def health_line(maintenance: MaintenanceStatus) -> str:
@@ -430,7 +447,7 @@ def show_captures(
 
     store = store_at(project.target.landing, project.target.aws)
     for task in tasks:
-        capture = capture_status(project, store, task, ask_database=ask_database)
+        capture = capture_status(project, store, task, now, ask_database=ask_database)
         text = "\n".join(capture_lines(capture, now))
         context.output.result("landing.status", _as_json(capture), text)
 
@@ -446,6 +463,8 @@ def _as_json(capture: CaptureStatus) -> dict[str, object]:
         "lag": None if capture.lag is None else asdict(capture.lag),
         "lag_error": None if capture.lag_error is None else capture.lag_error.as_dict(),
         "next_load": None if capture.next_load is None else capture.next_load.isoformat(),
+        "closed_until": capture.closed_until and capture.closed_until.isoformat(),
+        "never_open": capture.never_open,
     }
 
 
@@ -468,12 +487,19 @@ def capture_lines(capture: CaptureStatus, now: datetime) -> Iterator[str]:
         yield f"  behind     {_lag_in_words(capture.lag)}"
         yield from (f"  note       {note}" for note in capture.lag.notes)
     if capture.next_load is not None:
-        yield f"  next load  {capture.next_load:%Y-%m-%d %H:%M} UTC"
+        yield f"  next load  {_due_in_words(capture.next_load, now)}"
+    if capture.closed_until is not None or capture.never_open:
+        opens = capture.closed_until
+        until = "no later window opens" if opens is None else f"until {opens:%Y-%m-%d %H:%M} UTC"
+        kept = "; the database keeps its log meanwhile" if capture.follows else ""
+        yield f"  closed     it may not read, {until}{kept}"
     width = max((len(table.state) for table in capture.tables), default=0)
     for table in capture.tables:
         facts = f"{counted(table.rows, 'row')} loaded"
         if table.state in _BEFORE_RUNNING and table.cached_changes:
             facts += f", {counted(table.cached_changes, 'change')} cached"
+        if table.loaded_at is not None:
+            facts += f", all rows {moment_in_words(table.loaded_at, now)}"
         why = f": {table.why}" if table.why else ""
         yield f"  {table.state:<{max(width, 10)}} {table.table}, {facts}{why}"
     yield from _inexact_lines(capture)

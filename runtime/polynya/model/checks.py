@@ -13,7 +13,7 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.engines import UNREACHABLE, SparkEngine
 from polynya.model.config.layout import TIMES, PartitionTerm, SortTerm, age_refusal
 from polynya.model.config.mapping import MappedColumn, TimeColumn
-from polynya.model.config.settings import Dataset, DatasetSettings, Delivery, Extracts
+from polynya.model.config.settings import Dataset, DatasetSettings, Delivery, Extracts, FileReload
 from polynya.model.config.sources import included
 from polynya.model.config.stream_landing import KafkaServer
 from polynya.model.config.target import Catalog, Project
@@ -90,7 +90,7 @@ def format_problems(task: StorageTask) -> Iterator[Problem]:
             fix = "use `path` of the dataset"
             yield Problem((key,), NOT_FOR_FORMAT(_only_for(finding), fix=fix))
     for index, dataset in enumerate(task.datasets):
-        for key in ("source",) if native else ("path", "initial_load", "extracts"):
+        for key in ("source",) if native else ("path", "initial_load", "extracts", "reload"):
             if getattr(dataset, key) is not None:
                 message = _only_for(finding) if native else f"not for {_formats(finding)}"
                 yield Problem(("datasets", index, key), NOT_FOR_FORMAT(message))
@@ -109,7 +109,7 @@ def _in_order_problems(task: StorageTask) -> Iterator[Problem]:
     """Settings that only formats with files in any order have: separate loads, several folders."""
     for index, dataset in enumerate(task.datasets):
         place = ("datasets", index)
-        for key in ("initial_load", "extracts"):
+        for key in ("initial_load", "extracts", "reload"):
             if getattr(dataset, key) is not None:
                 message = f"not for format `{task.landing.format}`"
                 yield Problem((*place, key), NOT_FOR_FORMAT(message))
@@ -187,6 +187,8 @@ def dataset_problems(task: StorageTask, dataset: Dataset, path: NodePath) -> Ite
     yield from mapping_problems(final, path)
     if final.landing.extracts is not None:
         yield from _extract_problems(final, final.landing.extracts, path)
+    if final.landing.reload is not None:
+        yield from _reload_problems(final, final.landing.reload, path)
 
 
 def _merge_problems(final: ResolvedDataset, path: NodePath) -> Iterator[Problem]:
@@ -311,6 +313,26 @@ def _extract_problems(
             CONTRADICTING_SETTINGS(
                 f"column {shown(column)} is a key or excluded, so it cannot be compared",
                 fix="compare another column",
+            ),
+        )
+
+
+def _reload_problems(
+    final: ResolvedDataset, reload: FileReload, path: NodePath
+) -> Iterator[Problem]:
+    place = (*path, "reload")
+    if final.landing.extracts is not None:
+        message = "`extracts` are compared as they land, without a schedule"
+        yield Problem(place, CONTRADICTING_SETTINGS(message, fix="remove one of the two"))
+    if final.kept.mode == "append_only":
+        message = "`append_only` compares nothing, a reload does"
+        yield Problem((*path, "mode"), CONTRADICTING_SETTINGS(message))
+    if reload.files is None and final.landing.initial_load is None:
+        yield Problem(
+            place,
+            MISSING_KEY(
+                "`reload` does not know the files of a full load",
+                fix="name them with `files`, such as `full/*.csv`, or with `initial_load`",
             ),
         )
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from polynya.model.checks import unsecured_login
-from polynya.model.config.capture import CaptureLanding, Mask, has_wildcard
+from polynya.model.config.capture import CaptureLanding, IncrementalExtraction, Mask, has_wildcard
 from polynya.model.config.client_properties import connector_problems, property_problem
 from polynya.model.config.connection import GENERIC, Connection, is_this_machine
+from polynya.model.config.fields import KEEPING
 from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import (
     OWN_PROPERTIES,
@@ -214,35 +215,100 @@ def capture_problems(task: CaptureLanding) -> Iterator[Problem]:
 
 
 def _method_problems(task: CaptureLanding) -> Iterator[Problem]:
-    if task.update_method == "reload" and task.schedule is None:
+    yield from _schedule_problems(task)
+    yield from _incremental_problems(task)
+    yield from _table_reload_problems(task)
+    if not task.follows:
+        for name in _OF_CHANGES:
+            if name in task.model_fields_set:
+                method = task.update_method
+                message = f"`update_method: {method}` follows no changes, so it has no `{name}`"
+                yield Problem((name,), CAPTURE_SETTINGS_CONFLICT(message, fix="remove it"))
+
+
+def _schedule_problems(task: CaptureLanding) -> Iterator[Problem]:
+    if not task.follows and task.schedule is None:
         yield Problem(
             ("update_method",),
             CAPTURE_SETTINGS_CONFLICT(
-                "`update_method: reload` needs a schedule",
+                f"`update_method: {task.update_method}` needs a schedule",
                 fix="add a `schedule`, such as `30 2 * * *` or `FREQ=DAILY;BYHOUR=2`",
             ),
         )
-    if task.update_method == "cdc" and task.schedule is not None:
+    if task.follows and task.schedule is not None:
         yield Problem(
             ("schedule",),
             CAPTURE_SETTINGS_CONFLICT(
                 "`update_method: cdc` captures changes all the time, without a schedule",
-                fix="remove `schedule`, or write `update_method: reload`",
+                fix="remove `schedule`, or write `update_method: reload`; `reload: {schedule: …}` "
+                "compares the tables with new loads while changes are captured",
             ),
         )
-    if task.update_method == "cdc" and "reload_mode" in task.model_fields_set:
+    if task.update_method != "reload" and "reload_mode" in task.model_fields_set:
         yield Problem(
             ("reload_mode",),
             CAPTURE_SETTINGS_CONFLICT(
-                "`update_method: cdc` follows changes and has no scheduled loads",
-                fix="remove `reload_mode`; `polynya reload --mode` compares tables when you ask",
+                f"`update_method: {task.update_method}` does not load everything at each moment",
+                fix="write `reload: {schedule: …, mode: …}`",
             ),
         )
+
+
+def _incremental_problems(task: CaptureLanding) -> Iterator[Problem]:
+    settings = task.incremental
+    if task.update_method != "incremental":
+        if settings is not None:
+            message = "`incremental` is for `update_method: incremental`"
+            yield Problem(("incremental",), CAPTURE_SETTINGS_CONFLICT(message))
+        return
+    if settings is None or not (settings.column or any(t.column for t in settings.tables.values())):
+        yield Problem(
+            ("update_method",),
+            CAPTURE_SETTINGS_CONFLICT(
+                "`update_method: incremental` needs the column by which new rows are found",
+                fix="add `incremental: {column: updated_at}`",
+            ),
+        )
+        return
+    yield from _masked_column_problems(task, settings)
+
+
+def _masked_column_problems(
+    task: CaptureLanding, settings: IncrementalExtraction
+) -> Iterator[Problem]:
+    """A column that grows stands in the position of landed batches, as it is."""
+    for table, columns in task.mask.items():
+        own = settings.tables.get(table)
+        column = own.column if own is not None and own.column else settings.column
+        if column in columns:
+            message = (
+                f"{shown(str(column))} finds the new rows of {shown(table)}, so its values land"
+            )
+            fix = "remove the mask, or find new rows by another column"
+            yield Problem(("mask", table, column), CAPTURE_SETTINGS_CONFLICT(message, fix=fix))
+
+
+def _table_reload_problems(task: CaptureLanding) -> Iterator[Problem]:
+    if task.reload is None:
+        return
     if task.update_method == "reload":
-        for name in _OF_CHANGES:
-            if name in task.model_fields_set:
-                message = f"a reload follows no changes, so it has no `{name}`"
-                yield Problem((name,), CAPTURE_SETTINGS_CONFLICT(message, fix="remove it"))
+        yield Problem(
+            ("reload",),
+            CAPTURE_SETTINGS_CONFLICT(
+                "`update_method: reload` loads everything at each moment of its `schedule`",
+                fix="remove `reload`; `reload_mode` is the mode",
+            ),
+        )
+    filtered = [table for table in task.load.filter if task.reload.takes(table)]
+    if filtered and task.follows and task.reload.mode != KEEPING:
+        yield Problem(
+            ("reload", "mode"),
+            CAPTURE_SETTINGS_CONFLICT(
+                f"`load.filter` excludes rows of {shown(filtered[0])}, which the reload would "
+                "delete",
+                fix=f"write `mode: {KEEPING}`, or remove the filter",
+            ),
+        )
 
 
 def _named_tables(task: CaptureLanding) -> Iterator[tuple[NodePath, str]]:
@@ -254,6 +320,8 @@ def _named_tables(task: CaptureLanding) -> Iterator[tuple[NodePath, str]]:
         yield ("mask", table), table
     for table in task.rows:
         yield ("rows", table), table
+    for table in task.incremental.tables if task.incremental is not None else ():
+        yield ("incremental", "tables", table), table
 
 
 def connected_problems(
@@ -296,7 +364,15 @@ def _generic_problems(task: CaptureLanding, connection: Connection) -> Iterator[
     if connection.type == "mongodb" and task.lobs is not None:
         message = "a document of MongoDB is one value that cannot be cut"
         yield Problem(("lobs",), CAPTURE_SETTINGS_CONFLICT(message, fix="remove it"))
-    if task.update_method == "reload":
+    if task.reload is not None:
+        yield Problem(
+            ("reload",),
+            CAPTURE_SETTINGS_CONFLICT(
+                f"a database of type {connection.type} cannot be loaded beside its changes",
+                fix="remove it; `polynya landing reload` loads all tables again",
+            ),
+        )
+    if not task.follows:
         yield Problem(
             ("update_method",),
             CAPTURE_SETTINGS_CONFLICT(

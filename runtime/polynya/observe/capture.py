@@ -119,6 +119,20 @@ class CaptureLag(Event):
         return line("behind", self.subject, "; ".join([lag_in_words(self), *self.notes]))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureNote(Event):
+    """What an operator should know of an extraction, such as a table without an index for it.
+
+    The subject is `task/table`. Reported once.
+    """
+
+    type: ClassVar[str] = "capture.note"
+    verb: ClassVar[str] = "note"
+    template: ClassVar[str] = "{note}"
+    default_level: ClassVar[Level] = Level.CAUTION
+    note: str
+
+
 def lag_in_words(lag: CaptureLag) -> str:
     """`12.0 MiB, 3 s`."""
     parts = [
@@ -185,6 +199,29 @@ class CaptureExpired(Event):
     template: ClassVar[str] = "{files:,} landed batches"
     default_level: ClassVar[Level] = Level.DETAIL
     files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureWindow(Event):
+    """A time in which the task may not read has begun or ended; see `active` and `maintenance`.
+
+    `until` is when it may read again, ISO 8601 in UTC; None while `open`, and when no window opens
+    any more.
+    """
+
+    type: ClassVar[str] = "capture.window"
+    verb: ClassVar[str] = "window"
+    template: ClassVar[str] = "{what}"
+    open: bool
+    until: str | None = None
+
+    @property
+    def what(self) -> str:
+        """What begins."""
+        if self.open:
+            return "the task may read again"
+        until = "no later window opens" if self.until is None else f"until {self.until}"
+        return f"the task may not read, {until}; the database keeps its log meanwhile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from polynya.engine.tasks.capture_supervisor import (
     ReloadSchedule,
 )
 from polynya.model.config.capture import EnvironmentErrors
-from polynya.model.config.schedule import parse_cron
+from polynya.model.config.schedule import ReadingTimes, parse_cron, parse_window
 from polynya.model.errors import DependencyError, OperationError, TaskStoppedError
 from polynya.observe.capture import (
     CaptureExpired,
@@ -27,6 +28,7 @@ from polynya.observe.capture import (
     CaptureRetry,
     CaptureTable,
     CaptureTableFailed,
+    CaptureWindow,
 )
 from polynya.observe.events import StepEnded, StepProgress
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -79,6 +81,7 @@ class Zone:
     modes: list[str] = field(default_factory=list)
     wishes: list[Any] = field(default_factory=list)
     reloads: ReloadSchedule | None = None
+    times: ReadingTimes = field(default_factory=ReadingTimes)
     expired: list[int] = field(default_factory=list)
 
     def __post_init__(self):
@@ -86,6 +89,7 @@ class Zone:
         self.supervisor = CaptureSupervisor(
             "shop_db", self.policy, self.launch, self.requests,
             clock=self.clock, sink=self.events.append, reloads=self.reloads,
+            times=self.times,
             expire=lambda _: self.expired.pop() if self.expired else 0,
         )  # fmt: skip
 
@@ -392,3 +396,37 @@ def test_a_capture_that_is_held_or_waits_for_its_schedule_is_not_behind():
             zone.look()
 
     assert [zone.supervisor.figures().lag_seconds for zone in (held, daily)] == [0.0, 0.0]
+
+
+def hourly_window() -> ReadingTimes:
+    """Open in the first ten minutes of each hour."""
+    return ReadingTimes((parse_window("FREQ=HOURLY", timedelta(minutes=10)),))
+
+
+def test_a_capture_reads_inside_its_window_only():
+    zone = Zone(times=hourly_window(), coming=[FakeProcess([[LANDED]] * 9), FakeProcess([[]])])
+    zone.clock.sleep(3600 - zone.clock.now().timestamp() % 3600)
+    assert zone.look().landed
+    zone.clock.sleep(600)
+
+    closed = zone.look()
+    zone.clock.sleep(3000 - REQUEST_CHECK_SECONDS / 2)
+    nearly = zone.look()
+    zone.clock.sleep(REQUEST_CHECK_SECONDS / 2)
+    zone.look()
+
+    assert zone.started[0].ended
+    assert (closed.wait, nearly.wait) == (REQUEST_CHECK_SECONDS, REQUEST_CHECK_SECONDS / 2)
+    assert len(zone.started) == 2
+    assert [event.open for event in zone.told(CaptureWindow)] == [False, True]
+    assert "the database keeps its log meanwhile" in zone.told(CaptureWindow)[0].text()
+
+
+def test_a_run_that_ends_is_done_outside_the_window_and_nothing_counts_as_behind():
+    zone = Zone(times=hourly_window())
+    zone.clock.sleep(3600 - zone.clock.now().timestamp() % 3600 + 1200)
+
+    assert zone.look(once=True).done
+    zone.clock.sleep(600)
+    assert zone.supervisor.figures().lag_seconds == 0
+    assert zone.modes == []

@@ -14,12 +14,15 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
 from polynya.capture.source import Chunk, Offset, SeenTransactions, SourceTable
+from polynya.model.config.fields import ReloadMode
+from polynya.model.config.schedule import AT_ONCE, Schedules
 from polynya.model.errors import PolynyaError
 
 LogPosition: TypeAlias = tuple[int, ...]
@@ -108,6 +111,13 @@ class TableProgress:
         is_replaced: since then its rows were exchanged for others, of which the stream has nothing.
         was_loaded: an earlier load of it, by a capture that follows no changes, was complete.
         inexact: words of `polynya.capture.inexact` for values that its columns do not keep exactly.
+        load: number of the load that is under way, whose rows readers compare with what they have;
+            None: they copy them.
+        mode: what readers do with the rows of that load.
+        loaded_at: when its last load of all rows began, ISO 8601; None: nobody knows.
+        column: by which its new rows are found, where a capture follows no changes.
+        mark: the greatest value of that column that has landed, as the database writes it.
+        next_mark: likewise after a load of all rows that is under way.
     """
 
     state: TableState = "queued"
@@ -125,6 +135,20 @@ class TableProgress:
     is_replaced: bool = False
     was_loaded: bool = False
     inexact: tuple[str, ...] = ()
+    load: int | None = None
+    mode: ReloadMode | None = None
+    loaded_at: str | None = None
+    column: str | None = None
+    mark: str | None = None
+    next_mark: str | None = None
+
+    def reload_due(self, schedule: Schedules) -> datetime | None:
+        """When all its rows are to be loaded again; None: never, or it is not loaded yet."""
+        if self.state != "loaded" or self.load is not None:
+            return None
+        if self.loaded_at is None:
+            return AT_ONCE
+        return schedule.next_after(datetime.fromisoformat(self.loaded_at))
 
     def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
         """After a chunk has landed, in a batch of this number."""
@@ -136,7 +160,17 @@ class TableProgress:
             chunks=self.chunks + 1,
             why=None,
             ended=batch if chunk.is_last else None,
+            **self._after_all() if chunk.is_last else {},
         )
+
+    def _after_all(self) -> dict[str, Any]:
+        """What changes with the last chunk of a load."""
+        return {
+            "load": None,
+            "mode": None,
+            "mark": self.next_mark or self.mark,
+            "next_mark": None,
+        }
 
     def with_whole(
         self, rows: int, seen: SeenTransactions, batch: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from polynya.capture.inexact import of_mysql
@@ -64,6 +64,13 @@ class MysqlTable:
         return tuple(
             (column.facts, column.coding) for column in self.columns if column.coding is not None
         )
+
+    def with_key(self, columns: Sequence[str]) -> MysqlTable:
+        """With these columns as its key where it has none, if it has them."""
+        known = {facts.name for facts, _ in self.captured}
+        if self.key or not columns or not known.issuperset(columns):
+            return self
+        return replace(self, key=tuple(columns))
 
     def source_table(self) -> SourceTable:
         """The same as all kinds of databases say it."""

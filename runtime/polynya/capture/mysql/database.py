@@ -335,7 +335,11 @@ class MysqlDatabase:
             self._scratch = None
 
     def _tables(self) -> dict[str, MysqlTable]:
-        return read_tables(self._session())
+        keys = self._access.keys
+        return {
+            name: table.with_key(keys.get(name, ()))
+            for name, table in read_tables(self._session()).items()
+        }
 
     def _session(self) -> MysqlSession:
         """The session, or a new one when it does not answer any more."""

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from polynya.capture.conditions import condition
 from polynya.capture.mysql.catalog import MysqlTable, field_schema, read_tables
+from polynya.capture.mysql.growing import value_text
 from polynya.capture.mysql.session import MysqlSession, literal, quoted, text_of_bytes
 from polynya.capture.mysql.types import NULL, ColumnDefinition
 from polynya.capture.reading_order import ReadingOrder
@@ -237,7 +238,7 @@ def as_now(session: MysqlSession, access: Access, name: str) -> MysqlTable:
             activity=f"reading {name}",
             reason="it does not exist any more, or may not be read",
         )
-    return table
+    return table.with_key(access.keys.get(name, ()))
 
 
 def given(where: str | None, access: Access, table: str) -> list[str]:
@@ -247,12 +248,25 @@ def given(where: str | None, access: Access, table: str) -> list[str]:
 
 def query(table: MysqlTable, conditions: Sequence[str]) -> str:
     """The rows of a table that meet all conditions, in the order of a key that has one."""
-    sql = f"SELECT {select_list(table)} FROM {quoted(table.database, table.name)}"
-    sql += (
-        f" WHERE {' AND '.join(f'({condition})' for condition in conditions)}" if conditions else ""
-    )
     key = keyset_of(table)
-    return sql + (f" ORDER BY {key.order}" if key else "")
+    return _selected(table, select_list(table), conditions) + (
+        f" ORDER BY {key.order}" if key else ""
+    )
+
+
+def grown_query(table: MysqlTable, column: str, conditions: Sequence[str]) -> str:
+    """The rows of a table that meet all conditions, in the order of a column.
+
+    Behind the columns of a row comes the value of that column as text.
+    """
+    wanted = f"{select_list(table)}, {value_text(column)}"
+    return f"{_selected(table, wanted, conditions)} ORDER BY {quoted(column)}"
+
+
+def _selected(table: MysqlTable, wanted: str, conditions: Sequence[str]) -> str:
+    sql = f"SELECT {wanted} FROM {quoted(table.database, table.name)}"
+    every = " AND ".join(f"({condition})" for condition in conditions)
+    return f"{sql} WHERE {every}" if every else sql
 
 
 @dataclass(slots=True)
@@ -263,26 +277,33 @@ class TableCursor:
         rows: those that are still to come.
         line: makes the event line of a row, from the number of the row and its values.
         at: how many were read.
+        has_value: behind the columns of a row is the value of a column that grows: it is part of
+            `last`.
     """
 
     session: MysqlSession
     rows: Iterator[Row]
     line: Callable[[int, Row], bytes]
     at: int = 0
+    has_value: bool = False
 
     def next(self, rows: int) -> Chunk:
         """About so many rows, fewer when they are long. Raises as `MysqlSession.stream`."""
         lines, size, is_last = list[bytes](), 0, False
+        value: tuple[str, ...] = ()
         while len(lines) < rows and size < MOST_BYTES and not is_last:
             row = next(self.rows, None)
             if row is None:
                 is_last = True
                 continue
+            if self.has_value:
+                value = ((row[-1] or b"").decode("ascii"),)
+                row = row[:-1]
             line = self.line(self.at + len(lines) + 1, row)
             lines.append(line)
             size += len(line)
         self.at += len(lines)
-        last = (self.at,) if lines else None
+        last = (self.at, *value) if lines else None
         return Chunk(b"".join(lines), len(lines), last, is_last)
 
     def chunks(self, rows: int) -> Iterator[Chunk]:

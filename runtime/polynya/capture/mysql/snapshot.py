@@ -16,12 +16,13 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from polynya.capture.mysql import growing
 from polynya.capture.mysql.catalog import MysqlColumn, MysqlTable
 from polynya.capture.mysql.rows import (
     BinlogPosition,
@@ -31,6 +32,7 @@ from polynya.capture.mysql.rows import (
     as_now,
     envelope,
     given,
+    grown_query,
     keyset_of,
     line_of,
     query,
@@ -38,7 +40,16 @@ from polynya.capture.mysql.rows import (
 from polynya.capture.mysql.session import MysqlSession, literal, quoted, where_of
 from polynya.capture.mysql.types import Coding, ColumnDefinition, whole
 from polynya.capture.reading_order import KeyChangedError, another_key
-from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, Offset, SourceTable, WholeTable
+from polynya.capture.source import (
+    ROW_NUMBER,
+    Access,
+    Chunk,
+    GrowingColumn,
+    Key,
+    Offset,
+    SourceTable,
+    WholeTable,
+)
 from polynya.model.error_catalogue.capture_databases import (
     BINLOG_INCOMPLETE,
     KEYLESS_LOAD_NOT_SEPARABLE,
@@ -268,6 +279,43 @@ class MysqlReloadSnapshot:
                 raise
             raise self._cut(name, error.message) from error
 
+    def newest(self, table: SourceTable, column: str) -> str | None:
+        """The greatest value of a column as text; None: it has none."""
+        session = MysqlSession(self._access)
+        try:
+            return growing.newest(session, as_now(session, self._access, table.name), column)
+        finally:
+            session.close()
+
+    def read_grown(
+        self,
+        table: SourceTable,
+        column: GrowingColumn,
+        after: Key | None,
+        rows: int,
+        where: str | None,
+    ) -> Chunk:
+        """The next rows in the order of a column, as `GrowingSnapshot` says."""
+        conditions = [*given(where, self._access, table.name), *growing.conditions(column, after)]
+
+        def begun() -> TableCursor:
+            cursor = self._opened(
+                table.name, lambda now: grown_query(now, column.name, conditions), has_value=True
+            )
+            # Another view continues behind rows of the one before.
+            cursor.at = 0 if after is None else int(after[0])
+            return cursor
+
+        return self._cursors.read(table.name, after, rows, begun)
+
+    def lacks_index(self, table: SourceTable, column: str) -> str | None:
+        """Why the database reads the whole table for each extraction; None: it has an index."""
+        session = MysqlSession(self._access)
+        try:
+            return growing.lacks_index(session, as_now(session, self._access, table.name), column)
+        finally:
+            session.close()
+
     def whole(
         self,
         table: SourceTable,
@@ -282,18 +330,24 @@ class MysqlReloadSnapshot:
         self._cursors.close()
 
     def _begun(self, name: str, where: str | None) -> TableCursor:
+        return self._opened(name, lambda now: query(now, given(where, self._access, name)))
+
+    def _opened(
+        self, name: str, sql: Callable[[MysqlTable], str], *, has_value: bool = False
+    ) -> TableCursor:
+        """A cursor for a query of a table as it is now, in a view of its own."""
         session = MysqlSession(self._access)
         try:
             begin_view(session)
             table = as_now(session, self._access, name)
-            rows = session.stream(query(table, given(where, self._access, name)), f"reading {name}")
+            rows = session.stream(sql(table), f"reading {name}")
         except BaseException:
             session.close()
             raise
         if table.key:
             self._tables[name] = table
             line = line_of(table, self._position)
-            return TableCursor(session, rows, lambda _, row: line(row))
+            return TableCursor(session, rows, lambda _, row: line(row), has_value=has_value)
         self._tables[name] = numbered = replace(
             table, columns=(_NUMBER, *table.columns), key=(ROW_NUMBER,)
         )

@@ -190,7 +190,11 @@ class PostgresDatabase:
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
         """The tables that patterns choose; a view only where its own name is written."""
-        catalog = {table.name: table for table in self._asked(read_tables)}
+        keys = self._access.keys
+        catalog = {
+            table.name: table.with_key(keys.get(table.name, ()))
+            for table in self._asked(read_tables)
+        }
         names = {
             name
             for name in chosen(catalog, include, exclude)

@@ -15,12 +15,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from polynya.capture.conditions import condition
+from polynya.capture.postgresql import growing
 from polynya.capture.postgresql.session import PostgresSession, identifier, literal, lsn_number
 from polynya.capture.postgresql.slots import ExportedSnapshot, transactions_seen
 from polynya.capture.postgresql.tables import PgColumn, PgTable, field_schema
 from polynya.capture.postgresql.types import ROW_NUMBER_TYPE
 from polynya.capture.reading_order import KeyChangedError, ReadingOrder, another_key
-from polynya.capture.source import ROW_NUMBER, Access, Chunk, Key, SourceTable, WholeTable
+from polynya.capture.source import (
+    ROW_NUMBER,
+    Access,
+    Chunk,
+    GrowingColumn,
+    Key,
+    SourceTable,
+    WholeTable,
+)
 from polynya.model.error_catalogue.capture_databases import (
     POSTGRESQL_TABLE_CHANGED,
     POSTGRESQL_UNREACHABLE,
@@ -482,23 +491,69 @@ class PostgresReloadSnapshot(PostgresSnapshot):
         source: Mapping[str, Any],
     ) -> None:
         """Take over a view that was exported; it is closed with this."""
-        self._numbered = frozenset(name for name, table in tables.items() if not table.key)
-        shown = {
-            name: table if name not in self._numbered else numbered(table)
-            for name, table in tables.items()
-        }
+        # Settings may name a key that is none, or has NULLs: pages by it would skip rows.
+        self._by_cursor = frozenset(
+            name for name, table in tables.items() if not table.key or name in access.keys
+        )
+        shown = {name: table if table.key else numbered(table) for name, table in tables.items()}
         super().__init__(access, exported, shown, source)
         self._cursors: dict[str, tuple[PostgresSession, int]] = {}
 
     def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
         """The next rows of a table. Raises as a view does."""
-        if table.name not in self._numbered:
+        if table.name not in self._by_cursor:
             return super().read(table, after, rows, where)
         relation, begin = self._tables[table.name], 0 if after is None else int(after[0])
-        if table.name not in self._lengths:
+        session = self._at(relation, begin)
+        if session is None:
+            query = _numbered_rows(relation, self._source, self._conditions(relation, where))
+            session = self._opened(query)
+            if begin:
+                session.run(f"MOVE FORWARD {begin} IN {_CURSOR}")
+        return self._next(session, relation, begin, rows)
+
+    def newest(self, table: SourceTable, column: str) -> str | None:
+        """The greatest value of a column as text; None: it has none."""
+        relation = self._tables[table.name]
+        name = growing.finite_value(relation, column)
+        with self._session() as session:
+            found = session.run_alone(f"SELECT max({name})::text FROM {relation.sql} {ROW}")
+        greatest: str | None = found[0][0]
+        return greatest
+
+    def read_grown(
+        self,
+        table: SourceTable,
+        column: GrowingColumn,
+        after: Key | None,
+        rows: int,
+        where: str | None,
+    ) -> Chunk:
+        """The next rows in the order of a column, as `GrowingSnapshot` says. Raises as `read`."""
+        relation, begin = self._tables[table.name], 0 if after is None else int(after[0])
+        session = self._at(relation, begin)
+        if session is None:
+            conditions = [
+                *self._conditions(relation, where), *growing.conditions(relation, column, after)
+            ]  # fmt: skip
+            name = growing.value(column.name)
+            session = self._opened(
+                f"SELECT {line(relation, self._source)}, {name}::text "
+                f"FROM {relation.sql} {ROW}{_where(conditions)} ORDER BY {name}"
+            )
+        return self._next(session, relation, begin, rows)
+
+    def lacks_index(self, table: SourceTable, column: str) -> str | None:
+        """Why the database reads the whole table for each extraction; None: it has an index."""
+        relation = self._tables[table.name]
+        with self._session() as session:
+            return growing.lacks_index(session, relation, column)
+
+    def _next(self, session: PostgresSession, relation: PgTable, begin: int, rows: int) -> Chunk:
+        """The next rows of the cursor of a session, which stays open for those after them."""
+        if relation.name not in self._lengths:
             rows = min(rows, _FIRST_ROWS)
         rows = affordable(relation, rows, self._lengths.get(relation.name))
-        session = self._at(relation, begin, self._conditions(relation, where))
         try:
             chunk = self._fetched(session, relation, begin, rows)
             self._refuse_rewritten(session, relation)
@@ -511,43 +566,41 @@ class PostgresReloadSnapshot(PostgresSnapshot):
             self._cursors[relation.name] = session, begin + chunk.rows
         return chunk
 
-    def _at(self, table: PgTable, begin: int, conditions: Sequence[str]) -> PostgresSession:
-        """A session with a cursor that stands before a row."""
+    def _at(self, table: PgTable, begin: int) -> PostgresSession | None:
+        """A session with a cursor that stands before a row; None: there is none."""
         session, at = self._cursors.pop(table.name, (None, 0))
-        if session is not None and at == begin:
-            return session
-        if session is not None:
+        if session is not None and at != begin:
             self._end(session)
+            session = None
+        return session
+
+    def _opened(self, query: str) -> PostgresSession:
+        """A session with a cursor for a query."""
         session = self._borrowed()
         try:
-            self._open_cursor(session, table, begin, conditions)
+            # What stands behind a view may need any plan.
+            session.run("SET LOCAL enable_seqscan TO on")
+            session.run("SET LOCAL cursor_tuple_fraction TO 1")
+            session.run_alone(f"DECLARE {_CURSOR} NO SCROLL CURSOR FOR {query}")
         except BaseException:
             self._end(session)
             raise
         return session
-
-    def _open_cursor(
-        self, session: PostgresSession, table: PgTable, begin: int, conditions: Sequence[str]
-    ) -> None:
-        condition = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        rows = (
-            f"SELECT {ROW}.*, row_number() OVER () AS {identifier(ROW_NUMBER)} "
-            f"FROM {table.sql} {ROW}{condition}"
-        )
-        # What stands behind a view may need any plan.
-        session.run("SET LOCAL enable_seqscan TO on")
-        session.run("SET LOCAL cursor_tuple_fraction TO 1")
-        session.run_alone(
-            f"DECLARE {_CURSOR} NO SCROLL CURSOR FOR "
-            f"SELECT {line(table, self._source)} FROM ({rows}) {ROW}"
-        )
-        if begin:
-            session.run(f"MOVE FORWARD {begin} IN {_CURSOR}")
 
     def _fetched(self, session: PostgresSession, table: PgTable, begin: int, rows: int) -> Chunk:
         fetched = session.run(f"FETCH FORWARD {rows} FROM {_CURSOR}")
         content = "".join(f"{row[0]}\n" for row in fetched).encode()
         if fetched:
             self._lengths[table.name] = len(content) / len(fetched)
-        last = (begin + len(fetched),) if fetched else None
+        # Behind the line is the value of a column that grows.
+        last = (begin + len(fetched), *fetched[-1][1:]) if fetched else None
         return Chunk(content, len(fetched), last, is_last=len(fetched) < rows)
+
+
+def _numbered_rows(table: PgTable, source: Mapping[str, Any], conditions: Sequence[str]) -> str:
+    """Query of the lines of a table whose rows have their number."""
+    rows = (
+        f"SELECT {ROW}.*, row_number() OVER () AS {identifier(ROW_NUMBER)} "
+        f"FROM {table.sql} {ROW}{_where(conditions)}"
+    )
+    return f"SELECT {line(table, source)} FROM ({rows}) {ROW}"

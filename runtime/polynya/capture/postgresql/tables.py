@@ -124,6 +124,12 @@ class PgTable:
         """As settings name it."""
         return f"{self.schema}.{self.relation}"
 
+    def with_key(self, columns: Sequence[str]) -> PgTable:
+        """With these columns as its key where it has none, if it has them."""
+        if self.key or not columns or not {one.name for one in self.columns}.issuperset(columns):
+            return self
+        return replace(self, key=tuple(columns), collations=("",) * len(columns))
+
     @property
     def sql(self) -> str:
         """What to read from, without tables that inherit from it; a partitioned one has all."""

@@ -34,6 +34,8 @@ from polynya.capture.landing.stream import (
 )
 from polynya.capture.source import (
     Chunk,
+    GrowingColumn,
+    GrowingSnapshot,
     Key,
     SeenTransactions,
     SourceSnapshot,
@@ -44,6 +46,7 @@ from polynya.capture.wire import TableChangedError, WorkerSettings, error_fields
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.reporting import ReportEvent
 from polynya.formats.debezium.captured import EventSchema, LoadChunk, packed_lines
+from polynya.model.config.fields import KEEPING
 from polynya.model.error_catalogue.capture import DATABASE_BEHIND_ITS_LOG, KEYLESS_LOAD_TOO_LARGE
 from polynya.model.error_catalogue.capture_databases import (
     KEYLESS_LOAD_NOT_SEPARABLE,
@@ -364,7 +367,6 @@ class _TableLoad:
     rows: int
     bytes: int = 0
     failures: int = 0
-    landed: int = 0
 
 
 @dataclass(slots=True)
@@ -377,7 +379,7 @@ class LoadThreads:
         emptied: by table, a last event of its load.
         keyless: tables without key, which land whole; None: they are read in parts as all others,
             since nothing follows their changes.
-        load: number of the scheduled load; None for any other load.
+        growing: columns by which tables are read instead of as a whole, with their marks.
         failure: what ended the load; None as long as nothing did.
     """
 
@@ -391,7 +393,7 @@ class LoadThreads:
     ended: Callable[[], None]
     emptied: Mapping[str, bytes] = field(default_factory=dict)
     keyless: KeylessTables | None = None
-    load: int | None = None
+    growing: Mapping[str, GrowingColumn] = field(default_factory=dict)
     failure: Exception | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -475,7 +477,7 @@ class LoadThreads:
         where = self.settings.filter.get(name)
         if self._is_whole(load.table):
             return self._land_whole(load, where)
-        chunk = self.snapshot.read(load.table, load.after, self.settings.chunk_rows, where)
+        chunk = self._next_chunk(load, where)
         shape, lines = self.snapshot.envelope(load.table), chunk.lines
         masks, hides_key = self.masks.of_table(name, shape), False
         if masks is not None:
@@ -483,13 +485,18 @@ class LoadThreads:
 
         def move(position: CapturePosition) -> CapturePosition:
             loaded = position.tables[name].with_chunk(chunk, self.lander.number + 1)
+            if name in self.growing and chunk.last is not None:
+                loaded = replace(loaded, mark=str(chunk.last[1]))
             # A key that is masked must not be written here either: after a kill such a table
             # begins again, which its key makes harmless.
             return position.with_table(name, replace(loaded, after=None) if hides_key else loaded)
 
         end = self.emptied.get(name, b"") if chunk.is_last else b""
+        if name in self.growing and not chunk.rows and not self.lander.position.tables[name].chunks:
+            # Nothing is new: only the position lands.
+            end = b""
         events = chunk.rows + bool(end)
-        loads = self._loads(load, is_last=chunk.is_last) if events else {}
+        loads = self._loads(name, is_last=chunk.is_last) if events else {}
         self.lander.land(
             lines + end,
             events,
@@ -497,7 +504,6 @@ class LoadThreads:
             move,
             loads=loads,
         )
-        load.landed += len(loads)
         load.failures = 0
         load.after = load.after if chunk.last is None else chunk.last
         self._read(load, chunk)
@@ -505,12 +511,22 @@ class LoadThreads:
             self._report_loaded(load)
         return chunk.is_last
 
-    def _loads(self, load: _TableLoad, *, is_last: bool) -> dict[str, LoadChunk]:
+    def _next_chunk(self, load: _TableLoad, where: str | None) -> Chunk:
+        name, rows = load.table.name, self.settings.chunk_rows
+        column = self.growing.get(name)
+        if column is None:
+            return self.snapshot.read(load.table, load.after, rows, where)
+        assert isinstance(self.snapshot, GrowingSnapshot), "only such a view has growing columns"
+        column = replace(column, mark=self.lander.position.tables[name].mark)
+        return self.snapshot.read_grown(load.table, column, load.after, rows, where)
+
+    def _loads(self, name: str, *, is_last: bool) -> dict[str, LoadChunk]:
         """What tells readers to compare the rows with what they have; nothing before they have."""
-        name, settings = load.table.name, self.settings
-        if self.load is None or not self.lander.position.tables[name].was_loaded:
+        progress = self.lander.position.tables[name]
+        if progress.load is None:
             return {}
-        return {name: LoadChunk(self.load, load.landed + 1, is_last, settings.reload_mode)}
+        mode = progress.mode or self.settings.reload_mode
+        return {name: LoadChunk(progress.load, progress.chunks + 1, is_last, mode)}
 
     def _is_whole(self, table: SourceTable) -> bool:
         return self.keyless is not None and table.lacks_key
@@ -553,13 +569,42 @@ class LoadThreads:
         """Whether a table is given up. Raises the error when that ends the capture."""
         name, gives_up = load.table.name, load.failures > self.settings.table_retries
         suspends = gives_up and self.settings.table_then == "suspend"
-        self.report("table_failed", table=name, error=error_fields(error), suspended=suspends)
+        is_out = suspends and not self._keeps_changes(name)
+        self.report("table_failed", table=name, error=error_fields(error), suspended=is_out)
         if gives_up and not suspends:
             raise error
         if suspends and self.keyless is not None:
             self.keyless.drop(name)
+        if suspends and self._keeps_changes(name):
+            self._give_up_comparing(name)
+            return True
         if suspends:
             self.lander.land(
                 b"", 0, {}, lambda all_: all_.with_table(name, all_.tables[name].suspended(error))
             )
         return suspends
+
+    def _keeps_changes(self, name: str) -> bool:
+        """Whether a table is loaded beside its changes only to be compared: they go on without."""
+        progress = self.lander.position.tables[name]
+        return self.settings.mode != "reload" and progress.load is not None
+
+    def _give_up_comparing(self, name: str) -> None:
+        """End a load that cannot be read to its end, until it is due again.
+
+        An empty load that keeps all rows takes its place, so that readers discard what they have of
+        it: as long as they gather a load they do not apply changes.
+        """
+        shape = self.snapshot.envelope(self.tables[name])
+        masks = self.masks.of_table(name, shape)
+        shape = shape if masks is None else masks.schema
+
+        def move(position: CapturePosition) -> CapturePosition:
+            progress = position.tables[name]
+            ended = replace(progress, state="loaded", after=None, load=None, mode=None, why=None)
+            return position.with_table(name, ended)
+
+        nothing = LoadChunk(self.lander.number + 1, 1, is_last=True, mode=KEEPING)
+        self.lander.land(
+            self.emptied[name], 1, {name: [EventSchema(1, shape)]}, move, loads={name: nothing}
+        )

@@ -25,6 +25,7 @@ from polynya.capture.wire import asks_for_all, error_fields
 from polynya.capture.worker.changes import Changes
 from polynya.capture.worker.context import CaptureContext
 from polynya.capture.worker.engines import StreamEngine
+from polynya.capture.worker.extraction import start_extraction
 from polynya.capture.worker.loads import KeylessTables, LoadThreads
 from polynya.capture.worker.masks import TableMasks
 from polynya.capture.worker.starting import (
@@ -32,6 +33,7 @@ from polynya.capture.worker.starting import (
     continue_capture,
     has_begun,
     has_changed,
+    is_reload_due,
     require_stream,
     start_capture,
     start_reload,
@@ -140,22 +142,28 @@ class Round:
             return
         self._loading = LoadThreads(
             of.settings, start.tables, snapshot, self._lander, masks, of.report, of.monotonic,
-            of.wake.set, start.emptied, self._keyless, start.load,
+            of.wake.set, start.emptied, self._keyless, start.growing,
         )  # fmt: skip
         self._loading.start()
 
     def _started(self) -> RoundStart:
         of, requests = self._of, self._of.taken_requests()
         self.is_for_all = asks_for_all(requests)
-        if of.settings.mode == "reload":
+        if of.settings.mode == "reload" and of.settings.growing:
+            start = start_extraction(
+                of.database, of.settings, self._lander, of.log, requests, now=of.now()
+            )
+        elif of.settings.mode == "reload":
             start = start_reload(of.database, of.settings, self._lander, of.log)
         elif self._is_anew or not has_begun(self._lander):
             if self._is_anew:
                 # What is left of the old stream would be in the way of a new one.
                 of.database.drop()
-            start = start_capture(of.database, of.settings, self._lander, of.log)
+            start = start_capture(of.database, of.settings, self._lander, of.log, of.now())
         else:
-            start = continue_capture(of.database, of.settings, self._lander, of.log, requests)
+            start = continue_capture(
+                of.database, of.settings, self._lander, of.log, requests, now=of.now()
+            )
         self._snapshot = start.snapshot
         if of.settings.mode == "once" and start.snapshot is not None:
             self._target = position_of_rows(of.database.connector, start.snapshot.source)
@@ -237,7 +245,7 @@ class Round:
                 return
             if of.settings.mode == "follow" and is_free and now - looked >= _TABLE_CHECK_SECONDS:
                 looked = now
-                if self._has_other_tables():
+                if self._has_other_tables() or self._is_reload_due():
                     return
             if self._is_all():
                 of.end()
@@ -255,6 +263,14 @@ class Round:
         failure = None if self._engine is None else self._engine.failure
         if failure is not None and not self._reads_again:
             raise failure
+
+    def _is_reload_due(self) -> bool:
+        """Whether the schedule asks for a new load of a table."""
+        tables, now = self._lander.position.tables, self._of.now()
+        return any(
+            is_reload_due(self._of.settings, name, progress, now)
+            for name, progress in tables.items()
+        )
 
     def _has_other_tables(self) -> bool:
         settings = self._of.settings
@@ -338,6 +354,8 @@ class Round:
                 "bytes_estimate": tables[name].bytes_estimate,
             }
         self._of.report("tables", tables=shown)
+        if start.notes:
+            self._of.report("notes", tables=dict(start.notes))
         for name, error in start.refused.items():
             is_out = of_tables[name].state == "suspended"
             self._of.report(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from polynya.capture.debezium import put_history
 from polynya.capture.landing.log import CaptureLander, CaptureLog
@@ -18,10 +19,18 @@ from polynya.capture.landing.position import (
     unloaded,
 )
 from polynya.capture.landing.stream import would_load_twice
-from polynya.capture.source import CaptureStart, SourceDatabase, SourceSnapshot, SourceTable
+from polynya.capture.source import (
+    CaptureStart,
+    GrowingColumn,
+    SourceDatabase,
+    SourceSnapshot,
+    SourceTable,
+)
 from polynya.capture.wire import CaptureRequest, TableError, WorkerSettings, asks_for_all
 from polynya.capture.worker.masks import TableMasks
 from polynya.formats.debezium.captured import EventSchema
+from polynya.model.config.capture import takes
+from polynya.model.config.schedule import parse_schedule
 from polynya.model.error_catalogue.capture import (
     KEYLESS_TABLE_NOT_RELOADABLE,
     NO_TABLE_INCLUDED,
@@ -144,26 +153,32 @@ class RoundStart:
         tables: those that there are.
         snapshot: the view that they are loaded from; None: none is needed.
         emptied: by table, the event that ends its load: what was there before it goes.
-        load: number of the scheduled load; None for any other load.
         refused: tables without key that are not loaded again, and why.
+        growing: tables of which only new rows are read, and how they are found.
+        notes: sentences for an operator, by table.
     """
 
     tables: Mapping[str, SourceTable]
     snapshot: SourceSnapshot | None
     emptied: Mapping[str, bytes] = field(default_factory=dict)
-    load: int | None = None
     refused: Mapping[str, OperationError] = field(default_factory=dict)
+    growing: Mapping[str, GrowingColumn] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def start_capture(
-    database: SourceDatabase, settings: WorkerSettings, lander: CaptureLander, log: CaptureLog
+    database: SourceDatabase,
+    settings: WorkerSettings,
+    lander: CaptureLander,
+    log: CaptureLog,
+    now: datetime,
 ) -> RoundStart:
     """Begin a capture, and land where it begins before anything else.
 
     Where something has landed before, all tables are emptied and loaded again: nobody knows what
     has changed in between. Tables without key are suspended then.
     """
-    tables = _included_tables(database, settings)
+    tables = included_tables(database, settings)
     if not has_begun(lander):
         # Of two captures that begin at once the other one stops here or at its own beginning,
         # before it has taken the slot from this one and continues all the same.
@@ -176,7 +191,9 @@ def start_capture(
         if would_load_twice(progress.get(name), tables[name])
     }
     start = RoundStart(tables, beginning.snapshot, refused=refused)
-    position = _position_to_load_all(database.connector, beginning, tables, lander, log)
+    position = position_to_load_all(database.connector, beginning, tables, lander, log)
+    position = loaded_at(position, settings, now)
+    position = still_compared(lander.position, position, lander.number + 1)
     for name, error in refused.items():
         position = position.with_table(name, progress[name].suspended(error))
     # Rows that Debezium loads are not emptied here: where they will stand is not known.
@@ -201,22 +218,29 @@ def start_reload(
     order of events: whoever reads meanwhile sees old rows or new ones, and never none. Tables that
     can compare rows by key do that instead, as soon as an earlier load was complete.
     """
-    tables = _included_tables(database, settings)
+    tables = included_tables(database, settings)
     before = lander.position if lander.number else None
     beyond = None if before is None else before.stream.offset or None
     beginning = database.look(tuple(tables.values()), beyond)
     landed = () if before is None else [name for name in tables if name in before.tables]
     source = beginning.snapshot.source
     emptied = {name: truncation(database.connector, name, source) for name in landed}
-    position = _position_to_load_all(database.connector, beginning, tables, lander, log)
+    position = position_to_load_all(database.connector, beginning, tables, lander, log)
     for name in landed:
-        if before is not None and _was_loaded(before.tables[name]):
-            position = position.with_table(name, replace(position.tables[name], was_loaded=True))
+        if before is not None and was_loaded(before.tables[name]):
+            compared = replace(
+                position.tables[name],
+                was_loaded=True,
+                load=lander.number + 1,
+                mode=settings.reload_mode,
+            )
+            position = position.with_table(name, compared)
     lander.begin(position)
-    return RoundStart(tables, beginning.snapshot, emptied, lander.number)
+    return RoundStart(tables, beginning.snapshot, emptied)
 
 
-def _was_loaded(progress: TableProgress) -> bool:
+def was_loaded(progress: TableProgress) -> bool:
+    """Whether an earlier load of a table was complete."""
     return progress.was_loaded or progress.state == "loaded"
 
 
@@ -226,21 +250,26 @@ def continue_capture(
     lander: CaptureLander,
     log: CaptureLog,
     requests: Sequence[CaptureRequest],
+    *,
+    now: datetime,
 ) -> RoundStart:
     """Go on where the log says.
 
     Raises:
         OperationError: POLYNYA-GTW-008, the database has no more what the stream would need.
     """
-    tables = _included_tables(database, settings)
+    tables = included_tables(database, settings)
     before = lander.position
     is_over = database.lost(before.stream.offset) is not None or _is_unreadable(before)
     if is_over and asks_for_all(requests):
         # What is left of the old stream is of no use, and would be in the way of a new one.
         database.drop()
-        return start_capture(database, settings, lander, log)
+        return start_capture(database, settings, lander, log, now)
     require_stream(database, settings, before)
     position, again, refused = position_after_requests(before, tables, requests)
+    position = still_compared(before, position, lander.number + 1)
+    position, keyless = begin_due_loads(position, settings, tables, lander.number + 1, now)
+    refused |= keyless
     new = set(tables) - set(before.tables) - before.gone
     is_needed = bool(unloaded(position)) or settings.mode == "once"
     snapshot = None
@@ -253,8 +282,11 @@ def continue_capture(
         again = [name for name in again if name not in outside]
     if snapshot is not None and again and not snapshot.source:
         # What Debezium loads it loads as a whole.
-        return start_capture(database, settings, lander, log)
-    start = RoundStart(tables, snapshot, refused=refused)
+        return start_capture(database, settings, lander, log, now)
+    ends: dict[str, bytes] = {}
+    if snapshot is not None:
+        ends = ends_of_compared(database.connector, position, snapshot)
+    start = RoundStart(tables, snapshot, ends, refused=refused)
     if snapshot is not None and again:
         emptied = {name for name in again if name not in new}
         misfits = _tables_with_unfit_masks(settings, start, snapshot, emptied)
@@ -268,7 +300,88 @@ def continue_capture(
     return start
 
 
-def _position_to_load_all(
+def loaded_at(
+    position: CapturePosition, settings: WorkerSettings, now: datetime
+) -> CapturePosition:
+    """With the time at which loads begin that have just come, where later ones are scheduled."""
+    if settings.reload_schedule is None:
+        return position
+    tables = {
+        name: replace(table, loaded_at=now.isoformat())
+        if table.state == "queued" and table.loaded_at is None
+        else table
+        for name, table in position.tables.items()
+    }
+    return replace(position, tables=tables)
+
+
+def still_compared(before: CapturePosition, after: CapturePosition, number: int) -> CapturePosition:
+    """With other loads for those tables whose load was being compared, and begins again.
+
+    Readers that have a part of a load apply nothing until it is complete, or another one begins.
+    """
+    for name, table in after.tables.items():
+        known = before.tables.get(name)
+        if known is not None and known.load is not None and table.state == "queued":
+            restarted = replace(table, load=number, mode=known.mode, loaded_at=known.loaded_at)
+            after = after.with_table(name, restarted)
+    return after
+
+
+def begin_due_loads(
+    position: CapturePosition,
+    settings: WorkerSettings,
+    tables: Mapping[str, SourceTable],
+    number: int,
+    now: datetime,
+) -> tuple[CapturePosition, dict[str, OperationError]]:
+    """The position with the loads that the schedule asks for; why some tables have none.
+
+    Their changes continue to land meanwhile. A moment counts as done with the beginning of its
+    load: a capture that is killed continues it.
+    """
+    refused: dict[str, OperationError] = {}
+    for name, progress in position.tables.items():
+        if not is_reload_due(settings, name, progress, now):
+            continue
+        if tables[name].lacks_key:
+            refused[name] = KEYLESS_TABLE_NOT_RELOADABLE(table=name)
+            begun = replace(progress, loaded_at=now.isoformat())
+        else:
+            begun = replace(
+                TableProgress().of_table(tables[name]),
+                load=number,
+                mode=settings.reload_mode,
+                loaded_at=now.isoformat(),
+            )
+        position = position.with_table(name, begun)
+    return loaded_at(position, settings, now), refused
+
+
+def is_reload_due(
+    settings: WorkerSettings, table: str, progress: TableProgress, now: datetime
+) -> bool:
+    """Whether all rows of a table are to be loaded again by the schedule."""
+    if settings.reload_schedule is None or not takes(settings.reload_tables, (), table):
+        return False
+    due = progress.reload_due(parse_schedule(settings.reload_schedule))
+    return due is not None and due <= now
+
+
+def ends_of_compared(
+    connector: str, position: CapturePosition, snapshot: SourceSnapshot
+) -> dict[str, bytes]:
+    """By table, the event with which a load ends that readers compare; they take nothing else."""
+    if not snapshot.source:
+        return {}
+    return {
+        name: truncation(connector, name, snapshot.source)
+        for name in unloaded(position)
+        if position.tables[name].load is not None
+    }
+
+
+def position_to_load_all(
     connector: str,
     beginning: CaptureStart,
     tables: Mapping[str, SourceTable],
@@ -385,7 +498,8 @@ def _land_emptied(
     lander.land(b"".join(lines), len(lines), shapes, lambda _: position, epoch=position.epoch)
 
 
-def _included_tables(database: SourceDatabase, settings: WorkerSettings) -> dict[str, SourceTable]:
+def included_tables(database: SourceDatabase, settings: WorkerSettings) -> dict[str, SourceTable]:
+    """The tables that there are now, by name. Raises OperationError, POLYNYA-GTW-007: none."""
     tables = database.tables(settings.include, settings.exclude)
     if not tables:
         raise NO_TABLE_INCLUDED(where=settings.task)

@@ -15,14 +15,17 @@ from polynya.capture.landing.position import CapturePosition, TableProgress, unl
 from polynya.capture.source import (
     Access,
     ConnectionFinding,
+    GrowingColumn,
     Lag,
     SourceDatabase,
     SourceTable,
     open_database,
 )
 from polynya.capture.wire import RequestFolder
+from polynya.capture.worker.extraction import growing_column
+from polynya.engine.due import due_of_capture
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.tasks.capture_process import CaptureSecrets, access_of, access_to
+from polynya.engine.tasks.capture_process import CaptureSecrets, access_of, access_to, growing_of
 from polynya.lake.read import inspect
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.lake.warehouse.readers import reading
@@ -31,7 +34,7 @@ from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.connection import Connection
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import PolynyaError
+from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.store.object_store import ObjectStore
 from polynya.store.vault import vault
@@ -84,6 +87,7 @@ class TableStatus:
         cached_changes: changes that landed before its load had ended.
         why: it is left out.
         inexact: what becomes of values that its columns do not keep exactly, as sentences.
+        loaded_at: when its last load of all rows began, where such loads are scheduled.
     """
 
     table: str
@@ -92,6 +96,7 @@ class TableStatus:
     cached_changes: int = 0
     why: str | None = None
     inexact: tuple[str, ...] = ()
+    loaded_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,10 @@ class CaptureStatus:
         held: an operator has stopped the capture.
         lag: how far the database is ahead of it; None where it was not queried.
         lag_error: why the lag is unknown.
-        next_load: when a capture that follows no changes loads everything again.
+        next_load: when the next scheduled load begins, in the past when that is now.
+        closed_until: when it may read again, where a window is closed now.
+        never_open: no window of it opens any more.
+        follows: it captures changes from the log of the database.
     """
 
     task: str
@@ -115,6 +123,9 @@ class CaptureStatus:
     lag: Lag | None = None
     lag_error: PolynyaError | None = None
     next_load: datetime | None = None
+    closed_until: datetime | None = None
+    never_open: bool = False
+    follows: bool = True
 
     @property
     def state(self) -> str:
@@ -126,9 +137,17 @@ class CaptureStatus:
 
 
 def capture_status(
-    project: LoadedProject, store: ObjectStore, task: ConnectedCapture, *, ask_database: bool
+    project: LoadedProject,
+    store: ObjectStore,
+    task: ConnectedCapture,
+    now: datetime,
+    *,
+    ask_database: bool,
 ) -> CaptureStatus:
-    """The status of a capture. Raises OperationError when its newest batch is unreadable."""
+    """The status of a capture as of `now`.
+
+    Raises OperationError when its newest batch is unreadable.
+    """
     held, log = RequestFolder(store, task.place).is_held(), CaptureLog(store, task.place)
     newest = log.newest()
     if newest is None:
@@ -143,15 +162,15 @@ def capture_status(
             progress.changes,
             progress.why,
             tuple(EXPLAINED.get(word, word) for word in progress.inexact),
+            progress.loaded_at,
         )
         for name, progress in sorted(position.tables.items())
     )
-    due = None
-    if task.schedule is not None and not unloaded(position):
-        due = task.schedule.next_after(newest.written_at)
+    due = None if unloaded(position) else due_of_capture(task, position, newest.written_at, now=now)
+    opens = task.reading_times.waits_until(now)
     lag: Lag | None = None
     error: PolynyaError | None = None
-    if ask_database and task.update_method == "cdc":
+    if ask_database and task.follows:
         try:
             with database_of(task) as database:
                 lag = database.lag(position.stream.offset)
@@ -159,7 +178,9 @@ def capture_status(
             error = failure
     return CaptureStatus(
         task.name, newest.number, newest.written_at, held, tables,
-        lag=lag, lag_error=error, next_load=due,
+        lag=lag, lag_error=error, next_load=due, follows=task.follows,
+        closed_until=opens if opens is not None and opens > now else None,
+        never_open=opens is None,
     )  # fmt: skip
 
 
@@ -169,6 +190,19 @@ def captured_tables(task: ConnectedCapture) -> tuple[SourceTable, ...]:
         return database.tables(task.tables.include, task.tables.exclude)
 
 
+def extraction_of(
+    task: ConnectedCapture, table: SourceTable
+) -> GrowingColumn | OperationError | None:
+    """How the new rows of a table are found, or why they cannot be; None: not by a column."""
+    settings = growing_of(task)
+    if not settings:
+        return None
+    try:
+        return growing_column(task.name, table, settings)
+    except OperationError as error:
+        return error
+
+
 def capture_findings(project: LoadedProject, name: str) -> list[ConnectionFinding]:
     """Findings for and against capturing over a connection, without duplicates.
 
@@ -176,7 +210,7 @@ def capture_findings(project: LoadedProject, name: str) -> list[ConnectionFindin
     changes, and less where all only load. Without a task, changes are followed.
     """
     tasks = [capture for capture in project.captures if capture.connection == name]
-    chosen = [task for task in tasks if task.update_method == "cdc"] or tasks[:1]
+    chosen = [task for task in tasks if task.follows] or tasks[:1]
     opening = [database_of(task) for task in chosen]
     findings: list[ConnectionFinding] = []
     connection = project.connections[name]
@@ -216,7 +250,7 @@ def captured_table_state(
             return "caching changes" if progress.changes else "loading"
     if copied is not None and progress.ended is not None and copied < progress.ended:
         return "applying cached changes"
-    return "running" if capture.update_method == "cdc" else "loaded"
+    return "running" if capture.follows else "loaded"
 
 
 def copied_batches(project: LoadedProject, capture: CaptureLanding, log: CaptureLog) -> int | None:

@@ -93,7 +93,7 @@ def compare_capture(
         raise NOTHING_TO_COMPARE(where=capture.name, reason=reason)
     wait = CopyWaiter(
         project, log, tasks, lambda: python_catalog(project.target), clock, patience=patience,
-        follows=capture.update_method == "cdc",
+        follows=capture.follows,
     ).wait  # fmt: skip
     include, exclude = capture.tables.include, capture.tables.exclude
     with closing(compared.moment()) as moment:
@@ -178,10 +178,12 @@ def subject_of(
         return not_compared("it is append-only: the view has every event, not the newest rows")
     if _condition_for(capture.load.filter, table.name) is not None:
         return not_compared("only a part of it was loaded (`load.filter`)")
+    named = None if capture.incremental is None else capture.incremental.tables.get(table.name)
     return ComparedTable(
         table.name,
         view,
-        table.key,
+        # Rows of a view are compared whole: keys of the settings are not those of the database.
+        () if named is not None and named.keys else table.key,
         masked=frozenset(_masked(capture, table.name)),
         where=_condition_for(capture.rows, table.name),
     )

@@ -120,6 +120,7 @@ _SETTING_MEANS: Final = {
     "landing_path": "files are searched there; what was copied stays",
     "path": "files that match are read if they were not read before; what was copied stays",
     "initial_load": "its files are read if they were not read before",
+    "reload": "decides when the full load is read again, and what that changes",
     "source": "events of this source table are taken from now on; what was copied stays",
     "timestamp": "times of later events come from it; existing versions keep theirs",
     "apply_as_deletes": "decides for later events; what was copied keeps its operation",

@@ -116,7 +116,7 @@ class CapturedLoad:
         self._opened.close()
 
     def _view_of(self, database: SourceDatabase, tables: tuple[SourceTable, ...]) -> SourceSnapshot:
-        if self._capture.update_method == "cdc":
+        if self._capture.follows:
             return database.resume(tables)
         newest = CaptureLog(self._context.landing, self._capture.place).newest()
         beyond = None if newest is None else CapturePosition.of(newest.position).stream.offset

@@ -93,8 +93,8 @@ def supervisor_of(
 ) -> CaptureSupervisor:
     """The supervisor of a task's capture; it has started nothing yet."""
     reloads = None
-    if task.update_method == "reload" and task.schedule is not None:
-        reloads = ReloadSchedule(task.schedule, lambda: last_landed(store, task.place))
+    if task.loads is not None:
+        reloads = ReloadSchedule(task.loads, lambda: last_landed(store, task.place))
     return CaptureSupervisor(
         task.name,
         task.errors.environment,
@@ -103,6 +103,7 @@ def supervisor_of(
         clock=clock,
         sink=sink,
         reloads=reloads,
+        times=task.reading_times,
         expire=_expiry(task, store),
     )
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -18,8 +19,8 @@ from typing_extensions import override
 
 from polynya.capture.lobs import Limit
 from polynya.capture.source import Access
-from polynya.capture.wire import CaptureRequest, Mode, WorkerSettings
-from polynya.model.config.capture import FromEnvironment, MaskSetting, SecretSetting
+from polynya.capture.wire import CaptureRequest, GrowingSettings, Mode, WorkerSettings
+from polynya.model.config.capture import FromEnvironment, MaskSetting, Overlap, SecretSetting
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.connection import Connection, ProjectFile
 from polynya.model.config.target import ResolvedTarget
@@ -196,8 +197,15 @@ def access_of(task: ConnectedCapture, secrets: CaptureSecrets) -> Access:
     """How the database of a task is reached. Raises as `CaptureSecrets.text`."""
     access = access_to(task.database, task.name, secrets)
     rows = dict(task.rows)
-    follows = task.update_method == "cdc"
-    return replace(access, slot=task.slot, publication=task.publication, rows=rows, follows=follows)
+    growing = {} if task.incremental is None else task.incremental.tables
+    return replace(
+        access,
+        slot=task.slot,
+        publication=task.publication,
+        rows=rows,
+        follows=task.follows,
+        keys={table: settings.keys for table, settings in growing.items() if settings.keys},
+    )
 
 
 def access_to(connection: Connection, name: str, secrets: CaptureSecrets) -> Access:
@@ -257,11 +265,29 @@ def worker_settings(
         masks=masks_of(task, secrets),
         lob_bytes=None if task.lobs is None else task.lobs.limit,
         lob_then="truncate" if task.lobs is None else task.lobs.then,
-        reload_mode=task.reload_mode,
+        reload_mode=task.reload_mode if task.reload is None else task.reload.mode,
+        reload_schedule=None if task.reload is None else str(task.reload.schedule),
+        reload_tables=("*",) if task.reload is None else task.reload.tables,
+        growing=growing_of(task),
         aws=target.aws,
         maven_repository=target.maven_repository,
         requests=tuple(requests),
     )
+
+
+def growing_of(task: ConnectedCapture) -> dict[str, GrowingSettings]:
+    """How new rows are found, by table, `*` for the others; empty where they are not so found."""
+    settings = task.incremental
+    if task.update_method != "incremental" or settings is None:
+        return {}
+    named = {table: _growing(of.column, of.overlap) for table, of in settings.tables.items()}
+    return {"*": _growing(settings.column, settings.overlap), **named}
+
+
+def _growing(column: str | None, overlap: Overlap | None) -> GrowingSettings:
+    if isinstance(overlap, timedelta):
+        return GrowingSettings(column, overlap_seconds=overlap.total_seconds())
+    return GrowingSettings(column, overlap=overlap)
 
 
 def masks_of(task: ConnectedCapture, secrets: CaptureSecrets) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from polynya.observe.capture import (
     CaptureLag,
     CaptureLanded,
     CaptureLoaded,
+    CaptureNote,
     CaptureStreaming,
     CaptureTable,
     CaptureTableFailed,
@@ -50,6 +52,7 @@ class CaptureReporter:
     _before: dict[str, int] = field(default_factory=dict)
     _loading: set[str] = field(default_factory=set)
     _notes: tuple[str, ...] = ()
+    _noted_tables: dict[str, str] = field(default_factory=dict)
 
     def take(self, message: WorkerMessage) -> None:
         """Report one message of the process; unknown ones are ignored."""
@@ -65,6 +68,8 @@ class CaptureReporter:
                 self._landed(message)
             case "lag":
                 self._lag(message)
+            case "notes":
+                self._noted(_mapping(message.get("tables")))
             case "streaming":
                 self.works = self.answered = True
                 self.sink(CaptureStreaming(subject=self.task, task=self.task))
@@ -179,6 +184,12 @@ class CaptureReporter:
                 notes=news,
             )
         )
+
+    def _noted(self, tables: Mapping[str, Any]) -> None:
+        for table, note in tables.items():
+            if self._noted_tables.get(table) != note:
+                self._noted_tables[table] = str(note)
+                self._tell(CaptureNote(subject=self._name(table), task=self.task, note=str(note)))
 
     def _table_failed(self, message: WorkerMessage) -> None:
         table = str(message.get("table"))

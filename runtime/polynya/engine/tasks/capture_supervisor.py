@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from polynya.capture.wire import CaptureRequest, Mode, RequestFolder
@@ -18,18 +18,26 @@ from polynya.engine.backlog import CaptureFigures
 from polynya.engine.tasks.capture_process import CaptureProcess
 from polynya.engine.tasks.capture_reports import CaptureReporter
 from polynya.model.config.capture import EnvironmentErrors, pause_seconds
-from polynya.model.config.schedule import Cron, Recurrence
+from polynya.model.config.schedule import ReadingTimes, Schedules
 from polynya.model.error_catalogue.capture import (
     CAPTURE_PROCESS_DIED,
     CAPTURE_RETRIES_EXHAUSTED,
 )
 from polynya.model.errors import ConflictError, DependencyError, PolynyaError
-from polynya.observe.capture import CaptureExpired, CaptureHeld, CaptureRetry
+from polynya.observe.capture import (
+    CaptureExpired,
+    CaptureHeld,
+    CaptureRetry,
+    CaptureWindow,
+)
 from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 
 #: Starts a process with pending requests. Raises PolynyaError when that is not possible.
 Launch: TypeAlias = Callable[[Mode, Sequence[CaptureRequest]], CaptureProcess]
+
+_ALWAYS: Final = ReadingTimes()
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 #: How often requests for a capture are read, in seconds.
 REQUEST_CHECK_SECONDS: Final = 10.0
@@ -64,7 +72,7 @@ class ReloadSchedule:
     `last` returns the time of the last load, None for never; it is called once.
     """
 
-    schedule: Cron | Recurrence
+    schedule: Schedules
     last: Callable[[], datetime | None]
     _is_known: bool = False
     _next: datetime | None = None
@@ -95,11 +103,15 @@ class CaptureSupervisor:
         clock: Clock,
         sink: EventSink,
         reloads: ReloadSchedule | None = None,
+        times: ReadingTimes = _ALWAYS,
         expire: Callable[[datetime], int] = lambda _: 0,
     ) -> None:
         self._task, self._policy, self._launch = task, policy, launch
         self._request_folder, self._clock, self._sink = request_folder, clock, sink
-        self._reloads, self._expire = reloads, expire
+        self._reloads, self._times, self._expire = reloads, times, expire
+        # Until when the task may not read, and what was reported of that.
+        self._closed_until: datetime | None = None
+        self._is_closed = False
         self._expired_at: float | None = None
         self._reporter = CaptureReporter(task, sink)
         self._process: CaptureProcess | None = None
@@ -137,7 +149,9 @@ class CaptureSupervisor:
         """How the capture is now."""
         now, known = self._clock.monotonic(), self._reporter.figures
         unanswered = now - self._answered_at
-        waits = self._is_held or (self._reloads is not None and not self._failures)
+        waits = (
+            self._is_held or self._is_closed or (self._reloads is not None and not self._failures)
+        )
         lag = 0.0 if waits else known.lag_seconds
         if not waits and (self._failures or unanswered > _UNANSWERED_SECONDS):
             lag += unanswered
@@ -161,6 +175,10 @@ class CaptureSupervisor:
         if self._is_held:
             self._end()
             return CaptureProgress(done=once, wait=REQUEST_CHECK_SECONDS)
+        wait = self._closed_for(self._clock.now())
+        if wait:
+            self._end()
+            return CaptureProgress(done=once, wait=min(wait, REQUEST_CHECK_SECONDS))
         now = self._clock.monotonic()
         if self._process is None and self._due is not None and now < self._due:
             return CaptureProgress(refused=self._last_error, wait=self._due - now)
@@ -174,6 +192,23 @@ class CaptureSupervisor:
             if once:
                 raise
             return self._interrupted(error)
+
+    def _closed_for(self, now: datetime) -> float:
+        """Seconds until the task may read again, 0 when it may; reports when that changes."""
+        if self._closed_until is None or now >= self._closed_until:
+            opens = self._times.waits_until(now)
+            # Windows that are over never open again.
+            self._closed_until = _NEVER if opens is None else opens
+            is_closed = self._closed_until > now
+            if is_closed != self._is_closed:
+                self._is_closed = is_closed
+                until = opens.isoformat() if is_closed and opens is not None else None
+                self._sink(
+                    CaptureWindow(
+                        subject=self._task, task=self._task, open=not is_closed, until=until
+                    )
+                )
+        return max(0.0, (self._closed_until - now).total_seconds())
 
     def _end(self) -> None:
         """End the process, if there is one, and wait until it has ended."""

@@ -19,9 +19,9 @@ from polynya.engine.dataset import WorkingDataset
 from polynya.engine.tasks.full_loads import finish_reload
 from polynya.formats.batch import DatasetBatch, LoadPart
 from polynya.lake.copy import reload as lake
-from polynya.lake.table.state import ScheduledLoad
+from polynya.lake.table.state import Reloading, ScheduledLoad
 from polynya.lake.table.suspension import refuse_suspended
-from polynya.model.config.dataset import Incomplete
+from polynya.model.config.dataset import KEEPING, Incomplete
 from polynya.model.headers import Partition
 from polynya.observe.engine import LoadCompared, LoadDiscarded, ReloadLoaded
 
@@ -61,6 +61,12 @@ def finish_gathered(table: WorkingDataset, live_files: Collection[str] | None = 
     begun = table.reloading
     if begun is None or begun.scheduled is None or not begun.scheduled.is_complete:
         return
+    _compare(table, begun, live_files)
+
+
+def _compare(
+    table: WorkingDataset, begun: Reloading, live_files: Collection[str] | None = None
+) -> None:
     # The database has said that the load is whole, also where it holds no row.
     incomplete: Incomplete = "keep" if begun.quarantined else "accept"
     applied = finish_reload(table, incomplete=incomplete, live_files=live_files)
@@ -76,12 +82,20 @@ def finish_gathered(table: WorkingDataset, live_files: Collection[str] | None = 
 
 
 def _continues(table: WorkingDataset, part: LoadPart) -> bool:
-    """Whether a part follows what is gathered of its load; discards what it has left behind."""
+    """Whether a part follows what is gathered of its load; discards what it has left behind.
+
+    A load that keeps what it lacks is right in parts: what is gathered of one that was killed is
+    compared, and a part is taken whatever came before it. An extraction lands such loads, and goes
+    on behind the rows that have landed.
+    """
     begun = table.reloading
     gathered = None if begun is None else begun.scheduled
     if gathered is not None and gathered.load == part.load:
-        return part.first == gathered.chunks + 1
-    if part.first != 1:
+        return part.mode == KEEPING or part.first == gathered.chunks + 1
+    if begun is not None and gathered is not None and begun.mode == KEEPING:
+        _compare(table, begun)
+        begun = None
+    if part.first != 1 and part.mode != KEEPING:
         return False
     if begun is not None:
         # A killed `polynya reload` of a captured table begins again, from a later view.

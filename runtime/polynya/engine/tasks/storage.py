@@ -16,7 +16,7 @@ moves them in one commit, so a killed run continues where it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from typing_extensions import override
@@ -27,6 +27,7 @@ from polynya.engine.landing import Listed, TaskLanding, listing_of, reader_of
 from polynya.engine.listing import ListingReader, SharedListing
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.pending import apply_decision, why_copies_wait
+from polynya.engine.tasks.file_reloads import FileReloads
 from polynya.engine.tasks.full_loads import FullLoad, finish_reload, gather
 from polynya.engine.unit import AGAIN_SOON, IDLE, OVER, TOO_LONG, StepResult, TimeSlice, Unit
 from polynya.formats.batch import FilePart
@@ -64,12 +65,29 @@ class DeclaredDataset:
         self._tables = OpenTables(context, task)
         self._applies = ApplyUnit(task, dataset)
         self._maintenance = MaintenanceUnit(dataset)
+        settings = dataset.landing.reload
+        self._reloads: FileReloads | None = None
+        if settings is not None:
+            self._reloads = FileReloads(context, dataset, settings, self._landing)
 
     def step(self, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch, first full load first; when all is copied apply if it is worth it.
 
-        Copies continue during an apply: in a run that continues the apply is a unit of its own.
+        Copies continue during an apply: in a run that continues the apply is a unit of its own. A
+        reload that is due comes first.
         """
+        if self._reloads is None:
+            return self._step(time_slice)
+        with self._tables.in_use():
+            table = self._tables.of(self._dataset)
+            refused = self._reloads.step(table, time_slice)
+            must_wait = not time_slice.long and refused is None and self._reloads.is_due(table)
+        if must_wait:
+            return TOO_LONG
+        result = self._step(time_slice)
+        return result if result.refused is not None else replace(result, refused=refused)
+
+    def _step(self, time_slice: TimeSlice) -> StepResult:
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             result = self._applies.copy_or_wait(

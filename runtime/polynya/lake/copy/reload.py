@@ -36,7 +36,7 @@ from polynya.lake.spark.api import Column, DataFrame, functions
 from polynya.lake.table.books import booked, discounted, rows_by_partition
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import agreed_keys, enter, has_rows
-from polynya.lake.table.state import CopyState, Reloading, ScheduledLoad
+from polynya.lake.table.state import CopyState, Reloading, ReloadRecord, ScheduledLoad
 from polynya.lake.table.suspension import BadRecordError, held_at, refuse_bad_records
 from polynya.model import headers as h
 from polynya.model.config.dataset import (
@@ -79,6 +79,7 @@ def begin(
     until: LandedUntil | None = None,
     scheduled: ScheduledLoad | None = None,
     keys: tuple[str, ...] = (),
+    due: datetime | None = None,
 ) -> Reloading:
     """Begin a reload, or return the one that has begun and not ended.
 
@@ -86,7 +87,8 @@ def begin(
     loaded, None when a user asked for a reload. `place` is the change identifier after which the
     load comes, by default all that was copied. `glob` names the files that a user asked for.
     `until` is where a landed stream ends that is read at its source. `scheduled` is the load of a
-    capture; `keys` are those of its rows, for a table that has none yet.
+    capture; `keys` are those of its rows, for a table that has none yet. `due` is the moment up to
+    which the load makes up for the schedule of the dataset.
 
     Raises OperationError for a table without keys, and when another reload is under way.
     """
@@ -108,6 +110,7 @@ def begin(
         glob=glob,
         until=until,
         scheduled=scheduled,
+        due=None if due is None else due.isoformat(),
     )
     following = replace(state, reloading=reloading, reloads=reloading.number)
     target.commit_copy_state(following, "reload-begin")
@@ -261,6 +264,7 @@ def finish(
     following = replace(
         state,
         reloading=None,
+        reloaded=_record(reloading, now) or state.reloaded,
         decisions=replace(state.decisions, accepted={}),
         position=replace(
             state.position,
@@ -293,6 +297,12 @@ def abandon(target: DatasetTable) -> None:
     )
 
 
+def _record(reloading: Reloading, now: datetime) -> ReloadRecord | None:
+    if reloading.due is None:
+        return None
+    return ReloadRecord(reloading.due, now.isoformat(), reloading.rows, reloading.quarantined)
+
+
 def _stream(reloading: Reloading) -> DirectPosition | None:
     """How far the table has read its stream itself; None where it copies landed batches."""
     return None if reloading.until is not None else reloading.stream
@@ -318,7 +328,8 @@ def _final_mode(target: DatasetTable, reloading: Reloading, incomplete: Incomple
     if incomplete == "refuse":
         raise _not_whole(target, reloading)
     # Replacing what an extract finds is for an empty table.
-    is_compared = reloading.mode == DELETING or reloading.scheduled is not None
+    by_itself = reloading.scheduled is not None or reloading.due is not None
+    is_compared = reloading.mode == DELETING or by_itself
     return KEEPING if is_compared else reloading.mode
 
 
@@ -458,11 +469,20 @@ def _differences(shape: Shape, table: str, reloading: Reloading, changed: str) -
     newer = f"coalesce(c.__seq > {literal(reloading.sequence)}, false)"
     sides = {name: f"IF(l.__live, l.{quote(name)}, NULL)" for name in shape.values}
     sides |= {name: f"coalesce(l.{quote(name)}, c.{quote(name)})" for name in shape.keys}
+    loaded, current, join = _loaded(shape, table), _current(shape, table), "FULL OUTER"
+    if reloading.mode == KEEPING:
+        # Rows that the load lacks stay, so only the others have to be brought together.
+        wanted = f"SELECT {shape.key_list()} FROM ({loaded})"
+        current = (
+            f"SELECT c.* FROM ({current}) c LEFT SEMI JOIN ({wanted}) k "
+            f"ON {shape.key_match('k', 'c')}"
+        )
+        join = "LEFT OUTER"
     joined = (
         f"SELECT {', '.join(f'{sides[name]} AS {quote(name)}' for name in shape.data)}, "
         f"IF(l.__live, l.__ts, NULL) AS __ts, {operation} AS __op "
-        f"FROM ({_loaded(shape, table)}) l "
-        f"FULL OUTER JOIN ({_current(shape, table)}) c ON {shape.key_match('l', 'c')} "
+        f"FROM ({loaded}) l "
+        f"{join} JOIN ({current}) c ON {shape.key_match('l', 'c')} "
         f"WHERE NOT {newer}"
     )
     selected = _event(shape, "__op", "f", reloading)

@@ -103,7 +103,8 @@ class DatasetStatus:
     the time from which applied events are kept, None when all of them are, or none. `lost_batches`
     are landed batches that were gone before they were copied, `lost_messages` those in them, as far
     as that is known. `rows_unparsed` of the quarantined could not be parsed; `rows_per_second` came
-    in by the newest `RATE_COPIES` copies, None before the second.
+    in by the newest `RATE_COPIES` copies, None before the second. `reload_next` is when a scheduled
+    reload is due, `reload_ended` when the last one ended, of which the last two are the rows.
     """
 
     dataset: str
@@ -137,6 +138,10 @@ class DatasetStatus:
     lost_messages: int = 0
     rows_unparsed: int = 0
     rows_per_second: float | None = None
+    reload_next: str | None = None
+    reload_ended: str | None = None
+    reload_rows: int = 0
+    reload_quarantined: int = 0
 
 
 def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
@@ -187,6 +192,8 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     retained = files.get(Partition.RETAINED, (0, 0, 0))
     suspended, totals = copy.decisions.suspended, copy.books.totals
     landed = copy.position.landed
+    due = copy.reload_due(dataset)
+    reloaded = copy.reloaded
     conflicts = ("insert_of_existing", "update_of_missing", "delete_of_missing", "raised")
     return DatasetStatus(
         dataset=dataset.relations.current,
@@ -220,6 +227,10 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         lost_messages=landed.lost_messages if landed is not None else 0,
         rows_unparsed=copy.books.unparsed,
         rows_per_second=copied_per_second(table),
+        reload_next=None if due is None else due.isoformat(),
+        reload_ended=None if reloaded is None else reloaded.ended,
+        reload_rows=0 if reloaded is None else reloaded.rows,
+        reload_quarantined=0 if reloaded is None else reloaded.quarantined,
     )
 
 

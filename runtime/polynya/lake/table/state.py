@@ -26,7 +26,8 @@ from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.iceberg.writing import write_rows
-from polynya.model.config.dataset import ReloadMode
+from polynya.model.config.dataset import ReloadMode, ResolvedDataset
+from polynya.model.config.schedule import AT_ONCE
 from polynya.model.error_catalogue.lake import TWO_STATES
 from polynya.model.headers import (
     APPLY_CHANGE_IDENTIFIER,
@@ -251,6 +252,8 @@ class Reloading:
     far a stream was read at its source; `until` is where that ends, None for one that never landed.
     `scheduled` says that the load lands among the batches of a capture, and how far it was read:
     these batches are in the position of the table, and not in `files`.
+    `due` says up to which moment this load makes up for the dataset's schedule, ISO 8601; None when
+    none has begun it.
     """
 
     mode: ReloadMode
@@ -265,6 +268,7 @@ class Reloading:
     stream: DirectPosition | None = None
     until: LandedUntil | None = None
     scheduled: ScheduledLoad | None = None
+    due: str | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -293,6 +297,20 @@ class Reloading:
 
 
 @dataclass(frozen=True, slots=True)
+class ReloadRecord:
+    """The last reload that ended of those that a dataset's schedule has begun.
+
+    Every moment of the schedule up to `due` is done; `ended` is when. Both are ISO 8601 in UTC.
+    `rows` were loaded, `quarantined` records not.
+    """
+
+    due: str
+    ended: str
+    rows: int = 0
+    quarantined: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CopyState:
     """Source position and accounting of a dataset.
 
@@ -300,6 +318,7 @@ class CopyState:
     are those that the rows were written with (`model.recorded`), empty in tables of older versions.
     `expired` has the `column` by which rows have left, and the time `before` which, ISO 8601.
     `soft_deletes`: deletes were soft at a time, so that Current may hold deleted records.
+    `reloaded` is the last reload that a schedule has begun; None: there was none.
     """
 
     ownership: TableOwnership = field(default_factory=TableOwnership)
@@ -313,6 +332,23 @@ class CopyState:
     settings: dict[str, Any] = field(default_factory=dict)
     soft_deletes: bool = False
     expired: dict[str, str] = field(default_factory=dict)
+    reloaded: ReloadRecord | None = None
+
+    def reload_due(self, dataset: ResolvedDataset) -> datetime | None:
+        """When the schedule of its dataset asks for a reload, in UTC; in the past: now.
+
+        None: none is scheduled, or the first load comes first.
+        """
+        reload = dataset.landing.reload
+        if reload is None:
+            return None
+        if self.reloaded is not None:
+            return reload.schedule.next_after(datetime.fromisoformat(self.reloaded.due))
+        first = self.position.load_started_at
+        if first is not None:
+            return reload.schedule.next_after(first)
+        # Files that only a reload reads are the first load.
+        return None if dataset.landing.initial_load is not None else AT_ONCE
 
     @property
     def holds_deletes(self) -> bool:
@@ -374,6 +410,7 @@ class CopyState:
             ("suspended", Suspension),
             ("stream", DirectPosition),
             ("landed", Reached),
+            ("reloaded", ReloadRecord),
         ):
             if values.get(name) is not None:
                 values[name] = _part(kind, values[name])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from polynya.model.config.dataset import DELETING, ReloadMode
 from polynya.model.config.fields import (
@@ -21,7 +22,15 @@ from polynya.model.config.fields import (
     RelativePath,
     Size,
 )
-from polynya.model.config.schedule import Schedule
+from polynya.model.config.schedule import (
+    Cron,
+    EitherSchedule,
+    ReadingTimes,
+    Recurrence,
+    Schedule,
+    TimeWindow,
+    parse_window,
+)
 from polynya.model.config.stream_landing import FolderRetention, RetentionOrKeep
 from polynya.model.patterns import any_text
 
@@ -167,7 +176,7 @@ def pause_seconds(policy: EnvironmentErrors, failures: int) -> float | None:
 
 _MEBIBYTE: Final = 2**20
 
-UpdateMethod: TypeAlias = Literal["cdc", "reload"]
+UpdateMethod: TypeAlias = Literal["cdc", "reload", "incremental"]
 Priority: TypeAlias = Literal["highest", "high", "normal", "low", "lowest"]
 #: As PostgreSQL allows it for a slot.
 SlotName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")]
@@ -220,6 +229,120 @@ class Load(Frozen):
     )
 
 
+class Window(Frozen):
+    """A recurring span of time, such as each night from 22:00 for eight hours."""
+
+    rrule: Annotated[str, Field(min_length=1, max_length=1000)] = Field(
+        description="When it begins: an iCalendar rule (RFC 5545), such as "
+        "`FREQ=DAILY;BYHOUR=22;BYMINUTE=0`, by the clock of `time_zone`.",
+    )
+    duration: Duration = Field(description="How long it lasts, at most `366d`.")
+    time_zone: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+/-]{1,64}$")] = Field(
+        default="UTC", description="Time zone of `rrule`, such as `Europe/Berlin`. Default: `UTC`."
+    )
+
+    @model_validator(mode="after")
+    def _is_a_window(self) -> Window:
+        try:
+            _ = self.parsed
+        except ValueError as error:
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {
+                    "message": str(error),
+                    "fix": "write `{rrule: FREQ=DAILY;BYHOUR=22;BYMINUTE=0, duration: 8h}`",
+                },
+            ) from None
+        return self
+
+    @property
+    def parsed(self) -> TimeWindow:
+        """The window. Raises ValueError, which reading the file has ruled out."""
+        return parse_window(self.rrule, self.duration, self.time_zone)
+
+
+def _windows(value: object) -> object:
+    return (value,) if isinstance(value, dict | Window) else value
+
+
+class _OneOrMore:
+    """The JSON Schema of a list whose only item may stand alone."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: Any) -> dict[str, Any]:
+        many: dict[str, Any] = handler(core)
+        return {"anyOf": [many["items"], many]}
+
+
+#: One window or several.
+Windows: TypeAlias = Annotated[tuple[Window, ...], BeforeValidator(_windows), _OneOrMore()]
+
+
+class TableReload(Frozen):
+    """A new load of the tables on a schedule, which is compared with what the tables hold."""
+
+    schedule: Schedule = Field(
+        description="When it is due: a cron expression in UTC, or an iCalendar rule (RFC 5545). A "
+        "moment that passed while nothing ran is caught up once.",
+    )
+    mode: ReloadMode = Field(
+        default=DELETING,
+        description="What the load does to the tables, as `--mode` of `polynya reload`. Default: "
+        "`compare_and_apply_with_deleted_rows`.",
+    )
+    tables: tuple[Pattern, ...] = Field(
+        default=("*",),
+        description="Which of the captured tables, as patterns like those of `tables.include`. "
+        "Default: all.",
+    )
+
+    def takes(self, table: str) -> bool:
+        """Whether a captured table is loaded again."""
+        return takes(self.tables, (), table)
+
+
+#: A span of time for a column of times, a difference for one of numbers.
+Overlap: TypeAlias = Annotated[int, Field(ge=0)] | Duration
+
+
+class IncrementalTable(Frozen):
+    """How the new and changed rows of one table are found."""
+
+    column: Column | None = Field(
+        default=None,
+        description="Column that grows with each insert and update. Default: that of the task.",
+    )
+    overlap: Overlap | None = Field(
+        default=None,
+        description="How far before the last value each extraction begins. Default: that of the "
+        "task.",
+    )
+    keys: tuple[Column, ...] = Field(
+        default=(),
+        description="Columns that identify a row, for a view or a table without a key. Default: "
+        "the key of the table.",
+    )
+
+
+class IncrementalExtraction(Frozen):
+    """How new and changed rows are found by a column that grows."""
+
+    column: Column | None = Field(
+        default=None,
+        description="Column of numbers or times that grows with each insert and update. `tables` "
+        "names another one for single tables.",
+    )
+    overlap: Overlap | None = Field(
+        default=None,
+        description="How far before the last value the next extraction begins, for rows that were "
+        "committed late: a duration for a column of times (default: `10m`), a number for a column "
+        "of numbers (default: 1000). Rows that are read again and did not change write nothing.",
+    )
+    tables: dict[Pattern, IncrementalTable] = Field(
+        default_factory=dict, description="Settings of single tables, by their whole name."
+    )
+
+
 class LandedBatchLimits(Frozen):
     """Limits of a landed batch: it is complete as soon as one is reached.
 
@@ -262,11 +385,13 @@ class CaptureLanding(Frozen):
     update_method: UpdateMethod = Field(
         default="cdc",
         description="`cdc` loads once and then captures changes; `reload` loads everything again "
-        "at each moment of `schedule`. Default: `cdc`.",
+        "at each moment of `schedule`; `incremental` reads at each moment the rows whose "
+        "`incremental.column` has grown. Default: `cdc`.",
     )
     schedule: Schedule | None = Field(
         default=None,
-        description="For `update_method: reload`: a cron expression in UTC, such as `30 2 * * *`,"
+        description="For `update_method: reload` and `incremental`: a cron expression in UTC, such "
+        "as `30 2 * * *`,"
         " or an iCalendar rule (RFC 5545), such as "
         "`FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=2`, in UTC or after a "
         "`DTSTART;TZID=Europe/Berlin:20260101T023000`.",
@@ -275,6 +400,25 @@ class CaptureLanding(Frozen):
         default=DELETING,
         description="For `update_method: reload`: what a load does to the tables, as `--mode` of "
         "`polynya reload`. Default: `compare_and_apply_with_deleted_rows`.",
+    )
+    incremental: IncrementalExtraction | None = Field(
+        default=None,
+        description="For `update_method: incremental`: the columns by which new rows are found.",
+    )
+    reload: TableReload | None = Field(
+        default=None,
+        description="For `update_method: cdc` and `incremental`: a new load of the tables on a "
+        "schedule, which repairs what differs. With `incremental` it finds deleted rows.",
+    )
+    active: Windows = Field(
+        default=(),
+        description="When the task may read from the database: one window or a list. Default: "
+        "always. Outside it waits, and the database keeps its log.",
+    )
+    maintenance: Windows = Field(
+        default=(),
+        description="When the task may not read from the database, whatever `active` says: one "
+        "window or a list.",
     )
     cluster: ClusterName | None = Field(
         default=None,
@@ -322,3 +466,25 @@ class CaptureLanding(Frozen):
     def place(self) -> str:
         """The folder of the task in the landing zone."""
         return self.folder or self.name
+
+    @property
+    def follows(self) -> bool:
+        """Whether it captures changes from the log of the database."""
+        return self.update_method == "cdc"
+
+    @property
+    def loads(self) -> Cron | Recurrence | EitherSchedule | None:
+        """When it loads on a schedule; None: never, or it does so while it follows changes."""
+        if self.follows or self.schedule is None:
+            return None
+        if self.reload is None:
+            return self.schedule
+        return EitherSchedule((self.schedule, self.reload.schedule))
+
+    @property
+    def reading_times(self) -> ReadingTimes:
+        """When it may read from the database."""
+        return ReadingTimes(
+            tuple(window.parsed for window in self.active),
+            tuple(window.parsed for window in self.maintenance),
+        )

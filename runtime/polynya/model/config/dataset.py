@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias
 
+from polynya.model.config import fields
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.fields import format_duration
 from polynya.model.config.layout import PartitionTerm, RowRetention, SortTerm
@@ -23,6 +24,7 @@ from polynya.model.config.settings import (
     DeleteMode,
     Delivery,
     Extracts,
+    FileReload,
     FormatName,
     FormatVersion,
     Mode,
@@ -82,6 +84,7 @@ class Landed:
     glob: str
     initial_load: str | None = None
     extracts: Extracts | None = None
+    reload: FileReload | None = None
     source: str | None = None
     delivery: Delivery = field(default_factory=Delivery)
 
@@ -232,7 +235,15 @@ SHOWN: Final[_Places] = (
 )
 #: Settings that hold for records that are copied from now on.
 LATER: Final[_Places] = (
-    _places("landing", "initial_load", "source", "extracts", landing_path="folder", path="glob")
+    _places(
+        "landing",
+        "initial_load",
+        "source",
+        "extracts",
+        "reload",
+        landing_path="folder",
+        path="glob",
+    )
     | _places(
         "events",
         "timestamp",
@@ -316,22 +327,16 @@ def _plain(value: object) -> object:
             return str(value)
         case SchemaEvolution() | Extracts():
             return value.model_dump(exclude_none=True)
+        case FileReload():
+            return value.model_dump(mode="json", exclude_none=True)
         case Mapping():
             return {name: str(kind) for name, kind in value.items()}
         case _:
             return value
 
 
-ReloadMode: TypeAlias = Literal[
-    "compare_and_apply_with_deleted_rows",
-    "compare_and_apply_without_deleted_rows",
-    "drop_and_create",
-    "truncate_and_insert",
-]
-#: The mode in which no record is lost that the load lacks.
-KEEPING: Final = "compare_and_apply_without_deleted_rows"
-#: The default: the table becomes what the load holds.
-DELETING: Final = "compare_and_apply_with_deleted_rows"
-#: A load that is empty, or of which something went to quarantine: an error, taken as it is, or
-#: taken so that the records that it lacks stay.
-Incomplete: TypeAlias = Literal["refuse", "accept", "keep"]
+# A dataset's settings name the mode too, so it is defined below them.
+ReloadMode: TypeAlias = fields.ReloadMode
+KEEPING: Final = fields.KEEPING
+DELETING: Final = fields.DELETING
+Incomplete: TypeAlias = fields.Incomplete

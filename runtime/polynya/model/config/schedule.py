@@ -1,4 +1,4 @@
-"""When a capture reloads: a cron line in UTC, or a recurrence rule."""
+"""When loads are due and captures may read: cron lines in UTC, recurrence rules, time windows."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ _PARTS: Final = frozenset(
 )  # fmt: skip
 _START: Final = re.compile(r"DTSTART(?:;TZID=([A-Za-z0-9_+/-]{1,64}))?:(\d{8}T\d{6})(Z?)")
 _LONGEST: Final = 1000
+#: By how much the clocks of a zone are put forward or back at most; usual is an hour.
+_LARGEST_CHANGE: Final = timedelta(hours=3)
 #: Days of the months at most, from January on.
 _DAYS_OF_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -53,9 +55,17 @@ class Recurrence:
         return self.text
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first moment of the rule after another one, in UTC; None if it has ended."""
-        here = moment.astimezone(self.start.tzinfo)
-        following = rrulestr(self.rule, dtstart=self._near(here)).after(here)
+        """The first moment of the rule after another one, in UTC; None if it has ended.
+
+        A moment that the clock skips in spring is read with the offset before the change, and of
+        one that comes twice in autumn the first counts.
+        """
+        # Moments of one zone are compared by its clock, so near a change of it look back further.
+        here = moment.astimezone(self.start.tzinfo) - _LARGEST_CHANGE
+        rule = rrulestr(self.rule, dtstart=self._near(here))
+        following = rule.after(here)
+        while following is not None and following.astimezone(UTC) <= moment:
+            following = rule.after(following)
         return None if following is None else following.astimezone(UTC)
 
     def _near(self, moment: datetime) -> datetime:
@@ -67,6 +77,91 @@ class Recurrence:
         step = period * int(parts.get("INTERVAL", "1"))
         # Both are of one zone, so this is the time on its clock, as rules count it.
         return self.start + step * max(0, (moment - self.start) // step - 1)
+
+
+_LONGEST_WINDOW: Final = timedelta(days=366)
+#: Edges of windows that are looked at for one that is open.
+_MOST_EDGES: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """A recurring span of time. It begins by the clock of a zone, and lasts so long in real time.
+
+    A start that the clock skips in spring is read with the offset before the change: 02:30 is 03:30
+    then. Of a start that comes twice in autumn the first one counts.
+    """
+
+    starts: Recurrence
+    duration: timedelta
+
+    def closes_at(self, now: datetime) -> datetime | None:
+        """When the span ends that `now` is in, in UTC; None: `now` is outside."""
+        start = self.starts.next_after(now - self.duration)
+        return start + self.duration if start is not None and start <= now else None
+
+    def opens_after(self, now: datetime) -> datetime | None:
+        """When the next span begins after `now`, in UTC; None: there is none any more."""
+        return self.starts.next_after(now)
+
+
+def parse_window(rule: str, duration: timedelta, time_zone: str = "UTC") -> TimeWindow:
+    """The window of a rule, its length and its zone; raises ValueError with a message."""
+    text = rule.strip()
+    if text.startswith("DTSTART") and time_zone != "UTC":
+        raise ValueError("the rule has a start with a zone of its own: remove `time_zone`")
+    if not text.startswith("DTSTART"):
+        start = f"DTSTART;TZID={time_zone}:{_ANCHOR:%Y%m%dT%H%M%S}"
+        text = f"{start} RRULE:{text.removeprefix('RRULE:')}"
+    if not timedelta() < duration <= _LONGEST_WINDOW:
+        raise ValueError("a window lasts longer than 0 seconds and at most 366 days")
+    return TimeWindow(parse_recurrence(text), duration)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingTimes:
+    """When a capture may read: in one of the active windows, if any, and in no pause."""
+
+    active: tuple[TimeWindow, ...] = ()
+    maintenance: tuple[TimeWindow, ...] = ()
+
+    def waits_until(self, now: datetime) -> datetime | None:
+        """When it may read again; `now` or earlier: it may. None: never again.
+
+        Windows may touch and overlap, so it looks from edge to edge.
+        """
+        moment = now
+        for _ in range(_MOST_EDGES):
+            pauses = [window.closes_at(moment) for window in self.maintenance]
+            ends = [end for end in pauses if end is not None]
+            if ends:
+                moment = max(ends)
+                continue
+            if not self.active or any(window.closes_at(moment) for window in self.active):
+                return moment
+            opens = [window.opens_after(moment) for window in self.active]
+            following = [start for start in opens if start is not None]
+            if not following:
+                return None
+            moment = min(following)
+        # Pauses that cover each window of so many: as good as never.
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class EitherSchedule:
+    """The moments of several schedules."""
+
+    schedules: tuple[Cron | Recurrence, ...]
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first moment of any of them after another one, in UTC; None if all have ended."""
+        found = [schedule.next_after(moment) for schedule in self.schedules]
+        return min((one for one in found if one is not None), default=None)
+
+
+#: A moment of the past: what never happened is due.
+AT_ONCE: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def is_recurrence(text: str) -> bool:
@@ -265,6 +360,10 @@ def _number(text: str, name: str, least: int, most: int, words: list[str]) -> in
     if not least <= number <= most:
         raise ValueError(f"{shown(text)} is not a valid {name}: it is {least} to {most}")
     return number
+
+
+#: Anything that has moments.
+Schedules: TypeAlias = Cron | Recurrence | EitherSchedule
 
 
 def parse_schedule(text: str) -> Cron | Recurrence:

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 from polynya.model.config.aws import is_loopback
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.fields import (
+    DELETING,
     Column,
     Duration,
     Expression,
@@ -30,6 +31,7 @@ from polynya.model.config.fields import (
     NumberType,
     Pattern,
     RelativePath,
+    ReloadMode,
     Retention,
     Size,
     SourceColumn,
@@ -38,6 +40,7 @@ from polynya.model.config.fields import (
 from polynya.model.config.layout import PartitionBy, RowRetention, SortBy
 from polynya.model.config.maintenance import Maintenance
 from polynya.model.config.mapping import ColumnSettings, Nested
+from polynya.model.config.schedule import Schedule
 from polynya.model.formats import BUILT_IN, all_rules, is_known
 from polynya.model.names import shown
 
@@ -396,6 +399,30 @@ class Landing(Delivery, _Landed):
     """Where the files of a task land, and how they are written."""
 
 
+class FileReload(Frozen):
+    """A new full load of the dataset on a schedule, from landed files."""
+
+    schedule: Schedule = Field(
+        description="When it is due: a cron expression in UTC, such as `30 2 * * *`, or an "
+        "iCalendar rule (RFC 5545). A moment that passed while nothing ran is caught up once.",
+    )
+    mode: ReloadMode = Field(
+        default=DELETING,
+        description="What the load does to the table, as `--mode` of `polynya reload`. Default: "
+        "`compare_and_apply_with_deleted_rows`.",
+    )
+    files: RelativePath | None = Field(
+        default=None,
+        description="Glob of the files of the load below the landing path. Default: "
+        "`initial_load`.",
+    )
+    newest: Literal["file", "folder"] | None = Field(
+        default=None,
+        description="Which of these files are the load: the last one by name, or those of the last "
+        "folder. Default: all.",
+    )
+
+
 class DatasetSettings(Frozen):
     """What may be set for one dataset, or for all of them under `defaults`. The dataset wins."""
 
@@ -580,6 +607,11 @@ class Dataset(DatasetSettings):
         default=None,
         description="For native formats: the files of `path` are full extracts of the table, not "
         "events. `{}` takes every default.",
+    )
+    reload: FileReload | None = Field(
+        default=None,
+        description="For native formats: read the full load of the dataset again on a schedule, "
+        "and write what differs from the table.",
     )
 
 

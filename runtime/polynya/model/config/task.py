@@ -141,6 +141,7 @@ def _landed(landing: Landing, dataset: Dataset) -> Landed:
         glob=dataset.path or ("*/*" if extracts and extracts.each == "folder" else unnamed),
         initial_load=dataset.initial_load,
         extracts=extracts,
+        reload=dataset.reload,
         source=dataset.source,
         delivery=landing,
     )

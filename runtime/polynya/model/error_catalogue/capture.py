@@ -268,8 +268,9 @@ TABLE_NOT_CAPTURED: Final = ErrorEntry(
     title="a setting names a table that is not captured",
     message="the task captures no table called {table}",
     fix="write the name of one table that `tables` includes, such as `public.orders`",
-    page="`load.order`, `load.filter`, `mask` and `rows` name single tables by their whole name. "
-    "This one is not among those that `tables` includes, so the setting would never do anything. "
+    page="`load.order`, `load.filter`, `mask`, `rows` and `incremental.tables` name single tables "
+    "by their whole name. This one is not among those that `tables` includes, so the setting would "
+    "never do anything. "
     "With a mask that would be dangerous: a column that was to be hidden would be landed as it is. "
     "Case matters.",
 )
@@ -281,6 +282,21 @@ MASK_AMBIGUOUS: Final = ErrorEntry(
     message="a column has exactly one mask",
     fix="write `drop`, or one of `hash`, `truncate` and `replace`",
     page="A mask is `drop`, or a mapping with one of `hash`, `truncate` and `replace`.",
+)
+
+TABLE_NOT_EXTRACTABLE: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-GTW-095",
+    title="new rows of a table cannot be found by a column",
+    message="new rows of {table} cannot be found: {reason}",
+    state="nothing of the table was read; the other tables continue",
+    fix="correct `incremental`, or exclude the table and load it in a task of its own with "
+    "`update_method: reload`",
+    page="`update_method: incremental` finds new and changed rows by a column that grows with each "
+    "insert and update. It needs a column of whole numbers, exact or double numbers, dates or "
+    "times, and a key: that of the table, or `keys` of a view or a table without one. An `overlap` "
+    "of a column of times is a duration, of numbers a number. The table is left out, and tried "
+    "again with the next extraction.",
 )
 
 CONNECTION_NOT_SECURE: Final = ErrorEntry(

@@ -45,14 +45,49 @@ FROM (
     )
     WHERE __rank = 1
   ) l
-  FULL OUTER JOIN (
+  LEFT OUTER JOIN (
     SELECT
-      `id`,
-      `name`,
-      NOT (hdr__operation IN ('D', 'd')) AS __live,
-      concat(hdr__change_identifier, coalesce(hdr__sequence_tail, '')) AS __seq
-    FROM `lake`.`shop_internal`.`users_internal`
-    WHERE hdr__partition = 'current'
+      c.*
+    FROM (
+      SELECT
+        `id`,
+        `name`,
+        NOT (hdr__operation IN ('D', 'd')) AS __live,
+        concat(hdr__change_identifier, coalesce(hdr__sequence_tail, '')) AS __seq
+      FROM `lake`.`shop_internal`.`users_internal`
+      WHERE hdr__partition = 'current'
+    ) c
+    LEFT SEMI JOIN (
+      SELECT
+        `id`
+      FROM (
+        SELECT
+          `id`,
+          `name`,
+          __ts,
+          __live
+        FROM (
+          SELECT
+            *,
+            row_number() OVER (
+              PARTITION BY `id`
+              ORDER BY hdr__change_identifier DESC, hdr__sequence_tail DESC NULLS LAST, __live, to_json(
+                named_struct('id', `id`, 'name', `name`)
+              ) DESC
+            ) AS __rank
+          FROM (
+            SELECT
+              *,
+              hdr__operation = 'L' AS __live,
+              hdr__timestamp AS __ts
+            FROM `lake`.`shop_internal`.`users_internal`
+            WHERE hdr__partition = 'reload' AND hdr__operation IN ('L', 'D')
+          )
+        )
+        WHERE __rank = 1
+      )
+    ) k
+    ON k.`id` = c.`id`
   ) c
   ON l.`id` = c.`id`
   WHERE NOT coalesce(c.__seq > '00000000000000000000000000000000000~000001', false)
