@@ -7,7 +7,7 @@ on the tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,7 +23,7 @@ from polynya.lake.read.query import run_query
 from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.lake.spark.session import CATALOG, internal_name
 from polynya.lake.table.shaping import shape_of
-from polynya.lake.table.state import ApplyState, CopyState
+from polynya.lake.table.state import ApplyState, CopyState, DecidedChange
 from polynya.lake.warehouse.tables import Tables
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
@@ -104,6 +104,10 @@ class DatasetStatus:
     are landed batches that were gone before they were copied, `lost_messages` those in them, as far
     as that is known. `rows_unparsed` of the quarantined could not be parsed; `rows_per_second` came
     in by the newest `RATE_COPIES` copies, None before the second.
+
+    `inserts`, `updates`, `deletes` and `truncates` count what applied events did since
+    `counted_since`, None for since the table exists. `shape_changes` are the newest changes of the
+    source's shape, the oldest first, `earlier_shape_changes` counts those before.
     """
 
     dataset: str
@@ -137,6 +141,13 @@ class DatasetStatus:
     lost_messages: int = 0
     rows_unparsed: int = 0
     rows_per_second: float | None = None
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    truncates: int = 0
+    counted_since: str | None = None
+    shape_changes: Sequence[DecidedChange] = ()
+    earlier_shape_changes: int = 0
 
 
 def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
@@ -220,7 +231,22 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         lost_messages=landed.lost_messages if landed is not None else 0,
         rows_unparsed=copy.books.unparsed,
         rows_per_second=copied_per_second(table),
+        inserts=apply.totals.get("inserts", 0) + (copy.books.inserted or 0),
+        updates=apply.totals.get("updates", 0),
+        deletes=apply.totals.get("deletes", 0),
+        truncates=apply.totals.get("truncates", 0),
+        counted_since=_counted_since(copy, apply, now),
+        shape_changes=copy.shape_changes,
+        earlier_shape_changes=copy.earlier_shape_changes,
     )
+
+
+def _counted_since(copy: CopyState, apply: ApplyState, now: datetime) -> str | None:
+    """Since when all that changes the table is counted, None for since it exists."""
+    begun = [copy.books.inserted_since, apply.counted_from(now)]
+    if copy.books.inserted is None and copy.books.totals.get("rows_out"):
+        begun.append(now.isoformat())
+    return max((moment for moment in begun if moment is not None), default=None)
 
 
 def copied_per_second(table: Table) -> float | None:
